@@ -1,0 +1,162 @@
+//! When to give pages back: the smoothstep curve, a pure function of time.
+//!
+//! Time is cut into [`STEPS`] epochs over the decay time. Each epoch remembers how many pages became
+//! unused in it; of those, the share that may still be kept falls from all to none along
+//! h(x) = 6x⁵ − 15x⁴ + 10x³, x running from 1 (just now) to 0 (a whole decay time ago). Pages that
+//! are reused within the window are never purged. Source: jemalloc(3), `opt.dirty_decay_ms`.
+
+/// Epochs in one decay time.
+pub(crate) const STEPS: usize = 200;
+
+const UNIT: u64 = 1 << 24;
+
+/// `SHARE[i]`: the share of pages kept, in 1/2^24, that became unused `STEPS - 1 - i` epochs ago.
+static SHARE: [u32; STEPS] = {
+    let mut share = [0; STEPS];
+    let mut index = 0;
+    while index < STEPS {
+        share[index] = smoothstep((index + 1) as u64) as u32;
+        index += 1;
+    }
+    share
+};
+
+/// h(step / STEPS) in 1/2^24.
+const fn smoothstep(step: u64) -> u64 {
+    let (x, n) = (step as u128, STEPS as u128);
+    let numerator = 6 * x * x * x * x * x + 10 * x * x * x * n * n - 15 * x * x * x * x * n;
+    (numerator * UNIT as u128 / (n * n * n * n * n)) as u64
+}
+
+/// The age of unused pages of one kind in one arena.
+pub(crate) struct Decay {
+    /// Milliseconds of the whole curve; -1 never purges, 0 at once.
+    millis: isize,
+    /// When the current epoch began.
+    epoch_start: u64,
+    /// What was left unpurged at the end of the last epoch.
+    unpurged: usize,
+    /// Pages that became unused, by epoch, the newest last.
+    backlog: [u32; STEPS],
+}
+
+impl Decay {
+    /// An empty history.
+    pub(crate) const fn new(millis: isize) -> Decay {
+        Decay { millis, epoch_start: 0, unpurged: 0, backlog: [0; STEPS] }
+    }
+
+    /// The decay time in milliseconds.
+    #[inline]
+    pub(crate) fn millis(&self) -> isize {
+        self.millis
+    }
+
+    /// Whether there is anything to do at `now`, given how many pages are unused.
+    #[inline]
+    pub(crate) fn is_due(&self, now: u64, pages: usize) -> bool {
+        if pages == 0 || self.millis < 0 {
+            return false;
+        }
+        self.millis == 0 || now.saturating_sub(self.epoch_start) >= self.epoch_length()
+    }
+
+    fn epoch_length(&self) -> u64 {
+        (self.millis.max(0) as u64 / STEPS as u64).max(1)
+    }
+
+    /// Moves to `now` (milliseconds, any origin) with `pages` unused, and answers how many may stay.
+    pub(crate) fn advance(&mut self, now: u64, pages: usize) -> usize {
+        if self.millis < 0 {
+            return usize::MAX;
+        }
+        if self.millis == 0 {
+            return 0;
+        }
+        let length = self.epoch_length();
+        let elapsed = now.saturating_sub(self.epoch_start).checked_div(length).unwrap_or(0);
+        if elapsed == 0 {
+            return usize::MAX;
+        }
+        self.epoch_start += elapsed * length;
+        self.shift(elapsed);
+        let fresh = pages.saturating_sub(self.unpurged);
+        if let Some(newest) = self.backlog.last_mut() {
+            *newest = u32::try_from(fresh).unwrap_or(u32::MAX);
+        }
+        let limit = self.limit();
+        self.unpurged = limit.min(pages);
+        limit
+    }
+
+    fn shift(&mut self, epochs: u64) {
+        let epochs = usize::try_from(epochs).unwrap_or(STEPS).min(STEPS);
+        for index in 0..STEPS {
+            let moved = self.backlog.get(index + epochs).copied().unwrap_or(0);
+            if let Some(slot) = self.backlog.get_mut(index) {
+                *slot = moved;
+            }
+        }
+    }
+
+    fn limit(&self) -> usize {
+        let kept: u64 = self
+            .backlog
+            .iter()
+            .zip(&SHARE)
+            .map(|(n, share)| u64::from(*n) * u64::from(*share))
+            .sum();
+        (kept / UNIT) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_starts_and_ends_flat() {
+        assert_eq!(smoothstep(0), 0);
+        assert_eq!(smoothstep(STEPS as u64), UNIT);
+        assert_eq!(smoothstep(STEPS as u64 / 2), UNIT / 2);
+        assert!(SHARE.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert!(u64::from(SHARE[0]) < UNIT / 10_000);
+        assert!(u64::from(SHARE[STEPS - 2]) > UNIT - UNIT / 10_000);
+    }
+
+    #[test]
+    fn pages_freed_at_once_fade_along_the_curve() {
+        let mut decay = Decay::new(10_000);
+        assert_eq!(decay.advance(1_000_000, 1000), 1000);
+        let mut pages = 1000;
+        let mut kept = Vec::new();
+        for second in 1..=10 {
+            pages = pages.min(decay.advance(1_000_000 + second * 1000, pages));
+            kept.push(pages);
+        }
+        // h(0.9) … h(0.0) of 1000, computed by hand: 991, 942, 836, 682, 500, 317, 163, 57, 8, 0 (cut, not rounded).
+        assert_eq!(kept, [991, 942, 836, 682, 500, 317, 163, 57, 8, 0]);
+    }
+
+    #[test]
+    fn reuse_within_the_window_is_not_purged_and_a_long_silence_forgets() {
+        let mut decay = Decay::new(1000);
+        decay.advance(5000, 100);
+        // Down to 40 by reuse and up again: what comes back is new, and the old 40 are allowed.
+        decay.advance(5100, 40);
+        assert!(decay.advance(5110, 100) >= 100);
+        // Nothing was looked at for many decay times: all of it is old.
+        assert_eq!(decay.advance(50_000, 100), 0);
+        assert_eq!(decay.advance(52_000, 100), 100, "refused by the system: seen as new");
+        assert_eq!(decay.advance(54_000, 100), 0);
+    }
+
+    #[test]
+    fn never_and_at_once() {
+        assert_eq!(Decay::new(-1).advance(1 << 40, 10), usize::MAX);
+        assert!(!Decay::new(-1).is_due(1 << 40, 10));
+        assert_eq!(Decay::new(0).advance(0, 10), 0);
+        assert!(Decay::new(0).is_due(0, 1));
+        assert!(!Decay::new(0).is_due(0, 0));
+    }
+}

@@ -1,0 +1,135 @@
+//! A run of pages: the record that stands for it, out of line.
+//!
+//! ```text
+//!   Active ──free──▶ Dirty ──▶ (Purging) ──▶ Muzzy ──▶ (Purging) ──▶ Retained ──▶ Active
+//! ```
+//! `Purging` runs are in nobody's list while the system takes their memory outside the lock.
+
+use super::metadata::Recycled;
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::cell::Cell;
+
+/// What a run of pages is at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ExtentState {
+    /// In use: a slab or a large block.
+    Active,
+    /// Free; its memory is still there.
+    Dirty,
+    /// Free; the system may have taken its memory.
+    Muzzy,
+    /// Free; addresses without memory.
+    Retained,
+    /// On its way from one list to the next.
+    Purging,
+}
+
+/// A run of pages. Guarded by the lock of its arena's page allocator, except that the fields of an
+/// active run belong to whoever owns the block.
+#[repr(C, align(64))]
+pub(crate) struct Extent {
+    base: Cell<usize>,
+    pages: Cell<usize>,
+    /// Set once, when the record is made: records are recycled within their arena.
+    arena: u32,
+    pub(crate) state: Cell<ExtentState>,
+    /// Every byte reads zero (for a free or freshly allocated run).
+    pub(crate) zeroed: Cell<bool>,
+    /// The run begins a reservation: never merged with what lies before it.
+    pub(crate) head: Cell<bool>,
+    // Links of the heap it is filed in; `heap_next` also chains spare records.
+    pub(crate) heap_child: Cell<Option<&'static Extent>>,
+    pub(crate) heap_prev: Cell<Option<&'static Extent>>,
+    pub(crate) heap_next: Cell<Option<&'static Extent>>,
+    // Links of the list by age; `younger` also chains a purge batch.
+    pub(crate) older: Cell<Option<&'static Extent>>,
+    pub(crate) younger: Cell<Option<&'static Extent>>,
+}
+
+const _: () = assert!(size_of::<Extent>() <= 128);
+
+// SAFETY: the cells are reached under the arena's lock, or by the one owner of an active run; the
+// only field that others read, `arena`, never changes.
+unsafe impl Sync for Extent {}
+
+impl Extent {
+    /// A record for runs of one arena.
+    pub(crate) const fn new(arena: u32) -> Extent {
+        Extent {
+            base: Cell::new(0),
+            pages: Cell::new(0),
+            arena,
+            state: Cell::new(ExtentState::Active),
+            zeroed: Cell::new(false),
+            head: Cell::new(false),
+            heap_child: Cell::new(None),
+            heap_prev: Cell::new(None),
+            heap_next: Cell::new(None),
+            older: Cell::new(None),
+            younger: Cell::new(None),
+        }
+    }
+
+    /// Its first address.
+    #[inline]
+    pub(crate) fn base(&self) -> usize {
+        self.base.get()
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(crate) fn base_ptr(&self) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.base.get())
+    }
+
+    /// The address after its last byte.
+    #[inline]
+    pub(crate) fn end(&self) -> usize {
+        self.base.get() + self.bytes()
+    }
+
+    /// Its length in pages.
+    #[inline]
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.get()
+    }
+
+    /// Its length in bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.get() << LG_PAGE
+    }
+
+    /// The arena it belongs to.
+    #[inline]
+    pub(crate) fn arena(&self) -> u32 {
+        self.arena
+    }
+
+    /// Makes the record stand for another range.
+    pub(crate) fn set_range(&self, base: usize, pages: usize) {
+        debug_assert!(base.is_multiple_of(PAGE) && pages > 0);
+        self.base.set(base);
+        self.pages.set(pages);
+    }
+
+    /// Where an aligned part of `pages` pages begins in it, if one fits.
+    pub(crate) fn fit(&self, pages: usize, align: usize) -> Option<usize> {
+        let begin = crate::ground::units::checked_round_up(self.base(), align)?;
+        let end = begin.checked_add(pages << LG_PAGE)?;
+        if end <= self.end() { Some(begin) } else { None }
+    }
+
+    /// Whether both records are the same one.
+    #[inline]
+    pub(crate) fn is(&self, other: &Extent) -> bool {
+        core::ptr::eq(self, other)
+    }
+}
+
+impl Recycled for Extent {
+    fn next_free(&self) -> &Cell<Option<&'static Extent>> {
+        &self.heap_next
+    }
+}

@@ -1,0 +1,138 @@
+//! Free runs in one state: by size class with the lowest address first, and by age.
+
+use super::extent::{Extent, ExtentState};
+use super::extent_heap::ExtentHeap;
+use crate::ground::size_class::{
+    PAGE_CLASSES, page_class_ceil, page_class_floor, page_class_pages,
+};
+
+const BITMAP_WORDS: usize = PAGE_CLASSES.div_ceil(64);
+
+/// Free runs that are all dirty, all muzzy or all retained.
+pub(crate) struct ExtentCache {
+    state: ExtentState,
+    heaps: [ExtentHeap; PAGE_CLASSES],
+    /// Which heaps hold anything.
+    filled: [u64; BITMAP_WORDS],
+    oldest: Option<&'static Extent>,
+    youngest: Option<&'static Extent>,
+    pages: usize,
+}
+
+impl ExtentCache {
+    /// No runs, in the state that all of them will have.
+    pub(crate) const fn new(state: ExtentState) -> ExtentCache {
+        ExtentCache {
+            state,
+            heaps: [const { ExtentHeap::new() }; PAGE_CLASSES],
+            filled: [0; BITMAP_WORDS],
+            oldest: None,
+            youngest: None,
+            pages: 0,
+        }
+    }
+
+    /// How many pages lie here.
+    #[inline]
+    pub(crate) fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// The run that has been here longest.
+    pub(crate) fn oldest(&self) -> Option<&'static Extent> {
+        self.oldest
+    }
+
+    /// Files a run as the youngest.
+    pub(crate) fn insert(&mut self, extent: &'static Extent) {
+        extent.state.set(self.state);
+        self.pages += extent.pages();
+        let class = page_class_floor(extent.pages());
+        if let Some(heap) = self.heaps.get_mut(class) {
+            heap.insert(extent);
+        }
+        if let Some(word) = self.filled.get_mut(class / 64) {
+            *word |= 1 << (class % 64);
+        }
+        extent.younger.set(None);
+        extent.older.set(self.youngest);
+        match self.youngest {
+            Some(youngest) => youngest.younger.set(Some(extent)),
+            None => self.oldest = Some(extent),
+        }
+        self.youngest = Some(extent);
+    }
+
+    /// Takes out a run that is here.
+    pub(crate) fn remove(&mut self, extent: &'static Extent) {
+        self.pages -= extent.pages();
+        let class = page_class_floor(extent.pages());
+        if let Some(heap) = self.heaps.get_mut(class) {
+            heap.remove(extent);
+            if heap.first().is_none()
+                && let Some(word) = self.filled.get_mut(class / 64)
+            {
+                *word &= !(1 << (class % 64));
+            }
+        }
+        let (older, younger) = (extent.older.take(), extent.younger.take());
+        match older {
+            Some(older) => older.younger.set(younger),
+            None => self.oldest = younger,
+        }
+        match younger {
+            Some(younger) => younger.older.set(older),
+            None => self.youngest = older,
+        }
+    }
+
+    /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`, among
+    /// runs of classes up to `most` pages. It stays here.
+    pub(crate) fn fit(&self, pages: usize, align: usize, most: usize) -> Option<&'static Extent> {
+        let mut class = self.next_filled(page_class_ceil(pages))?;
+        loop {
+            if page_class_pages(class) > most {
+                return None;
+            }
+            let first = self.heaps.get(class)?.first();
+            if let Some(extent) = first.filter(|extent| extent.fit(pages, align).is_some()) {
+                return Some(extent);
+            }
+            class = self.next_filled(class + 1)?;
+        }
+    }
+
+    fn next_filled(&self, from: usize) -> Option<usize> {
+        let mut mask = !0u64 << (from % 64);
+        for (index, word) in self.filled.iter().enumerate().skip(from / 64) {
+            let bits = word & mask;
+            if bits != 0 {
+                return Some(index * 64 + bits.trailing_zeros() as usize);
+            }
+            mask = !0;
+        }
+        None
+    }
+
+    /// Judges itself: sums, links and states agree.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let mut pages = 0;
+        let mut at = self.oldest;
+        let mut last = None::<&'static Extent>;
+        while let Some(extent) = at {
+            assert_eq!(extent.state.get(), self.state);
+            assert_eq!(extent.older.get().map(Extent::base), last.map(Extent::base));
+            assert!(self.heaps[page_class_floor(extent.pages())].first().is_some());
+            pages += extent.pages();
+            last = at;
+            at = extent.younger.get();
+        }
+        assert_eq!(pages, self.pages);
+        assert_eq!(self.youngest.map(Extent::base), last.map(Extent::base));
+        for (class, heap) in self.heaps.iter().enumerate() {
+            let bit = self.filled[class / 64] >> (class % 64) & 1;
+            assert_eq!(heap.first().is_some(), bit == 1);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Memory for the allocator's own records.
+//!
+//! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an arena,
+//! it stays one, and it is never unmapped. That is what lets lock-free code look at a record that
+//! has just been given up. Only plain arrays (the stacks of thread caches) are recycled here, among
+//! themselves, by size.
+
+use super::page_provider::system;
+use crate::ground::counters::SharedCount;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::units::{PAGE, round_up};
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+/// How much is asked of the system at a time; half of it, and so on, where that is refused.
+const CHUNK: usize = 2 << 20;
+const CHUNK_MIN: usize = 64 << 10;
+
+/// Arrays hold 2^n words, n below this.
+const ARRAY_CLASSES: usize = 16;
+
+/// The lock, for fork.
+pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(
+    LockRank::Metadata,
+    State { next: 0, end: 0, free_arrays: [None; ARRAY_CLASSES] },
+);
+
+/// Bytes handed out, the allocator's own memory.
+pub(crate) static USED: SharedCount = SharedCount::new();
+/// Bytes reserved for it.
+pub(crate) static MAPPED: SharedCount = SharedCount::new();
+
+/// The part of the current chunk that is left, and the arrays that came back.
+pub(crate) struct State {
+    next: usize,
+    end: usize,
+    free_arrays: [Option<FreeArray>; ARRAY_CLASSES],
+}
+
+/// An array that nobody uses: its first word holds the next.
+#[derive(Clone, Copy)]
+struct FreeArray(NonNull<Option<FreeArray>>);
+
+// SAFETY: memory of ours, reached under the lock only.
+unsafe impl Send for FreeArray {}
+
+impl State {
+    fn carve(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        let base = round_up(self.next, align);
+        if self.next == 0 || base + size > self.end {
+            self.refill(size)?;
+            return self.carve(size, align);
+        }
+        self.next = base + size;
+        USED.add(size as u64);
+        NonNull::new(core::ptr::with_exposed_provenance_mut(base))
+    }
+
+    fn refill(&mut self, size: usize) -> Option<()> {
+        let least = round_up(size, PAGE).max(CHUNK_MIN);
+        let mut bytes = least.max(CHUNK);
+        let got = loop {
+            match system().reserve(bytes, PAGE) {
+                Some(got) => break got,
+                None if bytes / 2 >= least => bytes = round_up(bytes / 2, PAGE),
+                None => return None,
+            }
+        };
+        MAPPED.add(bytes as u64);
+        self.next = got.base.as_ptr().expose_provenance();
+        self.end = self.next + bytes;
+        Some(())
+    }
+}
+
+/// `size` zeroed bytes at a multiple of `align` (a power of two, at most a page), for ever.
+pub(crate) fn allocate(size: usize, align: usize) -> Option<NonNull<u8>> {
+    METADATA.lock().carve(size, align)
+}
+
+/// A record of a type for which all-zero bytes are a valid value, for ever.
+///
+/// # Safety
+/// All-zero bytes are a valid `T`.
+pub(crate) unsafe fn allocate_zeroed<T>() -> Option<&'static T> {
+    let memory = allocate(size_of::<T>(), align_of::<T>())?;
+    // SAFETY: fresh memory of the right size and alignment, zeroed, never given to anyone else.
+    Some(unsafe { memory.cast::<T>().as_ref() })
+}
+
+/// An array of `1 << lg` words with undefined contents.
+pub(crate) fn allocate_array(lg: u32) -> Option<NonNull<*mut u8>> {
+    let mut state = METADATA.lock();
+    let class = state.free_arrays.get(lg as usize).copied()?;
+    let Some(array) = class else {
+        let bytes = size_of::<usize>() << lg;
+        return Some(state.carve(bytes, bytes.min(64))?.cast());
+    };
+    // SAFETY: a free array's first word is ours, and holds the next.
+    let next = unsafe { array.0.read() };
+    if let Some(slot) = state.free_arrays.get_mut(lg as usize) {
+        *slot = next;
+    }
+    Some(array.0.cast())
+}
+
+/// Takes an array back.
+///
+/// # Safety
+/// It came from `allocate_array(lg)`, and nobody uses it any more.
+pub(crate) unsafe fn free_array(array: NonNull<*mut u8>, lg: u32) {
+    let mut state = METADATA.lock();
+    let Some(slot) = state.free_arrays.get_mut(lg as usize) else { return };
+    let free = FreeArray(array.cast());
+    // SAFETY: the array is the caller's to give, and at least a word long.
+    unsafe { free.0.write(*slot) };
+    *slot = Some(free);
+}
+
+/// A record that can wait on a list for its next use.
+pub(crate) trait Recycled: Sized + 'static {
+    /// Where the next waiting record is noted. Unused while the record is in use.
+    fn next_free(&self) -> &Cell<Option<&'static Self>>;
+}
+
+/// Records of one type that wait for their next use.
+pub(crate) struct Pool<T: Recycled> {
+    free: Option<&'static T>,
+}
+
+impl<T: Recycled> Pool<T> {
+    /// An empty pool.
+    pub(crate) const fn new() -> Pool<T> {
+        Pool { free: None }
+    }
+
+    /// A record from the pool.
+    pub(crate) fn take(&mut self) -> Option<&'static T> {
+        let record = self.free?;
+        self.free = record.next_free().take();
+        Some(record)
+    }
+
+    /// Gives a record back to the pool.
+    pub(crate) fn put(&mut self, record: &'static T) {
+        record.next_free().set(self.free);
+        self.free = Some(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_recycled_by_size() {
+        let first = allocate_array(3).unwrap();
+        let other = allocate_array(5).unwrap();
+        // SAFETY: just allocated with this size.
+        unsafe { free_array(first, 3) };
+        // SAFETY: just allocated with this size.
+        unsafe { free_array(other, 5) };
+        let again = allocate_array(5).unwrap();
+        // Other tests may have taken it in between, but it never comes back at another size.
+        assert_ne!(again, first);
+    }
+
+    #[test]
+    fn records_are_aligned_and_zeroed() {
+        let bytes = allocate(100, 64).unwrap();
+        assert!((bytes.as_ptr() as usize).is_multiple_of(64));
+        // SAFETY: just allocated.
+        assert!((0..100).all(|at| unsafe { bytes.add(at).read() } == 0));
+    }
+}

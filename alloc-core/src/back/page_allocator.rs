@@ -1,0 +1,423 @@
+//! All pages of one arena: allocate, free, grow and shrink runs; age them; give them back.
+//!
+//! Nothing here locks or is shared: the arena holds it in a lock. Purging is in two halves, so that
+//! the system calls run outside the lock: [`PageAllocator::take_batch`], then [`Batch::purge`] without
+//! the lock, then [`PageAllocator::file_batch`].
+
+use super::decay::Decay;
+use super::extent::{Extent, ExtentState};
+use super::extent_cache::ExtentCache;
+use super::metadata::{self, Pool};
+use super::page_map;
+use super::page_provider::{PageProvider, Purged};
+use super::split_merge::{left_neighbour, merge, right_neighbour, split};
+use crate::ground::options;
+use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
+use crate::ground::units::{LG_PAGE, PAGE, SLAB_ALIGN};
+use core::ptr::NonNull;
+
+/// The first reservation of an arena, in pages; later ones grow class by class.
+const FIRST_CHUNK: usize = (2 << 20) / PAGE;
+/// No reservation is made larger than this by growth alone.
+const LAST_CHUNK: usize = (1 << 30) / PAGE;
+/// Reservations begin at a multiple of this.
+const CHUNK_ALIGN: usize = 2 << 20;
+/// Spare records, so that cutting a run twice never lacks one.
+const SPARES: usize = 3;
+/// Runs purged at a time.
+const BATCH: usize = 32;
+/// No part smaller than this is cut off a run to be purged.
+const PURGE_UNIT: usize = SLAB_ALIGN / PAGE;
+
+/// What the pages of an arena are doing, in pages, and what was done.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PageCounts {
+    pub(crate) active: usize,
+    pub(crate) dirty: usize,
+    pub(crate) muzzy: usize,
+    pub(crate) retained: usize,
+    /// Pages in purge batches that are under way.
+    pub(crate) purging: usize,
+    pub(crate) mapped: usize,
+    /// Purging system calls, and pages given back by them.
+    pub(crate) purges: u64,
+    pub(crate) purged: u64,
+}
+
+/// The pages of one arena.
+pub(crate) struct PageAllocator {
+    arena: u32,
+    provider: &'static dyn PageProvider,
+    dirty: ExtentCache,
+    muzzy: ExtentCache,
+    retained: ExtentCache,
+    dirty_decay: Decay,
+    muzzy_decay: Decay,
+    spare: Pool<Extent>,
+    spares: usize,
+    next_chunk: usize,
+    counts: PageCounts,
+}
+
+// SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
+unsafe impl Send for PageAllocator {}
+
+/// Runs on their way back to the system, chained by their `younger` links.
+pub(crate) struct Batch {
+    first: Option<&'static Extent>,
+    lazily: bool,
+    provider: &'static dyn PageProvider,
+}
+
+impl PageAllocator {
+    /// No pages yet.
+    pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> PageAllocator {
+        let options = options::current();
+        PageAllocator {
+            arena,
+            provider,
+            dirty: ExtentCache::new(ExtentState::Dirty),
+            muzzy: ExtentCache::new(ExtentState::Muzzy),
+            retained: ExtentCache::new(ExtentState::Retained),
+            dirty_decay: Decay::new(options.dirty_decay_ms),
+            muzzy_decay: Decay::new(options.muzzy_decay_ms),
+            spare: Pool::new(),
+            spares: 0,
+            next_chunk: FIRST_CHUNK,
+            counts: PageCounts::default(),
+        }
+    }
+
+    /// Where its pages come from.
+    pub(crate) fn provider(&self) -> &'static dyn PageProvider {
+        self.provider
+    }
+
+    /// What the pages are doing now.
+    pub(crate) fn counts(&self) -> PageCounts {
+        PageCounts {
+            dirty: self.dirty.pages(),
+            muzzy: self.muzzy.pages(),
+            retained: self.retained.pages(),
+            ..self.counts
+        }
+    }
+
+    /// A run of `pages` pages at a multiple of `align`. `None`: no memory.
+    pub(crate) fn allocate(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        if pages == 0 || pages > MAX_RUN_PAGES {
+            return None;
+        }
+        self.keep_spares()?;
+        let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
+        let extent = self
+            .take(ExtentState::Dirty, pages, align, most)
+            .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
+            .or_else(|| self.take(ExtentState::Retained, pages, align, usize::MAX))
+            .or_else(|| self.reserve(pages, align))
+            .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))?;
+        extent.state.set(ExtentState::Active);
+        self.counts.active += pages;
+        Some(extent)
+    }
+
+    /// Takes a run back.
+    pub(crate) fn free(&mut self, extent: &'static Extent) {
+        self.counts.active -= extent.pages();
+        extent.zeroed.set(false);
+        self.file(extent, ExtentState::Dirty);
+    }
+
+    /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
+    pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
+        if self.keep_spares().is_none() {
+            return false;
+        }
+        let Some(tail) = self.spare_record() else { return false };
+        split(extent, pages, tail);
+        self.free(tail);
+        true
+    }
+
+    /// Lengthens an active run to `pages` pages in place. Answers whether the new part reads zero;
+    /// `None`: what lies behind is in use.
+    pub(crate) fn grow(&mut self, extent: &'static Extent, pages: usize) -> Option<bool> {
+        let more = pages - extent.pages();
+        let right = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained]
+            .into_iter()
+            .find_map(|state| right_neighbour(extent, state))
+            .filter(|right| right.pages() >= more)?;
+        self.keep_spares()?;
+        let state = right.state.get();
+        self.cache(state).remove(right);
+        if right.pages() > more
+            && let Some(rest) = self.spare_record()
+        {
+            split(right, more, rest);
+            self.cache(state).insert(rest);
+        }
+        let (zeroed, was_zeroed) = (right.zeroed.get(), extent.zeroed.get());
+        self.counts.active += right.pages();
+        merge(extent, right);
+        extent.zeroed.set(was_zeroed);
+        self.recycle(right);
+        Some(zeroed)
+    }
+
+    /// Whether decay has anything to do at `now` (milliseconds).
+    pub(crate) fn is_decay_due(&self, now: u64) -> bool {
+        self.dirty_decay.is_due(now, self.dirty.pages())
+            || self.muzzy_decay.is_due(now, self.muzzy.pages())
+    }
+
+    /// Moves decay to `now`, and answers how many dirty and muzzy pages may stay.
+    pub(crate) fn advance(&mut self, now: u64) -> (usize, usize) {
+        let dirty = self.dirty_decay.advance(now, self.dirty.pages());
+        (dirty, self.muzzy_decay.advance(now, self.muzzy.pages()))
+    }
+
+    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
+    pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
+        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
+        let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
+        let first = self.chain(ExtentState::Dirty, dirty);
+        if first.is_some() {
+            return Some(Batch { first, lazily, provider: self.provider });
+        }
+        let first = self.chain(ExtentState::Muzzy, muzzy);
+        first.map(|_| Batch { first, lazily: false, provider: self.provider })
+    }
+
+    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
+    pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
+        let mut all = true;
+        let mut next = batch.first;
+        while let Some(extent) = next {
+            next = extent.younger.take();
+            self.counts.purging -= extent.pages();
+            let state = extent.state.get();
+            if state != ExtentState::Dirty {
+                self.counts.purges += 1;
+                self.counts.purged += extent.pages() as u64;
+            }
+            all &= state != ExtentState::Dirty;
+            self.file(extent, state);
+        }
+        all
+    }
+
+    fn chain(&mut self, from: ExtentState, keep: usize) -> Option<&'static Extent> {
+        let mut first: Option<&'static Extent> = None;
+        for _ in 0..BATCH {
+            let excess = self.cache(from).pages().saturating_sub(keep);
+            if excess == 0 {
+                break;
+            }
+            let Some(extent) = self.cache(from).oldest() else { break };
+            self.cache(from).remove(extent);
+            let extent = self.cut_excess(extent, from, excess);
+            extent.state.set(ExtentState::Purging);
+            self.counts.purging += extent.pages();
+            extent.younger.set(first);
+            first = Some(extent);
+        }
+        first
+    }
+
+    /// Cuts off the end of a run that is much longer than what has to go; the rest stays.
+    fn cut_excess(
+        &mut self,
+        extent: &'static Extent,
+        from: ExtentState,
+        excess: usize,
+    ) -> &'static Extent {
+        let part = excess.next_multiple_of(PURGE_UNIT);
+        if part + PURGE_UNIT > extent.pages() || self.keep_spares().is_none() {
+            return extent;
+        }
+        let Some(tail) = self.spare_record() else { return extent };
+        split(extent, extent.pages() - part, tail);
+        self.cache(from).insert(extent);
+        tail
+    }
+
+    fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
+        match state {
+            ExtentState::Dirty => &mut self.dirty,
+            ExtentState::Muzzy => &mut self.muzzy,
+            _ => &mut self.retained,
+        }
+    }
+
+    fn take(
+        &mut self,
+        state: ExtentState,
+        pages: usize,
+        align: usize,
+        most: usize,
+    ) -> Option<&'static Extent> {
+        let extent = self.cache(state).fit(pages, align, most)?;
+        self.cache(state).remove(extent);
+        self.cut(extent, pages, align)
+    }
+
+    /// Cuts the aligned part out of a run that is in no list, and files what is left over.
+    fn cut(
+        &mut self,
+        extent: &'static Extent,
+        pages: usize,
+        align: usize,
+    ) -> Option<&'static Extent> {
+        let state = extent.state.get();
+        let lead = (extent.fit(pages, align)? - extent.base()) >> LG_PAGE;
+        let mut extent = extent;
+        if lead > 0 {
+            let rest = self.spare_record()?;
+            split(extent, lead, rest);
+            self.cache(state).insert(extent);
+            extent = rest;
+        }
+        if extent.pages() > pages {
+            let rest = self.spare_record()?;
+            split(extent, pages, rest);
+            self.cache(state).insert(rest);
+        }
+        Some(extent)
+    }
+
+    /// Asks the provider for a new chunk and cuts the run out of it.
+    fn reserve(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        if align > CHUNK_ALIGN {
+            return self.reserve_exactly(pages, align);
+        }
+        let chunk = self.next_chunk.max(page_class_pages(page_class_ceil(pages)));
+        let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
+            Some(extent) => {
+                let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
+                self.next_chunk = grown.min(LAST_CHUNK);
+                extent
+            }
+            // No room for a generous chunk: what is needed and no more.
+            None => self.reserve_exactly(pages, align.max(PAGE))?,
+        };
+        self.cut(extent, pages, align)
+    }
+
+    fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let bytes = pages << LG_PAGE;
+        let got = self.provider.reserve(bytes, align)?;
+        let base = got.base.as_ptr().expose_provenance();
+        if !page_map::cover(base, bytes) {
+            // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
+            unsafe { self.provider.release(got.base, bytes) };
+            return None;
+        }
+        let extent = self.spare_record()?;
+        extent.set_range(base, pages);
+        extent.state.set(ExtentState::Retained);
+        extent.zeroed.set(got.zeroed);
+        extent.head.set(true);
+        page_map::set_ends(extent);
+        self.counts.mapped += pages;
+        Some(extent)
+    }
+
+    /// Files a run, made one with free neighbours in the same state.
+    fn file(&mut self, extent: &'static Extent, state: ExtentState) {
+        let mut extent = extent;
+        if let Some(left) = left_neighbour(extent, state) {
+            self.cache(state).remove(left);
+            merge(left, extent);
+            self.recycle(extent);
+            extent = left;
+        }
+        if let Some(right) = right_neighbour(extent, state) {
+            self.cache(state).remove(right);
+            merge(extent, right);
+            self.recycle(right);
+        }
+        self.cache(state).insert(extent);
+    }
+
+    fn keep_spares(&mut self) -> Option<()> {
+        while self.spares < SPARES {
+            let memory = metadata::allocate(size_of::<Extent>(), align_of::<Extent>())?;
+            let record = memory.cast::<Extent>();
+            // SAFETY: fresh memory of the right size and alignment.
+            unsafe { record.write(Extent::new(self.arena)) };
+            // SAFETY: just written, and never unmapped.
+            self.recycle(unsafe { record.as_ref() });
+        }
+        Some(())
+    }
+
+    fn spare_record(&mut self) -> Option<&'static Extent> {
+        let record = self.spare.take()?;
+        self.spares -= 1;
+        Some(record)
+    }
+
+    fn recycle(&mut self, record: &'static Extent) {
+        // A record that neighbours may still look at must not pass for a free run.
+        record.state.set(ExtentState::Purging);
+        self.spare.put(record);
+        self.spares += 1;
+    }
+
+    /// Judges itself.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.dirty.check();
+        self.muzzy.check();
+        self.retained.check();
+        let counts = self.counts();
+        let sum = counts.active + counts.dirty + counts.muzzy + counts.retained + counts.purging;
+        assert_eq!(sum, counts.mapped);
+    }
+}
+
+impl Batch {
+    /// The system calls. Runs outside all locks; the runs belong to the batch alone.
+    pub(crate) fn purge(&self) {
+        let mut next = self.first;
+        while let Some(extent) = next {
+            next = extent.younger.get();
+            let Some(base) = NonNull::new(extent.base_ptr()) else { continue };
+            let (state, zeroed) = self.purge_one(base, extent.bytes());
+            extent.zeroed.set(zeroed);
+            extent.state.set(state);
+        }
+    }
+
+    fn purge_one(&self, base: NonNull<u8>, size: usize) -> (ExtentState, bool) {
+        // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
+        if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
+            return (ExtentState::Muzzy, false);
+        }
+        // SAFETY: as above.
+        match unsafe { self.provider.purge(base, size) } {
+            Purged::Zeroed => (ExtentState::Retained, true),
+            Purged::Undefined => (ExtentState::Retained, false),
+            Purged::Refused => (ExtentState::Dirty, false),
+        }
+    }
+}
+
+/// Writes zeros over an active run from `from` bytes on. The caller owns the block.
+pub(crate) fn zero(extent: &'static Extent, from: usize) {
+    let base = extent.base_ptr().wrapping_add(from);
+    // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
+    unsafe { base.write_bytes(0, extent.bytes() - from) };
+}
+
+/// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the
+/// contents are undefined.
+pub(crate) fn purge_contents(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
+    let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
+    // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
+    unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
+}
+
+#[cfg(test)]
+#[path = "page_allocator_test.rs"]
+mod tests;

@@ -1,0 +1,165 @@
+//! Random programs against a shadow of all runs, over a fixed buffer and over a failing system.
+
+use super::*;
+use crate::back::provider::failing::Failing;
+use crate::back::provider::fixed::Fixed;
+use crate::back::provider::mmap::Mmap;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Allocate { pages: usize, lg_align: u32 },
+    Free { index: usize },
+    Shrink { index: usize, by: usize },
+    Grow { index: usize, by: usize },
+    Decay { millis: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (1usize..40, 12u32..18).prop_map(|(pages, lg_align)| Op::Allocate { pages, lg_align }),
+        3 => any::<usize>().prop_map(|index| Op::Free { index }),
+        1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Shrink { index, by }),
+        1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Grow { index, by }),
+        1 => (1u64..20_000).prop_map(|millis| Op::Decay { millis }),
+    ]
+}
+
+/// Runs in use, by base address.
+type Shadow = BTreeMap<usize, &'static Extent>;
+
+fn no_overlap(shadow: &Shadow, extent: &Extent) {
+    if let Some((_, before)) = shadow.range(..=extent.base()).next_back() {
+        assert!(before.end() <= extent.base(), "overlaps the run before");
+    }
+    if let Some((next, _)) = shadow.range(extent.base()..).next() {
+        assert!(extent.end() <= *next, "overlaps the run after");
+    }
+}
+
+fn pick(shadow: &Shadow, index: usize) -> Option<&'static Extent> {
+    let nth = index.checked_rem(shadow.len())?;
+    shadow.values().nth(nth).copied()
+}
+
+fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) {
+    match *op {
+        Op::Allocate { pages: n, lg_align } => {
+            let Some(extent) = pages.allocate(n, 1 << lg_align) else { return };
+            assert_eq!(extent.pages(), n);
+            assert!(extent.base().is_multiple_of(1 << lg_align));
+            if extent.zeroed.get() {
+                // SAFETY: the run is ours.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(extent.base_ptr(), extent.bytes()) };
+                assert!(bytes.iter().all(|byte| *byte == 0), "called zero, is not");
+            }
+            // SAFETY: the run is ours.
+            unsafe { extent.base_ptr().write_bytes(0xa5, extent.bytes()) };
+            no_overlap(shadow, extent);
+            shadow.insert(extent.base(), extent);
+        }
+        Op::Free { index } => {
+            let Some(extent) = pick(shadow, index) else { return };
+            shadow.remove(&extent.base());
+            pages.free(extent);
+        }
+        Op::Shrink { index, by } => {
+            if let Some(extent) = pick(shadow, index).filter(|extent| extent.pages() > by) {
+                pages.shrink(extent, extent.pages() - by);
+            }
+        }
+        Op::Grow { index, by } => {
+            let Some(extent) = pick(shadow, index) else { return };
+            shadow.remove(&extent.base());
+            if pages.grow(extent, extent.pages() + by).is_some() {
+                no_overlap(shadow, extent);
+            }
+            shadow.insert(extent.base(), extent);
+        }
+        Op::Decay { millis } => {
+            *now += millis;
+            let (dirty, muzzy) = pages.advance(*now);
+            while let Some(batch) = pages.take_batch(dirty, muzzy) {
+                batch.purge();
+                if !pages.file_batch(batch) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn run(provider: &'static dyn PageProvider, ops: &[Op]) {
+    let mut pages = PageAllocator::new(7, provider);
+    let (mut shadow, mut now) = (Shadow::new(), 1_000_000);
+    for op in ops {
+        step(&mut pages, &mut shadow, &mut now, op);
+        pages.check();
+    }
+    for extent in shadow.into_values() {
+        pages.free(extent);
+    }
+    pages.check();
+    assert_eq!(pages.counts().active, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 256 }))]
+
+    #[test]
+    fn fixed_random_programs_keep_every_page(ops in prop::collection::vec(op(), 1..120)) {
+        run(Fixed::leak(48 << 20), &ops);
+    }
+
+    #[test]
+    fn a_failing_system_loses_nothing(
+        ops in prop::collection::vec(op(), 1..120),
+        period in 1u64..6,
+    ) {
+        let provider: &'static Failing<Mmap> = Box::leak(Box::new(Failing::new(Mmap)));
+        provider.fail_every(period);
+        run(provider, &ops);
+    }
+}
+
+#[test]
+fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
+    let mut pages = PageAllocator::new(7, &Mmap);
+    let run = pages.allocate(8, PAGE).unwrap();
+    assert!(run.zeroed.get());
+    // SAFETY: the run is ours.
+    unsafe { run.base_ptr().write_bytes(1, run.bytes()) };
+    let base = run.base();
+    pages.free(run);
+    let again = pages.allocate(8, PAGE).unwrap();
+    assert_eq!(again.base(), base);
+    assert!(!again.zeroed.get());
+    pages.free(again);
+    while let Some(batch) = pages.take_batch(0, 0) {
+        batch.purge();
+        assert!(pages.file_batch(batch));
+    }
+    let purged = pages.allocate(8, PAGE).unwrap();
+    assert_eq!(purged.base(), base);
+    assert!(purged.zeroed.get());
+    // SAFETY: the run is ours.
+    assert_eq!(unsafe { purged.base_ptr().read() }, 0);
+}
+
+#[test]
+fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
+    let mut pages = PageAllocator::new(7, &Mmap);
+    let run = pages.allocate(4, PAGE).unwrap();
+    assert_eq!(pages.grow(run, 100), Some(true));
+    assert_eq!(run.pages(), 100);
+    let next = pages.allocate(1, PAGE).unwrap();
+    assert_eq!(next.base(), run.end());
+    assert_eq!(pages.grow(run, 101), None);
+    for lg in 12..36 {
+        let aligned = pages.allocate(1, 1 << lg).unwrap();
+        assert!(aligned.base().is_multiple_of(1 << lg));
+    }
+    pages.check();
+}

@@ -1,0 +1,74 @@
+//! The contract with the system: where pages come from and how they go back.
+//!
+//! Checks stand in front, in [`super::page_allocator`]; implementations are bare. Adapters compose:
+//! `Failing<Mmap>` fails on demand, `Fixed` carves a buffer for tools that cannot see `mmap`.
+
+use core::ptr::NonNull;
+
+/// Memory that a provider handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Reserved {
+    /// Its first byte.
+    pub(crate) base: NonNull<u8>,
+    /// Whether every byte reads zero.
+    pub(crate) zeroed: bool,
+}
+
+/// What became of pages that were to be purged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purged {
+    /// They were given back, and read zero from now on.
+    Zeroed,
+    /// They were given back as far as the system's page allows; their contents are undefined.
+    Undefined,
+    /// The system refused. Nothing changed.
+    Refused,
+}
+
+/// A source of pages.
+///
+/// All sizes are multiples of [`crate::ground::units::PAGE`] and not zero; every base is a multiple
+/// of it. Calls come from any thread, several at once, never under a signal. None may allocate,
+/// panic, or change `errno`.
+///
+/// # Safety
+/// An implementation must answer memory that is readable, writable, aligned as asked, not overlapping
+/// anything that is in use, and that stays mapped until it is released.
+pub(crate) unsafe trait PageProvider: Sync {
+    /// Reserves `size` bytes at a multiple of `align` (a power of two, at least a page).
+    ///
+    /// `None` when there is no room; nothing has changed then.
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved>;
+
+    /// Gives a whole reservation back. `false`: it stays mapped and the caller keeps it.
+    ///
+    /// # Safety
+    /// `base` and `size` are what `reserve` answered, and nobody uses the memory any more.
+    unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool;
+
+    /// Gives the memory under pages back now; the addresses stay.
+    ///
+    /// # Safety
+    /// The range lies within one reservation and nobody uses its contents any more.
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
+
+    /// Lets the system take the memory under pages when it likes; contents are undefined after.
+    /// `false`: refused, nothing changed.
+    ///
+    /// # Safety
+    /// The range lies within one reservation and nobody uses its contents any more.
+    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool;
+}
+
+/// The provider that everything uses unless an arena brings its own.
+#[cfg(not(any(test, feature = "testing")))]
+pub(crate) fn system() -> &'static dyn PageProvider {
+    static SYSTEM: super::provider::mmap::Mmap = super::provider::mmap::Mmap;
+    &SYSTEM
+}
+
+/// The provider that everything uses, with a tap that tests may turn.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn system() -> &'static dyn PageProvider {
+    &super::provider::failing::SYSTEM
+}

@@ -1,0 +1,60 @@
+//! A provider that refuses on demand, for tests: every n-th call fails as the system would.
+
+use super::mmap::Mmap;
+use crate::back::page_provider::{PageProvider, Purged, Reserved};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The provider of the whole allocator in test builds.
+pub(crate) static SYSTEM: Failing<Mmap> = Failing::new(Mmap);
+
+/// `inner`, with every `period`-th call refused; 0 refuses none.
+pub(crate) struct Failing<P> {
+    inner: P,
+    period: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl<P> Failing<P> {
+    pub(crate) const fn new(inner: P) -> Failing<P> {
+        Failing { inner, period: AtomicU64::new(0), calls: AtomicU64::new(0) }
+    }
+
+    /// From now on every `period`-th call fails; 0: none, 1: all.
+    pub(crate) fn fail_every(&self, period: u64) {
+        self.period.store(period, Relaxed);
+    }
+
+    fn refuses(&self) -> bool {
+        let call = self.calls.fetch_add(1, Relaxed) + 1;
+        match self.period.load(Relaxed) {
+            0 => false,
+            period => call.is_multiple_of(period),
+        }
+    }
+}
+
+// SAFETY: hands on what `inner` answers, or refuses without changing anything.
+unsafe impl<P: PageProvider> PageProvider for Failing<P> {
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+        if self.refuses() { None } else { self.inner.reserve(size, align) }
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        !self.refuses() && unsafe { self.inner.release(base, size) }
+    }
+
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
+        if self.refuses() {
+            return Purged::Refused;
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.inner.purge(base, size) }
+    }
+
+    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        !self.refuses() && unsafe { self.inner.purge_lazily(base, size) }
+    }
+}

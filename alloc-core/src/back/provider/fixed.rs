@@ -1,0 +1,48 @@
+//! A provider over one buffer, for tests under tools that must see every byte.
+
+use crate::back::page_provider::{PageProvider, Purged, Reserved};
+use crate::ground::units::round_up;
+use core::ptr::NonNull;
+use std::sync::Mutex;
+
+/// Carves a buffer from its beginning; what is released is not handed out again.
+pub(crate) struct Fixed {
+    left: Mutex<(usize, usize)>,
+}
+
+impl Fixed {
+    /// A provider over `size` bytes of zeroed memory, leaked.
+    pub(crate) fn leak(size: usize) -> &'static Fixed {
+        let buffer = Box::leak(vec![0u8; size].into_boxed_slice());
+        let base = buffer.as_mut_ptr().expose_provenance();
+        Box::leak(Box::new(Fixed { left: Mutex::new((base, base + size)) }))
+    }
+}
+
+// SAFETY: parts of a live buffer, each handed out once.
+unsafe impl PageProvider for Fixed {
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+        let mut left = self.left.lock().unwrap();
+        let base = round_up(left.0, align);
+        if base.checked_add(size)? > left.1 {
+            return None;
+        }
+        left.0 = base + size;
+        let base = core::ptr::with_exposed_provenance_mut(base);
+        Some(Reserved { base: NonNull::new(base)?, zeroed: true })
+    }
+
+    unsafe fn release(&self, _base: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
+
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
+        // SAFETY: the caller's range lies in the buffer and is not in use.
+        unsafe { base.write_bytes(0, size) };
+        Purged::Zeroed
+    }
+
+    unsafe fn purge_lazily(&self, _base: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
+}

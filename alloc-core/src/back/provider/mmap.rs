@@ -1,0 +1,169 @@
+//! Pages by mmap(2), back by madvise(2) and munmap(2).
+
+use crate::back::page_provider::{PageProvider, Purged, Reserved};
+use crate::ground::os;
+use crate::ground::units::{PAGE, round_down, round_up};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+/// The system.
+pub(crate) struct Mmap;
+
+// SAFETY: mmap answers fresh, private, readable and writable memory that stays until munmap.
+unsafe impl PageProvider for Mmap {
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+        let base = map(size, libc::PROT_READ | libc::PROT_WRITE)?;
+        if (base.as_ptr() as usize).is_multiple_of(align) {
+            return Some(Reserved { base, zeroed: true });
+        }
+        unmap(base, size);
+        let larger = size.checked_add(align)?;
+        // Without access, so that the system does not count what is cut off again.
+        let base = trim(map(larger, libc::PROT_NONE)?, larger, size, align);
+        if !make_accessible(base, size) {
+            unmap(base, size);
+            return None;
+        }
+        Some(Reserved { base, zeroed: true })
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
+        unmap(base, size)
+    }
+
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
+        let Some((inner, length)) = inner_pages(base, size) else { return Purged::Undefined };
+        if !advise(inner, length, libc::MADV_DONTNEED) {
+            return Purged::Refused;
+        }
+        if length == size && purge_zeroes() { Purged::Zeroed } else { Purged::Undefined }
+    }
+
+    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
+        match inner_pages(base, size) {
+            Some((inner, length)) => advise(inner, length, libc::MADV_FREE),
+            None => true,
+        }
+    }
+}
+
+fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: asks for new memory anywhere; touches nothing that exists.
+    let base = os::keep_errno(|| unsafe {
+        libc::mmap(core::ptr::null_mut(), size, protection, flags, -1, 0)
+    });
+    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
+}
+
+fn make_accessible(base: NonNull<u8>, size: usize) -> bool {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the caller's range is its own, and fresh.
+    os::keep_errno(|| unsafe { libc::mprotect(base.as_ptr().cast(), size, protection) }) == 0
+}
+
+fn unmap(base: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: the callers own the range and use it no more.
+    os::keep_errno(|| unsafe { libc::munmap(base.as_ptr().cast(), size) }) == 0
+}
+
+/// Cuts a mapping of `larger` bytes down to `size` bytes at a multiple of `align`.
+fn trim(base: NonNull<u8>, larger: usize, size: usize, align: usize) -> NonNull<u8> {
+    let address = base.as_ptr() as usize;
+    let lead = round_up(address, align) - address;
+    // SAFETY: `lead < align` and `larger == size + align`, so this stays inside the mapping.
+    let aligned = unsafe { base.add(lead) };
+    if lead > 0 {
+        unmap(base, lead);
+    }
+    let trail = larger - lead - size;
+    if trail > 0 {
+        // SAFETY: `lead + size + trail == larger`, so this stays inside the mapping.
+        unmap(unsafe { aligned.add(size) }, trail);
+    }
+    aligned
+}
+
+/// The whole system pages inside a range: all of it where pages are 4 KiB.
+fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
+    let page = system_page();
+    let address = base.as_ptr() as usize;
+    let begin = round_up(address, page);
+    let end = round_down(address + size, page);
+    if begin >= end {
+        return None;
+    }
+    // SAFETY: `begin` lies inside the range.
+    Some((unsafe { base.add(begin - address) }, end - begin))
+}
+
+fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
+    // SAFETY: the caller's range is its own, and its contents are not needed any more.
+    os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
+}
+
+fn system_page() -> usize {
+    static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
+    let known = SYSTEM_PAGE.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let page = os::system_page().max(PAGE);
+    SYSTEM_PAGE.store(page, Relaxed);
+    page
+}
+
+/// Whether MADV_DONTNEED really zeroes (some emulators ignore it). Tried once.
+fn purge_zeroes() -> bool {
+    const UNKNOWN: u8 = 0;
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match ANSWER.load(Relaxed) {
+        YES => return true,
+        NO => return false,
+        _ => {}
+    }
+    let answer = try_purge();
+    ANSWER.store(if answer { YES } else { NO }, Relaxed);
+    answer
+}
+
+fn try_purge() -> bool {
+    let size = system_page();
+    let Some(page) = map(size, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+    // SAFETY: the page was mapped above and is ours.
+    unsafe { page.write_volatile(1) };
+    // SAFETY: as above.
+    let zeroed = advise(page, size, libc::MADV_DONTNEED) && unsafe { page.read_volatile() } == 0;
+    unmap(page, size);
+    zeroed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_are_aligned_zeroed_and_purgeable() {
+        for align in [PAGE, 64 << 10, 2 << 20, 1 << 30] {
+            let got = Mmap.reserve(3 * PAGE, align).unwrap();
+            assert!((got.base.as_ptr() as usize).is_multiple_of(align) && got.zeroed);
+            // SAFETY: just reserved.
+            unsafe { got.base.write_bytes(7, 3 * PAGE) };
+            // SAFETY: just reserved, contents not needed.
+            assert_eq!(unsafe { Mmap.purge(got.base, 3 * PAGE) }, Purged::Zeroed);
+            // SAFETY: still mapped.
+            assert_eq!(unsafe { got.base.add(PAGE).read() }, 0);
+            // SAFETY: the whole reservation, not used any more.
+            assert!(unsafe { Mmap.release(got.base, 3 * PAGE) });
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_and_errno_stays() {
+        os::set_errno(77);
+        assert!(Mmap.reserve(1 << 60, PAGE).is_none());
+        assert_eq!(os::errno(), 77);
+    }
+}

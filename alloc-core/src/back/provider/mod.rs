@@ -1,0 +1,7 @@
+//! Implementations of [`super::page_provider::PageProvider`].
+
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod failing;
+#[cfg(test)]
+pub(crate) mod fixed;
+pub(crate) mod mmap;

@@ -1,0 +1,53 @@
+//! Cutting a run in two and making one of two neighbours: records and page map together.
+
+use super::extent::{Extent, ExtentState};
+use super::page_map;
+use crate::ground::units::{LG_PAGE, PAGE};
+
+/// Cuts `extent` after its first `pages` pages; `tail` becomes the record of the rest.
+///
+/// Neither part is in a list.
+pub(crate) fn split(extent: &'static Extent, pages: usize, tail: &'static Extent) {
+    debug_assert!(pages > 0 && pages < extent.pages());
+    tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
+    tail.state.set(extent.state.get());
+    tail.zeroed.set(extent.zeroed.get());
+    tail.head.set(false);
+    extent.set_range(extent.base(), pages);
+    page_map::set_ends(extent);
+    page_map::set_ends(tail);
+}
+
+/// Makes `left` swallow `right`, which lies right behind it. The record of `right` is free after.
+///
+/// Neither part is in a list.
+pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
+    debug_assert_eq!(left.end(), right.base());
+    page_map::clear_ends(left);
+    page_map::clear_ends(right);
+    left.zeroed.set(left.zeroed.get() && right.zeroed.get());
+    left.set_range(left.base(), left.pages() + right.pages());
+    page_map::set_ends(left);
+}
+
+/// The neighbour before `extent` in the same arena and reservation, if it is in `state`.
+pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
+    if extent.head.get() {
+        return None;
+    }
+    let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
+    // The arena of a record never changes, and runs of our own arena are guarded by our lock.
+    let ours = left.arena() == extent.arena();
+    if ours && left.state.get() == state && left.end() == extent.base() { Some(left) } else { None }
+}
+
+/// The neighbour after `extent` in the same arena and reservation, if it is in `state`.
+pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
+    let right = page_map::lookup(extent.end()).extent()?;
+    let ours = right.arena() == extent.arena();
+    if ours && right.state.get() == state && !right.head.get() && right.base() == extent.end() {
+        Some(right)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! The `*allocx` family: malloc and free with flags. Source: jemalloc(3), "Non-standard API".
+
+use super::{raw, slow};
+use crate::back::extent::Extent;
+use crate::back::page_map;
+use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::middle::arena::{self, Arena};
+use crate::middle::choose_arena;
+use crate::middle::large;
+use crate::middle::slab::Slab;
+
+/// How a block is to be allocated or freed.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    align: usize,
+    zero: bool,
+    cached: bool,
+    arena: Option<u32>,
+}
+
+impl Flags {
+    /// As malloc and free do it.
+    pub const NONE: Flags = Flags { align: 1, zero: false, cached: true, arena: None };
+
+    /// At a multiple of `align`, a power of two (`MALLOCX_ALIGN`).
+    #[must_use]
+    pub const fn align(self, align: usize) -> Flags {
+        Flags { align, ..self }
+    }
+
+    /// All zero (`MALLOCX_ZERO`).
+    #[must_use]
+    pub const fn zeroed(self) -> Flags {
+        Flags { zero: true, ..self }
+    }
+
+    /// Past the thread's cache (`MALLOCX_TCACHE_NONE`).
+    #[must_use]
+    pub const fn uncached(self) -> Flags {
+        Flags { cached: false, ..self }
+    }
+
+    /// From the arena with this index, past the thread's cache (`MALLOCX_ARENA`).
+    #[must_use]
+    pub const fn arena(self, index: u32) -> Flags {
+        Flags { arena: Some(index), cached: false, ..self }
+    }
+
+    /// The arena to use. `Err`: there is none with that index.
+    fn find_arena(self) -> Result<Option<&'static Arena>, ()> {
+        match self.arena {
+            None => Ok(None),
+            Some(index) => {
+                slow::real_cache();
+                let arena = arena::by_id(index).or_else(|| choose_arena::automatic(index));
+                arena.map(Some).ok_or(())
+            }
+        }
+    }
+}
+
+/// At least `size` bytes. Null: no memory, or no such arena.
+///
+/// ```
+/// use lumalloc::raw::{self, Flags};
+/// let p = raw::allocate(1000, Flags::NONE.align(256).zeroed());
+/// assert_eq!(p as usize % 256, 0);
+/// // SAFETY: p came from allocate, and is freed once.
+/// unsafe { raw::deallocate(p, Flags::NONE) };
+/// ```
+#[must_use]
+pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
+    if flags.cached {
+        return if flags.zero {
+            raw::malloc_aligned_zeroed(size, flags.align)
+        } else {
+            raw::malloc_aligned(size, flags.align)
+        };
+    }
+    let Ok(arena) = flags.find_arena() else { return core::ptr::null_mut() };
+    let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
+    let block = match size_for_align(size, flags.align) {
+        Some(rounded) if rounded <= MAX_CACHED => small(arena, rounded, flags.zero),
+        Some(_) => large(arena, size, flags),
+        None => core::ptr::null_mut(),
+    };
+    if block.is_null() { slow::no_memory(size) } else { block }
+}
+
+fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
+    let class = SizeClass::of(size);
+    let block = arena.allocate_uncached(class);
+    if zero && !block.is_null() {
+        // SAFETY: a fresh block of this class.
+        unsafe { block.write_bytes(0, class.size()) };
+    }
+    block
+}
+
+fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
+    match large::allocate(large::From::Arena(arena), size, flags.align) {
+        Some(extent) => slow::finish_large(extent, flags.zero),
+        None => core::ptr::null_mut(),
+    }
+}
+
+/// Changes the size of a block, in place or by a move; with `zeroed`, what is added reads zero.
+/// Null: no memory, and the block is as it was.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+#[must_use]
+pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    let old = unsafe { raw::usable_size(ptr) };
+    let stays = flags.arena.is_none_or(|index| arena_of(ptr) == Some(index));
+    // SAFETY: the caller's promise.
+    if stays && unsafe { raw::fits_in_place(ptr, old, size, flags.align, flags.zero) } {
+        return ptr;
+    }
+    let new = allocate(size, Flags { zero: false, ..flags });
+    if new.is_null() {
+        return new;
+    }
+    // SAFETY: two different blocks, at least this long.
+    unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
+    if flags.zero {
+        // SAFETY: a block of this allocator's.
+        let usable = unsafe { raw::usable_size(new) };
+        // SAFETY: from the old contents to the end of the new block.
+        unsafe { new.wrapping_add(old.min(size)).write_bytes(0, usable - old.min(size)) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { deallocate(ptr, flags) };
+    new
+}
+
+/// The arena that a block belongs to.
+fn arena_of(ptr: *mut u8) -> Option<u32> {
+    let entry = page_map::lookup(ptr as usize);
+    match Slab::of(entry) {
+        Some(slab) => Some(slab.arena()),
+        None => entry.extent().map(Extent::arena),
+    }
+}
+
+/// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its real
+/// size afterwards, whatever came of it.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's.
+#[must_use]
+pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Flags) -> usize {
+    // SAFETY: the caller's promise.
+    let old = unsafe { raw::usable_size(ptr) };
+    let most = size.saturating_add(extra);
+    if old >= size && old <= most {
+        return old;
+    }
+    if old > MAX_CACHED && size > MAX_CACHED {
+        // SAFETY: the caller's promise.
+        let _grown = unsafe { raw::fits_in_place(ptr, old, most, flags.align, flags.zero) }
+            // SAFETY: the caller's promise.
+            || unsafe { raw::fits_in_place(ptr, old, size, flags.align, flags.zero) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { raw::usable_size(ptr) }
+}
+
+/// Takes a block back.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, not used after.
+pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
+    if !flags.cached
+        && let Some(slab) = Slab::of(page_map::lookup(ptr as usize))
+    {
+        slow::free_uncached(slab, ptr.expose_provenance());
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { raw::free(ptr) };
+}
+
+/// Takes back a block whose size is known.
+///
+/// # Safety
+/// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has the
+/// alignment that was asked for.
+pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
+    if flags.cached {
+        // SAFETY: the caller's promise.
+        unsafe { raw::free_sized_aligned(ptr, size, flags.align) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { deallocate(ptr, flags) };
+    }
+}

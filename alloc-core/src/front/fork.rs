@@ -1,0 +1,98 @@
+//! Fork: all locks are taken in rank order before, and given back after in parent and child.
+//!
+//! Slow paths hold locks, so none is half done in the child. Pushes and pops of other threads are not
+//! atomic across the copied pages, so the child drops the *contents* of their caches (those blocks
+//! stay allocated, and are counted) and gives their slabs up for adoption.
+
+use super::registry::{self, REGISTRY};
+use super::thread_cache::{self, Kind, REENTRANT, ThreadCache};
+use super::thread_life;
+use crate::back::metadata::METADATA;
+use crate::ground::counters::SharedCount;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::ground::sync::lock::RankedMutex;
+use crate::middle::arena::{self, MAKING};
+use crate::middle::decay_pass::PASS;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// Blocks that forks in this process's past left in caches of threads that are no more.
+pub(crate) static ABANDONED: SharedCount = SharedCount::new();
+
+/// The forking thread's cache, from before to after: the one that the child keeps.
+static FORKING: AtomicPtr<ThreadCache> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Registers the handlers. As the first ones, they run last before and first after.
+pub(crate) fn register() {
+    os::keep_errno(|| {
+        // SAFETY: the handlers take no arguments and are there as long as the library is.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }
+    });
+}
+
+/// Calls `lock` on every lock, in rank order.
+fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
+    lock(&PASS);
+    lock(&REGISTRY);
+    for cache in registry::all() {
+        lock(&cache.owner.state);
+    }
+    lock(&MAKING);
+    for arena in arena::all() {
+        for class in SizeClass::all() {
+            lock(&arena.bin(class).slabs);
+        }
+    }
+    for arena in arena::all() {
+        lock(&arena.pages);
+    }
+    lock(&METADATA);
+}
+
+unsafe extern "C" fn prepare() {
+    for_each_lock(&mut |lock| lock.take());
+    FORKING.store(core::ptr::from_ref(thread_cache::current()).cast_mut(), Relaxed);
+}
+
+unsafe extern "C" fn in_parent() {
+    FORKING.store(core::ptr::null_mut(), Relaxed);
+    for_each_lock(&mut |lock| lock.give_in_parent());
+}
+
+unsafe extern "C" fn in_child() {
+    let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
+    for_each_lock(&mut |lock| lock.give_in_child());
+    let cache = thread_cache::current();
+    if cache.kind() == Kind::Real {
+        thread_cache::set_current(&REENTRANT);
+    }
+    for other in registry::all() {
+        if other.is_alive() && !core::ptr::eq(&raw const other.front, mine) {
+            ABANDONED.add(thread_life::abandon(other) as u64);
+        }
+    }
+    thread_cache::set_current(cache);
+}
+
+/// A lock of any data, for the walk above.
+trait ForkLock {
+    fn take(&self);
+    fn give_in_parent(&self);
+    fn give_in_child(&self);
+}
+
+impl<T> ForkLock for RankedMutex<T> {
+    fn take(&self) {
+        self.lock_for_fork();
+    }
+
+    fn give_in_parent(&self) {
+        // SAFETY: `prepare` took it, on this thread.
+        unsafe { self.unlock_in_parent() };
+    }
+
+    fn give_in_child(&self) {
+        // SAFETY: `prepare` took it; the child has one thread.
+        unsafe { self.unlock_in_child() };
+    }
+}

@@ -1,0 +1,38 @@
+//! The start of the process's allocator: once, by whoever calls first.
+
+use super::{fork, thread_life};
+use crate::ground::conf;
+use crate::ground::options;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::arena;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static START: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the start if nobody has. `false`: no memory; the next caller tries again.
+///
+/// The calling thread's cache is a façade that does not come back here.
+pub(crate) fn ensure_started() -> bool {
+    // Acquire: pairs with the Release below: options, arena 0 and the exit call are there.
+    if STARTED.load(Ordering::Acquire) {
+        return true;
+    }
+    let _start = START.lock();
+    if STARTED.load(Ordering::Relaxed) {
+        return true;
+    }
+    if arena::count() == 0 {
+        // SAFETY: once, as arenas are made after; and nobody else is here.
+        unsafe { options::freeze(conf::read_all()) };
+        if arena::make_next(1).is_none() {
+            return false;
+        }
+    }
+    thread_life::register_exit();
+    fork::register();
+    // Release: pairs with the Acquire above.
+    STARTED.store(true, Ordering::Release);
+    true
+}

@@ -1,0 +1,221 @@
+//! malloc, free and realloc as every door calls them.
+//!
+//! Out of memory answers null with `errno` set to ENOMEM (or death under `opt.xmalloc`); success
+//! never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
+
+use super::slow;
+use super::thread_cache::current;
+use crate::back::page_map;
+use crate::ground::checked::at;
+use crate::ground::fatal;
+use crate::ground::size_class::{BIN_OF_SIZE, MAX_CACHED, SizeClass, class_round, size_for_align};
+use crate::ground::units::{PAGE, round_up};
+use crate::middle::large;
+use crate::middle::slab::Slab;
+
+pub use super::flags::{
+    Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,
+};
+
+/// The bin of a size that is at most [`MAX_CACHED`].
+#[inline(always)]
+pub(crate) fn bin_of(size: usize) -> usize {
+    // SAFETY: the table has an entry for each size up to MAX_CACHED.
+    usize::from(*unsafe { at(&BIN_OF_SIZE, (size + 7) >> 3) })
+}
+
+/// At least `size` bytes, 16-byte aligned from 16 bytes on; 0 gives a smallest block.
+///
+/// ```
+/// let p = lumalloc::raw::malloc(100);
+/// assert!(!p.is_null());
+/// // SAFETY: p came from malloc, and is freed once.
+/// unsafe { lumalloc::raw::free(p) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc(size: usize) -> *mut u8 {
+    if size > MAX_CACHED {
+        return slow::malloc_large(size, 1, false);
+    }
+    let bin = bin_of(size);
+    let block = current().bin(bin).pop();
+    if block.is_null() { slow::malloc_bin(bin) } else { block }
+}
+
+/// As [`malloc`], all zero.
+#[inline]
+#[must_use]
+pub fn malloc_zeroed(size: usize) -> *mut u8 {
+    if size > MAX_CACHED {
+        return slow::malloc_large(size, 1, true);
+    }
+    zeroed(malloc(size), size)
+}
+
+#[inline]
+fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
+    if !block.is_null() {
+        // SAFETY: a fresh block of at least `size` bytes.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// At least `size` bytes at a multiple of `align`, a power of two of any size.
+#[inline(always)]
+#[must_use]
+pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
+    match size_for_align(size, align) {
+        Some(rounded) if rounded <= MAX_CACHED => malloc(rounded),
+        Some(_) => slow::malloc_large(size, align, false),
+        None => slow::no_memory(size),
+    }
+}
+
+/// As [`malloc_aligned`], all zero.
+#[inline]
+#[must_use]
+pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
+    match size_for_align(size, align) {
+        Some(rounded) if rounded <= MAX_CACHED => zeroed(malloc(rounded), size),
+        Some(_) => slow::malloc_large(size, align, true),
+        None => slow::no_memory(size),
+    }
+}
+
+/// Takes a block back. Null is nothing to do.
+///
+/// # Safety
+/// `ptr` is null, or a block of this allocator's that is not used after. (Foreign, interior and twice
+/// freed pointers end the process with a message, at once or when the block goes home.)
+#[inline(always)]
+pub unsafe fn free(ptr: *mut u8) {
+    let offset = page_map::lookup(ptr as usize).bin_offset();
+    if !current().bin_at(offset).push(ptr) {
+        // SAFETY: the caller's promise.
+        unsafe { slow::free(ptr) };
+    }
+}
+
+/// Takes back a block whose size is known: no look-up.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, not used after; `size` is what was asked for, or anything
+/// up to its usable size.
+#[inline(always)]
+pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
+    if size <= MAX_CACHED && current().bin(bin_of(size)).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { slow::free(ptr) };
+}
+
+/// As [`free_sized`], for a block that was asked for with an alignment.
+///
+/// # Safety
+/// As [`free_sized`]; `align` is the alignment that was asked for.
+#[inline(always)]
+pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
+    let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
+    // SAFETY: the caller's promise: the block was made for the rounded size.
+    unsafe { free_sized(ptr, rounded) };
+}
+
+/// Bytes that a block may hold.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, in use. (Others end the process with a message.)
+#[must_use]
+pub unsafe fn usable_size(ptr: *mut u8) -> usize {
+    let address = ptr as usize;
+    let entry = page_map::lookup(address);
+    if let Some(slab) = Slab::of(entry) {
+        if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() {
+            return slab.class().size();
+        }
+    } else if let Some(extent) = entry.extent()
+        && slow::is_block(extent, address)
+    {
+        return extent.bytes();
+    }
+    fatal::foreign_query(address)
+}
+
+/// What [`malloc_aligned`] would give for a size (`align` 1: [`malloc`]); 0 where there is none.
+#[must_use]
+pub const fn good_size(size: usize, align: usize) -> usize {
+    let Some(rounded) = size_for_align(size, align) else { return 0 };
+    let rounded = if rounded > MAX_CACHED && align > PAGE { size } else { rounded };
+    match class_round(rounded) {
+        Some(class) if rounded <= MAX_CACHED => class,
+        Some(class) => round_up(class, PAGE),
+        None => 0,
+    }
+}
+
+/// Whether an address lies in a slab, or is the beginning of a large block, of this allocator's.
+#[must_use]
+pub fn is_ours(ptr: *const u8) -> bool {
+    let entry = page_map::lookup(ptr as usize);
+    Slab::of(entry).is_some()
+        || entry.extent().is_some_and(|extent| slow::is_block(extent, ptr as usize))
+}
+
+/// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null: no
+/// memory, and the block is as it was.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+#[must_use]
+pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { realloc_aligned(ptr, size, 1) }
+}
+
+/// As [`realloc`], for a block that was asked for with an alignment, and keeps it.
+///
+/// # Safety
+/// As [`realloc`]; the block is at a multiple of `align`.
+#[must_use]
+pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    let old = unsafe { usable_size(ptr) };
+    // SAFETY: the caller's promise.
+    if unsafe { fits_in_place(ptr, old, size, align, false) } {
+        return ptr;
+    }
+    let new = malloc_aligned(size, align);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
+        // SAFETY: the caller's promise.
+        unsafe { slow::free_known(ptr, old) };
+    }
+    new
+}
+
+/// Whether a block of `old` usable bytes serves (or was made to serve) `size` bytes where it stands.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's with that usable size.
+pub(crate) unsafe fn fits_in_place(
+    ptr: *mut u8,
+    old: usize,
+    size: usize,
+    align: usize,
+    zero: bool,
+) -> bool {
+    if !(ptr as usize).is_multiple_of(align) {
+        return false;
+    }
+    let Some(rounded) = size_for_align(size, align) else { return false };
+    if old <= MAX_CACHED {
+        return rounded <= MAX_CACHED && SizeClass::of(rounded).size() == old;
+    }
+    rounded > MAX_CACHED
+        && page_map::lookup(ptr as usize)
+            .extent()
+            .is_some_and(|extent| large::resize(extent, size, zero))
+}

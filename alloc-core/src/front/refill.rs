@@ -1,0 +1,206 @@
+//! Between a thread's bins and the slabs: refill, flush, growth and collection of bins.
+//!
+//! Everything here runs under the lock of the cache's owner, once per batch. What a bin may hold
+//! starts small, doubles on misses up to 32 KiB (at least 4 blocks, at most 2047) while the thread
+//! stays within 1 MiB, and fades again when collection finds it unused. A bin that a thread only
+//! pushes to, never pops from, holds at most 16 KiB.
+
+use super::cache_bin::Filler;
+use super::registry::RealCache;
+use crate::back::metadata;
+use crate::ground::options;
+use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::middle::give_back::give_back;
+use crate::middle::owner::OwnerState;
+use core::ptr::NonNull;
+
+/// What all bins of a thread may hold together, in bytes.
+const THREAD_BUDGET: usize = 1 << 20;
+/// What a bin may hold that is only freed into, in bytes.
+const FREE_ONLY: usize = 16 << 10;
+/// log2 of the slots of a bin's first array, and of its last.
+const LG_FIRST: u8 = 3;
+const LG_LAST: u8 = 11;
+/// Refills of a class that come from shared slabs before the cache wants one of its own.
+const SHARED_REFILLS: u8 = 2;
+/// Bins that one step of collection visits.
+const VISITS: usize = 4;
+
+/// A block for a request that found its bin empty or its countdown run out. Null: no memory.
+///
+/// The caller is the cache's thread and holds no lock.
+pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
+    let bin = cache.bin(class);
+    let mut block = bin.pop_uncounted();
+    if block.is_null() {
+        refill(cache, class);
+        block = bin.pop_uncounted();
+    }
+    if !block.is_null() {
+        count_one(cache, class);
+    }
+    block
+}
+
+/// Counts one request, and when the countdown has run out arms it anew and collects a little.
+fn count_one(cache: &'static RealCache, class: SizeClass) {
+    let bin = cache.bin(class);
+    // A fast path that found the countdown at 0 has taken it to -1 and counted this request.
+    let left = if bin.countdown() < 0 { -1 } else { bin.countdown() - 1 };
+    if left >= 0 {
+        bin.set_countdown(left);
+        return;
+    }
+    let bytes = options::current().tcache_gc_incr_bytes;
+    let pops = (bytes / class.size()).clamp(32, 1024);
+    cache.cold(class).armed.add(pops as u64);
+    bin.set_countdown(pops as i32 + left);
+    collect(cache);
+}
+
+fn refill(cache: &'static RealCache, class: SizeClass) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let mut state = cache.owner.state.lock();
+    state.activity += 1;
+    cold.missed.set(true);
+    if bin.capacity() == 0 && !grow(cache, class) {
+        return;
+    }
+    let want = usize::from(cold.want.get()).clamp(1, bin.capacity());
+    let fill = |filler: &mut Filler| {
+        if cold.refills.get() < SHARED_REFILLS {
+            cold.refills.set(cold.refills.get() + 1);
+            cache.owner.home.get().fill_shared(class, want, |block| filler.give(block));
+        } else {
+            cache.owner.fill(&mut state, class, want, |block| filler.give(block));
+        }
+    };
+    // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
+    let given = unsafe { bin.fill(want, fill) };
+    cache.owner.counts(class).filled.add(given as u64);
+    if want * 2 > bin.capacity() / 2 {
+        grow(cache, class);
+    }
+    let next = (want * 2).min(bin.capacity() / 2).max(2);
+    cold.want.set(next as u16);
+}
+
+/// Takes a block whose bin is full: makes room, by growth or by sending half of the blocks home.
+///
+/// The caller is the cache's thread and holds no lock.
+pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let mut state = cache.owner.state.lock();
+    state.activity += 1;
+    cold.missed.set(true);
+    let requests = cache.requests(class);
+    let only_freed = requests == cold.overflow_requests.get();
+    cold.overflow_requests.set(requests);
+    let limit = if only_freed { FREE_ONLY / class.size() } else { usize::MAX };
+    if (bin.capacity() >= limit && bin.capacity() > 0) || !grow(cache, class) {
+        flush(cache, &mut state, class, bin.level().div_ceil(2));
+    }
+    if !bin.push(block) {
+        // No room and no memory for any: home it goes alone.
+        give_back(&cache.owner, &mut state, class, &[block]);
+    }
+}
+
+/// Sends the `n` oldest blocks of a bin home. Under the owner's lock.
+fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
+    let bin = cache.bin(class);
+    // SAFETY: the callers are the bin's thread, or the registry once that is gone.
+    let blocks = unsafe { bin.blocks() };
+    let Some(oldest) = blocks.get(..n) else { return };
+    give_back(&cache.owner, state, class, oldest);
+    // SAFETY: as above, and n <= level.
+    unsafe { bin.drop_oldest(n) };
+}
+
+/// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
+pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
+    for class in SizeClass::all() {
+        let level = cache.bin(class).level();
+        if level > 0 {
+            flush(cache, state, class, level);
+        }
+    }
+}
+
+/// Gives a bin its first array, or one twice as long. `false`: it is as long as it may be. Under the
+/// owner's lock.
+fn grow(cache: &'static RealCache, class: SizeClass) -> bool {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let most = usize::from(class.row().cache_max);
+    let lg = if cold.lg_array.get() == 0 { LG_FIRST } else { cold.lg_array.get() + 1 };
+    let capacity = ((1usize << lg) - 1).min(most);
+    if lg > LG_LAST || capacity <= bin.capacity() {
+        return false;
+    }
+    let more = (capacity - bin.capacity()) * class.size();
+    let budget = cache.budget_used.get() + more;
+    if budget > THREAD_BUDGET && bin.capacity() > 0 {
+        return false;
+    }
+    let Some(array) = metadata::allocate_array(u32::from(lg)) else { return false };
+    // SAFETY: this thread's bin; the array has 2^lg slots, more than `capacity`.
+    let old = unsafe { bin.move_to(array.as_ptr(), capacity) };
+    cache.budget_used.set(budget);
+    free_array(old, cold.lg_array.replace(lg));
+    true
+}
+
+fn free_array(base: *mut *mut u8, lg: u8) {
+    if lg == 0 {
+        return;
+    }
+    if let Some(array) = NonNull::new(base) {
+        // SAFETY: the array came from `allocate_array(lg)`, and its bin has let go of it.
+        unsafe { metadata::free_array(array, u32::from(lg)) };
+    }
+}
+
+/// Lets go of a bin's array, which holds no blocks that matter. Under the owner's lock.
+pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let bytes = bin.capacity() * class.size();
+    cache.budget_used.set(cache.budget_used.get().saturating_sub(bytes));
+    let base = bin.base();
+    bin.forget();
+    free_array(base, cold.lg_array.replace(0));
+    cold.want.set(0);
+    cold.refills.set(0);
+}
+
+/// One step of collection: visits a few bins. What was neither popped nor missed since the last visit
+/// goes home and its array with it; what was used without a miss holds more than it needs.
+#[inline(never)]
+fn collect(cache: &'static RealCache) {
+    let mut state = cache.owner.state.lock();
+    state.activity += 1;
+    for _ in 0..VISITS {
+        let index = cache.next_visit.get();
+        cache.next_visit.set(if index + 1 < CLASSES { index + 1 } else { 0 });
+        if let Some(class) = SizeClass::from_bin(index + 1) {
+            visit(cache, &mut state, class);
+        }
+    }
+}
+
+fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    if bin.capacity() == 0 {
+        return;
+    }
+    let requests = cache.requests(class);
+    let used = requests != cold.seen_requests.replace(requests);
+    let missed = cold.missed.replace(false);
+    let level = bin.level();
+    if !used && !missed {
+        flush(cache, state, class, level);
+        drop_array(cache, class);
+    } else if !missed && level >= 4 {
+        flush(cache, state, class, level / 4);
+        cold.want.set((cold.want.get() / 2).max(2));
+    }
+}

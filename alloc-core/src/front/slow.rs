@@ -1,0 +1,178 @@
+//! What the fast paths call when they cannot: misses, façades, large blocks, no memory.
+
+use super::refill;
+use super::thread_cache::{self, Kind};
+use super::thread_life;
+use crate::back::extent::{Extent, ExtentState};
+use crate::back::page_map;
+use crate::ground::fatal;
+use crate::ground::options;
+use crate::ground::os;
+use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
+use crate::ground::units::PAGE;
+use crate::middle::arena::{self, Arena};
+use crate::middle::choose_arena::Home;
+use crate::middle::slab::Slab;
+use crate::middle::{decay_pass, give_back, large};
+
+/// A block of the class of a bin, after the fast path missed. Null: no memory.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc_bin(bin: usize) -> *mut u8 {
+    let Some(class) = SizeClass::from_bin(bin) else { return core::ptr::null_mut() };
+    let block = with_retry(|| small(class));
+    if block.is_null() { no_memory(class.size()) } else { block }
+}
+
+/// A large block at a multiple of `align`. Null: no memory, or more than there can be.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc_large(size: usize, align: usize, zero: bool) -> *mut u8 {
+    if large::usable(size).is_none_or(|bytes| bytes > MAX_RUN_PAGES * PAGE) {
+        return no_memory(size);
+    }
+    let block = with_retry(|| match large_run(size, align) {
+        Some(extent) => finish_large(extent, zero),
+        None => core::ptr::null_mut(),
+    });
+    decay_pass_tick();
+    if block.is_null() { no_memory(size) } else { block }
+}
+
+/// Zeroes a fresh large block if asked, and answers its address.
+pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
+    if zero {
+        large::make_zero(extent);
+    }
+    extent.base_ptr()
+}
+
+/// Takes a block back, after the fast path could not. Null is nothing to do.
+///
+/// # Safety
+/// `block` is null or a block of this allocator's (others are noticed and end the process).
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn free(block: *mut u8) {
+    if block.is_null() {
+        return;
+    }
+    let address = block.expose_provenance();
+    let entry = page_map::lookup(address);
+    if let Some(slab) = Slab::of(entry) {
+        free_small(slab, block);
+    } else {
+        match entry.extent() {
+            Some(extent) if is_block(extent, address) => large::free(extent),
+            _ => give_back::invalid(address, None),
+        }
+    }
+    decay_pass_tick();
+}
+
+/// Takes back a block whose usable size is known.
+///
+/// # Safety
+/// `block` is a block of this allocator's with that usable size, not used after.
+pub(crate) unsafe fn free_known(block: *mut u8, usable: usize) {
+    if usable <= MAX_CACHED && thread_cache::current().bin(SizeClass::of(usable).bin()).push(block)
+    {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { free(block) };
+}
+
+/// Whether a run is in use and begins at an address.
+pub(crate) fn is_block(extent: &Extent, address: usize) -> bool {
+    extent.state.get() == ExtentState::Active && extent.base() == address
+}
+
+fn small(class: SizeClass) -> *mut u8 {
+    let cached = class.size() <= options::current().tcache_max;
+    if let Some(cache) = real_cache().filter(|_| cached) {
+        let block = refill::request(cache, class);
+        decay_pass::tick();
+        return block;
+    }
+    match home() {
+        Some(arena) => arena.allocate_uncached(class),
+        None => core::ptr::null_mut(),
+    }
+}
+
+fn free_small(slab: &'static Slab, block: *mut u8) {
+    let class = slab.class();
+    let cached = class.size() <= options::current().tcache_max;
+    if let Some(cache) = real_cache().filter(|_| cached) {
+        if !cache.bin(class).push(block) {
+            refill::overflow(cache, class, block);
+        }
+        return;
+    }
+    free_uncached(slab, block.expose_provenance());
+}
+
+/// Takes one block of a slab back past all caches.
+pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
+    let Some(slot) = slab.class().slot_at(address - slab.base()) else {
+        give_back::interior(slab, address)
+    };
+    if let Some(arena) = arena::by_id(slab.arena()) {
+        arena.free_uncached(slab, slot, address);
+    }
+}
+
+/// The calling thread's real cache, made now if this is its first call.
+pub(crate) fn real_cache() -> Option<&'static super::registry::RealCache> {
+    if thread_cache::current().kind() == Kind::Empty {
+        thread_life::begin();
+    }
+    thread_cache::current().as_real()
+}
+
+/// The arena for what goes past the caches. `None` before the start.
+pub(crate) fn home() -> Option<&'static Arena> {
+    match real_cache() {
+        Some(cache) => Some(cache.owner.home.get()),
+        None => arena::by_id(0),
+    }
+}
+
+fn large_run(size: usize, align: usize) -> Option<&'static Extent> {
+    match real_cache() {
+        Some(cache) => large::allocate(large::From::Home(&cache.owner.home), size, align),
+        None => {
+            let home = Home::new(arena::by_id(0)?);
+            large::allocate(large::From::Home(&home), size, align)
+        }
+    }
+}
+
+/// Runs the decay pass if it is due, unless this thread is inside the allocator already.
+fn decay_pass_tick() {
+    if thread_cache::current().kind() == Kind::Real {
+        decay_pass::tick();
+    }
+}
+
+/// Tries once more after everything that can be free was made free.
+fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = attempt();
+    if !block.is_null() || thread_cache::current().kind() != Kind::Real {
+        return block;
+    }
+    thread_life::flush_current();
+    decay_pass::settle();
+    attempt()
+}
+
+/// The answer where there is no memory: null and ENOMEM, or death under `xmalloc`.
+#[cold]
+pub(crate) fn no_memory(size: usize) -> *mut u8 {
+    if options::current().xmalloc {
+        fatal::out_of_memory(size);
+    }
+    os::set_errno(libc::ENOMEM);
+    core::ptr::null_mut()
+}

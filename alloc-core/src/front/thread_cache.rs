@@ -1,0 +1,136 @@
+//! The thread cache: a bin for each class, in a row, and a trap in front.
+//!
+//! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade* has
+//! bins that always miss and take nothing, so that every operation goes the slow way, which asks for
+//! the façade's kind; the fast path never tests a mode. Façades are read-only and shared by all.
+//!
+//! Bin 0 is the trap: large, foreign and null pointers have bin offset 0 in the page map, and a bin
+//! that takes nothing sends their free the slow way.
+
+use super::cache_bin::CacheBin;
+use super::registry::RealCache;
+use super::tls;
+use crate::ground::size_class::CLASSES;
+use crate::middle::owner::BIN_BYTES;
+
+/// Bins in a cache: the trap and one for each class.
+pub(crate) const BINS: usize = CLASSES + 1;
+
+/// What the slow way finds behind a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// The thread has not called before.
+    Empty,
+    /// The thread is inside the allocator (its first call, or fork): past all caches.
+    Reentrant,
+    /// The thread's cache is gone, or it never gets one (tcache:false): past all caches.
+    Uncached,
+    /// Bins that hold blocks.
+    Real,
+}
+
+/// The part of a cache that the fast paths touch.
+#[repr(C, align(64))]
+pub(crate) struct ThreadCache {
+    bins: [CacheBin; BINS],
+    kind: Kind,
+}
+
+macro_rules! facade {
+    ($(#[$doc:meta])* $name:ident, $kind:ident) => {
+        $(#[$doc])*
+        // In pages that are read-only once the loader has relocated them.
+        #[unsafe(link_section = ".data.rel.ro.lumalloc")]
+        pub(crate) static $name: ThreadCache = ThreadCache::facade(Kind::$kind);
+    };
+}
+
+facade!(
+    /// What every thread begins with.
+    EMPTY, Empty
+);
+facade!(
+    /// What a thread has while it is inside the allocator.
+    REENTRANT, Reentrant
+);
+facade!(
+    /// What a thread has when its cache is gone, or with `tcache:false`.
+    UNCACHED, Uncached
+);
+
+impl ThreadCache {
+    const fn facade(kind: Kind) -> ThreadCache {
+        ThreadCache { bins: [const { CacheBin::none() }; BINS], kind }
+    }
+
+    /// The front of a real cache, without arrays yet.
+    pub(crate) const fn real() -> ThreadCache {
+        ThreadCache::facade(Kind::Real)
+    }
+
+    /// The bin with a number below [`BINS`].
+    #[inline(always)]
+    pub(crate) fn bin(&self, bin: usize) -> &CacheBin {
+        self.bin_at(bin * BIN_BYTES)
+    }
+
+    /// The bin at a byte offset: a multiple of [`BIN_BYTES`] below `BINS * BIN_BYTES`.
+    #[inline(always)]
+    pub(crate) fn bin_at(&self, offset: usize) -> &CacheBin {
+        debug_assert!(offset.is_multiple_of(BIN_BYTES) && offset < BINS * BIN_BYTES);
+        let first = self.bins.as_ptr();
+        // SAFETY: offsets come from the size table, the page map or a class: all within the bins.
+        let bin = unsafe { first.byte_add(offset) };
+        // SAFETY: as above.
+        unsafe { &*bin }
+    }
+
+    /// The real cache that this is the front of.
+    #[inline]
+    pub(crate) fn as_real(&'static self) -> Option<&'static RealCache> {
+        if self.kind != Kind::Real {
+            return None;
+        }
+        // SAFETY: a front of kind Real is the first field of a real cache, which lives for ever.
+        Some(unsafe { &*core::ptr::from_ref(self).cast::<RealCache>() })
+    }
+
+    /// What the slow way finds here.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+/// The calling thread's cache, real or façade.
+#[inline(always)]
+pub(crate) fn current() -> &'static ThreadCache {
+    // SAFETY: the word names a façade or the front of a real cache; both live for ever.
+    unsafe { &*tls::load().cast::<ThreadCache>() }
+}
+
+/// Makes another cache the calling thread's.
+pub(crate) fn set_current(cache: &'static ThreadCache) {
+    tls::store(core::ptr::from_ref(cache).cast_mut().cast());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facades_are_in_read_only_pages() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        for facade in [&EMPTY, &REENTRANT, &UNCACHED] {
+            let address = core::ptr::from_ref(facade) as usize;
+            let line = maps.lines().find(|line| {
+                let range = line.split(' ').next().unwrap();
+                let (begin, end) = range.split_once('-').unwrap();
+                let parse = |text| usize::from_str_radix(text, 16).unwrap();
+                (parse(begin)..parse(end)).contains(&address)
+            });
+            let line = line.expect("mapped");
+            assert!(line.split(' ').nth(1).unwrap().starts_with("r--"), "{line}");
+        }
+    }
+}

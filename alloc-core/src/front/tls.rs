@@ -1,0 +1,137 @@
+//! The one word of thread-local storage: a pointer to the thread's cache.
+//!
+//! It is an initial-exec symbol of our own, because bins inside TLS were three times slower and the
+//! standard library's `thread_local!` calls a function in shared objects. The word begins with the
+//! address of the static empty cache, so the fast path has no "initialised?" test: the relative
+//! relocation is applied before the loader copies the image. The symbol carries the crate's version,
+//! so that two versions in one process do not clash.
+//!
+//! The read must not be declared pure: the pointer changes at a thread's first call, on exit, and
+//! around re-entrance.
+
+#[cfg(all(target_arch = "x86_64", not(feature = "dlopen")))]
+mod word {
+    use core::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tdata.lumalloc,\"awT\",@progbits",
+        ".p2align 3",
+        ".hidden LUMALLOC_CACHE_0_1",
+        ".globl LUMALLOC_CACHE_0_1",
+        ".type LUMALLOC_CACHE_0_1,@object",
+        ".size LUMALLOC_CACHE_0_1,8",
+        "LUMALLOC_CACHE_0_1: .quad {empty}",
+        ".popsection",
+        empty = sym super::super::thread_cache::EMPTY,
+    );
+
+    #[inline(always)]
+    pub(super) fn load() -> *mut u8 {
+        let cache;
+        // SAFETY: reads this thread's word; the symbol is defined above with this size.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + LUMALLOC_CACHE_0_1@GOTTPOFF]",
+                "mov {0}, qword ptr fs:[{0}]",
+                out(reg) cache,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        cache
+    }
+
+    #[inline]
+    pub(super) fn store(cache: *mut u8) {
+        // SAFETY: writes this thread's word; the symbol is defined above with this size.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + LUMALLOC_CACHE_0_1@GOTTPOFF]",
+                "mov qword ptr fs:[{0}], {1}",
+                out(reg) _,
+                in(reg) cache,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(feature = "dlopen")))]
+mod word {
+    use core::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tdata.lumalloc,\"awT\",@progbits",
+        ".p2align 3",
+        ".hidden LUMALLOC_CACHE_0_1",
+        ".globl LUMALLOC_CACHE_0_1",
+        ".type LUMALLOC_CACHE_0_1,@object",
+        ".size LUMALLOC_CACHE_0_1,8",
+        "LUMALLOC_CACHE_0_1: .quad {empty}",
+        ".popsection",
+        empty = sym super::super::thread_cache::EMPTY,
+    );
+
+    #[inline(always)]
+    fn address() -> *mut *mut u8 {
+        let address;
+        // SAFETY: forms the address of this thread's word; the symbol is defined above.
+        unsafe {
+            asm!(
+                "adrp {0}, :gottprel:LUMALLOC_CACHE_0_1",
+                "ldr {0}, [{0}, :gottprel_lo12:LUMALLOC_CACHE_0_1]",
+                "mrs {1}, tpidr_el0",
+                "add {0}, {0}, {1}",
+                out(reg) address,
+                out(reg) _,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }
+
+    #[inline(always)]
+    pub(super) fn load() -> *mut u8 {
+        // SAFETY: this thread's own word, always mapped while the thread runs.
+        unsafe { *address() }
+    }
+
+    #[inline]
+    pub(super) fn store(cache: *mut u8) {
+        // SAFETY: this thread's own word, always mapped while the thread runs.
+        unsafe { *address() = cache }
+    }
+}
+
+#[cfg(any(feature = "dlopen", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod word {
+    extern crate std;
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static CACHE: Cell<*mut u8> = const {
+            Cell::new((&raw const super::super::thread_cache::EMPTY).cast_mut().cast())
+        };
+    }
+
+    #[inline(always)]
+    pub(super) fn load() -> *mut u8 {
+        CACHE.get()
+    }
+
+    #[inline]
+    pub(super) fn store(cache: *mut u8) {
+        CACHE.set(cache);
+    }
+}
+
+/// The word: the address of a thread cache, real, empty or a façade.
+#[inline(always)]
+pub(crate) fn load() -> *mut u8 {
+    word::load()
+}
+
+/// Sets the word.
+#[inline]
+pub(crate) fn store(cache: *mut u8) {
+    word::store(cache);
+}

@@ -1,0 +1,339 @@
+//! Option strings: `key:value,key:value`. Grammar and messages: jemalloc(3), TUNING.
+//!
+//! Sources, the last wins: the program's `malloc_conf` variable, the target of the symbolic link
+//! `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`. Each message names its source.
+
+use super::conf_table::{Kind, Shape, TABLE};
+use super::options::{DEFAULTS, Options};
+use super::text::Line;
+use super::{fatal, message, os};
+use core::ffi::{CStr, c_char};
+
+/// Reads all sources and answers the options that result.
+pub(crate) fn read_all() -> Options {
+    let mut options = DEFAULTS;
+    for_each_source(|source, text| {
+        let mut reader = Reader { source, only_confirm: true, bad: false };
+        reader.string(&mut options, text);
+    });
+    let mut number = 0u64;
+    for_each_source(|source, text| {
+        number += 1;
+        if options.confirm_conf {
+            let mut line = Line::<1000>::new();
+            line.text("<lumalloc>: malloc_conf #").number(number).text(" (").text(source);
+            line.text("): \"").bytes(text).text("\"\n");
+            message::write(line.as_bytes());
+        }
+        let mut reader = Reader { source, only_confirm: false, bad: false };
+        reader.string(&mut options, text);
+        if reader.bad && options.abort_conf {
+            fatal::bad_option();
+        }
+    });
+    options
+}
+
+fn for_each_source(mut visit: impl FnMut(&'static str, &[u8])) {
+    if let Some(text) = program_variable() {
+        visit("malloc_conf", text);
+    }
+    let mut buffer = [0u8; 4096];
+    if let Some(text) = os::read_link(c"/etc/malloc.conf", &mut buffer) {
+        visit("/etc/malloc.conf", text);
+    }
+    if os::is_secure_mode() {
+        return;
+    }
+    if let Some(text) = os::environment(c"MALLOC_CONF") {
+        visit("MALLOC_CONF", text);
+    }
+    if let Some(text) = os::environment(c"LUMALLOC_CONF") {
+        visit("LUMALLOC_CONF", text);
+    }
+}
+
+/// The string that the program compiled in as `const char *malloc_conf`, if it has one.
+fn program_variable() -> Option<&'static [u8]> {
+    let variable = variable_address();
+    if variable.is_null() {
+        return None;
+    }
+    // SAFETY: a symbol of this name is a `const char *` by jemalloc(3).
+    let text = unsafe { *variable };
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: it points to a C string by jemalloc(3).
+    Some(unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+#[cfg(all(target_arch = "x86_64", not(test)))]
+fn variable_address() -> *const *const c_char {
+    let address;
+    // SAFETY: a weak reference reads as null where nobody defines it.
+    unsafe {
+        core::arch::asm!(
+            ".weak malloc_conf",
+            "mov {}, qword ptr [rip + malloc_conf@GOTPCREL]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    address
+}
+
+#[cfg(all(target_arch = "aarch64", not(test)))]
+fn variable_address() -> *const *const c_char {
+    let address;
+    // SAFETY: a weak reference reads as null where nobody defines it.
+    unsafe {
+        core::arch::asm!(
+            ".weak malloc_conf",
+            "adrp {0}, :got:malloc_conf",
+            "ldr {0}, [{0}, :got_lo12:malloc_conf]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    address
+}
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn variable_address() -> *const *const c_char {
+    core::ptr::null()
+}
+
+/// Reads one string.
+struct Reader {
+    source: &'static str,
+    only_confirm: bool,
+    bad: bool,
+}
+
+impl Reader {
+    fn string(&mut self, options: &mut Options, text: &[u8]) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let key_length = rest.iter().take_while(|c| is_key(**c)).count();
+            let (Some(key), Some(after)) = (rest.get(..key_length), rest.get(key_length..)) else {
+                return;
+            };
+            let Some(value_on) = after.strip_prefix(b":") else {
+                if after.is_empty() {
+                    self.complain("Conf string ends with key -- ", key, None);
+                } else {
+                    self.complain("Malformed conf string -- ", rest, None);
+                }
+                return;
+            };
+            let value_length = value_on.iter().take_while(|c| **c != b',').count();
+            let value = value_on.get(..value_length).unwrap_or(value_on);
+            let after = value_on.get(value_length..).unwrap_or(&[]);
+            self.pair(options, key, value);
+            rest = after.strip_prefix(b",").unwrap_or(&[]);
+            if rest.is_empty() && !after.is_empty() {
+                self.complain("Conf string ends with comma -- ", text, None);
+            }
+        }
+    }
+
+    fn pair(&mut self, options: &mut Options, key: &[u8], value: &[u8]) {
+        if self.only_confirm && key != b"confirm_conf" {
+            return;
+        }
+        let Some(row) = TABLE.iter().find(|row| row.name.as_bytes() == key) else {
+            self.complain("Invalid conf pair: ", key, Some(value));
+            return;
+        };
+        match apply(&row.kind, options, value) {
+            Ok(()) => {
+                if options.confirm_conf && !self.only_confirm {
+                    say("-- Set conf value: ", key, Some(value), self.source);
+                }
+            }
+            Err(Refusal::Value) => self.complain("Invalid conf value: ", key, Some(value)),
+            Err(Refusal::Range) => self.complain("Out-of-range conf value: ", key, Some(value)),
+            Err(Refusal::NoEffect) => {
+                say("conf option has no effect: ", key, Some(value), self.source);
+            }
+        }
+    }
+
+    fn complain(&mut self, what: &str, key: &[u8], value: Option<&[u8]>) {
+        if self.only_confirm {
+            return;
+        }
+        say(what, key, value, self.source);
+        // Experimental options may come and go: reported, not fatal.
+        if !key.starts_with(b"experimental_") {
+            self.bad = true;
+        }
+    }
+}
+
+fn say(what: &str, key: &[u8], value: Option<&[u8]>, source: &str) {
+    let mut line = Line::<1000>::new();
+    line.text("<lumalloc>: ").text(what).bytes(key);
+    if let Some(value) = value {
+        line.text(":").bytes(value);
+    }
+    line.text(" (").text(source).text(")\n");
+    message::write(line.as_bytes());
+}
+
+fn is_key(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || c == b'_'
+}
+
+enum Refusal {
+    Value,
+    Range,
+    NoEffect,
+}
+
+fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal> {
+    match *kind {
+        Kind::Bool(set) => set(options, boolean(value)?),
+        Kind::Unsigned { min, max, clip, set } => {
+            let n = unsigned(value)?;
+            if !clip && (n < min || n > max) {
+                return Err(Refusal::Range);
+            }
+            set(options, n.max(min).min(max));
+        }
+        Kind::Signed { min, max, set } => {
+            let n = unsigned(value)? as i64;
+            if n < min || n > max {
+                return Err(Refusal::Range);
+            }
+            set(options, n);
+        }
+        Kind::Fraction(set) => set(options, fraction(value)?),
+        Kind::Word(words, set) => set(options, word(words, value)?),
+        Kind::NoEffect(ref shape) => {
+            match shape {
+                Shape::Bool => drop(boolean(value)?),
+                Shape::Number => drop(unsigned(value)?),
+                Shape::Words(words) => drop(word(words, value)?),
+                Shape::Any => {}
+            }
+            return Err(Refusal::NoEffect);
+        }
+    }
+    Ok(())
+}
+
+fn boolean(value: &[u8]) -> Result<bool, Refusal> {
+    match value {
+        b"true" => Ok(true),
+        b"false" => Ok(false),
+        _ => Err(Refusal::Value),
+    }
+}
+
+fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
+    words.iter().position(|word| word.as_bytes() == value).ok_or(Refusal::Value)
+}
+
+/// As strtoumax with base 0 reads it: `0x…` and `0…` work, a leading `-` wraps, no suffixes.
+fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
+    let (negative, digits) = match value {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, value),
+    };
+    let (base, digits) = match digits {
+        [b'0', b'x' | b'X', rest @ ..] => (16, rest),
+        [b'0', rest @ ..] if !rest.is_empty() => (8, rest),
+        _ => (10u32, digits),
+    };
+    if digits.is_empty() {
+        return Err(Refusal::Value);
+    }
+    let mut n = 0u64;
+    for &c in digits {
+        let digit = (c as char).to_digit(base).ok_or(Refusal::Value)?;
+        let next = n.checked_mul(u64::from(base)).and_then(|n| n.checked_add(u64::from(digit)));
+        n = next.ok_or(Refusal::Range)?;
+    }
+    Ok(if negative { n.wrapping_neg() } else { n })
+}
+
+/// A decimal fraction below 65536 as 16.16 fixed point.
+fn fraction(value: &[u8]) -> Result<u32, Refusal> {
+    let point = value.iter().position(|c| *c == b'.').unwrap_or(value.len());
+    let whole = unsigned(value.get(..point).unwrap_or(&[]))?;
+    if whole > 0xffff {
+        return Err(Refusal::Range);
+    }
+    let mut part = 0u64;
+    let mut scale = 1u64;
+    for &c in value.get(point + 1..).unwrap_or(&[]) {
+        let digit = (c as char).to_digit(10).ok_or(Refusal::Value)?;
+        if scale < 1_000_000_000 {
+            part = part * 10 + u64::from(digit);
+            scale *= 10;
+        }
+    }
+    let part = (part << 16).checked_div(scale).unwrap_or(0);
+    Ok((whole as u32) << 16 | part as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Options, bool) {
+        let mut options = DEFAULTS;
+        let mut reader = Reader { source: "test", only_confirm: false, bad: false };
+        reader.string(&mut options, text.as_bytes());
+        (options, reader.bad)
+    }
+
+    #[test]
+    fn numbers_are_read_as_strtoumax_reads_them() {
+        let ok = |text: &str| unsigned(text.as_bytes()).ok();
+        assert_eq!(ok("0x10"), Some(16));
+        assert_eq!(ok("010"), Some(8));
+        assert_eq!(ok("0"), Some(0));
+        assert_eq!(ok("-1"), Some(u64::MAX));
+        assert_eq!(ok("18446744073709551616"), None);
+        assert_eq!(ok("10K"), None);
+        assert_eq!(ok(""), None);
+        assert_eq!(ok("0x"), None);
+        assert_eq!(fraction(b"4").ok(), Some(4 << 16));
+        assert_eq!(fraction(b"0.25").ok(), Some(1 << 14));
+        assert_eq!(fraction(b".").ok(), None);
+    }
+
+    #[test]
+    fn good_pairs_count_and_later_ones_win() {
+        let (options, bad) = read("narenas:3,dirty_decay_ms:-1,narenas:4,zero_realloc:alloc");
+        assert!(!bad);
+        assert_eq!(options.narenas, 4);
+        assert_eq!(options.dirty_decay_ms, -1);
+        assert_eq!(options.zero_realloc, super::super::options::ZeroRealloc::Alloc);
+    }
+
+    #[test]
+    fn bad_pairs_are_bad_and_the_rest_still_counts() {
+        for text in ["nonsense:1", "narenas:0", "narenas:x", "abort:yes", "narenas", "a b:1"] {
+            assert!(read(text).1, "{text}");
+        }
+        let (options, bad) = read("nonsense:1,xmalloc:true");
+        assert!(bad && options.xmalloc);
+        let (options, bad) = read("xmalloc:true,");
+        assert!(bad && options.xmalloc);
+        assert!(!read("experimental_zzz:1").1);
+        assert!(!read("prof:true").1);
+        assert!(read("prof:maybe").1);
+        assert!(!read("").1);
+    }
+
+    #[test]
+    fn values_are_clipped_where_the_table_says_so() {
+        assert_eq!(read("tcache_max:1000000").0.tcache_max, 32768);
+        assert_eq!(read("lg_tcache_max:12").0.tcache_max, 4096);
+    }
+}

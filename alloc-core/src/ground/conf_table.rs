@@ -1,0 +1,215 @@
+//! The options by name: one row each. Names and ranges: jemalloc(3) and its later versions.
+//!
+//! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
+//! goes, and it is reported as having no effect.
+
+use super::options::{Options, ZeroRealloc};
+use super::size_class::MAX_CACHED;
+
+/// How an option's value is read, and where it goes.
+pub(crate) enum Kind {
+    /// Exactly `true` or `false`.
+    Bool(fn(&mut Options, bool)),
+    /// A number; `clip` takes what is out of range to the nearest end, else it is an error.
+    Unsigned { min: u64, max: u64, clip: bool, set: fn(&mut Options, u64) },
+    /// A number that may be negative; out of range is an error.
+    Signed { min: i64, max: i64, set: fn(&mut Options, i64) },
+    /// A decimal fraction, handed over in 16.16 fixed point.
+    Fraction(fn(&mut Options, u32)),
+    /// One of a few words, handed over as its place in the list.
+    Word(&'static [&'static str], fn(&mut Options, usize)),
+    /// Checked for its shape, and reported as having no effect.
+    NoEffect(Shape),
+}
+
+/// What values of an option without effect look like.
+pub(crate) enum Shape {
+    /// `true` or `false`.
+    Bool,
+    /// A number, perhaps negative.
+    Number,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Any text.
+    Any,
+}
+
+/// One option.
+pub(crate) struct OptionRow {
+    /// Its name, as written in an option string.
+    pub(crate) name: &'static str,
+    /// Its value.
+    pub(crate) kind: Kind,
+}
+
+const fn row(name: &'static str, kind: Kind) -> OptionRow {
+    OptionRow { name, kind }
+}
+
+const fn none(name: &'static str, shape: Shape) -> OptionRow {
+    OptionRow { name, kind: Kind::NoEffect(shape) }
+}
+
+const DECAY_MAX: i64 = i64::MAX / 1_000_000;
+
+/// All options that are known.
+pub(crate) static TABLE: &[OptionRow] = &[
+    row("abort", Kind::Bool(|o, on| o.abort = on)),
+    row("abort_conf", Kind::Bool(|o, on| o.abort_conf = on)),
+    row("confirm_conf", Kind::Bool(|o, on| o.confirm_conf = on)),
+    row("xmalloc", Kind::Bool(|o, on| o.xmalloc = on)),
+    row("tcache", Kind::Bool(|o, on| o.tcache = on)),
+    row(
+        "tcache_max",
+        Kind::Unsigned {
+            min: 0,
+            max: MAX_CACHED as u64,
+            clip: true,
+            set: |o, n| o.tcache_max = n as usize,
+        },
+    ),
+    row(
+        "lg_tcache_max",
+        Kind::Unsigned { min: 0, max: 15, clip: true, set: |o, n| o.tcache_max = 1 << n },
+    ),
+    row(
+        "tcache_gc_incr_bytes",
+        Kind::Unsigned {
+            min: 1024,
+            max: 1 << 40,
+            clip: true,
+            set: |o, n| o.tcache_gc_incr_bytes = n as usize,
+        },
+    ),
+    row(
+        "dirty_decay_ms",
+        Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.dirty_decay_ms = n as isize },
+    ),
+    row(
+        "muzzy_decay_ms",
+        Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.muzzy_decay_ms = n as isize },
+    ),
+    row(
+        "narenas",
+        Kind::Unsigned { min: 1, max: 4094, clip: false, set: |o, n| o.narenas = n as u32 },
+    ),
+    row("narenas_ratio", Kind::Fraction(|o, ratio| o.narenas_ratio = ratio)),
+    row(
+        "lg_extent_max_active_fit",
+        Kind::Unsigned {
+            min: 0,
+            max: 64,
+            clip: false,
+            set: |o, n| o.lg_extent_max_active_fit = n as u32,
+        },
+    ),
+    row(
+        "calloc_madvise_threshold",
+        Kind::Unsigned {
+            min: 0,
+            max: 1 << 47,
+            clip: false,
+            set: |o, n| o.calloc_madvise_threshold = n as usize,
+        },
+    ),
+    row("zero_realloc", Kind::Word(&["alloc", "free", "abort"], set_zero_realloc)),
+    none("cache_oblivious", Shape::Bool),
+    none("trust_madvise", Shape::Bool),
+    none("huge_arena_pac_thp", Shape::Bool),
+    none("metadata_thp", Shape::Words(&["disabled", "auto", "always"])),
+    none("retain", Shape::Bool),
+    none("dss", Shape::Words(&["disabled", "primary", "secondary"])),
+    none("bin_shards", Shape::Any),
+    none("tcache_ncached_max", Shape::Any),
+    none("mutex_max_spin", Shape::Number),
+    none("process_madvise_max_batch", Shape::Number),
+    none("stats_print", Shape::Bool),
+    none("stats_print_opts", Shape::Any),
+    none("stats_interval", Shape::Number),
+    none("stats_interval_opts", Shape::Any),
+    none("junk", Shape::Words(&["true", "false", "alloc", "free"])),
+    none("zero", Shape::Bool),
+    none("utrace", Shape::Bool),
+    none("experimental_infallible_new", Shape::Bool),
+    none("experimental_tcache_gc", Shape::Bool),
+    none("lg_tcache_nslots_mul", Shape::Number),
+    none("tcache_nslots_small_min", Shape::Number),
+    none("tcache_nslots_small_max", Shape::Number),
+    none("tcache_nslots_large", Shape::Number),
+    none("tcache_gc_delay_bytes", Shape::Number),
+    none("lg_tcache_flush_small_div", Shape::Number),
+    none("lg_tcache_flush_large_div", Shape::Number),
+    none("debug_double_free_max_scan", Shape::Number),
+    none("oversize_threshold", Shape::Number),
+    none("percpu_arena", Shape::Words(&["disabled", "percpu", "phycpu"])),
+    none("background_thread", Shape::Bool),
+    none("max_background_threads", Shape::Number),
+    none("hpa", Shape::Bool),
+    none("hpa_slab_max_alloc", Shape::Number),
+    none("hpa_hugification_threshold", Shape::Number),
+    none("hpa_hugification_threshold_ratio", Shape::Any),
+    none("hpa_hugify_delay_ms", Shape::Number),
+    none("hpa_hugify_sync", Shape::Bool),
+    none("hpa_min_purge_interval_ms", Shape::Number),
+    none("experimental_hpa_max_purge_nhp", Shape::Number),
+    none("experimental_hpa_start_huge_if_thp_always", Shape::Bool),
+    none("experimental_hpa_enforce_hugify", Shape::Bool),
+    none("hpa_purge_threshold", Shape::Number),
+    none("hpa_purge_threshold_ratio", Shape::Any),
+    none("hpa_min_purge_delay_ms", Shape::Number),
+    none("hpa_hugify_style", Shape::Words(&["auto", "none", "eager", "lazy"])),
+    none("hpa_dirty_mult", Shape::Any),
+    none("hpa_sec_nshards", Shape::Number),
+    none("hpa_sec_max_alloc", Shape::Number),
+    none("hpa_sec_max_bytes", Shape::Number),
+    none("slab_sizes", Shape::Any),
+    none("prof", Shape::Bool),
+    none("prof_prefix", Shape::Any),
+    none("prof_active", Shape::Bool),
+    none("prof_thread_active_init", Shape::Bool),
+    none("lg_prof_sample", Shape::Number),
+    none("prof_accum", Shape::Bool),
+    none("prof_bt_max", Shape::Number),
+    none("lg_prof_interval", Shape::Number),
+    none("prof_gdump", Shape::Bool),
+    none("prof_final", Shape::Bool),
+    none("prof_leak", Shape::Bool),
+    none("prof_leak_error", Shape::Bool),
+    none("prof_log", Shape::Bool),
+    none("prof_pid_namespace", Shape::Bool),
+    none("prof_recent_alloc_max", Shape::Number),
+    none("prof_stats", Shape::Bool),
+    none("prof_sys_thread_name", Shape::Bool),
+    none("prof_time_resolution", Shape::Words(&["default", "high"])),
+    none("prof_unbias", Shape::Bool),
+    none("log", Shape::Any),
+    none("thp", Shape::Words(&["default", "always", "never"])),
+    none("lg_san_uaf_align", Shape::Number),
+    none("san_guard_small", Shape::Number),
+    none("san_guard_large", Shape::Number),
+    none("disable_large_size_classes", Shape::Bool),
+];
+
+fn set_zero_realloc(options: &mut Options, word: usize) {
+    options.zero_realloc = match word {
+        0 => ZeroRealloc::Alloc,
+        1 => ZeroRealloc::Free,
+        _ => ZeroRealloc::Abort,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn every_option_of_the_specification_has_exactly_one_row() {
+        let mut names: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        let before = names.len();
+        names.dedup();
+        assert_eq!(before, names.len());
+        // The 90 rows of jemalloc's own table (5.0 to 5.3.1).
+        assert_eq!(names.len(), 90);
+    }
+}

@@ -1,0 +1,126 @@
+//! How many CPUs' worth of time this process may use: the affinity mask, cut by the cgroup's quota.
+
+use super::os;
+use super::text::Line;
+use core::ffi::CStr;
+
+/// CPUs, rounded up, at least 1. Reads a few small files: ask once.
+pub(crate) fn cpus() -> u32 {
+    let cpus = os::cpu_count();
+    match quota() {
+        Some(quota) => cpus.min(quota).max(1),
+        None => cpus,
+    }
+}
+
+fn quota() -> Option<u32> {
+    let mut buffer = [0u8; 4096];
+    let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
+    let mut least = None;
+    for line in groups.split(|c| *c == b'\n') {
+        let found = match line {
+            [b'0', b':', b':', path @ ..] => unified(path),
+            _ => legacy(line),
+        };
+        least = match (least, found) {
+            (Some(a), Some(b)) => Some(u32::min(a, b)),
+            (a, b) => a.or(b),
+        };
+    }
+    least
+}
+
+/// cgroup v2: the smallest `cpu.max` from the process's group up to the root.
+fn unified(path: &[u8]) -> Option<u32> {
+    let mut least = None;
+    let mut path = path;
+    loop {
+        if let Some(found) = read(path, "/sys/fs/cgroup", "/cpu.max", parse_v2) {
+            least = Some(least.map_or(found, |least| u32::min(least, found)));
+        }
+        let parent = path.iter().rposition(|c| *c == b'/').and_then(|at| path.get(..at))?;
+        if path.is_empty() {
+            return least;
+        }
+        path = parent;
+        if path.is_empty() {
+            // Inside a container the root file is the container's own group.
+            let root = read(b"", "/sys/fs/cgroup", "/cpu.max", parse_v2);
+            return match (least, root) {
+                (Some(a), Some(b)) => Some(u32::min(a, b)),
+                (a, b) => a.or(b),
+            };
+        }
+    }
+}
+
+/// cgroup v1: `cpu.cfs_quota_us` and `cpu.cfs_period_us` of the cpu controller.
+fn legacy(line: &[u8]) -> Option<u32> {
+    let mut parts = line.splitn(3, |c| *c == b':').skip(1);
+    let controllers = parts.next()?;
+    let path = parts.next()?;
+    if !controllers.split(|c| *c == b',').any(|name| name == b"cpu") {
+        return None;
+    }
+    let number = |path: &[u8], file| read(path, "/sys/fs/cgroup/cpu", file, |text| number(text));
+    for path in [path, b"".as_slice()] {
+        let quota = number(path, "/cpu.cfs_quota_us");
+        let period = number(path, "/cpu.cfs_period_us");
+        if let (Some(quota), Some(period)) = (quota, period) {
+            return ceil_div(quota, period);
+        }
+    }
+    None
+}
+
+fn read<T>(group: &[u8], root: &str, file: &str, parse: fn(&[u8]) -> Option<T>) -> Option<T> {
+    let mut path = Line::<1024>::new();
+    path.text(root).bytes(group).text(file).bytes(&[0]);
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).ok()?;
+    let mut buffer = [0u8; 128];
+    parse(os::read_file(path, &mut buffer)?)
+}
+
+fn parse_v2(text: &[u8]) -> Option<u32> {
+    let mut words = text.split(|c| c.is_ascii_whitespace());
+    let quota = number(words.next()?)?;
+    ceil_div(quota, number(words.next()?)?)
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    let mut n: Option<u64> = None;
+    for &c in text.trim_ascii() {
+        if !c.is_ascii_digit() {
+            return None;
+        }
+        let digits = n.unwrap_or(0).checked_mul(10)?;
+        n = Some(digits.checked_add(u64::from(c - b'0'))?);
+    }
+    n
+}
+
+fn ceil_div(quota: u64, period: u64) -> Option<u32> {
+    let whole = quota.checked_div(period)?;
+    let rest = u64::from(whole * period != quota);
+    u32::try_from(whole + rest).ok().map(|cpus| cpus.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_round_up() {
+        assert_eq!(parse_v2(b"150000 100000\n"), Some(2));
+        assert_eq!(parse_v2(b"50000 100000\n"), Some(1));
+        assert_eq!(parse_v2(b"400000 100000\n"), Some(4));
+        assert_eq!(parse_v2(b"max 100000\n"), None);
+        assert_eq!(parse_v2(b""), None);
+        assert_eq!(parse_v2(b"100000 0"), None);
+    }
+
+    #[test]
+    fn there_is_at_least_one() {
+        assert!(cpus() >= 1);
+    }
+}

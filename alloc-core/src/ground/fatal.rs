@@ -1,0 +1,161 @@
+//! Last words: one function per way to die.
+//!
+//! Each writes one line and aborts. Nothing here allocates, locks or panics. Every text has a death
+//! test. Words in brackets say what the allocator knew: the block's size, its arena, the cache that
+//! owned its slab, and the return addresses that the frame pointers lead to.
+
+use super::os;
+use super::text::Line;
+
+/// What is known of a bad pointer.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// Bytes in the block (or run) at or around the pointer.
+    pub(crate) size: usize,
+    /// The arena it belongs to.
+    pub(crate) arena: u32,
+    /// The cache that owns its slab, if one does.
+    pub(crate) owner: Option<u32>,
+}
+
+type Words = Line<1000>;
+
+fn begin(what: &str, address: usize) -> Words {
+    let mut line = Words::new();
+    line.text("<lumalloc>: ").text(what).text(" of ").address(address);
+    line
+}
+
+fn place(line: &mut Words, place: Place) {
+    line.text(" (size ").number(place.size as u64);
+    line.text(", arena ").number(u64::from(place.arena));
+    if let Some(owner) = place.owner {
+        line.text(", owner cache ").number(u64::from(owner));
+    }
+    line.text(")");
+}
+
+#[cold]
+fn die(line: &mut Words) -> ! {
+    return_addresses(line);
+    line.text("\n");
+    super::message::write(line.as_bytes());
+    os::abort()
+}
+
+/// A block that is free already was freed again. Found when it reaches its slab.
+#[cold]
+#[inline(never)]
+pub(crate) fn double_free(address: usize, at: Place) -> ! {
+    let mut line = begin("double free", address);
+    place(&mut line, at);
+    die(&mut line)
+}
+
+/// The pointer is no memory of this allocator's.
+#[cold]
+#[inline(never)]
+pub(crate) fn foreign_free(address: usize) -> ! {
+    let mut line = begin("invalid free", address);
+    line.text(": not memory of this allocator");
+    die(&mut line)
+}
+
+/// The pointer lies inside a block, not at its beginning.
+#[cold]
+#[inline(never)]
+pub(crate) fn interior_free(address: usize, block: usize, at: Place) -> ! {
+    let mut line = begin("invalid free", address);
+    line.text(": inside the block ").address(block);
+    place(&mut line, at);
+    die(&mut line)
+}
+
+/// A sized free named a size of another class than the block's.
+#[cold]
+#[inline(never)]
+pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
+    let mut line = begin("sized free", address);
+    line.text(" with size ").number(given as u64).text(", which is not its own");
+    place(&mut line, at);
+    die(&mut line)
+}
+
+/// A query (usable size, realloc) named a pointer that is not a block's.
+#[cold]
+#[inline(never)]
+pub(crate) fn foreign_query(address: usize) -> ! {
+    let mut line = begin("invalid query", address);
+    line.text(": not a block of this allocator");
+    die(&mut line)
+}
+
+/// No memory, and the program asked to die of it.
+#[cold]
+#[inline(never)]
+pub(crate) fn out_of_memory(size: usize) -> ! {
+    let mut line = Words::new();
+    line.text("<lumalloc>: out of memory: ").number(size as u64).text(" bytes (xmalloc:true)");
+    die(&mut line)
+}
+
+/// An option was bad, and the program asked to die of it. The option itself was reported before.
+#[cold]
+#[inline(never)]
+pub(crate) fn bad_option() -> ! {
+    let text = b"<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).\n";
+    super::message::write(text);
+    os::abort()
+}
+
+/// Appends up to eight return addresses, found by following frame pointers.
+///
+/// Frames are read through the kernel, so that a register that holds no frame pointer ends the walk
+/// instead of the process; a program built without frame pointers shows few or none.
+fn return_addresses(line: &mut Words) {
+    let mut frame = frame_pointer();
+    let mut first = true;
+    for _ in 0..8 {
+        let Some([next, address]) = read_two_words(frame) else { break };
+        if address < 4096 || next <= frame || next - frame > 1 << 20 {
+            break;
+        }
+        line.text(if first { "; from " } else { " " }).address(address);
+        first = false;
+        frame = next;
+    }
+}
+
+fn frame_pointer() -> usize {
+    let frame: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: copies a register.
+    unsafe {
+        core::arch::asm!("mov {}, rbp", out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: copies a register.
+    unsafe {
+        core::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        frame = 0;
+    }
+    frame
+}
+
+fn read_two_words(address: usize) -> Option<[usize; 2]> {
+    if address == 0 || !address.is_multiple_of(size_of::<usize>()) {
+        return None;
+    }
+    let mut words = [0usize; 2];
+    let size = size_of_val(&words);
+    let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: size };
+    // SAFETY: takes nothing, answers a number.
+    let me = unsafe { libc::getpid() };
+    // SAFETY: the kernel checks the remote range and writes only to `words`.
+    let read = unsafe { libc::process_vm_readv(me, &raw const local, 1, &raw const remote, 1, 0) };
+    if read == size as isize { Some(words) } else { None }
+}

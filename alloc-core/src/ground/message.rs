@@ -1,0 +1,38 @@
+//! Where messages go: standard error, or the sink that the program named (`malloc_message`).
+
+use super::os;
+use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// The shape of jemalloc(3)'s `malloc_message`: an opaque pointer (null here) and a C string.
+pub type Sink = unsafe extern "C" fn(*mut c_void, *const c_char);
+
+static SINK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sends all further messages to `sink`, or to standard error again. Source: jemalloc(3).
+pub fn set_sink(sink: Option<Sink>) {
+    let pointer = sink.map_or(core::ptr::null_mut(), |f| f as *mut c_void);
+    // Release: pairs with the Acquire in `write`; what the sink needs was set up before.
+    SINK.store(pointer, Ordering::Release);
+}
+
+/// Writes `text` as one message. At most 1023 bytes reach a sink at once.
+pub fn write(text: &[u8]) {
+    // Acquire: pairs with the Release in `set_sink`.
+    let sink = SINK.load(Ordering::Acquire);
+    if sink.is_null() {
+        os::write_stderr(text);
+        return;
+    }
+    // SAFETY: only `set_sink` stores here, and only functions of this type.
+    let sink: Sink = unsafe { core::mem::transmute(sink) };
+    let mut buffer = [0u8; 1024];
+    for piece in text.chunks(buffer.len() - 1) {
+        buffer.fill(0);
+        for (slot, &byte) in buffer.iter_mut().zip(piece) {
+            *slot = byte;
+        }
+        // SAFETY: the sink's contract is to take any C string; the buffer ends in a zero.
+        unsafe { sink(core::ptr::null_mut(), buffer.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,99 @@
+//! The options in force: read once at start, frozen after. Defaults are those of jemalloc(3) 5.0,
+//! except `muzzy_decay_ms` 0 (lazily freed pages make RSS look leaked).
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// What `realloc(p, 0)` does. Source: jemalloc(3) 5.3, `opt.zero_realloc`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZeroRealloc {
+    /// Answers a smallest block.
+    Alloc,
+    /// Frees and answers null: glibc's way, and the default.
+    Free,
+    /// Dies.
+    Abort,
+}
+
+/// Options that have a meaning so far. Names, units and defaults: jemalloc(3), `opt.*`.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Warnings are fatal.
+    pub abort: bool,
+    /// A bad option is fatal.
+    pub abort_conf: bool,
+    /// Each option source, and each option set, is printed at start.
+    pub confirm_conf: bool,
+    /// Out of memory is fatal.
+    pub xmalloc: bool,
+    /// Threads have caches.
+    pub tcache: bool,
+    /// The largest size in bytes that threads cache; at most 32768.
+    pub tcache_max: usize,
+    /// Bytes allocated between two steps of a cache's collection.
+    pub tcache_gc_incr_bytes: usize,
+    /// Milliseconds until unused dirty pages are purged; -1 never, 0 at once.
+    pub dirty_decay_ms: isize,
+    /// Milliseconds until unused muzzy pages are purged; -1 never, 0 at once.
+    pub muzzy_decay_ms: isize,
+    /// The largest number of automatic arenas; 0 for the default, four per CPU of the quota.
+    pub narenas: u32,
+    /// Arenas per CPU for the default, as a 16.16 fraction.
+    pub narenas_ratio: u32,
+    /// log2 of how many times larger than a request a reused run may be.
+    pub lg_extent_max_active_fit: u32,
+    /// From this size on, `calloc` gives dirty pages back instead of zeroing them.
+    pub calloc_madvise_threshold: usize,
+    /// What `realloc(p, 0)` does.
+    pub zero_realloc: ZeroRealloc,
+}
+
+/// What holds before anything is read.
+pub(crate) const DEFAULTS: Options = Options {
+    abort: false,
+    abort_conf: false,
+    confirm_conf: false,
+    xmalloc: false,
+    tcache: true,
+    tcache_max: super::size_class::MAX_CACHED,
+    tcache_gc_incr_bytes: 64 << 10,
+    dirty_decay_ms: 10_000,
+    muzzy_decay_ms: 0,
+    narenas: 0,
+    narenas_ratio: 4 << 16,
+    lg_extent_max_active_fit: 6,
+    calloc_madvise_threshold: 8 << 20,
+    zero_realloc: ZeroRealloc::Free,
+};
+
+struct Frozen(UnsafeCell<Options>);
+
+// SAFETY: written by `freeze` only, before `READY` is set; read only after.
+unsafe impl Sync for Frozen {}
+
+static DEFAULT: Options = DEFAULTS;
+static CURRENT: Frozen = Frozen(UnsafeCell::new(DEFAULTS));
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// The options in force; before the start was made, the defaults.
+#[inline]
+pub(crate) fn current() -> &'static Options {
+    // Acquire: pairs with the Release in `freeze`.
+    if READY.load(Ordering::Acquire) {
+        // SAFETY: after READY nobody writes.
+        unsafe { &*CURRENT.0.get() }
+    } else {
+        &DEFAULT
+    }
+}
+
+/// Puts options in force, once.
+///
+/// # Safety
+/// Called once, by the thread that makes the process's start.
+pub(crate) unsafe fn freeze(options: Options) {
+    // SAFETY: nobody reads before READY, and nobody else writes (the caller's promise).
+    unsafe { *CURRENT.0.get() = options };
+    // Release: pairs with the Acquire in `current`.
+    READY.store(true, Ordering::Release);
+}

@@ -1,0 +1,172 @@
+//! The few system services that are not about pages. None of them changes `errno`.
+
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::AtomicU32;
+
+/// Runs `f` and gives `errno` back its value of before.
+pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
+    let saved = errno();
+    let result = f();
+    set_errno(saved);
+    result
+}
+
+/// The calling thread's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the C library gives every thread a valid location.
+    let location = unsafe { libc::__errno_location() };
+    // SAFETY: as above; only this thread reads and writes it.
+    unsafe { *location }
+}
+
+/// Sets the calling thread's `errno`.
+pub(crate) fn set_errno(value: c_int) {
+    // SAFETY: the C library gives every thread a valid location.
+    let location = unsafe { libc::__errno_location() };
+    // SAFETY: as above; only this thread reads and writes it.
+    unsafe { *location = value };
+}
+
+/// Sleeps while `*word == expected`, or until woken. May return early for no reason.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    keep_errno(|| {
+        // SAFETY: a futex call on a live word; no timeout.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                expected,
+                core::ptr::null::<libc::timespec>(),
+            )
+        }
+    });
+}
+
+/// Wakes one sleeper on `word`.
+pub(crate) fn futex_wake_one(word: &AtomicU32) {
+    keep_errno(|| {
+        // SAFETY: a futex call on a live word.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                1,
+            )
+        }
+    });
+}
+
+/// Milliseconds of the monotonic clock, to the kernel's tick (1 to 10 ms): a few instructions.
+pub(crate) fn coarse_millis() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    if status != 0 {
+        return 0;
+    }
+    (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
+}
+
+/// Writes all of `text` to standard error, giving up on any error.
+pub(crate) fn write_stderr(text: &[u8]) {
+    keep_errno(|| {
+        let mut rest = text;
+        while !rest.is_empty() {
+            // SAFETY: `rest` is readable for its length.
+            let n = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+            if n > 0 {
+                rest = rest.get(n as usize..).unwrap_or(&[]);
+            } else if n == 0 || errno() != libc::EINTR {
+                return;
+            }
+        }
+    });
+}
+
+/// Ends the process by SIGABRT.
+pub(crate) fn abort() -> ! {
+    // SAFETY: takes no argument and does not return.
+    unsafe { libc::abort() }
+}
+
+/// Reads up to `buffer.len()` bytes of a file. `None` when it cannot be opened or read.
+pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = keep_errno(|| {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        // SAFETY: the path is a C string.
+        let fd = unsafe { libc::open(path.as_ptr(), flags) };
+        if fd < 0 {
+            return None;
+        }
+        let length = read_all(fd, buffer);
+        // SAFETY: opened above, and not used after.
+        unsafe { libc::close(fd) };
+        length
+    })?;
+    buffer.get(..length)
+}
+
+fn read_all(fd: c_int, buffer: &mut [u8]) -> Option<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: `rest` is writable for its length.
+        let n = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
+        match n {
+            0 => break,
+            n if n > 0 => filled += n as usize,
+            _ if errno() == libc::EINTR => {}
+            _ => return None,
+        }
+    }
+    Some(filled)
+}
+
+/// The target of a symbolic link, cut at the buffer's length.
+pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = keep_errno(|| {
+        // SAFETY: the path is a C string and the buffer is writable for its length.
+        unsafe { libc::readlink(path.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) }
+    });
+    if length < 0 { None } else { buffer.get(..length as usize) }
+}
+
+/// Whether this is a program whose environment is not to be trusted (set-user-id and the like).
+pub(crate) fn is_secure_mode() -> bool {
+    // SAFETY: takes a number, answers a number.
+    keep_errno(|| unsafe { libc::getauxval(libc::AT_SECURE) } != 0)
+}
+
+/// The value of an environment variable, valid while nobody changes the environment: copy it.
+pub(crate) fn environment<'a>(name: &CStr) -> Option<&'a [u8]> {
+    // SAFETY: the name is a C string; no other thread runs this early.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv answers a C string.
+    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+}
+
+/// How many CPUs this process may run on.
+pub(crate) fn cpu_count() -> u32 {
+    // SAFETY: all-zero is a valid (empty) set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: the set is writable for the size given.
+    let status = keep_errno(|| unsafe { libc::sched_getaffinity(0, size, &raw mut set) });
+    if status != 0 {
+        return 1;
+    }
+    // SAFETY: the set is plain bits, as large as the array.
+    let bits: [u64; 16] = unsafe { core::mem::transmute(set) };
+    bits.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
+}
+
+/// The system's page size in bytes.
+pub(crate) fn system_page() -> usize {
+    // SAFETY: takes a number, answers a number.
+    let size = keep_errno(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
+    if size <= 0 { 4096 } else { size as usize }
+}

@@ -1,0 +1,375 @@
+//! Size classes: jemalloc(3), Table 1.
+//!
+//! 8, then multiples of 16 to 128, then four classes per doubling. Classes up to 32 KiB are served
+//! from slabs through the thread cache ([`SizeClass`]); jemalloc calls those up to 14336 "small".
+//! Larger requests are page runs, rounded by [`large_size`] to the same four per doubling.
+//!
+//! ```text
+//!   class  0   1   2   3  …  8    9   10   11   12   13 …        35      36 …    40
+//!   size   8  16  32  48  … 128  160  192  224  256  320 …      14336   16384 … 32768
+//!          \__ step 16 __/  \__ step 32 ______/ \_ step 64 …     small    cached, large by name
+//! ```
+
+use super::units::{MAX_SIZE, PAGE, SLAB_ALIGN, checked_round_up, round_up};
+
+/// How many classes are served from slabs.
+pub(crate) const CLASSES: usize = 41;
+
+/// How many of them jemalloc(3) calls small (`arenas.nbins`).
+pub(crate) const SMALL_CLASSES: usize = 36;
+
+/// The largest size that is served from a slab.
+pub(crate) const MAX_CACHED: usize = 32 << 10;
+
+/// The number of `u64` words that hold one bit per block of the fullest slab.
+pub(crate) const MAX_WORDS: usize = SLAB_ALIGN / 8 / 64;
+
+/// One of the [`CLASSES`] classes that slabs are cut into.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(Debug))]
+pub(crate) struct SizeClass(u8);
+
+/// What one class is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    /// Bytes in a block.
+    pub(crate) size: u32,
+    /// Pages in a slab.
+    pub(crate) slab_pages: u16,
+    /// Blocks in a slab.
+    pub(crate) slots: u16,
+    /// `ceil(2^40 / size)`: division by `size` as a multiplication.
+    reciprocal: u64,
+    /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 4.
+    pub(crate) cache_max: u16,
+}
+
+const fn class_size(index: usize) -> usize {
+    if index == 0 {
+        return 8;
+    }
+    if index <= 8 {
+        return index * 16;
+    }
+    let group = (index - 9) / 4;
+    let step = (index - 9) % 4;
+    (128 << group) + (step + 1) * (32 << group)
+}
+
+/// 64 KiB; for classes above 14336 the one of 128 and 256 KiB that wastes less at its end.
+const fn slab_pages(size: usize) -> usize {
+    if size <= 14336 {
+        return SLAB_ALIGN / PAGE;
+    }
+    let (short, long) = (128 << 10, 256 << 10);
+    if (long % size) < 2 * (short % size) { long / PAGE } else { short / PAGE }
+}
+
+const fn clamp(n: usize, low: usize, high: usize) -> usize {
+    if n < low {
+        low
+    } else if n > high {
+        high
+    } else {
+        n
+    }
+}
+
+const fn row(index: usize) -> Row {
+    let size = class_size(index);
+    let pages = slab_pages(size);
+    Row {
+        size: size as u32,
+        slab_pages: pages as u16,
+        slots: (pages * PAGE / size) as u16,
+        reciprocal: (1u64 << 40).div_ceil(size as u64),
+        cache_max: clamp((32 << 10) / size, 4, 2048) as u16,
+    }
+}
+
+/// One row for each class.
+pub(crate) static ROWS: [Row; CLASSES] = {
+    let mut rows = [row(0); CLASSES];
+    let mut index = 0;
+    while index < CLASSES {
+        rows[index] = row(index);
+        index += 1;
+    }
+    rows
+};
+
+/// `BIN_OF_SIZE[(size + 7) / 8]` is the class of `size`, plus one.
+///
+/// Plus one because a thread cache's bin 0 is a trap: see [`crate::front::thread_cache`].
+pub(crate) static BIN_OF_SIZE: [u8; MAX_CACHED / 8 + 1] = {
+    let mut table = [1; MAX_CACHED / 8 + 1];
+    let mut index = 0;
+    let mut eighth = 0;
+    while eighth < table.len() {
+        if class_size(index) < eighth * 8 {
+            index += 1;
+        }
+        table[eighth] = index as u8 + 1;
+        eighth += 1;
+    }
+    table
+};
+
+// The relations that the rest of the core relies on.
+const _: () = {
+    let mut index = 0;
+    while index < CLASSES {
+        let row = row(index);
+        // Offsets are below 256 KiB = 2^18 and sizes at most 2^15, so the reciprocal's error,
+        // below offset * size / 2^40 < 1 / 128, never reaches the next quotient.
+        assert!(row.slab_pages as usize * PAGE <= 1 << 18);
+        assert!(row.slots >= 4);
+        // One bit per block fits the record's words.
+        assert!(row.slots as usize <= MAX_WORDS * 64);
+        // Less than an eighth of a slab is lost at its end, and that part is never touched.
+        assert!(
+            (row.slab_pages as usize * PAGE) % (row.size as usize) * 8
+                <= row.slab_pages as usize * PAGE
+        );
+        if index > 0 {
+            assert!(class_size(index) > class_size(index - 1));
+        }
+        index += 1;
+    }
+    assert!(class_size(CLASSES - 1) == MAX_CACHED);
+    assert!(class_size(SMALL_CLASSES - 1) == 14336);
+};
+
+impl SizeClass {
+    /// The class that serves `size` bytes, which is at most [`MAX_CACHED`].
+    #[inline(always)]
+    pub(crate) const fn of(size: usize) -> SizeClass {
+        debug_assert!(size <= MAX_CACHED);
+        SizeClass(BIN_OF_SIZE[(size + 7) >> 3 & 0x1fff] - 1)
+    }
+
+    /// The class of a thread cache's bin: bin 0 is the trap, bin `n` is class `n - 1`.
+    #[inline(always)]
+    pub(crate) const fn from_bin(bin: usize) -> Option<SizeClass> {
+        if bin == 0 || bin > CLASSES { None } else { Some(SizeClass(bin as u8 - 1)) }
+    }
+
+    /// All classes, smallest first.
+    pub(crate) fn all() -> impl Iterator<Item = SizeClass> {
+        (0..CLASSES as u8).map(SizeClass)
+    }
+
+    /// Its place among the classes, from 0.
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        // Tells the optimiser what the constructors guarantee.
+        if self.0 as usize >= CLASSES { 0 } else { self.0 as usize }
+    }
+
+    /// Its bin in a thread cache.
+    #[inline(always)]
+    pub(crate) const fn bin(self) -> usize {
+        self.index() + 1
+    }
+
+    /// Its row in the table.
+    #[inline(always)]
+    pub(crate) fn row(self) -> &'static Row {
+        &ROWS[self.index()]
+    }
+
+    /// Bytes in a block.
+    #[inline(always)]
+    pub(crate) fn size(self) -> usize {
+        self.row().size as usize
+    }
+
+    /// Blocks in a slab.
+    #[inline(always)]
+    pub(crate) fn slots(self) -> usize {
+        self.row().slots as usize
+    }
+
+    /// Words of one bit per block.
+    #[inline(always)]
+    pub(crate) fn words(self) -> usize {
+        self.slots().div_ceil(64)
+    }
+
+    /// The block that begins `offset` bytes into a slab, or `None` inside a block or past the last.
+    #[inline(always)]
+    pub(crate) fn slot_at(self, offset: usize) -> Option<usize> {
+        let slot = self.slot_around(offset);
+        if slot * self.size() == offset && slot < self.slots() { Some(slot) } else { None }
+    }
+
+    /// The block that holds the byte `offset` bytes into a slab.
+    #[inline(always)]
+    pub(crate) fn slot_around(self, offset: usize) -> usize {
+        ((offset as u64).wrapping_mul(self.row().reciprocal) >> 40) as usize
+    }
+}
+
+/// `size` rounded so that its class is a multiple of `align` (a power of two).
+///
+/// Rounding the size up to a multiple of the alignment is enough: the step between classes in a
+/// doubling divides every multiple of `align` that lies in it.
+#[inline(always)]
+pub(crate) const fn size_for_align(size: usize, align: usize) -> Option<usize> {
+    let size = if size == 0 { 1 } else { size };
+    checked_round_up(size, align)
+}
+
+/// `size` rounded up to a class of the whole series, four per doubling; above [`MAX_CACHED`] also
+/// to pages. `None` above [`MAX_SIZE`].
+#[inline]
+pub(crate) const fn class_round(size: usize) -> Option<usize> {
+    if size > MAX_SIZE {
+        return None;
+    }
+    if size <= 8 {
+        return Some(8);
+    }
+    if size <= 128 {
+        return Some(round_up(size, 16));
+    }
+    let lg = usize::BITS - 1 - (size - 1).leading_zeros();
+    match checked_round_up(size, 1 << (lg - 2)) {
+        Some(rounded) if rounded <= MAX_SIZE => Some(rounded),
+        _ => None,
+    }
+}
+
+/// The longest page run: 2^48 bytes, more than any address space this runs in.
+pub(crate) const MAX_RUN_PAGES: usize = 1 << 36;
+
+/// How many classes of page runs there are: 1, 2, 3, 4 pages, then four per doubling.
+pub(crate) const PAGE_CLASSES: usize = page_class_ceil(MAX_RUN_PAGES) + 1;
+
+/// The class of runs that all hold at least `pages` (rounds up: use it to search).
+#[inline]
+pub(crate) const fn page_class_ceil(pages: usize) -> usize {
+    if pages <= 4 {
+        return pages.saturating_sub(1);
+    }
+    let lg = usize::BITS - 1 - (pages - 1).leading_zeros();
+    let step = (pages - 1) >> (lg - 2) & 3;
+    4 + (lg as usize - 2) * 4 + step
+}
+
+/// The class that a run of `pages` is filed under (rounds down: use it to store).
+#[inline]
+pub(crate) const fn page_class_floor(pages: usize) -> usize {
+    if pages <= 4 {
+        return pages.saturating_sub(1);
+    }
+    let up = page_class_ceil(pages);
+    if page_class_pages(up) > pages { up - 1 } else { up }
+}
+
+/// The smallest run in a class of page runs.
+#[inline]
+pub(crate) const fn page_class_pages(class: usize) -> usize {
+    if class < 4 {
+        return class + 1;
+    }
+    let lg = (class - 4) / 4 + 2;
+    let step = (class - 4) % 4;
+    (1 << lg) + ((step + 1) << (lg - 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cached_size_has_the_smallest_class_that_holds_it() {
+        for size in 0..=MAX_CACHED {
+            let class = SizeClass::of(size);
+            assert!(class.size() >= size, "{size} in a class of {}", class.size());
+            if class.index() > 0 {
+                assert!(class_size(class.index() - 1) < size.max(1), "{size} has a smaller class");
+            }
+            assert_eq!(class_round(size.max(1)), Some(class.size()), "{size}");
+        }
+    }
+
+    #[test]
+    fn classes_are_those_of_the_manual() {
+        let sizes: Vec<usize> = SizeClass::all().map(SizeClass::size).collect();
+        assert_eq!(
+            sizes,
+            [
+                8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640,
+                768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168,
+                8192, 10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768
+            ]
+        );
+    }
+
+    #[test]
+    fn large_sizes_keep_four_classes_per_doubling() {
+        assert_eq!(class_round(32769), Some(40960));
+        assert_eq!(class_round(1_000_000), Some(1_048_576));
+        assert_eq!(class_round(MAX_SIZE + 1), None);
+        assert_eq!(class_round(7 << 60), Some(7 << 60));
+        assert_eq!(class_round((7 << 60) + 1), None);
+    }
+
+    #[test]
+    fn slots_divide_exactly_for_every_offset() {
+        for class in SizeClass::all() {
+            for offset in 0..class.row().slab_pages as usize * PAGE {
+                let (slot, rest) = (offset / class.size(), offset % class.size());
+                assert_eq!(class.slot_around(offset), slot);
+                let expected = (rest == 0 && slot < class.slots()).then_some(slot);
+                assert_eq!(class.slot_at(offset), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn aligned_sizes_get_aligned_classes() {
+        for lg in 0..=15 {
+            let align = 1usize << lg;
+            for size in 1..=MAX_CACHED {
+                let rounded = size_for_align(size, align).unwrap();
+                if rounded <= MAX_CACHED {
+                    assert_eq!(SizeClass::of(rounded).size() % align.min(rounded), 0);
+                    assert!(SizeClass::of(rounded).size().is_multiple_of(align));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn page_classes_round_both_ways() {
+        for pages in 1..100_000 {
+            let (up, down) = (page_class_ceil(pages), page_class_floor(pages));
+            assert!(page_class_pages(up) >= pages && page_class_pages(down) <= pages);
+            assert!(up == down || up == down + 1);
+            assert_eq!(up == down, page_class_pages(up) == pages);
+        }
+        assert!(page_class_ceil(MAX_RUN_PAGES) < PAGE_CLASSES);
+    }
+
+    /// The table as a person reads it. A change of tuning shows up here as a difference.
+    #[test]
+    fn golden_table() {
+        let mut text = String::new();
+        for class in SizeClass::all() {
+            let row = class.row();
+            let slab = row.slab_pages as usize * PAGE;
+            let waste = slab % class.size();
+            text += &format!(
+                "{:5} slab {:3} KiB, {:4} blocks, {:5} unused, cached {:4}\n",
+                row.size,
+                slab >> 10,
+                row.slots,
+                waste,
+                row.cache_max
+            );
+        }
+        assert_eq!(text, include_str!("size_class_table.txt"), "\n{text}");
+    }
+}

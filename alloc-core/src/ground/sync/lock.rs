@@ -1,0 +1,186 @@
+//! A lock on a futex, with a rank. Four bytes, no allocation, no poisoning, no panics.
+//!
+//! ```text
+//!   FREE ──lock──▶ HELD ──(somebody waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
+//! ```
+
+use super::lock_rank::{LockRank, witness};
+use crate::ground::os;
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering};
+use crossbeam_utils::Backoff;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// Data that only the holder of the lock may touch.
+pub(crate) struct RankedMutex<T> {
+    word: AtomicU32,
+    rank: LockRank,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data is reached through a guard only, and there is one guard at a time; `T: Send`
+// because the guard may be taken by any thread.
+unsafe impl<T: Send> Sync for RankedMutex<T> {}
+
+/// The right to the data. Dropping it unlocks.
+#[must_use]
+pub(crate) struct Guard<'a, T> {
+    mutex: &'a RankedMutex<T>,
+}
+
+impl<T> RankedMutex<T> {
+    /// A free lock around `data`.
+    pub(crate) const fn new(rank: LockRank, data: T) -> RankedMutex<T> {
+        RankedMutex { word: AtomicU32::new(FREE), rank, data: UnsafeCell::new(data) }
+    }
+
+    /// Takes the lock, waiting for it.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        witness::acquire(self.rank);
+        self.lock_unwitnessed()
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Acquire: pairs with the Release in `unlock`.
+        let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_err() {
+            return None;
+        }
+        witness::acquire_any(self.rank);
+        Some(Guard { mutex: self })
+    }
+
+    /// Takes the lock for a fork: many of one rank are held at once, in one fixed order.
+    pub(crate) fn lock_for_fork(&self) {
+        witness::acquire_any(self.rank);
+        core::mem::forget(self.lock_unwitnessed());
+    }
+
+    /// Ends what `lock_for_fork` began, in the parent.
+    ///
+    /// # Safety
+    /// This thread holds the lock by `lock_for_fork`.
+    pub(crate) unsafe fn unlock_in_parent(&self) {
+        drop(Guard { mutex: self });
+    }
+
+    /// Ends what `lock_for_fork` began, in the child, where no other thread exists.
+    ///
+    /// # Safety
+    /// This thread holds the lock by `lock_for_fork`, and is the only one.
+    pub(crate) unsafe fn unlock_in_child(&self) {
+        witness::release(self.rank);
+        // Release: the child has one thread; later ones are made by it and see it anyway.
+        self.word.store(FREE, Ordering::Release);
+    }
+
+    #[inline]
+    fn lock_unwitnessed(&self) -> Guard<'_, T> {
+        // Acquire: pairs with the Release in `unlock`.
+        let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_err() {
+            self.lock_slow();
+        }
+        Guard { mutex: self }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) {
+        let backoff = Backoff::new();
+        while !backoff.is_completed() {
+            if self.word.load(Ordering::Relaxed) == FREE
+                // Acquire: pairs with the Release in `unlock`.
+                && self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+            backoff.spin();
+            if self.word.load(Ordering::Relaxed) == CONTENDED {
+                break;
+            }
+        }
+        // Acquire: pairs with the Release in `unlock`. CONTENDED, because others may sleep too.
+        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+            os::futex_wait(&self.word, CONTENDED);
+        }
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        witness::release(self.rank);
+        // Release: pairs with the Acquire of the next holder.
+        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
+            os::futex_wake_one(&self.word);
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the proof that this thread alone may touch the data.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`, and `&mut self` is the only way to the guard.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn sanit_one_holder_at_a_time() {
+        let total = Arc::new(RankedMutex::new(LockRank::Bin, 0u64));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let total = Arc::clone(&total);
+                std::thread::spawn(move || (0..10_000).for_each(|_| *total.lock() += 1))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(*total.lock(), 40_000);
+    }
+
+    #[test]
+    fn try_lock_answers_at_once() {
+        let mutex = RankedMutex::new(LockRank::Bin, ());
+        let guard = mutex.try_lock().unwrap();
+        assert!(mutex.try_lock().is_none());
+        drop(guard);
+        assert!(mutex.try_lock().is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "lock order")]
+    fn the_wrong_order_is_noticed() {
+        let inner = RankedMutex::new(LockRank::Pages, ());
+        let outer = RankedMutex::new(LockRank::Bin, ());
+        let _inner = inner.lock();
+        let _outer = outer.lock();
+    }
+}

@@ -1,0 +1,67 @@
+//! The order in which locks are taken: this enum, top to bottom.
+//!
+//! A thread that holds a lock may take only locks of later ranks. Test builds of the core check each
+//! acquisition; the fork handlers walk the same order.
+
+/// Ranks, outermost first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub(crate) enum LockRank {
+    /// Start of the process, and the decay pass: one at a time.
+    Pass,
+    /// The list of caches.
+    Registry,
+    /// One cache's slow paths.
+    Cache,
+    /// The list of arenas.
+    Arenas,
+    /// One size class of one arena.
+    Bin,
+    /// One arena's page runs.
+    Pages,
+    /// The allocator's own records.
+    Metadata,
+}
+
+/// Checks the order of acquisitions, per thread, in test builds of the core.
+#[cfg(all(test, not(loom)))]
+pub(crate) mod witness {
+    use super::LockRank;
+    use core::cell::Cell;
+
+    std::thread_local! {
+        // How many locks of each rank this thread holds, eight bits a rank.
+        static HELD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Notes an acquisition; panics when a lock of this or a later rank is held.
+    pub(crate) fn acquire(rank: LockRank) {
+        let shift = rank as u32 * 8;
+        let held = HELD.get();
+        assert!(held >> shift == 0, "lock order: {rank:?} taken while {held:#x} is held");
+        HELD.set(held + (1 << shift));
+    }
+
+    /// Notes an acquisition by try-lock or by fork, which cannot deadlock.
+    pub(crate) fn acquire_any(rank: LockRank) {
+        HELD.set(HELD.get() + (1 << (rank as u32 * 8)));
+    }
+
+    /// Notes a release.
+    pub(crate) fn release(rank: LockRank) {
+        HELD.set(HELD.get() - (1 << (rank as u32 * 8)));
+    }
+}
+
+/// The empty twin of the witness.
+#[cfg(not(all(test, not(loom))))]
+pub(crate) mod witness {
+    use super::LockRank;
+
+    #[inline(always)]
+    pub(crate) fn acquire(_rank: LockRank) {}
+    #[inline(always)]
+    pub(crate) fn acquire_any(_rank: LockRank) {}
+    #[inline(always)]
+    pub(crate) fn release(_rank: LockRank) {}
+}

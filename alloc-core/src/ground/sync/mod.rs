@@ -1,0 +1,8 @@
+//! Locks with ranks, and the one seam through which the model checker sees our atomics.
+
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod lock;
+#[cfg(not(loom))]
+pub(crate) mod lock_rank;
+pub(crate) mod seam;

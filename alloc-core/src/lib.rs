@@ -1,0 +1,81 @@
+//! lumalloc: a memory allocator that you can see into.
+//!
+//! Per-thread caches sit over sharded arenas that are created on demand.
+//!
+//! ```text
+//!              malloc(size)                 free(ptr)            dealloc(ptr, layout)
+//!                   │                           │                        │
+//!   front    ┌──────▼───────────────────────────▼────────────────────────▼──────┐
+//!            │ thread cache: a bin (stack of pointers) for each size class      │
+//!            └──────┬─ empty ───────────────────┬─ full ────────────────────────┘
+//!   middle   ┌──────▼────────────┐    ┌─────────▼────────────────┐
+//!            │ slabs of the cache│    │ home: own slab: plain OR │   large blocks
+//!            │ or of the bin     │◀───│ other slab: atomic OR    │        │
+//!            └──────┬────────────┘    └──────────────────────────┘        │
+//!   back     ┌──────▼──────────────────────────────────────────────────────▼────┐
+//!            │ runs of pages: active → dirty → (muzzy) → retained, by decay      │
+//!            └──────┬────────────────────────────────────────────────────────────┘
+//!                 mmap, madvise
+//! ```
+//!
+//! All metadata lies out of line, and nothing on the way of malloc or free touches the block.
+//! Modules are in data order, and import only from tiers above their own line here:
+#![doc = include_str!("docs/life_of_an_allocation.md")]
+#![cfg_attr(not(any(test, loom)), no_std)]
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
+
+#[cfg(test)]
+extern crate std;
+
+#[cfg(not(loom))]
+pub(crate) mod back;
+#[cfg(not(loom))]
+pub mod control;
+#[cfg(not(loom))]
+pub(crate) mod front;
+pub(crate) mod ground;
+pub(crate) mod middle;
+#[cfg(not(loom))]
+pub mod observe;
+
+#[cfg(not(loom))]
+pub use front::global_alloc::Lumalloc;
+#[cfg(not(loom))]
+pub use front::raw;
+#[cfg(not(loom))]
+pub use ground::units::{MAX_SIZE, PAGE};
+
+/// The options in force. Source: jemalloc(3), `opt.*`.
+#[cfg(not(loom))]
+pub mod options {
+    pub use crate::ground::options::{Options, ZeroRealloc};
+
+    /// The options in force, read now if nobody has allocated yet.
+    ///
+    /// ```
+    /// assert_eq!(lumalloc::options::current().dirty_decay_ms, 10_000);
+    /// ```
+    #[must_use]
+    pub fn current() -> &'static Options {
+        crate::front::slow::real_cache();
+        crate::ground::options::current()
+    }
+}
+
+/// Where the allocator's messages go. Source: jemalloc(3), `malloc_message`.
+#[cfg(not(loom))]
+pub mod message {
+    pub use crate::ground::message::{Sink, set_sink, write};
+}
+
+/// What tests of other crates may turn.
+#[cfg(all(not(loom), feature = "testing"))]
+pub mod testing {
+    /// Makes every `period`-th system call for pages fail; 0: none.
+    pub fn fail_system_calls(period: u64) {
+        crate::back::provider::failing::SYSTEM.fail_every(period);
+    }
+}
+
+/// The version of the library.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,374 @@
+//! An arena: a heap shard with its own pages, bins and locks.
+//!
+//! Arenas are made on demand and never destroyed; a slab or large block belongs to the arena whose
+//! pages it is made of, whoever frees it.
+
+use super::bin::{ArenaBin, BinSlabs};
+use super::owner;
+use super::remote_free::{Guard, PendingStack};
+use super::slab::{ListName, RECORD_CLASSES, Slab, lg_words};
+use crate::back::extent::Extent;
+use crate::back::metadata::{self, Pool};
+use crate::back::page_allocator::PageAllocator;
+use crate::back::page_map::{self, Entry};
+use crate::back::page_provider::{PageProvider, system};
+use crate::ground::checked::at;
+use crate::ground::fatal::{self, Place};
+use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::units::SLAB_ALIGN;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
+pub(crate) const MAX_ARENAS: usize = 4095;
+
+/// One arena.
+pub(crate) struct Arena {
+    id: u32,
+    /// Its pages.
+    pub(crate) pages: RankedMutex<ArenaPages>,
+    bins: [ArenaBin; CLASSES],
+}
+
+/// What the lock of an arena's pages guards.
+pub(crate) struct ArenaPages {
+    /// Runs of pages.
+    pub(crate) allocator: PageAllocator,
+    /// Records of slabs that wait for their next use, by length.
+    records: [Pool<Slab>; RECORD_CLASSES],
+    /// Large blocks.
+    pub(crate) large: LargeCounts,
+    /// Entries that found the lock free.
+    pub(crate) opens: u64,
+}
+
+/// Large blocks: how many were ever allocated and freed, and bytes in use.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LargeCounts {
+    pub(crate) allocated: u64,
+    pub(crate) freed: u64,
+    pub(crate) bytes: usize,
+}
+
+static ARENAS: [AtomicPtr<Arena>; MAX_ARENAS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_ARENAS];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Guards the making of arenas.
+pub(crate) static MAKING: RankedMutex<()> = RankedMutex::new(LockRank::Arenas, ());
+
+/// The arena with an index, if it has been made.
+#[inline]
+pub(crate) fn by_id(id: u32) -> Option<&'static Arena> {
+    let slot = ARENAS.get(id as usize)?;
+    // Acquire: pairs with the Release in `make`.
+    // SAFETY: arenas live for ever.
+    unsafe { slot.load(Ordering::Acquire).as_ref() }
+}
+
+/// How many arenas have been made.
+pub(crate) fn count() -> u32 {
+    // Acquire: pairs with the Release in `make`.
+    COUNT.load(Ordering::Acquire)
+}
+
+/// All arenas.
+pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
+    (0..MAX_ARENAS as u32)
+        .map_while(|id| if id < count() { Some(id) } else { None })
+        .filter_map(by_id)
+}
+
+/// The next arena, unless `limit` of them exist. `None` also without memory for it.
+pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
+    let _making = MAKING.lock();
+    let id = count();
+    if id >= limit || id as usize >= MAX_ARENAS {
+        return None;
+    }
+    let arena = Arena::new_at(id, system())?;
+    // SAFETY: just compared with the length.
+    let slot = unsafe { at(&ARENAS, id as usize) };
+    // Release: pairs with the Acquire in `by_id`.
+    slot.store(core::ptr::from_ref(arena).cast_mut(), Ordering::Release);
+    // Release: pairs with the Acquire in `count`.
+    COUNT.store(id + 1, Ordering::Release);
+    Some(arena)
+}
+
+impl ArenaPages {
+    /// A run for a large block.
+    pub(crate) fn allocate_large(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let extent = self.allocator.allocate(pages, align)?;
+        self.large.allocated += 1;
+        self.large.bytes += extent.bytes();
+        Some(extent)
+    }
+}
+
+impl Arena {
+    fn new_at(id: u32, provider: &'static dyn PageProvider) -> Option<&'static Arena> {
+        let memory = metadata::allocate(size_of::<Arena>(), align_of::<Arena>().max(64))?;
+        let arena = Arena {
+            id,
+            pages: RankedMutex::new(
+                LockRank::Pages,
+                ArenaPages {
+                    allocator: PageAllocator::new(id, provider),
+                    records: [const { Pool::new() }; RECORD_CLASSES],
+                    large: LargeCounts::default(),
+                    opens: 0,
+                },
+            ),
+            bins: [const { ArenaBin::new() }; CLASSES],
+        };
+        let place = memory.cast::<Arena>();
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { place.write(arena) };
+        // SAFETY: just written, and never unmapped.
+        Some(unsafe { place.as_ref() })
+    }
+
+    /// Its index.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The bin of a class.
+    #[inline(always)]
+    pub(crate) fn bin(&self, class: SizeClass) -> &ArenaBin {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at(&self.bins, class.index()) }
+    }
+
+    /// A fresh slab, all blocks free, in the hands of `guard`. The caller holds the pages' lock.
+    pub(crate) fn new_slab(
+        pages: &mut ArenaPages,
+        class: SizeClass,
+        guard: Guard,
+    ) -> Option<&'static Slab> {
+        let lg = lg_words(class);
+        let record = match pages.records.get_mut(lg).and_then(Pool::take) {
+            Some(record) => record,
+            None => Slab::new_record(lg)?,
+        };
+        let run = pages.allocator.allocate(usize::from(class.row().slab_pages), SLAB_ALIGN);
+        let Some(extent) = run else {
+            if let Some(pool) = pages.records.get_mut(lg) {
+                pool.put(record);
+            }
+            return None;
+        };
+        record.prepare(extent, class);
+        page_map::set_all(extent, record.entry());
+        record.remote.birth(guard);
+        Some(record)
+    }
+
+    /// Takes back the pages of a slab that its guard has just released.
+    pub(crate) fn take_back(&self, slab: &'static Slab) {
+        let Some(extent) = slab.extent() else { return };
+        let mut pages = self.pages.lock();
+        page_map::set_all(extent, Entry::NONE);
+        page_map::set_ends(extent);
+        pages.allocator.free(extent);
+        if let Some(pool) = pages.records.get_mut(slab.lg_words()) {
+            pool.put(slab);
+        }
+        drop(pages);
+        super::large::purge_if_at_once(self);
+    }
+
+    /// Takes up to `want` blocks of slabs that no cache owns. Answers how many: none without memory.
+    pub(crate) fn fill_shared(
+        &'static self,
+        class: SizeClass,
+        want: usize,
+        give: impl FnMut(*mut u8),
+    ) -> usize {
+        self.fill_from_bin(&mut self.bin(class).slabs.lock(), class, want, give)
+    }
+
+    fn fill_from_bin(
+        &'static self,
+        slabs: &mut BinSlabs,
+        class: SizeClass,
+        want: usize,
+        mut give: impl FnMut(*mut u8),
+    ) -> usize {
+        loop {
+            if let Some(slab) = slabs.partial.first() {
+                let taken = slab.take_lowest(want, &mut give);
+                if slab.is_full() {
+                    slabs.partial.remove(slab);
+                }
+                if taken > 0 {
+                    return taken;
+                }
+            }
+            self.drain_bin(slabs, class);
+            if slabs.partial.first().is_none() {
+                let mut pages = self.pages.lock();
+                let Some(slab) = Arena::new_slab(&mut pages, class, Guard::Bin) else { return 0 };
+                slabs.file(slab);
+            }
+        }
+    }
+
+    /// One block past all caches.
+    pub(crate) fn allocate_uncached(&'static self, class: SizeClass) -> *mut u8 {
+        let mut block = core::ptr::null_mut();
+        let bin = self.bin(class);
+        let mut slabs = bin.slabs.lock();
+        let taken = self.fill_from_bin(&mut slabs, class, 1, |one| block = one);
+        bin.filled.add(taken as u64);
+        block
+    }
+
+    /// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,
+    /// so that a fork never meets a free half done.
+    pub(crate) fn free_uncached(&'static self, slab: &'static Slab, slot: usize, block: usize) {
+        let class = slab.class();
+        let bin = self.bin(class);
+        let mut slabs = bin.slabs.lock();
+        bin.flushed.add(1);
+        let (word, mask) = (slot / 64, 1 << (slot % 64));
+        let twice = if slab.remote.guard() == Some(Guard::Bin) {
+            let twice = slab.put(word, mask).is_err();
+            self.refile(&mut slabs, slab);
+            twice
+        } else {
+            free_remotely(slab, class, word, mask).is_err()
+        };
+        if twice {
+            fatal::double_free(block, place_of(slab));
+        }
+    }
+
+    /// Takes in what was freed remotely into slabs of this bin. The caller holds its lock.
+    pub(crate) fn drain_bin(&'static self, slabs: &mut BinSlabs, class: SizeClass) {
+        let pending = &self.bin(class).pending;
+        if pending.is_empty() {
+            return;
+        }
+        let take = |remote| {
+            // SAFETY: what lies on a pending stack is the field of a slab's record.
+            let slab = unsafe { Slab::of_remote(remote) };
+            absorb(slab);
+            self.refile(slabs, slab);
+        };
+        // SAFETY: records and stacks live for ever; `take` absorbs.
+        unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
+    }
+
+    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes.
+    fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab) {
+        slabs.file(slab);
+        if slab.used() == 0 && slabs.partial.len() > 1 {
+            self.release_from_bin(slabs, slab);
+        }
+    }
+
+    fn release_from_bin(&'static self, slabs: &mut BinSlabs, slab: &'static Slab) -> bool {
+        if !slab.remote.release() {
+            return false;
+        }
+        if slab.list() != ListName::None {
+            slabs.partial.remove(slab);
+        }
+        self.take_back(slab);
+        true
+    }
+
+    /// Drains every bin and gives up slabs that are all free.
+    pub(crate) fn tidy_bins(&'static self) {
+        for class in SizeClass::all() {
+            let bin = self.bin(class);
+            let Some(mut slabs) = bin.slabs.try_lock() else { continue };
+            self.drain_bin(&mut slabs, class);
+            while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+                if !self.release_from_bin(&mut slabs, slab) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Ages unused pages to `now` (milliseconds) and purges what is due.
+    pub(crate) fn decay(&self, now: u64) {
+        let (dirty, muzzy) = {
+            let Some(mut pages) = self.pages.try_lock() else { return };
+            if !pages.allocator.is_decay_due(now) {
+                return;
+            }
+            pages.allocator.advance(now)
+        };
+        self.purge_beyond(dirty, muzzy);
+    }
+
+    /// Makes an active run read zero by giving its pages back. `false`: the system did not.
+    pub(crate) fn purge_for_zero(&self, extent: &'static Extent) -> bool {
+        let provider = self.pages.lock().allocator.provider();
+        crate::back::page_allocator::purge_contents(provider, extent)
+    }
+
+    /// Purges unused pages until no more than these are left.
+    pub(crate) fn purge_beyond(&self, dirty: usize, muzzy: usize) {
+        loop {
+            let Some(batch) = self.pages.lock().allocator.take_batch(dirty, muzzy) else { return };
+            batch.purge();
+            if !self.pages.lock().allocator.file_batch(batch) {
+                return;
+            }
+        }
+    }
+}
+
+/// What is known of a slab, for last words.
+pub(crate) fn place_of(slab: &Slab) -> Place {
+    Place { size: slab.class().size(), arena: slab.arena(), owner: slab.owner() }
+}
+
+/// Takes in a slab's remote frees, or dies of a double free among them.
+pub(crate) fn absorb(slab: &'static Slab) -> usize {
+    match slab.absorb() {
+        Ok(taken) => taken,
+        Err((word, twice)) => {
+            fatal::double_free(slab.block_at(word, twice.trailing_zeros()), place_of(slab))
+        }
+    }
+}
+
+/// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
+pub(crate) fn free_remotely(
+    slab: &'static Slab,
+    class: SizeClass,
+    word: usize,
+    mask: u64,
+) -> Result<(), u64> {
+    // Read while the blocks are still allocated, so that the slab stands still.
+    let arena = slab.arena();
+    // SAFETY: the blocks are the caller's to free, and records live for ever.
+    let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
+    done.map_err(|twice| twice.0)
+}
+
+/// The stack on which a guard finds slabs of one class and arena.
+pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*const PendingStack> {
+    match guard {
+        Guard::Owner(id) => owner::by_id(id).map(|owner| &raw const *owner.pending(class)),
+        Guard::Bin => by_id(arena).map(|arena| &raw const arena.bin(class).pending),
+    }
+}
+
+/// The same for a slab that is PENDING, so that its arena and class stand still.
+pub(crate) fn stack_of_remote(
+    remote: *const super::remote_free::Remote,
+    guard: Guard,
+) -> Option<*const PendingStack> {
+    // SAFETY: what lies on a pending stack is the field of a slab's record.
+    let slab = unsafe { Slab::of_remote(remote) };
+    stack_of(guard, slab.arena(), slab.class())
+}

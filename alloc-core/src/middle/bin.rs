@@ -1,0 +1,58 @@
+//! One size class of one arena: the slabs that no cache owns.
+//!
+//! They are shared: a cache's first refills of a class come from here under the bin's lock, so that
+//! thousands of threads need not own a slab for each class; and a cache that wants a slab adopts one
+//! from here before a fresh one is made.
+
+use super::remote_free::PendingStack;
+use super::slab::{ListName, Slab, SlabList};
+use crate::ground::counters::OwnedCount;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+
+/// One class of one arena.
+#[repr(align(64))]
+pub(crate) struct ArenaBin {
+    /// The slabs that no cache owns and that have free blocks. Full ones are in no list: a remote
+    /// free brings them back by way of `pending`.
+    pub(crate) slabs: RankedMutex<BinSlabs>,
+    /// Slabs of this bin with remote frees.
+    pub(crate) pending: PendingStack,
+    /// Blocks that left by way of the bin, past all caches, and that came back so. Written under
+    /// the bin's lock.
+    pub(crate) filled: OwnedCount,
+    pub(crate) flushed: OwnedCount,
+}
+
+/// What the bin's lock guards.
+pub(crate) struct BinSlabs {
+    pub(crate) partial: SlabList,
+}
+
+impl ArenaBin {
+    /// A bin without slabs.
+    pub(crate) const fn new() -> ArenaBin {
+        ArenaBin {
+            slabs: RankedMutex::new(LockRank::Bin, BinSlabs { partial: SlabList::new() }),
+            pending: PendingStack::new(),
+            filled: OwnedCount::new(),
+            flushed: OwnedCount::new(),
+        }
+    }
+}
+
+impl BinSlabs {
+    /// A slab to adopt, the fullest end of the list first used.
+    pub(crate) fn pop(&mut self) -> Option<&'static Slab> {
+        let slab = self.partial.first()?;
+        self.partial.remove(slab);
+        Some(slab)
+    }
+
+    /// Files a slab that this bin now guards.
+    pub(crate) fn file(&mut self, slab: &'static Slab) {
+        if slab.list() == ListName::None && !slab.is_full() {
+            self.partial.push_front(slab, ListName::Partial);
+        }
+    }
+}

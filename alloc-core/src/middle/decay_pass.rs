@@ -1,0 +1,83 @@
+//! The decay pass: whoever comes by a slow path when it is due runs it, one thread at a time.
+//!
+//! It takes in what idle owners' blocks were freed remotely, gives up empty slabs, and ages each
+//! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
+//! long as anybody allocates.
+
+use super::{arena, owner};
+use crate::ground::options;
+use crate::ground::os;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Passes in one decay time; an owner that is idle for as many gives up its slabs.
+const PASSES: u32 = 40;
+
+/// One pass at a time.
+pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Runs a pass if one is due. No lock is held by the caller.
+#[inline]
+pub(crate) fn tick() {
+    let now = os::coarse_millis();
+    if now >= NEXT.load(Relaxed) {
+        run_due(now);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn run_due(now: u64) {
+    let Some(_pass) = PASS.try_lock() else { return };
+    if now < NEXT.load(Relaxed) {
+        return;
+    }
+    NEXT.store(now + interval(options::current().dirty_decay_ms), Relaxed);
+    run(now);
+}
+
+/// Milliseconds between passes, for a decay time.
+fn interval(dirty_decay_ms: isize) -> u64 {
+    match dirty_decay_ms {
+        ..=-1 => 1000,
+        0 => 100,
+        millis => (millis as u64 / u64::from(PASSES)).clamp(10, 1000),
+    }
+}
+
+fn run(now: u64) {
+    for owner in owner::all() {
+        owner.pass(PASSES);
+    }
+    for arena in arena::all() {
+        arena.tidy_bins();
+        arena.decay(now);
+    }
+}
+
+/// Drains every idle owner and every bin, for `arena.<i>.purge`: what can be free, is.
+pub(crate) fn settle() {
+    let _pass = PASS.lock();
+    for owner in owner::all() {
+        owner.settle();
+    }
+    for arena in arena::all() {
+        arena.tidy_bins();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn passes_are_neither_rare_nor_a_burden() {
+        assert_eq!(interval(10_000), 250);
+        assert_eq!(interval(100), 10);
+        assert_eq!(interval(1_000_000), 1000);
+        assert_eq!(interval(0), 100);
+        assert_eq!(interval(-1), 1000);
+    }
+}

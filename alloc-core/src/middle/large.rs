@@ -1,0 +1,109 @@
+//! Large blocks: a run of pages each, straight from an arena.
+
+use super::arena::{self, Arena};
+use super::choose_arena::{self, Home};
+use crate::back::extent::Extent;
+use crate::ground::options;
+use crate::ground::size_class::class_round;
+use crate::ground::units::{LG_PAGE, PAGE, round_up};
+
+/// Where a large block is to come from.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a> {
+    /// A thread's home, or whichever arena is free.
+    Home(&'a Home),
+    /// This arena and no other.
+    Arena(&'static Arena),
+}
+
+/// Bytes that a large request of `size` gets, `None` above the largest.
+pub(crate) const fn usable(size: usize) -> Option<usize> {
+    match class_round(size) {
+        Some(rounded) => Some(round_up(rounded, PAGE)),
+        None => None,
+    }
+}
+
+/// A block of at least `size` bytes (at least a page's worth) at a multiple of `align`, with word of
+/// whether it reads zero. `None`: no memory.
+pub(crate) fn allocate(from: From<'_>, size: usize, align: usize) -> Option<&'static Extent> {
+    let pages = usable(size)? >> LG_PAGE;
+    let align = align.max(PAGE);
+    match from {
+        From::Arena(arena) => allocate_in(arena, pages, align),
+        From::Home(home) => {
+            let (_, mut locked) = choose_arena::enter(home);
+            if let Some(extent) = locked.allocate_large(pages, align) {
+                return Some(extent);
+            }
+            drop(locked);
+            // No room: what other arenas have kept may do.
+            arena::all().find_map(|arena| allocate_in(arena, pages, align))
+        }
+    }
+}
+
+fn allocate_in(arena: &'static Arena, pages: usize, align: usize) -> Option<&'static Extent> {
+    arena.pages.lock().allocate_large(pages, align)
+}
+
+/// Takes a large block back.
+pub(crate) fn free(extent: &'static Extent) {
+    let Some(arena) = arena::by_id(extent.arena()) else { return };
+    {
+        let mut pages = arena.pages.lock();
+        pages.large.freed += 1;
+        pages.large.bytes -= extent.bytes();
+        pages.allocator.free(extent);
+    }
+    purge_if_at_once(arena);
+}
+
+/// Makes a large block at least `size` bytes long where it stands. `false`: it cannot be; nothing
+/// changed. A shorter block gives its end back.
+pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
+    let Some(bytes) = usable(size) else { return false };
+    let (before, pages) = (extent.bytes(), bytes >> LG_PAGE);
+    if bytes == before {
+        return true;
+    }
+    let Some(arena) = arena::by_id(extent.arena()) else { return false };
+    let mut locked = arena.pages.lock();
+    if bytes < before {
+        if !locked.allocator.shrink(extent, pages) {
+            return false;
+        }
+        locked.large.bytes -= before - bytes;
+        drop(locked);
+        purge_if_at_once(arena);
+        return true;
+    }
+    let Some(zeroed) = locked.allocator.grow(extent, pages) else { return false };
+    locked.large.bytes += extent.bytes() - before;
+    drop(locked);
+    if zero && !zeroed {
+        crate::back::page_allocator::zero(extent, before);
+    }
+    true
+}
+
+/// Makes all of a fresh block read zero, if it does not yet.
+pub(crate) fn make_zero(extent: &'static Extent) {
+    if extent.zeroed.get() {
+        return;
+    }
+    let threshold = options::current().calloc_madvise_threshold;
+    if extent.bytes() >= threshold.max(1)
+        && arena::by_id(extent.arena()).is_some_and(|arena| arena.purge_for_zero(extent))
+    {
+        return;
+    }
+    crate::back::page_allocator::zero(extent, 0);
+}
+
+/// With a decay time of 0, what was just freed is purged at once.
+pub(crate) fn purge_if_at_once(arena: &Arena) {
+    if options::current().dirty_decay_ms == 0 {
+        arena.purge_beyond(0, 0);
+    }
+}

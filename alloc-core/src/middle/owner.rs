@@ -1,0 +1,320 @@
+//! What a thread cache owns: slabs, under the cache's lock. The owner of a slab is a *cache*, not a
+//! thread.
+//!
+//! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock: uncontended,
+//! once per batch. Push and pop never take it. Whoever else holds it (the decay pass, a walker, fork)
+//! may drain, release or give up the slabs, so an idle owner never pins what others have freed.
+
+use super::arena::{self, Arena, absorb, stack_of_remote};
+use super::choose_arena::{self, Home};
+use super::remote_free::{Guard, MAX_OWNER, PendingStack};
+use super::slab::{ListName, Slab, SlabList};
+use crate::back::metadata;
+use crate::ground::checked::{at, at_mut};
+use crate::ground::counters::OwnedCount;
+use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Bytes of one bin in a thread cache; a page-map word of a slab holds a multiple of it.
+pub(crate) const BIN_BYTES: usize = 32;
+
+/// The slow side of a thread cache.
+pub(crate) struct Owner {
+    id: u32,
+    pending: [PendingStack; CLASSES],
+    counts: [OwnerCounts; CLASSES],
+    /// Where new slabs and large blocks come from.
+    pub(crate) home: Home,
+    /// The slabs.
+    pub(crate) state: RankedMutex<OwnerState>,
+}
+
+/// Blocks of one class that went into the cache, and that came back from it. Written under the lock.
+pub(crate) struct OwnerCounts {
+    pub(crate) filled: OwnedCount,
+    pub(crate) flushed: OwnedCount,
+    /// Blocks among `flushed` that went to slabs somebody else guards.
+    pub(crate) remote: OwnedCount,
+}
+
+/// What the cache's lock guards.
+pub(crate) struct OwnerState {
+    bins: [OwnedSlabs; CLASSES],
+    /// Slow paths so far.
+    pub(crate) activity: u64,
+    seen_activity: u64,
+    idle_passes: u32,
+}
+
+/// The slabs of one class.
+struct OwnedSlabs {
+    partial: SlabList,
+    full: SlabList,
+}
+
+const BLOCK: usize = 4096;
+struct Block([AtomicPtr<Owner>; BLOCK]);
+
+static OWNERS: [AtomicPtr<Block>; (MAX_OWNER as usize + 1) / BLOCK] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; (MAX_OWNER as usize + 1) / BLOCK];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The owner with a number.
+#[inline]
+pub(crate) fn by_id(id: u32) -> Option<&'static Owner> {
+    let slot = OWNERS.get(id as usize / BLOCK)?;
+    // Acquire: pairs with the Release in `register`.
+    // SAFETY: blocks live for ever.
+    let block = unsafe { slot.load(Ordering::Acquire).as_ref() }?;
+    // SAFETY: the remainder is below BLOCK.
+    let slot = unsafe { at(&block.0, id as usize % BLOCK) };
+    // Acquire: pairs with the Release in `register`.
+    // SAFETY: owners live for ever.
+    unsafe { slot.load(Ordering::Acquire).as_ref() }
+}
+
+/// All owners, those of dead caches too.
+pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
+    // Acquire: pairs with the Release in `register`.
+    (0..COUNT.load(Ordering::Acquire)).filter_map(by_id)
+}
+
+/// The next number for an owner. Under the registry's lock.
+pub(crate) fn next_id() -> u32 {
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
+pub(crate) fn register(owner: &'static Owner) -> Option<()> {
+    let slot = OWNERS.get(owner.id as usize / BLOCK)?;
+    if slot.load(Ordering::Relaxed).is_null() {
+        // SAFETY: null pointers are a valid block.
+        let block = unsafe { metadata::allocate_zeroed::<Block>() }?;
+        // Release: pairs with the Acquire in `by_id`.
+        slot.store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
+    }
+    // SAFETY: just stored, or stored before; blocks live for ever.
+    let block = unsafe { slot.load(Ordering::Relaxed).as_ref() }?;
+    // SAFETY: the remainder is below BLOCK.
+    let slot = unsafe { at(&block.0, owner.id as usize % BLOCK) };
+    // Release: pairs with the Acquire in `by_id`.
+    slot.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Release);
+    // Release: pairs with the Acquire in `all`.
+    COUNT.store(owner.id + 1, Ordering::Release);
+    Some(())
+}
+
+impl Owner {
+    /// An owner of nothing.
+    pub(crate) const fn new(id: u32, home: &'static Arena) -> Owner {
+        Owner {
+            id,
+            pending: [const { PendingStack::new() }; CLASSES],
+            counts: [const {
+                OwnerCounts {
+                    filled: OwnedCount::new(),
+                    flushed: OwnedCount::new(),
+                    remote: OwnedCount::new(),
+                }
+            }; CLASSES],
+            home: Home::new(home),
+            state: RankedMutex::new(
+                LockRank::Cache,
+                OwnerState {
+                    bins: [const { OwnedSlabs { partial: SlabList::new(), full: SlabList::new() } };
+                        CLASSES],
+                    activity: 0,
+                    seen_activity: 0,
+                    idle_passes: 0,
+                },
+            ),
+        }
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Where others leave slabs of a class.
+    #[inline(always)]
+    pub(crate) fn pending(&self, class: SizeClass) -> &PendingStack {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at(&self.pending, class.index()) }
+    }
+
+    /// The counts of a class.
+    #[inline(always)]
+    pub(crate) fn counts(&self, class: SizeClass) -> &OwnerCounts {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at(&self.counts, class.index()) }
+    }
+
+    /// Takes up to `want` blocks from slabs of its own: the lowest free ones of one slab; when that
+    /// is dry, what others have freed; then a slab that nobody owns; then a fresh one.
+    pub(crate) fn fill(
+        &'static self,
+        state: &mut OwnerState,
+        class: SizeClass,
+        want: usize,
+        mut give: impl FnMut(*mut u8),
+    ) -> usize {
+        loop {
+            let slabs = state.slabs(class);
+            if let Some(slab) = slabs.partial.first() {
+                let taken = slab.take_lowest(want, &mut give);
+                if slab.is_full() {
+                    slabs.partial.remove(slab);
+                    slabs.full.push_front(slab, ListName::Full);
+                }
+                if taken > 0 {
+                    return taken;
+                }
+            }
+            self.drain(state, class);
+            if state.slabs(class).partial.first().is_none() && !self.obtain(state, class) {
+                return 0;
+            }
+        }
+    }
+
+    /// Adopts a slab or makes one. `false`: no memory.
+    fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
+        let slab = self.adopt(self.home.get(), class).or_else(|| {
+            let (_, mut pages) = choose_arena::enter(&self.home);
+            Arena::new_slab(&mut pages, class, Guard::Owner(self.id))
+        });
+        match slab {
+            Some(slab) => {
+                state.slabs(class).partial.push_front(slab, ListName::Partial);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn adopt(&'static self, home: &'static Arena, class: SizeClass) -> Option<&'static Slab> {
+        let mut slabs = home.bin(class).slabs.lock();
+        home.drain_bin(&mut slabs, class);
+        let slab = slabs.pop()?;
+        slab.remote.transfer(Guard::Owner(self.id));
+        Some(slab)
+    }
+
+    /// Takes in what others have freed into its slabs of a class.
+    pub(crate) fn drain(&'static self, state: &mut OwnerState, class: SizeClass) {
+        let pending = self.pending(class);
+        if pending.is_empty() {
+            return;
+        }
+        let take = |remote| {
+            // SAFETY: what lies on a pending stack is the field of a slab's record.
+            let slab = unsafe { Slab::of_remote(remote) };
+            absorb(slab);
+            state.refile(slab);
+        };
+        // SAFETY: records and stacks live for ever; `take` absorbs.
+        unsafe { pending.drain(Guard::Owner(self.id), take, stack_of_remote) };
+    }
+
+    /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
+    pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
+        for class in SizeClass::all() {
+            self.drain(state, class);
+            let slabs = state.slabs(class);
+            let mut next = slabs.partial.first();
+            while let Some(slab) = next {
+                slabs.partial.remove(slab);
+                orphan(slab);
+                next = slabs.partial.first();
+            }
+            next = slabs.full.first();
+            while let Some(slab) = next {
+                slabs.full.remove(slab);
+                orphan(slab);
+                next = slabs.full.first();
+            }
+        }
+    }
+
+    /// One decay pass over this owner: nothing while it is active; else what others freed is taken in
+    /// and empty slabs go back; and idle for long, it gives up all slabs.
+    pub(crate) fn pass(&'static self, passes_to_give_up: u32) {
+        let Some(mut state) = self.state.try_lock() else { return };
+        if state.activity != state.seen_activity {
+            state.seen_activity = state.activity;
+            state.idle_passes = 0;
+            return;
+        }
+        state.idle_passes = state.idle_passes.saturating_add(1);
+        if state.idle_passes == passes_to_give_up {
+            self.give_up(&mut state);
+            return;
+        }
+        self.tidy(&mut state);
+    }
+
+    /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.
+    pub(crate) fn settle(&'static self) {
+        self.tidy(&mut self.state.lock());
+    }
+
+    fn tidy(&'static self, state: &mut OwnerState) {
+        for class in SizeClass::all() {
+            self.drain(state, class);
+            let slabs = state.slabs(class);
+            while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+                if !slabs.release(slab) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
+fn orphan(slab: &'static Slab) {
+    let Some(arena) = arena::by_id(slab.arena()) else { return };
+    if slab.used() == 0 && slab.remote.release() {
+        arena.take_back(slab);
+        return;
+    }
+    let mut slabs = arena.bin(slab.class()).slabs.lock();
+    slab.remote.transfer(Guard::Bin);
+    slabs.file(slab);
+}
+
+impl OwnerState {
+    fn slabs(&mut self, class: SizeClass) -> &mut OwnedSlabs {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at_mut(&mut self.bins, class.index()) }
+    }
+
+    /// Puts a slab of this owner where it belongs after blocks came back. All free it goes back to
+    /// its arena, unless it is the only one with free blocks.
+    pub(crate) fn refile(&mut self, slab: &'static Slab) {
+        let slabs = self.slabs(slab.class());
+        if slab.list() == ListName::Full && !slab.is_full() {
+            slabs.full.remove(slab);
+            slabs.partial.push_back(slab, ListName::Partial);
+        }
+        if slab.used() == 0 && slabs.partial.len() > 1 {
+            slabs.release(slab);
+        }
+    }
+}
+
+impl OwnedSlabs {
+    fn release(&mut self, slab: &'static Slab) -> bool {
+        let Some(arena) = arena::by_id(slab.arena()) else { return false };
+        if !slab.remote.release() {
+            return false;
+        }
+        self.partial.remove(slab);
+        arena.take_back(slab);
+        true
+    }
+}

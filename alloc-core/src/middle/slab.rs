@@ -1,0 +1,408 @@
+//! A slab: one extent cut into equal blocks, its record out of line.
+//!
+//! ```text
+//!   line 0   base, extent, links, used, class …      written under the guard's lock
+//!   line 1   state, pending link                     written by anyone: see remote_free
+//!   then     free words    [u64; n]                  1 = free, guarded
+//!   then     remote words  [u64; n]                  1 = freed by somebody else
+//! ```
+//! `n` is a power of two, so that records of one length are recycled for any class that needs it.
+
+use super::remote_free::{Guard, Remote};
+use crate::back::extent::Extent;
+use crate::back::metadata::{self, Recycled};
+use crate::back::page_map::Entry;
+use crate::ground::checked::at;
+use crate::ground::size_class::{MAX_WORDS, SizeClass};
+use core::cell::Cell;
+use core::sync::atomic::AtomicU64;
+
+/// log2 of the lengths that records come in, plus one.
+pub(crate) const RECORD_CLASSES: usize = MAX_WORDS.trailing_zeros() as usize + 1;
+
+/// Which of its guard's lists a slab is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ListName {
+    /// In none: full and guarded by a bin, or a free record.
+    None,
+    /// Has free blocks.
+    Partial,
+    /// Has none (kept only by caches, so that they know what they own).
+    Full,
+}
+
+/// The record of a slab.
+#[repr(C, align(64))]
+pub(crate) struct Slab {
+    base: Cell<usize>,
+    extent: Cell<Option<&'static Extent>>,
+    next: Cell<Option<&'static Slab>>,
+    previous: Cell<Option<&'static Slab>>,
+    used: Cell<u32>,
+    arena: Cell<u32>,
+    class: Cell<SizeClass>,
+    list: Cell<ListName>,
+    /// log2 of the words that follow the record, twice.
+    lg_words: u8,
+    /// No word before this one has a free bit.
+    first: Cell<u8>,
+    /// The part that others write.
+    pub(crate) remote: Remote,
+}
+
+// SAFETY: the cells are touched under the guard's lock only (see remote_free), or by the one thread
+// that makes or recycles the record; `remote` is atomic.
+unsafe impl Sync for Slab {}
+
+const LINES: usize = size_of::<Slab>();
+const _: () = assert!(LINES == 128);
+
+/// log2 of the words that a record for `class` needs.
+pub(crate) fn lg_words(class: SizeClass) -> usize {
+    class.words().next_power_of_two().trailing_zeros() as usize
+}
+
+impl Slab {
+    /// Makes a record with `1 << lg` words, from memory that is never given back.
+    pub(crate) fn new_record(lg: usize) -> Option<&'static Slab> {
+        let words = 1usize << lg;
+        // Both kinds of words begin on lines of their own.
+        let bytes = (words * 8).max(64);
+        let memory = metadata::allocate(LINES + 2 * bytes, 64)?;
+        // SAFETY: inside the memory just allocated.
+        let remote = unsafe { memory.add(LINES + bytes) }.cast::<AtomicU64>();
+        // SAFETY: zeroed memory is valid atomic words; it lives for ever and is used as nothing else.
+        let remote = unsafe { core::slice::from_raw_parts(remote.as_ptr(), words) };
+        let record = memory.cast::<Slab>();
+        let slab = Slab {
+            base: Cell::new(0),
+            extent: Cell::new(None),
+            next: Cell::new(None),
+            previous: Cell::new(None),
+            used: Cell::new(0),
+            arena: Cell::new(0),
+            class: Cell::new(SizeClass::of(0)),
+            list: Cell::new(ListName::None),
+            lg_words: lg as u8,
+            first: Cell::new(0),
+            remote: Remote::new(remote),
+        };
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { record.write(slab) };
+        // SAFETY: just written, and never unmapped.
+        Some(unsafe { record.as_ref() })
+    }
+
+    /// Makes a free record stand for an extent, all blocks free. The caller then calls `birth`.
+    pub(crate) fn prepare(&self, extent: &'static Extent, class: SizeClass) {
+        self.base.set(extent.base());
+        self.extent.set(Some(extent));
+        self.used.set(0);
+        self.arena.set(extent.arena());
+        self.class.set(class);
+        self.list.set(ListName::None);
+        self.first.set(0);
+        let mut left = class.slots();
+        for word in self.free_words() {
+            let bits = left.min(64);
+            word.set(if bits == 64 { !0 } else { (1 << bits) - 1 });
+            left -= bits;
+        }
+    }
+
+    /// The slab of a page-map word, if it is a slab's.
+    #[inline(always)]
+    pub(crate) fn of(entry: Entry) -> Option<&'static Slab> {
+        if entry.bin_offset() == 0 {
+            return None;
+        }
+        // SAFETY: words with a bin's offset are made by `entry` only, and records live for ever.
+        unsafe { entry.record().cast::<Slab>().as_ref() }
+    }
+
+    /// The slab whose remote part this is.
+    ///
+    /// # Safety
+    /// `remote` is the field of a slab's record.
+    pub(crate) unsafe fn of_remote(remote: *const Remote) -> &'static Slab {
+        // SAFETY: the field lies at this offset inside a record (the caller's promise).
+        let record = unsafe { remote.byte_sub(core::mem::offset_of!(Slab, remote)) };
+        // SAFETY: records live for ever.
+        unsafe { &*record.cast::<Slab>() }
+    }
+
+    /// What the page map says for each of its pages.
+    pub(crate) fn entry(&'static self) -> Entry {
+        let offset = self.class().bin() * crate::middle::owner::BIN_BYTES;
+        Entry::of_record(core::ptr::from_ref(self).cast(), offset as u16)
+    }
+
+    /// Its first address.
+    #[inline]
+    pub(crate) fn base(&self) -> usize {
+        self.base.get()
+    }
+
+    /// The class of its blocks.
+    #[inline]
+    pub(crate) fn class(&self) -> SizeClass {
+        self.class.get()
+    }
+
+    /// The arena it is charged to.
+    #[inline]
+    pub(crate) fn arena(&self) -> u32 {
+        self.arena.get()
+    }
+
+    /// The run of pages under it.
+    #[inline]
+    pub(crate) fn extent(&self) -> Option<&'static Extent> {
+        self.extent.get()
+    }
+
+    /// log2 of the words of its record.
+    pub(crate) fn lg_words(&self) -> usize {
+        usize::from(self.lg_words)
+    }
+
+    /// Blocks that are not among the free bits.
+    #[inline]
+    pub(crate) fn used(&self) -> usize {
+        self.used.get() as usize
+    }
+
+    /// Whether no block is free, remote ones apart.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.used() == self.class().slots()
+    }
+
+    #[inline(always)]
+    fn free_words(&self) -> &[Cell<u64>] {
+        let record = core::ptr::from_ref(self);
+        // SAFETY: the words follow the record, in the same piece of memory.
+        let words = unsafe { record.byte_add(LINES) }.cast::<Cell<u64>>();
+        // SAFETY: as many words follow as the record says, for ever.
+        unsafe { core::slice::from_raw_parts(words, 1 << self.lg_words) }
+    }
+
+    /// Takes up to `want` free blocks, lowest first, and hands each to `give`. Answers how many.
+    #[inline]
+    pub(crate) fn take_lowest(&self, want: usize, mut give: impl FnMut(*mut u8)) -> usize {
+        let size = self.class().size();
+        let mut left = want;
+        let words = self.free_words();
+        let mut index = usize::from(self.first.get());
+        while let Some(word) = words.get(index) {
+            let mut bits = word.get();
+            let word_base = self.base() + index * 64 * size;
+            while bits != 0 && left > 0 {
+                let block = word_base + bits.trailing_zeros() as usize * size;
+                give(core::ptr::with_exposed_provenance_mut(block));
+                bits &= bits - 1;
+                left -= 1;
+            }
+            word.set(bits);
+            if left == 0 {
+                break;
+            }
+            index += 1;
+        }
+        self.first.set(index.min(usize::from(u8::MAX)) as u8);
+        self.used.set(self.used.get() + (want - left) as u32);
+        want - left
+    }
+
+    /// Puts the blocks of `mask` in word `word` back. `Err`: the bits that were free already.
+    #[inline]
+    pub(crate) fn put(&self, word: usize, mask: u64) -> Result<(), u64> {
+        // SAFETY: the callers derive `word` from a slot of this slab's class.
+        let cell = unsafe { at(self.free_words(), word) };
+        let before = cell.get();
+        if before & mask != 0 {
+            return Err(before & mask);
+        }
+        cell.set(before | mask);
+        self.used.set(self.used.get() - mask.count_ones());
+        if word < usize::from(self.first.get()) {
+            self.first.set(word as u8);
+        }
+        Ok(())
+    }
+
+    /// Takes in what others have freed. Under the guard's lock, after PENDING was cleared.
+    pub(crate) fn absorb(&self) -> Result<usize, (usize, u64)> {
+        let mut taken = 0;
+        for word in 0..self.class().words() {
+            let bits = self.remote.take_word(word);
+            if bits != 0 {
+                self.put(word, bits).map_err(|twice| (word, twice))?;
+                taken += bits.count_ones() as usize;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The address of the block of one bit.
+    pub(crate) fn block_at(&self, word: usize, bit: u32) -> usize {
+        self.base() + (word * 64 + bit as usize) * self.class().size()
+    }
+
+    /// The name of its guard, for last words.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match self.remote.guard() {
+            Some(Guard::Owner(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Which list it is in.
+    pub(crate) fn list(&self) -> ListName {
+        self.list.get()
+    }
+
+    /// Judges itself: counts and bits agree.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let free: u32 = self.free_words().iter().map(|word| word.get().count_ones()).sum();
+        assert_eq!(free as usize + self.used(), self.class().slots());
+        let before = self.free_words().iter().take(usize::from(self.first.get()));
+        assert!(before.into_iter().all(|word| word.get() == 0));
+    }
+}
+
+impl Recycled for Slab {
+    fn next_free(&self) -> &Cell<Option<&'static Slab>> {
+        &self.next
+    }
+}
+
+/// Slabs of one guard and class, in both directions, links in the records.
+#[derive(Default)]
+pub(crate) struct SlabList {
+    head: Option<&'static Slab>,
+    tail: Option<&'static Slab>,
+    length: usize,
+}
+
+impl SlabList {
+    /// An empty list.
+    pub(crate) const fn new() -> SlabList {
+        SlabList { head: None, tail: None, length: 0 }
+    }
+
+    /// The slab that is used next.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&'static Slab> {
+        self.head
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Adds a slab at the front: it is used next.
+    pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
+        slab.list.set(name);
+        slab.previous.set(None);
+        slab.next.set(self.head);
+        match self.head {
+            Some(head) => head.previous.set(Some(slab)),
+            None => self.tail = Some(slab),
+        }
+        self.head = Some(slab);
+        self.length += 1;
+    }
+
+    /// Adds a slab at the back: it is used last.
+    pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
+        slab.list.set(name);
+        slab.next.set(None);
+        slab.previous.set(self.tail);
+        match self.tail {
+            Some(tail) => tail.next.set(Some(slab)),
+            None => self.head = Some(slab),
+        }
+        self.tail = Some(slab);
+        self.length += 1;
+    }
+
+    /// Takes out a slab that is here.
+    pub(crate) fn remove(&mut self, slab: &'static Slab) {
+        let (previous, next) = (slab.previous.take(), slab.next.take());
+        match previous {
+            Some(previous) => previous.next.set(next),
+            None => self.head = next,
+        }
+        match next {
+            Some(next) => next.previous.set(previous),
+            None => self.tail = previous,
+        }
+        slab.list.set(ListName::None);
+        self.length -= 1;
+    }
+
+    /// The first slab that answers to a description.
+    pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
+        let mut next = self.head;
+        while let Some(slab) = next {
+            if wanted(slab) {
+                return Some(slab);
+            }
+            next = slab.next.get();
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::PageAllocator;
+    use crate::back::provider::fixed::Fixed;
+
+    fn slab(class: SizeClass) -> &'static Slab {
+        let mut pages = PageAllocator::new(1, Fixed::leak(8 << 20));
+        let row = class.row();
+        let extent = pages.allocate(usize::from(row.slab_pages), 1 << 16).unwrap();
+        let slab = Slab::new_record(lg_words(class)).unwrap();
+        slab.prepare(extent, class);
+        slab.remote.birth(Guard::Bin);
+        slab
+    }
+
+    #[test]
+    fn fixed_every_class_gives_all_blocks_in_order_and_takes_them_back() {
+        for class in SizeClass::all() {
+            let slab = slab(class);
+            slab.check();
+            let mut blocks = Vec::new();
+            while slab.take_lowest(7, |block| blocks.push(block as usize)) > 0 {}
+            assert_eq!(blocks.len(), class.slots());
+            assert!(blocks.windows(2).all(|pair| pair[1] - pair[0] == class.size()));
+            assert!(slab.is_full());
+            for (slot, block) in blocks.iter().enumerate().rev() {
+                assert_eq!(class.slot_at(block - slab.base()), Some(slot));
+                slab.put(slot / 64, 1 << (slot % 64)).unwrap();
+                assert_eq!(slab.put(slot / 64, 1 << (slot % 64)), Err(1 << (slot % 64)));
+            }
+            assert_eq!(slab.used(), 0);
+            slab.check();
+        }
+    }
+
+    #[test]
+    fn fixed_remote_frees_come_home() {
+        let class = SizeClass::of(64);
+        let slab = slab(class);
+        assert_eq!(slab.take_lowest(100, |_| ()), 100);
+        // SAFETY: the blocks are allocated, and records live for ever.
+        unsafe { slab.remote.free(0, 0b1010, |_| None) }.unwrap();
+        assert_eq!(slab.absorb(), Ok(2));
+        assert_eq!(slab.used(), 98);
+        slab.check();
+    }
+}

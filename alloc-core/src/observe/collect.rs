@@ -1,0 +1,81 @@
+//! The only walker of all tiers.
+
+use super::snapshot::Totals;
+use crate::back::{metadata, page_map};
+use crate::front::{fork, registry};
+use crate::ground::size_class::SizeClass;
+use crate::ground::units::PAGE;
+use crate::middle::arena::Arena;
+use crate::middle::{arena, choose_arena};
+
+/// Walks everything once. Each cache is read under its lock, each arena under its own.
+///
+/// ```
+/// let totals = lumalloc::observe::totals();
+/// assert!(totals.allocated <= totals.active);
+/// assert!(totals.active <= totals.resident);
+/// ```
+#[must_use]
+pub fn totals() -> Totals {
+    let mut sum = Sum::default();
+    for cache in registry::all() {
+        add_cache(&mut sum, cache);
+    }
+    for arena in arena::all() {
+        add_arena(&mut sum, arena);
+    }
+    let totals = &mut sum.totals;
+    let live = sum.taken.saturating_sub(sum.returned);
+    totals.allocated = (live as usize).saturating_sub(totals.cached) + sum.large;
+    // The walk is not one instant: blocks may have moved between two of its steps.
+    totals.allocated = totals.allocated.min(totals.active);
+    totals.metadata = (metadata::USED.get() + page_map::USED.get()) as usize;
+    totals.resident = totals.active + totals.dirty + totals.muzzy + totals.metadata;
+    totals.mapped = totals.active + totals.dirty + totals.muzzy + totals.metadata;
+    totals.arenas = arena::count();
+    totals.thread_caches = registry::ALIVE.get() as u32;
+    totals.waits = choose_arena::WAITS.get();
+    totals.probes = choose_arena::PROBES.get();
+    totals.fork_abandoned = fork::ABANDONED.get();
+    sum.totals
+}
+
+#[derive(Default)]
+struct Sum {
+    totals: Totals,
+    /// Bytes that left slabs, and that came back, ever.
+    taken: u64,
+    returned: u64,
+    /// Bytes in large blocks.
+    large: usize,
+}
+
+fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
+    let _state = cache.owner.state.lock();
+    for class in SizeClass::all() {
+        let (counts, size) = (cache.owner.counts(class), class.size());
+        sum.taken += counts.filled.get() * size as u64;
+        sum.returned += counts.flushed.get() * size as u64;
+        sum.totals.remote_frees += counts.remote.get();
+        sum.totals.requests += cache.requests(class);
+        sum.totals.cached += cache.bin(class).level() * size;
+    }
+}
+
+fn add_arena(sum: &mut Sum, arena: &'static Arena) {
+    for class in SizeClass::all() {
+        let bin = arena.bin(class);
+        sum.taken += bin.filled.get() * class.size() as u64;
+        sum.returned += bin.flushed.get() * class.size() as u64;
+    }
+    let pages = arena.pages.lock();
+    let counts = pages.allocator.counts();
+    sum.large += pages.large.bytes;
+    sum.totals.opens += pages.opens;
+    sum.totals.active += counts.active * PAGE;
+    sum.totals.dirty += (counts.dirty + counts.purging) * PAGE;
+    sum.totals.muzzy += counts.muzzy * PAGE;
+    sum.totals.retained += counts.retained * PAGE;
+    sum.totals.purges += counts.purges;
+    sum.totals.purged += counts.purged * PAGE as u64;
+}

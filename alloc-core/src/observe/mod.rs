@@ -1,0 +1,7 @@
+//! What the allocator knows of itself, as plain numbers.
+
+pub(crate) mod collect;
+pub(crate) mod snapshot;
+
+pub use collect::totals;
+pub use snapshot::Totals;

@@ -1,0 +1,45 @@
+//! Plain numbers, taken in one walk.
+
+/// Totals over all arenas and caches. Bytes, unless a name says otherwise. Source: jemalloc(3),
+/// `stats.*`, for the first six.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// In blocks that the program has.
+    pub allocated: usize,
+    /// In pages of slabs and large blocks.
+    pub active: usize,
+    /// Of the allocator's own records.
+    pub metadata: usize,
+    /// In physical memory, at most: active, dirty and metadata.
+    pub resident: usize,
+    /// In runs of pages that are not retained.
+    pub mapped: usize,
+    /// Reserved addresses without memory.
+    pub retained: usize,
+    /// Unused pages that still have memory.
+    pub dirty: usize,
+    /// Unused pages that the system may have taken.
+    pub muzzy: usize,
+    /// In blocks that lie in thread caches.
+    pub cached: usize,
+    /// Arenas that have been made.
+    pub arenas: u32,
+    /// Caches that a thread has now.
+    pub thread_caches: u32,
+    /// Blocks that were freed into slabs of another cache or of a bin, ever.
+    pub remote_frees: u64,
+    /// Requests served by thread caches, ever.
+    pub requests: u64,
+    /// Entries into arenas that did not wait. Source: vmalloc(3), `n_open`.
+    pub opens: u64,
+    /// Entries that waited. Source: vmalloc(3), `n_lock`.
+    pub waits: u64,
+    /// Entries that searched for a free arena. Source: vmalloc(3), `n_probe`.
+    pub probes: u64,
+    /// Blocks left behind in other threads' caches by forks.
+    pub fork_abandoned: u64,
+    /// System calls that gave pages back, ever, and the bytes.
+    pub purges: u64,
+    /// Bytes given back by them.
+    pub purged: u64,
+}
