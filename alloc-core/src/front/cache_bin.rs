@@ -11,7 +11,8 @@
 //! one the slow way, where collection and ageing happen.
 
 use crate::middle::owner::BIN_BYTES;
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
@@ -23,9 +24,15 @@ pub(crate) struct CacheBin {
     sp: AtomicPtr<Slot>,
     limit: AtomicPtr<Slot>,
     base: AtomicPtr<Slot>,
-    countdown: AtomicI32,
+    /// Written by plain stores of its thread: an atomic load and store would cost two instructions
+    /// more than `dec [mem]`. Others look at it through [`CacheBin::countdown_seen`] only.
+    countdown: Cell<i32>,
     _reserved: u32,
 }
+
+// SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only by
+// one machine load that the compiler knows nothing of, which may be a moment old but is never torn.
+unsafe impl Sync for CacheBin {}
 
 const _: () = assert!(size_of::<CacheBin>() == BIN_BYTES);
 
@@ -45,7 +52,7 @@ impl CacheBin {
             sp: AtomicPtr::new(slot),
             limit: AtomicPtr::new(slot),
             base: AtomicPtr::new(slot),
-            countdown: AtomicI32::new(0),
+            countdown: Cell::new(0),
             _reserved: 0,
         }
     }
@@ -59,9 +66,8 @@ impl CacheBin {
         if block.is_null() {
             return block;
         }
-        let left = self.countdown.load(Relaxed).wrapping_sub(1);
-        self.countdown.store(left, Relaxed);
-        if left < 0 {
+        self.countdown.set(self.countdown.get().wrapping_sub(1));
+        if self.countdown.get() < 0 {
             return core::ptr::null_mut();
         }
         // SAFETY: a block that is not null lies above the base.
@@ -113,14 +119,38 @@ impl CacheBin {
         self.base.load(Relaxed)
     }
 
-    /// Pops left until the countdown sends one the slow way; below zero it has.
+    /// Pops left until the countdown sends one the slow way; below zero it has. For its thread.
     pub(crate) fn countdown(&self) -> i32 {
-        self.countdown.load(Relaxed)
+        self.countdown.get()
     }
 
-    /// Sets the countdown.
+    /// Sets the countdown. For its thread.
     pub(crate) fn set_countdown(&self, left: i32) {
-        self.countdown.store(left, Relaxed);
+        self.countdown.set(left);
+    }
+
+    /// The countdown as any thread may look at it.
+    pub(crate) fn countdown_seen(&self) -> i32 {
+        let place = self.countdown.as_ptr();
+        let seen: i32;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: one aligned load of a live field.
+        unsafe {
+            core::arch::asm!("mov {0:e}, dword ptr [{1}]", out(reg) seen, in(reg) place,
+                options(readonly, nostack, preserves_flags));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: one aligned load of a live field.
+        unsafe {
+            core::arch::asm!("ldr {0:w}, [{1}]", out(reg) seen, in(reg) place,
+                options(readonly, nostack, preserves_flags));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            // SAFETY: one aligned load of a live field.
+            seen = unsafe { place.read_volatile() };
+        }
+        seen
     }
 
     /// The blocks, oldest first.

@@ -53,6 +53,12 @@ pub fn malloc_zeroed(size: usize) -> *mut u8 {
     zeroed(malloc(size), size)
 }
 
+/// What a caller does about a request that it could not even put into a size: returns, or dies with a
+/// message under `opt.xmalloc`. Every null that comes from this module has been through it.
+pub fn out_of_memory(size: usize) {
+    slow::no_memory(size);
+}
+
 #[inline]
 fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     if !block.is_null() {
@@ -91,11 +97,13 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 /// freed pointers end the process with a message, at once or when the block goes home.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
-    let offset = page_map::lookup(ptr as usize).bin_offset();
-    if !current().bin_at(offset).push(ptr) {
-        // SAFETY: the caller's promise.
-        unsafe { slow::free(ptr) };
+    if let Some(offset) = page_map::bin_offset(ptr)
+        && current().bin_at(offset).push(ptr)
+    {
+        return;
     }
+    // SAFETY: the caller's promise.
+    unsafe { slow::free(ptr) };
 }
 
 /// Takes back a block whose size is known: no look-up.

@@ -153,7 +153,7 @@ impl RealCache {
 
     /// Requests of a class that this cache has served, exactly.
     pub(crate) fn requests(&self, class: SizeClass) -> u64 {
-        let left = i64::from(self.bin(class).countdown());
+        let left = i64::from(self.bin(class).countdown_seen());
         self.cold(class).armed.get().wrapping_sub(left as u64)
     }
 

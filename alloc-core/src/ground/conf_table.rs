@@ -58,6 +58,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     row("abort_conf", Kind::Bool(|o, on| o.abort_conf = on)),
     row("confirm_conf", Kind::Bool(|o, on| o.confirm_conf = on)),
     row("xmalloc", Kind::Bool(|o, on| o.xmalloc = on)),
+    row("stats_print", Kind::Bool(|o, on| o.stats_print = on)),
     row("tcache", Kind::Bool(|o, on| o.tcache = on)),
     row(
         "tcache_max",
@@ -123,7 +124,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("tcache_ncached_max", Shape::Any),
     none("mutex_max_spin", Shape::Number),
     none("process_madvise_max_batch", Shape::Number),
-    none("stats_print", Shape::Bool),
     none("stats_print_opts", Shape::Any),
     none("stats_interval", Shape::Number),
     none("stats_interval_opts", Shape::Any),

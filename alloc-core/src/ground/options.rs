@@ -26,6 +26,8 @@ pub struct Options {
     pub confirm_conf: bool,
     /// Out of memory is fatal.
     pub xmalloc: bool,
+    /// The statistics are printed when the program exits.
+    pub stats_print: bool,
     /// Threads have caches.
     pub tcache: bool,
     /// The largest size in bytes that threads cache; at most 32768.
@@ -54,6 +56,7 @@ pub(crate) const DEFAULTS: Options = Options {
     abort_conf: false,
     confirm_conf: false,
     xmalloc: false,
+    stats_print: false,
     tcache: true,
     tcache_max: super::size_class::MAX_CACHED,
     tcache_gc_incr_bytes: 64 << 10,

@@ -32,10 +32,10 @@ pub fn totals() -> Totals {
     totals.metadata = (metadata::USED.get() + page_map::USED.get()) as usize;
     totals.resident = totals.active + totals.dirty + totals.muzzy + totals.metadata;
     totals.mapped = totals.active + totals.dirty + totals.muzzy + totals.metadata;
-    totals.arenas = arena::count();
+    totals.arenas_open = arena::count();
     totals.thread_caches = registry::ALIVE.get() as u32;
-    totals.waits = choose_arena::WAITS.get();
-    totals.probes = choose_arena::PROBES.get();
+    totals.n_lock = choose_arena::WAITS.get();
+    totals.n_probe = choose_arena::PROBES.get();
     totals.fork_abandoned = fork::ABANDONED.get();
     sum.totals
 }
@@ -71,11 +71,11 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     let pages = arena.pages.lock();
     let counts = pages.allocator.counts();
     sum.large += pages.large.bytes;
-    sum.totals.opens += pages.opens;
+    sum.totals.n_open += pages.opens;
     sum.totals.active += counts.active * PAGE;
     sum.totals.dirty += (counts.dirty + counts.purging) * PAGE;
     sum.totals.muzzy += counts.muzzy * PAGE;
     sum.totals.retained += counts.retained * PAGE;
     sum.totals.purges += counts.purges;
-    sum.totals.purged += counts.purged * PAGE as u64;
+    sum.totals.purged_pages += counts.purged;
 }

@@ -23,7 +23,7 @@ pub struct Totals {
     /// In blocks that lie in thread caches.
     pub cached: usize,
     /// Arenas that have been made.
-    pub arenas: u32,
+    pub arenas_open: u32,
     /// Caches that a thread has now.
     pub thread_caches: u32,
     /// Blocks that were freed into slabs of another cache or of a bin, ever.
@@ -31,15 +31,15 @@ pub struct Totals {
     /// Requests served by thread caches, ever.
     pub requests: u64,
     /// Entries into arenas that did not wait. Source: vmalloc(3), `n_open`.
-    pub opens: u64,
+    pub n_open: u64,
     /// Entries that waited. Source: vmalloc(3), `n_lock`.
-    pub waits: u64,
+    pub n_lock: u64,
     /// Entries that searched for a free arena. Source: vmalloc(3), `n_probe`.
-    pub probes: u64,
+    pub n_probe: u64,
     /// Blocks left behind in other threads' caches by forks.
     pub fork_abandoned: u64,
-    /// System calls that gave pages back, ever, and the bytes.
+    /// System calls that gave pages back, ever.
     pub purges: u64,
-    /// Bytes given back by them.
-    pub purged: u64,
+    /// Pages given back by them.
+    pub purged_pages: u64,
 }
