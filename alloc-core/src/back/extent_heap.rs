@@ -111,7 +111,7 @@ mod tests {
             for (at, insert) in ops {
                 if insert {
                     model.entry(at).or_insert_with(|| {
-                        let extent: &'static Extent = Box::leak(Box::new(Extent::new(0)));
+                        let extent: &Extent = crate::back::provider::fixed::keep(Box::new(Extent::new(0)));
                         extent.set_range((at + 1) * PAGE, 1);
                         heap.insert(extent);
                         extent

@@ -13,7 +13,7 @@ use super::page_provider::{PageProvider, Purged};
 use super::split_merge::{left_neighbour, merge, right_neighbour, split};
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
-use crate::ground::units::{LG_PAGE, PAGE, SLAB_ALIGN};
+use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES};
 use core::ptr::NonNull;
 
 /// The first reservation of an arena, in pages; later ones grow class by class.
@@ -27,7 +27,7 @@ const SPARES: usize = 3;
 /// Runs purged at a time.
 const BATCH: usize = 32;
 /// No part smaller than this is cut off a run to be purged.
-const PURGE_UNIT: usize = SLAB_ALIGN / PAGE;
+const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
 /// What the pages of an arena are doing, in pages, and what was done.
 #[derive(Clone, Copy, Default)]
@@ -113,9 +113,10 @@ impl PageAllocator {
         let extent = self
             .take(ExtentState::Dirty, pages, align, most)
             .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
+            // Cutting up a long run that has memory is better than touching new memory.
+            .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
             .or_else(|| self.take(ExtentState::Retained, pages, align, usize::MAX))
-            .or_else(|| self.reserve(pages, align))
-            .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))?;
+            .or_else(|| self.reserve(pages, align))?;
         extent.state.set(ExtentState::Active);
         self.counts.active += pages;
         Some(extent)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::back::provider::failing::Failing;
-use crate::back::provider::fixed::Fixed;
+use crate::back::provider::fixed::{Fixed, keep};
 use crate::back::provider::mmap::Mmap;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..120),
         period in 1u64..6,
     ) {
-        let provider: &'static Failing<Mmap> = Box::leak(Box::new(Failing::new(Mmap)));
+        let provider: &'static Failing<Mmap> = keep(Box::new(Failing::new(Mmap)));
         provider.fail_every(period);
         run(provider, &ops);
     }

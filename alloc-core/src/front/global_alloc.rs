@@ -1,7 +1,6 @@
 //! The Rust door: `#[global_allocator]`.
 
 use super::raw;
-use super::slow;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -59,7 +58,7 @@ unsafe impl GlobalAlloc for Lumalloc {
             // SAFETY: two different blocks, at least this long.
             unsafe { new.copy_from_nonoverlapping(ptr, layout.size().min(new_size)) };
             // SAFETY: the caller's promise; `old` is the block's class.
-            unsafe { slow::free_known(ptr, old.size()) };
+            unsafe { raw::free_sized(ptr, old.size()) };
         }
         new
     }

@@ -9,7 +9,7 @@ use crate::back::page_map;
 use crate::ground::checked::at;
 use crate::ground::fatal;
 use crate::ground::size_class::{BIN_OF_SIZE, MAX_CACHED, SizeClass, class_round, size_for_align};
-use crate::ground::units::{PAGE, round_up};
+use crate::ground::units::{MAX_SIZE, PAGE, round_up};
 use crate::middle::large;
 use crate::middle::slab::Slab;
 
@@ -51,12 +51,6 @@ pub fn malloc_zeroed(size: usize) -> *mut u8 {
         return slow::malloc_large(size, 1, true);
     }
     zeroed(malloc(size), size)
-}
-
-/// What a caller does about a request that it could not even put into a size: returns, or dies with a
-/// message under `opt.xmalloc`. Every null that comes from this module has been through it.
-pub fn out_of_memory(size: usize) {
-    slow::no_memory(size);
 }
 
 #[inline]
@@ -155,9 +149,13 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
 #[must_use]
 pub const fn good_size(size: usize, align: usize) -> usize {
     let Some(rounded) = size_for_align(size, align) else { return 0 };
-    let rounded = if rounded > MAX_CACHED && align > PAGE { size } else { rounded };
+    if rounded > MAX_SIZE {
+        return 0;
+    }
+    let is_large = rounded > MAX_CACHED;
+    let rounded = if is_large && align > PAGE { size } else { rounded };
     match class_round(rounded) {
-        Some(class) if rounded <= MAX_CACHED => class,
+        Some(class) if !is_large => class,
         Some(class) => round_up(class, PAGE),
         None => 0,
     }
@@ -199,7 +197,7 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
         // SAFETY: two different blocks, at least this long.
         unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
         // SAFETY: the caller's promise.
-        unsafe { slow::free_known(ptr, old) };
+        unsafe { free(ptr) };
     }
     new
 }
@@ -219,7 +217,7 @@ pub(crate) unsafe fn fits_in_place(
         return false;
     }
     let Some(rounded) = size_for_align(size, align) else { return false };
-    if old <= MAX_CACHED {
+    if Slab::of(page_map::lookup(ptr as usize)).is_some() {
         return rounded <= MAX_CACHED && SizeClass::of(rounded).size() == old;
     }
     rounded > MAX_CACHED

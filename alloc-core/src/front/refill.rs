@@ -23,6 +23,9 @@ const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 /// Refills of a class that come from shared slabs before the cache wants one of its own.
 const SHARED_REFILLS: u8 = 2;
+/// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too few
+/// to be worth owning: all threads of an arena share them, which keeps them full.
+const OWNED_MAX: usize = 4096;
 /// Bins that one step of collection visits.
 const VISITS: usize = 4;
 
@@ -66,10 +69,10 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     if bin.capacity() == 0 && !grow(cache, class) {
         return;
     }
-    let want = usize::from(cold.want.get()).clamp(1, bin.capacity());
+    let want = usize::from(cold.want.get()).max(1).min(bin.capacity());
     let fill = |filler: &mut Filler| {
-        if cold.refills.get() < SHARED_REFILLS {
-            cold.refills.set(cold.refills.get() + 1);
+        if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
+            cold.refills.set(cold.refills.get().saturating_add(1));
             cache.owner.home.get().fill_shared(class, want, |block| filler.give(block));
         } else {
             cache.owner.fill(&mut state, class, want, |block| filler.give(block));

@@ -8,7 +8,7 @@ use crate::back::page_map;
 use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::os;
-use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
+use crate::ground::size_class::{MAX_RUN_PAGES, SizeClass};
 use crate::ground::units::PAGE;
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena::Home;
@@ -68,19 +68,6 @@ pub(crate) unsafe fn free(block: *mut u8) {
         }
     }
     decay_pass_tick();
-}
-
-/// Takes back a block whose usable size is known.
-///
-/// # Safety
-/// `block` is a block of this allocator's with that usable size, not used after.
-pub(crate) unsafe fn free_known(block: *mut u8, usable: usize) {
-    if usable <= MAX_CACHED && thread_cache::current().bin(SizeClass::of(usable).bin()).push(block)
-    {
-        return;
-    }
-    // SAFETY: the caller's promise.
-    unsafe { free(block) };
 }
 
 /// Whether a run is in use and begins at an address.

@@ -89,7 +89,6 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
         let mut state = cache.owner.state.lock();
         for class in SizeClass::all() {
             lost += cache.bin(class).level();
-            cache.bin(class).forget();
             refill::drop_array(cache, class);
         }
         cache.budget_used.set(0);

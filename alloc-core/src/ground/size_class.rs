@@ -10,7 +10,7 @@
 //!          \__ step 16 __/  \__ step 32 ______/ \_ step 64 …     small    cached, large by name
 //! ```
 
-use super::units::{MAX_SIZE, PAGE, SLAB_ALIGN, checked_round_up, round_up};
+use super::units::{MAX_SIZE, PAGE, SLAB_BYTES, checked_round_up, round_up};
 
 /// How many classes are served from slabs.
 pub(crate) const CLASSES: usize = 41;
@@ -22,7 +22,7 @@ pub(crate) const SMALL_CLASSES: usize = 36;
 pub(crate) const MAX_CACHED: usize = 32 << 10;
 
 /// The number of `u64` words that hold one bit per block of the fullest slab.
-pub(crate) const MAX_WORDS: usize = SLAB_ALIGN / 8 / 64;
+pub(crate) const MAX_WORDS: usize = SLAB_BYTES / 8 / 64;
 
 /// One of the [`CLASSES`] classes that slabs are cut into.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,13 +56,16 @@ const fn class_size(index: usize) -> usize {
     (128 << group) + (step + 1) * (32 << group)
 }
 
-/// 64 KiB; for classes above 14336 the one of 128 and 256 KiB that wastes less at its end.
+/// 64 KiB; from 1280 bytes on as many pages as 16, 8 or 4 blocks fill exactly: sparse slabs of few
+/// blocks get to empty, and their pages serve other classes.
 const fn slab_pages(size: usize) -> usize {
-    if size <= 14336 {
-        return SLAB_ALIGN / PAGE;
-    }
-    let (short, long) = (128 << 10, 256 << 10);
-    if (long % size) < 2 * (short % size) { long / PAGE } else { short / PAGE }
+    let blocks = match size {
+        ..=1024 => return SLAB_BYTES / PAGE,
+        ..=2048 => 16,
+        ..=4096 => 8,
+        _ => 4,
+    };
+    blocks * size / PAGE
 }
 
 const fn clamp(n: usize, low: usize, high: usize) -> usize {
@@ -182,6 +185,19 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) fn size(self) -> usize {
         self.row().size as usize
+    }
+
+    /// The alignment of a slab, so that its blocks are aligned as their size is: the largest power of
+    /// two that divides it, and at least a page.
+    #[inline]
+    pub(crate) fn slab_align(self) -> usize {
+        (1 << self.size().trailing_zeros()).max(PAGE)
+    }
+
+    /// Bytes in a slab.
+    #[inline(always)]
+    pub(crate) fn slab_bytes(self) -> usize {
+        usize::from(self.row().slab_pages) * PAGE
     }
 
     /// Blocks in a slab.

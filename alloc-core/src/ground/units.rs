@@ -9,8 +9,8 @@ pub(crate) const LG_PAGE: u32 = 12;
 /// [`crate::back::page_provider`].
 pub const PAGE: usize = 1 << LG_PAGE;
 
-/// The alignment of every slab, so that power-of-two classes are aligned naturally.
-pub(crate) const SLAB_ALIGN: usize = 64 << 10;
+/// Bytes of a slab, as a rule.
+pub(crate) const SLAB_BYTES: usize = 64 << 10;
 
 /// The largest size of any request: `PTRDIFF_MAX`, rounded down to a page.
 pub const MAX_SIZE: usize = (isize::MAX as usize) & !(PAGE - 1);

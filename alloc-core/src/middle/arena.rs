@@ -17,7 +17,6 @@ use crate::ground::fatal::{self, Place};
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use crate::ground::units::SLAB_ALIGN;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
@@ -154,7 +153,7 @@ impl Arena {
             Some(record) => record,
             None => Slab::new_record(lg)?,
         };
-        let run = pages.allocator.allocate(usize::from(class.row().slab_pages), SLAB_ALIGN);
+        let run = pages.allocator.allocate(usize::from(class.row().slab_pages), class.slab_align());
         let Some(extent) = run else {
             if let Some(pool) = pages.records.get_mut(lg) {
                 pool.put(record);
@@ -198,15 +197,22 @@ impl Arena {
         want: usize,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        if Slab::is_cheap_to_absorb(class) {
+            self.drain_bin(slabs, class);
+        }
+        let mut taken = 0;
         loop {
-            if let Some(slab) = slabs.partial.first() {
-                let taken = slab.take_lowest(want, &mut give);
+            while let Some(slab) = slabs.partial.first() {
+                taken += slab.take_lowest(want - taken, &mut give);
                 if slab.is_full() {
                     slabs.partial.remove(slab);
                 }
-                if taken > 0 {
-                    return taken;
+                if taken == want {
+                    break;
                 }
+            }
+            if taken > 0 {
+                return taken;
             }
             self.drain_bin(slabs, class);
             if slabs.partial.first().is_none() {
@@ -237,7 +243,7 @@ impl Arena {
         let (word, mask) = (slot / 64, 1 << (slot % 64));
         let twice = if slab.remote.guard() == Some(Guard::Bin) {
             let twice = slab.put(word, mask).is_err();
-            self.refile(&mut slabs, slab);
+            self.refile(&mut slabs, slab, 1);
             twice
         } else {
             free_remotely(slab, class, word, mask).is_err()
@@ -256,18 +262,23 @@ impl Arena {
         let take = |remote| {
             // SAFETY: what lies on a pending stack is the field of a slab's record.
             let slab = unsafe { Slab::of_remote(remote) };
-            absorb(slab);
-            self.refile(slabs, slab);
+            let freed = absorb(slab);
+            self.refile(slabs, slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
         unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
     }
 
     /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes.
-    fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab) {
+    fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
         slabs.file(slab);
+        if slab.list() == ListName::None {
+            return;
+        }
         if slab.used() == 0 && slabs.partial.len() > 1 {
             self.release_from_bin(slabs, slab);
+        } else {
+            slabs.partial.settle(slab, freed);
         }
     }
 

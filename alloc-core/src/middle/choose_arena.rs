@@ -1,8 +1,8 @@
 //! Which arena a thread takes pages from, and when a new one is made.
 //!
-//! One arena at the start. A thread that finds its arena's lock taken tries the others once; if all
-//! are taken and fewer than the limit exist, a new one is made and becomes the thread's home; else it
-//! waits. Source: vmalloc(3), "regions for malloc".
+//! One arena at the start. A thread that finds its arena's lock taken tries the others once, and its
+//! own for a few microseconds more; if all stay taken and fewer than the limit exist, a new one is made
+//! and becomes the thread's home; else it waits. Source: vmalloc(3), "regions for malloc".
 
 use super::arena::{self, Arena, ArenaPages};
 use crate::ground::counters::SharedCount;
@@ -10,6 +10,7 @@ use crate::ground::cpu_quota;
 use crate::ground::options;
 use crate::ground::sync::lock::Guard;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use crossbeam_utils::Backoff;
 
 /// The arena that a thread takes pages from first. Written by its thread, read by anyone.
 pub(crate) struct Home(AtomicPtr<Arena>);
@@ -86,6 +87,9 @@ pub(crate) fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>)
             return (other, pages);
         }
     }
+    if let Some(pages) = open_soon(arena) {
+        return (arena, pages);
+    }
     if arena::count() < limit()
         && let Some(new) = arena::make_next(limit())
     {
@@ -96,6 +100,19 @@ pub(crate) fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>)
     }
     WAITS.add(1);
     (arena, arena.pages.lock())
+}
+
+/// Tries a little longer: a lock that is held for a moment is no reason for one more arena, which
+/// would keep its own unused pages from then on.
+fn open_soon(arena: &'static Arena) -> Option<Guard<'static, ArenaPages>> {
+    let backoff = Backoff::new();
+    while !backoff.is_completed() {
+        backoff.spin();
+        if let Some(pages) = open(arena) {
+            return Some(pages);
+        }
+    }
+    None
 }
 
 fn open(arena: &'static Arena) -> Option<Guard<'static, ArenaPages>> {

@@ -11,6 +11,7 @@ use super::slab::Slab;
 use crate::back::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
 use crate::ground::size_class::SizeClass;
+use crate::ground::units::PAGE;
 
 /// Groups held open at a time.
 const GROUPS: usize = 16;
@@ -59,8 +60,7 @@ pub(crate) fn give_back(
 }
 
 fn is_in(slab: &Slab, address: usize) -> bool {
-    // All slabs are at least this long, and aligned to it.
-    address & !(crate::ground::units::SLAB_ALIGN - 1) == slab.base()
+    address.wrapping_sub(slab.base()) < slab.class().slab_bytes()
 }
 
 fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
@@ -111,7 +111,7 @@ pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
 
 impl Batch<'_> {
     fn add(&mut self, slab: &'static Slab, word: usize, mask: u64) {
-        let key = slab.base() / crate::ground::units::SLAB_ALIGN * 5 + word;
+        let key = slab.base() / PAGE + word;
         let Some(place) = self.groups.get_mut(key % GROUPS) else { return };
         match place {
             Some(group) if core::ptr::eq(group.slab, slab) && group.word == word => {
@@ -141,7 +141,7 @@ impl Batch<'_> {
             if let Err(twice) = slab.put(word, mask) {
                 died_twice(slab, word, twice);
             }
-            self.state.refile(slab);
+            self.state.refile(slab, mask.count_ones() as usize);
             return;
         }
         self.remote += u64::from(mask.count_ones());

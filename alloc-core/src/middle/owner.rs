@@ -153,8 +153,9 @@ impl Owner {
         unsafe { at(&self.counts, class.index()) }
     }
 
-    /// Takes up to `want` blocks from slabs of its own: the lowest free ones of one slab; when that
-    /// is dry, what others have freed; then a slab that nobody owns; then a fresh one.
+    /// Takes up to `want` blocks from slabs of its own, the lowest free ones of each; when all are
+    /// dry, what others have freed; then a slab that nobody owns; then a fresh one. Less than `want`
+    /// where its own slabs have less; none without memory.
     pub(crate) fn fill(
         &'static self,
         state: &mut OwnerState,
@@ -162,17 +163,26 @@ impl Owner {
         want: usize,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        // What others freed is memory that nobody uses: take it in before touching more. Where a slab
+        // has many words that costs more, and is done now and then.
+        if Slab::is_cheap_to_absorb(class) || state.activity.is_multiple_of(8) {
+            self.drain(state, class);
+        }
+        let mut taken = 0;
         loop {
             let slabs = state.slabs(class);
-            if let Some(slab) = slabs.partial.first() {
-                let taken = slab.take_lowest(want, &mut give);
+            while let Some(slab) = slabs.partial.first() {
+                taken += slab.take_lowest(want - taken, &mut give);
                 if slab.is_full() {
                     slabs.partial.remove(slab);
                     slabs.full.push_front(slab, ListName::Full);
                 }
-                if taken > 0 {
-                    return taken;
+                if taken == want {
+                    break;
                 }
+            }
+            if taken > 0 {
+                return taken;
             }
             self.drain(state, class);
             if state.slabs(class).partial.first().is_none() && !self.obtain(state, class) {
@@ -213,8 +223,8 @@ impl Owner {
         let take = |remote| {
             // SAFETY: what lies on a pending stack is the field of a slab's record.
             let slab = unsafe { Slab::of_remote(remote) };
-            absorb(slab);
-            state.refile(slab);
+            let freed = absorb(slab);
+            state.refile(slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
         unsafe { pending.drain(Guard::Owner(self.id), take, stack_of_remote) };
@@ -293,16 +303,18 @@ impl OwnerState {
         unsafe { at_mut(&mut self.bins, class.index()) }
     }
 
-    /// Puts a slab of this owner where it belongs after blocks came back. All free it goes back to
-    /// its arena, unless it is the only one with free blocks.
-    pub(crate) fn refile(&mut self, slab: &'static Slab) {
+    /// Puts a slab of this owner where it belongs after `freed` blocks came back. All free it goes
+    /// back to its arena, unless it is the only one with free blocks.
+    pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
         let slabs = self.slabs(slab.class());
         if slab.list() == ListName::Full && !slab.is_full() {
             slabs.full.remove(slab);
-            slabs.partial.push_back(slab, ListName::Partial);
+            slabs.partial.push_front(slab, ListName::Partial);
         }
         if slab.used() == 0 && slabs.partial.len() > 1 {
             slabs.release(slab);
+        } else {
+            slabs.partial.settle(slab, freed);
         }
     }
 }

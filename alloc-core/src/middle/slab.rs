@@ -245,6 +245,12 @@ impl Slab {
         Ok(taken)
     }
 
+    /// Whether taking in its remote words is cheap enough to do at every refill.
+    #[inline]
+    pub(crate) fn is_cheap_to_absorb(class: SizeClass) -> bool {
+        class.words() <= 4
+    }
+
     /// The address of the block of one bit.
     pub(crate) fn block_at(&self, word: usize, bit: u32) -> usize {
         self.base() + (word * 64 + bit as usize) * self.class().size()
@@ -343,6 +349,17 @@ impl SlabList {
         }
         slab.list.set(ListName::None);
         self.length -= 1;
+    }
+
+    /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
+    /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
+    pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
+        let half = slab.class().slots() / 2;
+        if slab.used() < half && slab.used() + freed >= half {
+            let name = slab.list();
+            self.remove(slab);
+            self.push_back(slab, name);
+        }
     }
 
     /// The first slab that answers to a description.

@@ -1,0 +1,83 @@
+//! This test program, run once more as a child that plays one scenario.
+//!
+//! A program that uses it has a test `child`, ignored, that plays what [`scenario`] names.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+const SCENARIO: &str = "LUMALLOC_TEST_SCENARIO";
+
+/// The scenario that this process is to play. `None`: it is the parent.
+///
+/// A child that hangs is killed by SIGALRM; it writes no core.
+pub(crate) fn scenario() -> Option<String> {
+    let name = std::env::var(SCENARIO).ok()?;
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is readable.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    // SAFETY: takes a number.
+    unsafe { libc::alarm(120) };
+    Some(name)
+}
+
+/// What became of a child.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+    pub(crate) success: bool,
+    pub(crate) stderr: String,
+    /// What it told its parent by [`tell`].
+    pub(crate) told: Vec<String>,
+}
+
+/// Plays a scenario in a child with these variables in its environment.
+pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program)
+        .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env_remove("MALLOC_CONF")
+        .env_remove("LUMALLOC_CONF")
+        .env(SCENARIO, name)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("a child");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    Outcome {
+        signal: output.status.signal(),
+        success: output.status.success(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        told: stdout
+            .split(MARK)
+            .skip(1)
+            .map(|part| part.split('\n').next().unwrap_or("").to_owned())
+            .collect(),
+    }
+}
+
+const MARK: &str = "told: ";
+
+/// Tells the parent a line.
+pub(crate) fn tell(line: &str) {
+    println!("{MARK}{line}");
+}
+
+/// Plays a scenario that must end well, and silently.
+#[track_caller]
+pub(crate) fn play_well(name: &str, conf: &str) -> Vec<String> {
+    let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
+    assert!(outcome.success && outcome.stderr.is_empty(), "{name} with {conf:?}: {outcome:#?}");
+    outcome.told
+}
+
+/// A message without the return addresses at its end, which depend on how the program was built.
+pub(crate) fn without_trail(message: &str) -> String {
+    let Some((line, trail)) = message.split_once("; from 0x") else { return message.to_owned() };
+    let trail = trail.strip_suffix('\n').unwrap_or("not a line");
+    let is_address = |word: &str| {
+        let digits = word.strip_prefix("0x").unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_hexdigit())
+    };
+    assert!(trail.split(' ').all(is_address), "a strange end of {message:?}");
+    format!("{line}\n")
+}

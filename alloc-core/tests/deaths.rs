@@ -1,0 +1,353 @@
+//! Misuse ends the process by SIGABRT, with one line that says what is known. Each way to die is
+//! played in a child, which tells beforehand what its last words must be.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, scenario, tell, without_trail};
+use lumalloc::control::flush_thread_cache;
+use lumalloc::raw::{self, Flags};
+
+/// Plays a scenario and compares its last words with those that it announced.
+#[track_caller]
+fn dies(name: &str) {
+    let outcome = play(name, &[]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
+    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+}
+
+macro_rules! deaths {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                dies(stringify!($name));
+            }
+        )*
+
+        #[test]
+        #[ignore = "the scenarios of the tests above"]
+        fn child() {
+            let Some(name) = scenario() else { return };
+            match name.as_str() {
+                $(stringify!($name) => scenes::$name(),)*
+                _ => panic!("no scenario {name}"),
+            }
+            panic!("{name} survived");
+        }
+    };
+}
+
+deaths!(
+    double_free_in_one_flush,
+    double_free_over_two_flushes,
+    double_free_of_an_owned_slabs_block,
+    double_free_by_two_threads,
+    double_free_past_the_caches,
+    double_free_of_a_large_block,
+    double_free_of_a_large_block_by_size,
+    foreign_stack,
+    foreign_static,
+    foreign_never_mapped,
+    foreign_mapped_by_the_program,
+    foreign_highest,
+    foreign_misaligned,
+    foreign_by_size,
+    interior_small,
+    interior_small_misaligned,
+    interior_small_past_the_caches,
+    interior_small_by_size,
+    interior_end_of_a_slab,
+    interior_large,
+    interior_large_last_page,
+    wrong_size_too_large,
+    wrong_size_too_small,
+    wrong_size_of_a_large_block,
+    query_of_the_stack,
+    query_of_an_inner_address,
+    query_inside_a_large_block,
+    query_of_a_freed_large_block,
+    realloc_of_a_foreign_pointer,
+    resize_of_a_foreign_pointer,
+);
+
+/// Frees, by look-up.
+fn free(address: usize) {
+    // SAFETY: none: this is the mistake that is tested.
+    unsafe { raw::free(std::ptr::with_exposed_provenance_mut(address)) };
+}
+
+/// Frees, by size.
+fn free_sized(address: usize, size: usize) {
+    // SAFETY: none: this is the mistake that is tested.
+    unsafe { raw::free_sized(std::ptr::with_exposed_provenance_mut(address), size) };
+}
+
+/// Frees, past the cache.
+fn free_uncached(address: usize) {
+    // SAFETY: none: this is the mistake that is tested.
+    unsafe {
+        raw::deallocate(std::ptr::with_exposed_provenance_mut(address), Flags::NONE.uncached())
+    };
+}
+
+fn query(address: usize) -> usize {
+    // SAFETY: none: this is the mistake that is tested.
+    unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(address)) }
+}
+
+fn malloc(size: usize) -> usize {
+    let ptr = raw::malloc(size);
+    assert!(!ptr.is_null());
+    ptr.expose_provenance()
+}
+
+/// Gives the bin of a class an array, so that it takes what is pushed.
+fn warm(size: usize) {
+    free(malloc(size));
+}
+
+fn foreign_free(address: usize) {
+    tell(&format!("invalid free of {address:#x}: not memory of this allocator"));
+    free(address);
+}
+
+fn foreign_query(address: usize) {
+    tell(&format!("invalid query of {address:#x}: not a block of this allocator"));
+}
+
+mod scenes {
+    use super::*;
+
+    pub(super) fn double_free_in_one_flush() {
+        let block = malloc(100);
+        free(block);
+        free(block);
+        tell(&format!("double free of {block:#x} (size 112, arena 0)"));
+        flush_thread_cache();
+    }
+
+    pub(super) fn double_free_over_two_flushes() {
+        let (block, _neighbour) = (malloc(1000), malloc(1000));
+        free(block);
+        flush_thread_cache();
+        free(block);
+        tell(&format!("double free of {block:#x} (size 1024, arena 0)"));
+        flush_thread_cache();
+    }
+
+    pub(super) fn double_free_of_an_owned_slabs_block() {
+        // More than the shared slabs' refills give: the last block's slab belongs to this cache.
+        let block = (0..1000).map(|_| malloc(64)).last().expect("a block");
+        free(block);
+        free(block);
+        tell(&format!("double free of {block:#x} (size 64, arena 0, owner cache 0)"));
+        flush_thread_cache();
+    }
+
+    pub(super) fn double_free_by_two_threads() {
+        let blocks: Vec<usize> = (0..1000).map(|_| malloc(64)).collect();
+        let block = blocks[999];
+        tell(&format!("double free of {block:#x} (size 64, arena 0, owner cache 0)"));
+        for _ in 0..2 {
+            let thread = std::thread::spawn(move || {
+                warm(64);
+                free(block);
+                flush_thread_cache();
+            });
+            thread.join().expect("the other thread");
+        }
+    }
+
+    pub(super) fn double_free_past_the_caches() {
+        let (block, _neighbour) = (malloc(200), malloc(200));
+        tell(&format!("double free of {block:#x} (size 224, arena 0)"));
+        free_uncached(block);
+        free_uncached(block);
+    }
+
+    pub(super) fn double_free_of_a_large_block() {
+        // Neighbours in use on both sides, so that the run stays as long as it is.
+        let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
+        tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
+        free(blocks[1]);
+        free(blocks[1]);
+    }
+
+    pub(super) fn double_free_of_a_large_block_by_size() {
+        let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
+        tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
+        free_sized(blocks[1], 100_000);
+        free_sized(blocks[1], 100_000);
+    }
+
+    pub(super) fn foreign_stack() {
+        warm(100);
+        let here = [0u64; 4];
+        foreign_free((&raw const here).expose_provenance());
+    }
+
+    pub(super) fn foreign_static() {
+        static HERE: [u64; 4] = [1; 4];
+        warm(100);
+        foreign_free((&raw const HERE).expose_provenance());
+    }
+
+    pub(super) fn foreign_never_mapped() {
+        // Also this thread's, and the process's, first call.
+        foreign_free(0x1234_5000);
+    }
+
+    pub(super) fn foreign_mapped_by_the_program() {
+        let block = malloc(100);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // Near the heap, under one leaf of the page map.
+        let near = (block & !0xffff_ffff) + 0x1000;
+        let hint = std::ptr::without_provenance_mut(near);
+        // SAFETY: new memory, replacing nothing.
+        let got = unsafe { libc::mmap(hint, 4096, access, flags, -1, 0) };
+        let got = got.expose_provenance();
+        foreign_free(if got == usize::MAX { near } else { got });
+    }
+
+    pub(super) fn foreign_highest() {
+        warm(100);
+        foreign_free(usize::MAX - 15);
+    }
+
+    pub(super) fn foreign_misaligned() {
+        warm(100);
+        foreign_free(0x7fff_ffff_0003);
+    }
+
+    pub(super) fn foreign_by_size() {
+        warm(100);
+        let here = [0u64; 4];
+        let here = (&raw const here).expose_provenance();
+        free_sized(here, 100);
+        tell(&format!("invalid free of {here:#x}: not memory of this allocator"));
+        flush_thread_cache();
+    }
+
+    fn interior(address: usize, block: usize, of: &str) {
+        tell(&format!("invalid free of {address:#x}: inside the block {block:#x} ({of})"));
+    }
+
+    pub(super) fn interior_small() {
+        let block = malloc(100);
+        free(block + 16);
+        interior(block + 16, block, "size 112, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn interior_small_misaligned() {
+        let block = malloc(1000);
+        free(block + 1);
+        interior(block + 1, block, "size 1024, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn interior_small_past_the_caches() {
+        let block = malloc(5000);
+        interior(block + 5119, block, "size 5120, arena 0");
+        free_uncached(block + 5119);
+    }
+
+    pub(super) fn interior_small_by_size() {
+        let block = malloc(100);
+        warm(100);
+        free_sized(block + 8, 100);
+        interior(block + 8, block, "size 112, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn interior_end_of_a_slab() {
+        // 64 KiB hold 585 blocks of 112 bytes; the 16 bytes after them are nobody's.
+        let block = malloc(100);
+        let base = block & !0xffff;
+        free(base + 585 * 112);
+        interior(base + 585 * 112, base + 584 * 112, "size 112, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn interior_large() {
+        let block = malloc(1 << 20);
+        interior(block + 5000, block, "size 1048576, arena 0");
+        free(block + 5000);
+    }
+
+    pub(super) fn interior_large_last_page() {
+        let block = malloc(1 << 20);
+        interior(block + (1 << 20) - 4096, block, "size 1048576, arena 0");
+        free(block + (1 << 20) - 4096);
+    }
+
+    fn wrong_size(address: usize, class: usize, of: &str) {
+        tell(&format!("sized free of {address:#x} with size {class}, which is not its own ({of})"));
+    }
+
+    pub(super) fn wrong_size_too_large() {
+        warm(200);
+        let block = malloc(100);
+        free_sized(block, 200);
+        wrong_size(block, 224, "size 112, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn wrong_size_too_small() {
+        warm(100);
+        let block = malloc(30_000);
+        free_sized(block, 100);
+        wrong_size(block, 112, "size 32768, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn wrong_size_of_a_large_block() {
+        warm(100);
+        let block = malloc(100_000);
+        free_sized(block, 100);
+        wrong_size(block, 112, "size 114688, arena 0");
+        flush_thread_cache();
+    }
+
+    pub(super) fn query_of_the_stack() {
+        let here = [0u64; 4];
+        let here = (&raw const here).expose_provenance();
+        foreign_query(here);
+        query(here);
+    }
+
+    pub(super) fn query_of_an_inner_address() {
+        let block = malloc(100);
+        foreign_query(block + 8);
+        query(block + 8);
+    }
+
+    pub(super) fn query_inside_a_large_block() {
+        let block = malloc(1 << 20);
+        foreign_query(block + 4096);
+        query(block + 4096);
+    }
+
+    pub(super) fn query_of_a_freed_large_block() {
+        let block = malloc(1 << 20);
+        free(block);
+        foreign_query(block);
+        query(block);
+    }
+
+    pub(super) fn realloc_of_a_foreign_pointer() {
+        foreign_query(0x10_0000);
+        // SAFETY: none: this is the mistake that is tested.
+        let _never = unsafe { raw::realloc(std::ptr::with_exposed_provenance_mut(0x10_0000), 10) };
+    }
+
+    pub(super) fn resize_of_a_foreign_pointer() {
+        let ptr = std::ptr::with_exposed_provenance_mut(0x10_0000);
+        foreign_query(0x10_0000);
+        // SAFETY: none: this is the mistake that is tested.
+        let _never = unsafe { raw::resize_in_place(ptr, 10, 0, Flags::NONE) };
+    }
+}

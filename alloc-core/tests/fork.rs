@@ -1,0 +1,226 @@
+//! Forks of a process whose other threads are in the middle of everything. This program lives on
+//! lumalloc. All runs in a child with an alarm, so that a deadlock is a failure.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::block::Block;
+use common::child::{play_well, scenario};
+use common::random::Random;
+use lumalloc::{control, observe, raw};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// Forks in one scenario.
+const FORKS: usize = 100;
+
+#[test]
+fn a_threaded_process_forks_under_traffic() {
+    for conf in ["", "dirty_decay_ms:0", "tcache:false", "narenas:1,dirty_decay_ms:10"] {
+        play_well("traffic", conf);
+    }
+}
+
+#[test]
+fn what_the_parent_had_is_whole_in_the_child() {
+    play_well("contents", "");
+}
+
+#[test]
+fn a_child_counts_what_other_threads_caches_held() {
+    play_well("abandoned", "");
+}
+
+#[test]
+#[ignore = "a scenario of the tests above"]
+fn child() {
+    match scenario().as_deref() {
+        Some("traffic") => traffic(),
+        Some("contents") => contents(),
+        Some("abandoned") => abandoned(),
+        _ => {}
+    }
+}
+
+/// Runs `f` in a forked child and panics unless it returns.
+fn forked(f: impl FnOnce()) {
+    // SAFETY: the allocator is what is tested; `f` keeps away from locks of the standard library
+    // that another thread may hold.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        // SAFETY: takes a number.
+        unsafe { libc::alarm(30) };
+        let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
+        // SAFETY: ends the process, without what the parent's threads would have to do.
+        unsafe { libc::_exit(i32::from(!well)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child just made.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child's status, {status:#x}");
+}
+
+/// Allocates, checks and frees a good deal.
+fn busy(seed: u64, steps: usize) {
+    let mut random = Random::new(seed);
+    let mut live: Vec<Block> = Vec::new();
+    for id in 0..steps as u64 {
+        let size = random.size();
+        live.extend(Block::filled(raw::malloc(size), size, id));
+        if live.len() > 100 {
+            free(live.swap_remove(random.below(100)));
+        }
+    }
+    live.into_iter().for_each(free);
+}
+
+fn free(block: Block) {
+    block.check(block.length);
+    // SAFETY: a live block, and nobody uses it after.
+    unsafe { raw::free(block.ptr()) };
+}
+
+/// Threads that allocate, free each other's blocks, come and go, until `stop`.
+struct Traffic {
+    stop: Arc<AtomicBool>,
+    steps: Arc<AtomicU64>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Traffic {
+    fn start() -> Traffic {
+        let stop = Arc::new(AtomicBool::new(false));
+        let steps = Arc::new(AtomicU64::new(0));
+        let (sender, receiver) = sync_channel::<Block>(64);
+        let producer = {
+            let (stop, steps) = (Arc::clone(&stop), Arc::clone(&steps));
+            std::thread::spawn(move || produce(&stop, &steps, &sender))
+        };
+        let consumer = std::thread::spawn(move || consume(&receiver));
+        let spawner = {
+            let (stop, steps) = (Arc::clone(&stop), Arc::clone(&steps));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::spawn(|| busy(3, 50)).join().expect("a short-lived thread");
+                    control::purge(control::ARENAS_ALL);
+                    steps.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        };
+        Traffic { stop, steps, threads: vec![producer, consumer, spawner] }
+    }
+
+    /// Waits until the threads have made some progress.
+    fn wait(&self) {
+        let before = self.steps.load(Ordering::Relaxed);
+        while self.steps.load(Ordering::Relaxed) < before + 3 {
+            std::thread::yield_now();
+        }
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().expect("a thread of the traffic");
+        }
+    }
+}
+
+fn produce(stop: &AtomicBool, steps: &AtomicU64, to: &SyncSender<Block>) {
+    let mut random = Random::new(1);
+    let mut id = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..20 {
+            id += 1;
+            let size = random.size();
+            let block = Block::filled(raw::malloc(size), size, id).expect("memory");
+            to.send(block).expect("a consumer");
+        }
+        steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn consume(from: &Receiver<Block>) {
+    from.iter().for_each(free);
+}
+
+fn traffic() {
+    let traffic = Traffic::start();
+    for round in 0..FORKS as u64 {
+        traffic.wait();
+        forked(|| {
+            busy(round, 300);
+            std::thread::spawn(move || busy(round + 1, 300)).join().expect("a thread in the child");
+            control::purge(control::ARENAS_ALL);
+            let totals = observe::totals();
+            assert!(totals.allocated <= totals.active && totals.active <= totals.resident);
+            forked(|| {
+                busy(round + 2, 200);
+                std::thread::spawn(|| busy(9, 100)).join().expect("a thread in the grandchild");
+            });
+            busy(round + 3, 100);
+        });
+        busy(round, 50);
+    }
+    traffic.end();
+}
+
+/// Blocks of all sizes, some of them other threads', keep their contents and can be freed on either
+/// side of the fork.
+fn contents() {
+    let mut random = Random::new(5);
+    let mut make = |from: u64| -> Vec<Block> {
+        (from..from + 2000)
+            .map(|id| {
+                let size = random.size();
+                Block::filled(raw::malloc(size), size, id).expect("memory")
+            })
+            .collect()
+    };
+    let mine = make(0);
+    let theirs = std::thread::scope(|scope| scope.spawn(|| make(10_000)).join().expect("a thread"));
+    let parked = Traffic::start();
+    parked.wait();
+    forked(|| {
+        for block in mine.iter().chain(&theirs) {
+            block.check(block.length);
+            // SAFETY: the child's copy of a live block, freed once there.
+            unsafe { raw::free(block.ptr()) };
+        }
+        control::flush_thread_cache();
+        control::purge(control::ARENAS_ALL);
+        busy(1, 1000);
+    });
+    parked.end();
+    mine.into_iter().chain(theirs).for_each(free);
+}
+
+/// The child drops what a waiting thread had cached, and says so; the parent's numbers stay.
+fn abandoned() {
+    let (ready, is_ready) = sync_channel::<()>(0);
+    let (go_on, may_go_on) = sync_channel::<()>(0);
+    let waiting = std::thread::spawn(move || {
+        busy(4, 500);
+        ready.send(()).expect("the test");
+        may_go_on.recv().expect("the test");
+        busy(4, 500);
+    });
+    is_ready.recv().expect("the thread");
+    let before = observe::totals();
+    forked(|| {
+        let after = observe::totals();
+        assert!(after.fork_abandoned > before.fork_abandoned);
+        assert_eq!(after.thread_caches, 1, "one thread is left");
+        busy(5, 500);
+        // A thread of the child takes the dead cache over.
+        std::thread::spawn(|| busy(6, 500)).join().expect("a thread in the child");
+    });
+    assert_eq!(observe::totals().fork_abandoned, before.fork_abandoned);
+    go_on.send(()).expect("the thread");
+    waiting.join().expect("the thread");
+}

@@ -1,0 +1,102 @@
+//! Threads against each other: each allocates, and sends blocks to any other to be checked and freed.
+
+use super::super::common::allocated;
+use super::super::common::block::Block;
+use super::super::common::random::Random;
+use super::map::Map;
+use lumalloc::control;
+use lumalloc::raw::{self, Flags};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+type Shared = Arc<Mutex<Map>>;
+
+/// `threads` threads, `steps` steps each.
+pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
+    let before = allocated();
+    let map = Shared::default();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| sync_channel(64)).unzip();
+    let workers: Vec<_> = receivers
+        .into_iter()
+        .zip(0..)
+        .map(|(receiver, n)| {
+            let (senders, map) = (senders.clone(), Arc::clone(&map));
+            std::thread::spawn(move || worker(seed * 100 + n, steps, &senders, receiver, &map))
+        })
+        .collect();
+    drop(senders);
+    // What still lay in a channel when its thread had left it.
+    let left: Vec<Block> =
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect();
+    left.into_iter().for_each(|block| free(block, &map, 0));
+    control::flush_thread_cache();
+    assert_eq!(map.lock().expect("no panic").bytes(), 0);
+    assert_eq!(allocated(), before);
+}
+
+fn worker(
+    seed: u64,
+    steps: u64,
+    others: &[SyncSender<Block>],
+    mine: Receiver<Block>,
+    map: &Shared,
+) -> Vec<Block> {
+    let mut random = Random::new(seed);
+    let mut live: Vec<Block> = Vec::new();
+    for step in 0..steps {
+        live.extend(allocate(&mut random, seed << 32 | step, map));
+        if let Ok(block) = mine.try_recv() {
+            free(block, map, random.below(4));
+        }
+        if live.len() > 100 {
+            let block = live.swap_remove(random.below(live.len()));
+            if random.below(2) == 0 {
+                free(block, map, random.below(4));
+            } else if let Err(refused) = others[random.below(others.len())].try_send(block) {
+                use std::sync::mpsc::TrySendError::{Disconnected, Full};
+                let (Full(block) | Disconnected(block)) = refused;
+                live.push(block);
+            }
+        }
+        match random.below(2000) {
+            0 => drop(control::flush_thread_cache()),
+            1 => drop(control::purge(control::ARENAS_ALL)),
+            2 => drop(lumalloc::observe::totals()),
+            _ => {}
+        }
+    }
+    live.extend(mine.try_iter());
+    live
+}
+
+/// A block of any kind, noted in the map while it is this thread's alone.
+fn allocate(random: &mut Random, id: u64, map: &Shared) -> Option<Block> {
+    let size = random.size();
+    let ptr = match random.below(8) {
+        0 => raw::allocate(size, Flags::NONE.uncached()),
+        1 => raw::allocate(size, Flags::NONE.arena(0)),
+        2 => raw::malloc_zeroed(size),
+        _ => raw::malloc(size),
+    };
+    assert!(!ptr.is_null());
+    // SAFETY: a live block.
+    let usable = unsafe { raw::usable_size(ptr) };
+    map.lock().expect("no panic").insert(ptr.expose_provenance(), usable);
+    Block::filled(ptr, usable, id)
+}
+
+fn free(block: Block, map: &Shared, kind: usize) {
+    block.check(block.length);
+    map.lock().expect("no panic").remove(block.address);
+    let (ptr, size) = (block.ptr(), block.length);
+    match kind {
+        // SAFETY: a live block, not used after.
+        0 => unsafe { raw::free(ptr) },
+        // SAFETY: a live block of this size, not used after.
+        1 => unsafe { raw::free_sized(ptr, size) },
+        // SAFETY: a live block, not used after.
+        2 => unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) },
+        // SAFETY: a live block of this size, not used after.
+        _ => unsafe { raw::deallocate_sized(ptr, size, Flags::NONE) },
+    }
+}

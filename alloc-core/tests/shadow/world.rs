@@ -1,0 +1,291 @@
+//! Threads that do one step at a time, and the shadow map of what they have done.
+
+use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
+use super::map::Map;
+use super::op::{How, Op, THREADS};
+use lumalloc::raw::{self, Flags};
+use lumalloc::{MAX_SIZE, control, observe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// A live block.
+#[derive(Debug)]
+struct Live {
+    block: Block,
+    /// What was asked for.
+    size: usize,
+    align: usize,
+}
+
+impl Live {
+    fn usable(&self) -> usize {
+        self.block.length
+    }
+}
+
+/// All that the program has.
+pub(crate) struct World {
+    state: State,
+    threads: Vec<Worker>,
+    baseline: usize,
+}
+
+#[derive(Default)]
+struct State {
+    map: Map,
+    live: Vec<Live>,
+    next_id: u64,
+}
+
+type Job = Box<dyn FnOnce(&mut State) + Send>;
+type Answer = (State, std::thread::Result<()>);
+
+struct Worker {
+    jobs: Sender<(State, Job)>,
+    answers: Receiver<Answer>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        let (jobs, to_do) = channel::<(State, Job)>();
+        let (done, answers) = channel();
+        let thread = std::thread::spawn(move || {
+            for (mut state, job) in to_do {
+                let result = catch_unwind(AssertUnwindSafe(|| job(&mut state)));
+                if done.send((state, result)).is_err() {
+                    break;
+                }
+            }
+        });
+        Worker { jobs, answers, thread }
+    }
+
+    /// Has the thread do something, and waits for it.
+    fn run(&self, state: &mut State, job: impl FnOnce(&mut State) + Send + 'static) {
+        let sent = self.jobs.send((std::mem::take(state), Box::new(job)));
+        assert!(sent.is_ok(), "a worker is gone");
+        let (after, result) = self.answers.recv().expect("a worker");
+        *state = after;
+        if let Err(panic) = result {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl World {
+    /// Nothing allocated.
+    pub(crate) fn new() -> World {
+        let baseline = observe::totals().allocated;
+        let threads = (0..THREADS).map(|_| Worker::new()).collect();
+        World { state: State::default(), threads, baseline }
+    }
+
+    /// One step, by one thread.
+    pub(crate) fn step(&mut self, thread: usize, op: &Op) {
+        let (op, baseline) = (op.clone(), self.baseline);
+        self.threads[thread].run(&mut self.state, move |state| state.step(&op, baseline));
+    }
+
+    /// Frees everything, each block by another thread than the one before; nothing may be left.
+    pub(crate) fn end(mut self) {
+        for n in 0..self.state.live.len() {
+            self.step(n % THREADS, &Op::Free(n));
+        }
+        self.step(0, &Op::Totals);
+        for thread in 0..THREADS {
+            self.step(thread, &Op::Flush);
+        }
+        assert_eq!(observe::totals().allocated, self.baseline);
+        for Worker { jobs, thread, .. } in self.threads {
+            drop(jobs);
+            thread.join().expect("a worker");
+        }
+        let after = observe::totals();
+        assert_eq!((after.allocated, after.cached), (self.baseline, 0));
+    }
+}
+
+impl State {
+    fn step(&mut self, op: &Op, baseline: usize) {
+        match *op {
+            Op::Malloc(size) => self.born(size, 1, false, || raw::malloc(size)),
+            Op::Calloc(size) => self.born(size, 1, true, || raw::malloc_zeroed(size)),
+            Op::Aligned { size, lg_align, zero: false } => {
+                self.born(size, 1 << lg_align, false, || raw::malloc_aligned(size, 1 << lg_align));
+            }
+            Op::Aligned { size, lg_align, zero: true } => {
+                let make = || raw::malloc_aligned_zeroed(size, 1 << lg_align);
+                self.born(size, 1 << lg_align, true, make);
+            }
+            Op::Allocate(size, how) => {
+                self.born(size, how.align(), how.zero, || raw::allocate(size, how.flags()));
+            }
+            Op::Realloc { which, size } => self.resized(which, size, 1, false, |ptr| {
+                // SAFETY: a live block, used no more after success.
+                unsafe { raw::realloc(ptr, size) }
+            }),
+            Op::ReallocAligned { which, size, lg_align } => {
+                let align = 1 << lg_align;
+                self.resized(which, size, align, false, |ptr| {
+                    // SAFETY: a live block, used no more after success.
+                    unsafe { raw::realloc_aligned(ptr, size, align) }
+                });
+            }
+            Op::Reallocate { which, size, how } => {
+                self.resized(which, size, how.align(), how.zero, |ptr| {
+                    // SAFETY: a live block, used no more after success.
+                    unsafe { raw::reallocate(ptr, size, how.flags()) }
+                });
+            }
+            Op::Resize { which, size, extra, zero } => self.resize(which, size, extra, zero),
+            Op::Free(which) => self.free(which, |live| {
+                // SAFETY: a live block, not used after.
+                unsafe { raw::free(live.block.ptr()) };
+            }),
+            Op::FreeSized(which, part) => self.free(which, |live| free_sized(live, part)),
+            Op::FreeUncached(which) => self.free(which, |live| {
+                // SAFETY: a live block, not used after.
+                unsafe { raw::deallocate(live.block.ptr(), Flags::NONE.uncached()) };
+            }),
+            Op::Purge(index) => assert!(control::purge(index) || index >= control::narenas()),
+            Op::Flush => drop(control::flush_thread_cache()),
+            Op::Totals => self.totals(baseline),
+        }
+    }
+
+    /// A new block: aligned, zero if it was to be, of the size announced, overlapping nothing.
+    fn born(&mut self, size: usize, align: usize, zero: bool, make: impl FnOnce() -> *mut u8) {
+        set_errno(0);
+        let ptr = make();
+        if ptr.is_null() {
+            assert_eq!(errno(), libc::ENOMEM);
+            assert!(size > 1 << 40, "no memory for {size} bytes");
+            return;
+        }
+        assert_eq!(errno(), 0, "success changed errno");
+        assert!(size < MAX_SIZE);
+        self.enter(ptr, size, align);
+        if zero {
+            // SAFETY: a live block of at least this size.
+            unsafe { assert_zero(ptr, size) };
+        }
+        self.live.last().expect("just entered").block.fill();
+    }
+
+    fn enter(&mut self, ptr: *mut u8, size: usize, align: usize) {
+        let address = ptr.expose_provenance();
+        // SAFETY: a live block.
+        let length = unsafe { raw::usable_size(ptr) };
+        assert!(length >= size && raw::is_ours(ptr));
+        assert_eq!(length, raw::good_size(size, align), "good_size({size}, {align})");
+        let natural = if length >= 16 { 16 } else { 8 };
+        assert!(address.is_multiple_of(align.max(natural)), "{address:#x} for {align}");
+        self.map.insert(address, length);
+        self.next_id += 1;
+        let block = Block { address, length, id: self.next_id };
+        self.live.push(Live { block, size, align });
+    }
+
+    fn take(&mut self, which: usize) -> Option<Live> {
+        if self.live.is_empty() {
+            return None;
+        }
+        let live = self.live.swap_remove(which % self.live.len());
+        live.block.check(live.usable());
+        Some(live)
+    }
+
+    fn resized(
+        &mut self,
+        which: usize,
+        size: usize,
+        align: usize,
+        zero: bool,
+        change: impl FnOnce(*mut u8) -> *mut u8,
+    ) {
+        let Some(live) = self.take(which) else { return };
+        set_errno(0);
+        let ptr = change(live.block.ptr());
+        if ptr.is_null() {
+            assert_eq!(errno(), libc::ENOMEM);
+            assert!(size > 1 << 40, "no memory for {size} bytes");
+            live.block.check(live.usable());
+            self.live.push(live);
+            return;
+        }
+        assert_eq!(errno(), 0, "success changed errno");
+        self.map.remove(live.block.address);
+        self.enter(ptr, size, align);
+        let new = &self.live.last().expect("just entered").block;
+        // The old contents, up to the lesser length, lie at the new place.
+        let old = Block { address: new.address, ..live.block };
+        old.check(old.length.min(size));
+        if zero && size > old.length {
+            // SAFETY: inside the live block.
+            unsafe { assert_zero(ptr.wrapping_add(old.length), size - old.length) };
+        }
+        new.fill();
+    }
+
+    fn resize(&mut self, which: usize, size: usize, extra: usize, zero: bool) {
+        let Some(mut live) = self.take(which) else { return };
+        let flags = How { lg_align: 0, zero, uncached: false, arena: None }.flags();
+        let ptr = live.block.ptr();
+        // SAFETY: a live block.
+        let now = keeps_errno(|| unsafe { raw::resize_in_place(ptr, size, extra, flags) });
+        // SAFETY: a live block.
+        assert_eq!(now, unsafe { raw::usable_size(ptr) });
+        let old = live.usable();
+        live.block.check(old.min(now));
+        // It was changed towards what was asked for, or not at all.
+        let most = raw::good_size(size.saturating_add(extra), 1);
+        assert!(now == old || now >= size && (most == 0 || now <= most), "{old} to {now}");
+        if zero && now > old {
+            // SAFETY: inside the live block.
+            unsafe { assert_zero(ptr.wrapping_add(old), now - old) };
+        }
+        self.map.remove(live.block.address);
+        self.map.insert(live.block.address, now);
+        live.block.length = now;
+        if now != old {
+            // From here on it is as if it had been asked for so.
+            live.size = now;
+        }
+        live.block.fill();
+        self.live.push(live);
+    }
+
+    fn free(&mut self, which: usize, give_back: impl FnOnce(&Live)) {
+        let Some(live) = self.take(which) else { return };
+        self.map.remove(live.block.address);
+        keeps_errno(|| give_back(&live));
+    }
+
+    fn totals(&self, baseline: usize) {
+        let totals = observe::totals();
+        assert_eq!(totals.allocated - baseline, self.map.bytes(), "{totals:#?}");
+        assert!(totals.allocated + totals.cached <= totals.active, "{totals:#?}");
+        assert!(totals.active + totals.dirty + totals.metadata <= totals.resident, "{totals:#?}");
+        assert!(totals.resident <= totals.mapped, "{totals:#?}");
+        assert!(totals.arenas_open >= 1 && totals.arenas_open <= control::narenas());
+        assert_eq!(totals.muzzy, 0, "muzzy_decay_ms is 0");
+    }
+}
+
+fn free_sized(live: &Live, part: usize) {
+    let (ptr, slack) = (live.block.ptr(), live.usable() - live.size);
+    let size = live.size + (slack / 256 * part).min(slack);
+    match (live.align, part % 2) {
+        // SAFETY: a live block, not used after; the size is between the two that are allowed.
+        (1, 0) => unsafe { raw::free_sized(ptr, size) },
+        (align, 1) => {
+            let flags = Flags::NONE.align(align);
+            // SAFETY: as above, with its alignment.
+            unsafe { raw::deallocate_sized(ptr, size, flags) };
+        }
+        // SAFETY: as above, with its alignment.
+        (align, _) => unsafe { raw::free_sized_aligned(ptr, size, align) },
+    }
+}

@@ -1,0 +1,89 @@
+//! Random programs against a shadow map: a table of what is allocated, kept by the test.
+//!
+//! Each step is done by one of several threads while the others wait, so that every number is exact
+//! and a failing program shrinks; a second test runs threads against each other.
+#![allow(unsafe_code)]
+
+mod common;
+mod shadow;
+
+use common::alone;
+use proptest::prelude::*;
+use shadow::op::{self, Op};
+use shadow::traffic;
+use shadow::world::World;
+
+fn config(cases: u32) -> ProptestConfig {
+    // No file is written next to the sources: the shrunk program is in the message.
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Default::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn random_programs_agree_with_the_shadow_map(
+        program in prop::collection::vec((0..op::THREADS, op::any()), 1..200),
+    ) {
+        run(&program);
+    }
+}
+
+/// Few sizes and many frees: slabs fill up, empty, change hands.
+#[test]
+fn long_programs_agree_with_the_shadow_map() {
+    for seed in 0..12 {
+        run(&op::long_program(seed, 4000));
+    }
+}
+
+#[test]
+fn sanit_short_programs_agree_with_the_shadow_map() {
+    for seed in 100..103 {
+        run(&op::long_program(seed, 300));
+    }
+}
+
+fn run(program: &[(usize, Op)]) {
+    let _alone = alone();
+    let mut world = World::new();
+    for (thread, op) in program {
+        world.step(*thread, op);
+    }
+    world.end();
+}
+
+#[test]
+fn threads_against_each_other() {
+    let _alone = alone();
+    for seed in 0..4 {
+        traffic::run(seed, 6, 20_000);
+    }
+}
+
+#[test]
+fn sanit_threads_against_each_other() {
+    let _alone = alone();
+    traffic::run(9, 3, 1500);
+}
+
+/// The shadow map notices what it is there for.
+#[test]
+fn the_shadow_map_can_fail() {
+    let mut map = shadow::map::Map::default();
+    map.insert(0x1000, 0x100);
+    for (address, length) in [(0x1000, 1), (0x10ff, 1), (0xf01, 0x100), (0xf00, 0x300)] {
+        let overlaps = std::panic::catch_unwind(|| {
+            let mut copy = map.clone();
+            copy.insert(address, length);
+        });
+        assert!(overlaps.is_err(), "{address:#x}");
+    }
+    map.insert(0x1100, 1);
+    map.insert(0xf00, 0x100);
+}

@@ -1,0 +1,136 @@
+//! The command line.
+
+use crate::peers::{self, PEERS, Peer, REFERENCE};
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+lumalloc beside its peers.
+
+    cargo run --release -p lumalloc-bench -- ratios [OPTIONS]   measure, print, write the results
+    cargo run --release -p lumalloc-bench -- list               the workloads and the peers
+
+    --rounds N        rounds, interleaved over the peers (default 5)
+    --scale PERCENT   how much of each workload (default 100)
+    --quick           3 rounds at 10 per cent: does it run, not how fast
+    --peers A,B       these and no others
+    --without A,B     not these
+    --only A,B        these cases: pair, rust/pair, c/ (default: all)
+    --out DIR         where the results go (default: benches/results)
+";
+
+/// What to do.
+pub(crate) enum Command {
+    /// Print [`HELP`].
+    Help,
+    /// Print the tables of workloads and peers.
+    List,
+    /// Measure.
+    Ratios(Options),
+}
+
+/// How to measure.
+pub(crate) struct Options {
+    pub(crate) rounds: usize,
+    pub(crate) scale: u32,
+    pub(crate) peers: Vec<&'static Peer>,
+    pub(crate) only: Vec<String>,
+    pub(crate) out: Option<PathBuf>,
+    /// The arguments that shaped the numbers, for the record; where results go is not among them.
+    pub(crate) as_given: Vec<String>,
+}
+
+/// Reads the arguments after the program's name.
+pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
+    match arguments.split_first() {
+        None => Ok(Command::Help),
+        Some((command, rest)) => match command.as_str() {
+            "-h" | "--help" | "help" => Ok(Command::Help),
+            "list" => Ok(Command::List),
+            "ratios" => parse_ratios(rest).map(Command::Ratios),
+            other => Err(format!("no command called {other}; try --help")),
+        },
+    }
+}
+
+fn parse_ratios(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options {
+        rounds: 5,
+        scale: 100,
+        peers: PEERS.iter().filter(|peer| peer.by_default).collect(),
+        only: Vec::new(),
+        out: None,
+        as_given: vec!["ratios".to_owned()],
+    };
+    let mut rest = arguments.iter();
+    while let Some(option) = rest.next() {
+        if option == "--quick" {
+            (options.rounds, options.scale) = (3, 10);
+            options.as_given.push(option.clone());
+            continue;
+        }
+        let value = rest.next().ok_or_else(|| format!("{option} wants a value, or is unknown"))?;
+        match option.as_str() {
+            "--rounds" => options.rounds = number(option, value, 1000)? as usize,
+            "--scale" => options.scale = number(option, value, 100)?,
+            "--peers" => options.peers = named(value)?,
+            "--without" => {
+                let without = named(value)?;
+                options.peers.retain(|peer| without.iter().all(|other| other.name != peer.name));
+            }
+            "--only" => options.only.extend(value.split(',').map(str::to_owned)),
+            "--out" => options.out = Some(PathBuf::from(value)),
+            _ => return Err(format!("no option called {option}; try --help")),
+        }
+        if option != "--out" {
+            options.as_given.extend([option.clone(), value.clone()]);
+        }
+    }
+    if options.peers.iter().all(|peer| peer.name != REFERENCE) {
+        return Err(format!(
+            "every ratio is taken against {REFERENCE}: it has to be among the peers"
+        ));
+    }
+    Ok(options)
+}
+
+fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
+    match value.parse() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!("{option} wants a number from 1 to {most}, not {value}")),
+    }
+}
+
+fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
+    list.split(',').map(peers::by_name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, Options, parse};
+
+    fn ratios(line: &str) -> Result<Options, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        match parse(&words)? {
+            Command::Ratios(options) => Ok(options),
+            _ => Err("another command".to_owned()),
+        }
+    }
+
+    #[test]
+    fn options_are_read_and_recorded() {
+        let options = ratios("ratios --rounds 7 --without lumalloc --out somewhere").unwrap();
+        assert_eq!(options.rounds, 7);
+        assert!(options.peers.iter().all(|peer| peer.name != "lumalloc"));
+        assert_eq!(options.as_given.join(" "), "ratios --rounds 7 --without lumalloc");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(ratios("ratios --rounds 0").is_err());
+        assert!(ratios("ratios --peers nobody").is_err());
+        assert!(ratios("ratios --without mimalloc").is_err());
+        assert!(ratios("ratios --sideways 3").is_err());
+        assert!(ratios("ratios --only").is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! The cases: one workload behind one door, with the ratio to the reference that it has to reach.
+
+use crate::peers::Peer;
+
+/// Which of the two programs holds the workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Door {
+    /// `benches/c`, the allocator preloaded.
+    C,
+    /// `benches/peers`, the allocator linked as `#[global_allocator]`.
+    Rust,
+}
+
+impl Door {
+    /// As written before the slash in the names of cases.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Rust => "rust",
+        }
+    }
+
+    /// Whether the peer can be entered by this door.
+    pub(crate) fn admits(self, peer: &Peer) -> bool {
+        match self {
+            Self::C => peer.preload.is_some(),
+            Self::Rust => peer.rust.is_some(),
+        }
+    }
+}
+
+/// A workload of both doors. Groups are those of the README: a micro, b threads.
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) group: char,
+    /// The highest ratio to the reference, from C and from Rust.
+    targets: (Option<f64>, Option<f64>),
+}
+
+impl Workload {
+    const fn new(name: &'static str, group: char) -> Self {
+        Self { name, group, targets: (None, None) }
+    }
+
+    const fn at_most(name: &'static str, group: char, c: f64, rust: f64) -> Self {
+        Self { name, group, targets: (Some(c), Some(rust)) }
+    }
+}
+
+/// A producer/consumer pair is to be at least 1.5 times as fast.
+const EXCHANGE: f64 = 1.0 / 1.5;
+
+/// Every workload; the names are those the two programs know.
+pub(crate) const WORKLOADS: [Workload; 16] = [
+    Workload::at_most("pair", 'a', 1.1, 0.5),
+    Workload::new("pair-mixed", 'a'),
+    Workload::new("lifo", 'a'),
+    Workload::new("fifo", 'a'),
+    Workload::new("random-1e3", 'a'),
+    Workload::new("random-1e5", 'a'),
+    Workload::new("calloc", 'a'),
+    Workload::new("calloc-large", 'a'),
+    Workload::new("grow-bytes", 'a'),
+    Workload::new("grow-double", 'a'),
+    Workload::at_most("exchange-64", 'b', EXCHANGE, EXCHANGE),
+    Workload::at_most("exchange-mixed", 'b', EXCHANGE, EXCHANGE),
+    Workload::at_most("handover-64", 'b', EXCHANGE, EXCHANGE),
+    Workload::at_most("handover-shuffled", 'b', EXCHANGE, EXCHANGE),
+    Workload::at_most("handover-mixed", 'b', EXCHANGE, EXCHANGE),
+    Workload::new("larson", 'b'),
+];
+
+/// A workload behind a door.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) workload: &'static Workload,
+    pub(crate) door: Door,
+}
+
+impl Case {
+    /// `door/workload`, as in the tables and after `--only`.
+    pub(crate) fn name(self) -> String {
+        format!("{}/{}", self.door.name(), self.workload.name)
+    }
+
+    /// The highest ratio to the reference that is good enough, where one was set.
+    pub(crate) fn target(self) -> Option<f64> {
+        match self.door {
+            Door::C => self.workload.targets.0,
+            Door::Rust => self.workload.targets.1,
+        }
+    }
+}
+
+/// The cases that a list of filters asks for: a workload, a door and a slash, or both. No filter: all.
+pub(crate) fn chosen(filters: &[String]) -> Result<Vec<Case>, String> {
+    let all: Vec<Case> = [Door::C, Door::Rust]
+        .into_iter()
+        .flat_map(|door| WORKLOADS.iter().map(move |workload| Case { workload, door }))
+        .collect();
+    let asks_for = |filter: &String, case: &Case| {
+        *filter == case.name()
+            || filter == case.workload.name
+            || *filter == format!("{}/", case.door.name())
+    };
+    if let Some(unknown) = filters.iter().find(|f| !all.iter().any(|case| asks_for(f, case))) {
+        return Err(format!("no workload called {unknown}; `lumalloc-bench list` shows them"));
+    }
+    let wanted = |case: &Case| filters.is_empty() || filters.iter().any(|f| asks_for(f, case));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Door, WORKLOADS, chosen};
+
+    #[test]
+    fn a_filter_names_a_workload_a_door_or_both() {
+        let names = |filter: &str| -> Vec<String> {
+            chosen(&[filter.to_owned()]).unwrap().iter().map(|case| case.name()).collect()
+        };
+        assert_eq!(names("pair"), ["c/pair", "rust/pair"]);
+        assert_eq!(names("rust/pair"), ["rust/pair"]);
+        assert_eq!(names("c/").len(), WORKLOADS.len());
+        assert_eq!(chosen(&[]).unwrap().len(), 2 * WORKLOADS.len());
+        assert!(chosen(&["nothing".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn the_issue_s_targets_are_set() {
+        let target = |name: &str| chosen(&[name.to_owned()]).unwrap()[0].target();
+        assert_eq!(target("c/pair"), Some(1.1));
+        assert_eq!(target("rust/pair"), Some(0.5));
+        assert_eq!(target("c/larson"), None);
+        assert!(chosen(&["c/".to_owned()]).unwrap().iter().all(|case| case.door == Door::C));
+    }
+}

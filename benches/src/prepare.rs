@@ -1,0 +1,236 @@
+//! Builds what is measured: the C program, the launcher, mimalloc's shared objects, one Rust binary
+//! per allocator. Everything lands under `bench/` in the target directory.
+
+use crate::peers::{Peer, Preload};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian and its relatives keep shared objects.
+const LIBRARY_DIRECTORIES: [&str; 5] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/lib64",
+    "/usr/lib",
+];
+
+/// The C sources of the measured program, without the launcher.
+const C_SOURCES: [&str; 7] =
+    ["main.c", "pair.c", "batch.c", "random.c", "grow.c", "threads.c", "succession.c"];
+
+/// As mimalloc's CMakeLists builds its shared library in a release.
+const MIMALLOC_FLAGS: [&str; 15] = [
+    "-O3",
+    "-shared",
+    "-fPIC",
+    "-std=gnu11",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fno-builtin-malloc",
+    "-DNDEBUG",
+    "-DMI_MALLOC_OVERRIDE",
+    "-DMI_BUILD_RELEASE",
+    "-DMI_SHARED_LIB",
+    "-DMI_SHARED_LIB_EXPORT",
+    "-DMI_CMAKE_BUILD_TYPE=release",
+    "-pthread",
+    "-w",
+];
+
+/// The directories that everything is made from and in.
+pub(crate) struct Places {
+    root: PathBuf,
+    target: PathBuf,
+    bench: PathBuf,
+}
+
+impl Places {
+    /// Seen from this very program: `TARGET/release/lumalloc-bench`.
+    pub(crate) fn find() -> Result<Self, String> {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+            .ok_or("start it by `cargo run --release -p lumalloc-bench -- ...`")?;
+        let root = Path::new(&manifest).parent().ok_or("benches has no parent")?.to_owned();
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let target = program.ancestors().nth(2).ok_or("no target directory")?.to_owned();
+        let bench = target.join("bench");
+        fs::create_dir_all(&bench).map_err(|error| format!("no directory to build in: {error}"))?;
+        Ok(Self { root, target, bench })
+    }
+
+    /// A path in `benches/`.
+    pub(crate) fn benches(&self, path: &str) -> PathBuf {
+        self.root.join("benches").join(path)
+    }
+}
+
+/// The programs that hold and start the C workloads.
+pub(crate) struct Programs {
+    pub(crate) c: PathBuf,
+    pub(crate) launch: PathBuf,
+}
+
+/// A peer that is ready to run.
+pub(crate) struct Contender {
+    pub(crate) peer: &'static Peer,
+    /// What `LD_PRELOAD` names; nothing for the C library's own.
+    pub(crate) shared_object: Option<PathBuf>,
+    pub(crate) rust_binary: Option<PathBuf>,
+    /// Versions as a C and as a Rust program meet them.
+    pub(crate) versions: (Option<String>, Option<String>),
+}
+
+/// Compiles the C program and the launcher.
+pub(crate) fn programs(places: &Places) -> Result<Programs, String> {
+    let programs = Programs {
+        c: places.bench.join("lumalloc-bench-c"),
+        launch: places.bench.join("lumalloc-bench-launch"),
+    };
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    for name in ["malloc", "calloc", "realloc", "free"] {
+        compiler.arg(format!("-fno-builtin-{name}"));
+    }
+    let sources = C_SOURCES.map(|source| places.benches("c").join(source));
+    finish(compiler.args(sources).arg("-o").arg(&programs.c))?;
+    let launcher = places.benches("c/launch.c");
+    finish(
+        Command::new("gcc").args(["-O2", "-static"]).arg(launcher).arg("-o").arg(&programs.launch),
+    )?;
+    Ok(programs)
+}
+
+/// Makes one peer ready behind the doors that are asked for.
+pub(crate) fn contender(
+    places: &Places,
+    peer: &'static Peer,
+    (for_c, for_rust): (bool, bool),
+) -> Result<Contender, String> {
+    let (mut shared_object, mut c_version) = (None, None);
+    if let Some(preload) = peer.preload.filter(|_| for_c) {
+        let (path, version) = shared_object_of(places, preload)?;
+        (shared_object, c_version) = (path, Some(version));
+    }
+    let (mut rust_binary, mut rust_version) = (None, None);
+    if let Some((feature, package)) = peer.rust.filter(|_| for_rust) {
+        rust_binary = Some(rust_binary_of(places, feature)?);
+        rust_version = Some(rust_version_of(places, package)?);
+    }
+    Ok(Contender { peer, shared_object, rust_binary, versions: (c_version, rust_version) })
+}
+
+fn shared_object_of(
+    places: &Places,
+    preload: Preload,
+) -> Result<(Option<PathBuf>, String), String> {
+    match preload {
+        Preload::None => Ok((None, debian_version("libc6"))),
+        Preload::Ours => {
+            let manifest = places.root.join("Cargo.toml");
+            cargo_build(&manifest, &places.target, &["-p", "lumalloc-capi"])?;
+            let path = places.target.join("release/liblumalloc.so");
+            Ok((Some(path), env!("CARGO_PKG_VERSION").to_owned()))
+        }
+        Preload::MimallocSource(directory) => {
+            let (path, version) = mimalloc(places, directory)?;
+            Ok((Some(path), version))
+        }
+        Preload::Debian { file, package } => {
+            let paths = LIBRARY_DIRECTORIES.map(|directory| Path::new(directory).join(file));
+            let found = paths.into_iter().find(|path| path.exists());
+            let path = found.ok_or_else(|| format!("no {file}: apt-get install {package}"))?;
+            Ok((Some(path), debian_version(package)))
+        }
+    }
+}
+
+fn debian_version(package: &str) -> String {
+    let mut query = Command::new("dpkg-query");
+    query.args(["--show", "--showformat=${Version}", package]);
+    finish(&mut query).map_or_else(|_| "of unknown version".to_owned(), |v| format!("Debian {v}"))
+}
+
+/// The shared object from the source in the crate libmimalloc-sys, compiled once per version.
+fn mimalloc(places: &Places, directory: &str) -> Result<(PathBuf, String), String> {
+    let source =
+        package_directory(places, "libmimalloc-sys")?.join("c_src/mimalloc").join(directory);
+    let version = mimalloc_version(&source)?;
+    let path = places.bench.join(format!("libmimalloc-{version}.so"));
+    if !path.exists() {
+        let mut compiler = Command::new("gcc");
+        compiler.args(MIMALLOC_FLAGS);
+        for include in ["include", "src"] {
+            compiler.arg("-I").arg(source.join(include));
+        }
+        finish(compiler.arg(source.join("src/static.c")).arg("-o").arg(&path))?;
+    }
+    Ok((path, version))
+}
+
+/// `#define MI_MALLOC_VERSION 30302` is 3.3.2.
+fn mimalloc_version(source: &Path) -> Result<String, String> {
+    let header = fs::read_to_string(source.join("include/mimalloc.h"))
+        .map_err(|error| format!("mimalloc.h: {error}"))?;
+    let packed: Option<u32> = header
+        .lines()
+        .find_map(|line| line.strip_prefix("#define MI_MALLOC_VERSION"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    let packed = packed.ok_or("mimalloc.h says no version")?;
+    Ok(format!("{}.{}.{}", packed / 10_000, packed / 100 % 100, packed % 100))
+}
+
+/// Where cargo unpacked a package of `benches/peers`: the directory of a path in its metadata that
+/// ends in `/PACKAGE-VERSION/Cargo.toml`.
+fn package_directory(places: &Places, package: &str) -> Result<PathBuf, String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["metadata", "--format-version=1", "--all-features", "--manifest-path"]);
+    let metadata = finish(cargo.arg(places.benches("peers/Cargo.toml")))?;
+    let here = format!("/{package}-");
+    let found = metadata
+        .split('"')
+        .filter_map(|text| text.strip_suffix("/Cargo.toml"))
+        .find(|path| path.rfind(&here).is_some_and(|at| !path[at + 1..].contains('/')));
+    found.map(PathBuf::from).ok_or_else(|| format!("cargo metadata names no {package}"))
+}
+
+fn rust_binary_of(places: &Places, feature: &str) -> Result<PathBuf, String> {
+    let target = places.bench.join("peers");
+    let features = ["--no-default-features", "--features", feature];
+    cargo_build(&places.benches("peers/Cargo.toml"), &target, &features)?;
+    let binary = places.bench.join(format!("lumalloc-bench-rust-{feature}"));
+    fs::copy(target.join("release/lumalloc-bench-peer"), &binary)
+        .map_err(|error| format!("the binary for {feature}: {error}"))?;
+    Ok(binary)
+}
+
+/// The version in the lock file of `benches/peers`; that of the C library where no crate is used.
+fn rust_version_of(places: &Places, package: &str) -> Result<String, String> {
+    if package.is_empty() {
+        return Ok(debian_version("libc6"));
+    }
+    let lock = fs::read_to_string(places.benches("peers/Cargo.lock"))
+        .map_err(|error| format!("Cargo.lock: {error}"))?;
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
+    let version = lines.next().and_then(|line| line.split('"').nth(1));
+    let version = version.ok_or_else(|| format!("Cargo.lock names no {package}"))?;
+    Ok(format!("{package} {version}"))
+}
+
+fn cargo_build(manifest: &Path, target: &Path, arguments: &[&str]) -> Result<(), String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--manifest-path"]).arg(manifest);
+    finish(cargo.arg("--target-dir").arg(target).args(arguments)).map(drop)
+}
+
+/// Runs a command to its end; the answer is what it printed.
+pub(crate) fn finish(command: &mut Command) -> Result<String, String> {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("command"));
+    let name = name.to_string_lossy().into_owned();
+    let done = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if !done.status.success() {
+        return Err(format!("{name} failed:\n{}", String::from_utf8_lossy(&done.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}

@@ -1,0 +1,260 @@
+/*
+ * lumalloc.h - the C and C++ interface of lumalloc: liblumalloc.so and liblumalloc.a.
+ *
+ * Link with -llumalloc, link liblumalloc.a, or run any program with LD_PRELOAD=liblumalloc.so.
+ *
+ *   Standard family    malloc calloc realloc reallocarray free cfree free_sized free_aligned_sized
+ *                      posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
+ *   As in glibc        malloc_trim mallinfo mallinfo2 mallopt malloc_stats malloc_info
+ *   As in jemalloc(3)  mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
+ *                      mallctl mallctlnametomib mallctlbymib malloc_stats_print
+ *                      malloc_conf malloc_message
+ *   C++                operator new and operator delete, all forms (declared by <new>); a static
+ *                      program that uses little else of libstdc++ needs
+ *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
+ *
+ * Sizes are bytes. Unless it says otherwise, a function that finds no memory, or is asked for more
+ * than PTRDIFF_MAX bytes, answers NULL and sets errno to ENOMEM (with the option xmalloc:true it
+ * prints a message and aborts instead); success leaves errno alone. All functions may be called
+ * from any thread; none from a signal handler. A pointer that is not a live block of this library
+ * ends the process with a message as soon as it is noticed.
+ *
+ * Works with C89 to C23 and every C++; may be included before or after <stdlib.h> and <malloc.h>.
+ */
+#ifndef LUMALLOC_H_
+#define LUMALLOC_H_
+
+#include <limits.h>
+#include <malloc.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LUMALLOC_VERSION "0.1.0"
+#define LUMALLOC_VERSION_MAJOR 0
+#define LUMALLOC_VERSION_MINOR 1
+#define LUMALLOC_VERSION_PATCH 0
+
+/* The C library declares its functions as never throwing; C++ wants every declaration to agree. */
+#if !defined(__cplusplus)
+#  define LUMALLOC_NOTHROW
+#elif __cplusplus >= 201103L
+#  define LUMALLOC_NOTHROW noexcept(true)
+#else
+#  define LUMALLOC_NOTHROW throw()
+#endif
+
+#if defined(__GNUC__)
+#  define LUMALLOC_ATTRIBUTE(list) __attribute__(list)
+#else
+#  define LUMALLOC_ATTRIBUTE(list)
+#endif
+/* The answer aliases nothing. */
+#define LUMALLOC_FRESH LUMALLOC_ATTRIBUTE((__malloc__))
+/* The size is this argument, or the product of these two. */
+#define LUMALLOC_SIZE(argument) LUMALLOC_ATTRIBUTE((__alloc_size__(argument)))
+#define LUMALLOC_SIZE2(a, b) LUMALLOC_ATTRIBUTE((__alloc_size__(a, b)))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+ * Standard family. <stdlib.h> and <malloc.h> declare malloc, calloc, realloc, free, memalign,
+ * valloc, pvalloc, malloc_usable_size; here are those that a language level may hide.
+ *
+ *   malloc(size)           malloc(0) is a unique pointer
+ *   calloc(count, size)    zero bytes; ENOMEM when the product overflows
+ *   realloc(ptr, size)     realloc(NULL, size) is malloc(size); realloc(ptr, 0) frees and answers
+ *                          NULL, errno unchanged (option zero_realloc: free, alloc or abort); when
+ *                          there is no memory the block stays as it was
+ *   free(ptr)              NULL is allowed; errno stays as it was
+ *   memalign(align, size)  as aligned_alloc
+ *   valloc(size)           aligned to the system's page
+ *   pvalloc(size)          valloc of whole pages, at least one
+ *   malloc_usable_size(ptr)  the real size of the block; 0 for NULL
+ * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * A block whose address is a multiple of `alignment`, stored at *memptr. (POSIX)
+ * Returns 0; EINVAL when the alignment is no power of two or smaller than sizeof(void *); ENOMEM.
+ * On failure *memptr and errno stay as they were.
+ */
+int posix_memalign(void **memptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
+
+/*
+ * A block whose address is a multiple of `alignment`, which is any power of two; `size` need not be
+ * a multiple of it. (C11, as C17 has it) NULL and EINVAL when the alignment is no power of two.
+ */
+void *aligned_alloc(size_t alignment, size_t size) LUMALLOC_NOTHROW LUMALLOC_FRESH LUMALLOC_SIZE(2);
+
+/* realloc(ptr, count * size); ENOMEM when the product overflows. (POSIX 2024) */
+void *reallocarray(void *ptr, size_t count, size_t size) LUMALLOC_NOTHROW LUMALLOC_SIZE2(2, 3);
+
+/*
+ * free(ptr) for a block of malloc, calloc or realloc whose requested size the caller knows, which
+ * saves a look-up. NULL is allowed. (C23)
+ */
+void free_sized(void *ptr, size_t size) LUMALLOC_NOTHROW;
+
+/* The same for a block of aligned_alloc(alignment, size). (C23) */
+void free_aligned_sized(void *ptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
+
+/* free(ptr). (SunOS) */
+void cfree(void *ptr) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * As in glibc; declared by <malloc.h>.
+ *
+ *   malloc_trim(pad)     gives all unused pages back; 1 when fewer pages are resident afterwards
+ *   mallinfo2()          bytes: arena mapped; uordblks in blocks of the program; fordblks held
+ *                        without such a block; keepcost what malloc_trim could give back;
+ *                        ordblks: open arenas; the other fields are 0
+ *   mallinfo()           the same in ints; what does not fit reads INT_MAX
+ *   mallopt(what, value) 1 for a parameter that glibc knows, 0 for others; none has an effect
+ *   malloc_stats()       the totals, to standard error or malloc_message
+ *   malloc_info(0, file) the totals as XML; -1 and EINVAL when the first argument is not 0
+ * ---------------------------------------------------------------------------------------------- */
+
+/* ------------------------------------------------------------------------------------------------
+ * Allocation with flags. (jemalloc(3)) The flags are combined by `|`.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Align to 2^la bytes. */
+#define MALLOCX_LG_ALIGN(la) ((int)(la))
+/* Align to `a` bytes, a power of two. */
+#if defined(__GNUC__)
+#  define MALLOCX_ALIGN(a) ((int)(__builtin_ffsl((long)(a)) - 1))
+#else
+#  include <strings.h>
+#  define MALLOCX_ALIGN(a) \
+    ((int)(((size_t)(a) < (size_t)INT_MAX) ? ffs((int)(a)) - 1 \
+                                           : ffs((int)(((size_t)(a)) >> 32)) + 31))
+#endif
+/* Zero bytes; for rallocx and xallocx those that are added. */
+#define MALLOCX_ZERO ((int)0x40)
+/* The explicit thread cache `tc`. (None can be made yet: the caches are bypassed.) */
+#define MALLOCX_TCACHE(tc) ((int)(((tc) + 2) << 8))
+/* Bypass the thread's cache. */
+#define MALLOCX_TCACHE_NONE MALLOCX_TCACHE(-1)
+/* The arena with index `a`, bypassing the thread's cache. */
+#define MALLOCX_ARENA(a) ((int)(((unsigned)(a) + 1u) << 20))
+
+/* Index that means all arenas in names such as "arena.4096.purge"; plain digits, so that the
+ * preprocessor can put it into a name. */
+#define MALLCTL_ARENAS_ALL 4096
+/* Index that means all destroyed arenas in "stats.arenas.<i>". */
+#define MALLCTL_ARENAS_DESTROYED 4097
+
+/* At least `size` bytes. NULL when there is no memory or no such arena. */
+void *mallocx(size_t size, int flags) LUMALLOC_NOTHROW LUMALLOC_FRESH LUMALLOC_SIZE(1);
+
+/* Resizes, perhaps moving. NULL when there is no memory: the block stays as it was. */
+void *rallocx(void *ptr, size_t size, int flags) LUMALLOC_NOTHROW LUMALLOC_SIZE(2);
+
+/*
+ * Resizes in place to at least `size` bytes, if possible to `size + extra`. Returns the size that
+ * the block has afterwards; less than `size` means that it could not grow.
+ */
+size_t xallocx(void *ptr, size_t size, size_t extra, int flags) LUMALLOC_NOTHROW;
+
+/* The real size of the block, in bytes. */
+size_t sallocx(const void *ptr, int flags) LUMALLOC_NOTHROW;
+
+/* Frees. */
+void dallocx(void *ptr, int flags) LUMALLOC_NOTHROW;
+
+/*
+ * Frees a block whose size the caller knows: anything from the requested size to the real one. The
+ * alignment that was asked for, if any, must be in the flags.
+ */
+void sdallocx(void *ptr, size_t size, int flags) LUMALLOC_NOTHROW;
+
+/* The real size that mallocx(size, flags) would give; 0 beyond the largest size or alignment. */
+size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * The namespace. (jemalloc(3)) These return 0 or an error number and leave errno alone.
+ *
+ *   version              const char *  r-   version of this library
+ *   epoch                uint64_t      rw   any write takes a new snapshot for stats.*
+ *   background_thread    bool          rw   false; writing true answers EAGAIN: there is none yet
+ *   thread.tcache.flush  void          --   gives this thread's cached blocks back
+ *   opt.abort            bool          r-   the options as they were at start:
+ *   opt.abort_conf       bool          r-
+ *   opt.narenas          unsigned      r-
+ *   opt.dirty_decay_ms   ssize_t       r-   milliseconds; -1: never
+ *   opt.muzzy_decay_ms   ssize_t       r-   milliseconds; -1: never
+ *   opt.stats_print      bool          r-
+ *   opt.zero_realloc     const char *  r-   free, alloc or abort
+ *   opt.xmalloc          bool          r-
+ *   opt.tcache           bool          r-
+ *   opt.tcache_max       size_t        r-   bytes
+ *   arena.<i>.purge      void          --   gives unused pages back; 4096, or arenas.narenas: all
+ *   arenas.narenas       unsigned      r-   limit on the number of arenas
+ *   arenas.page          size_t        r-   bytes
+ *   stats.allocated      size_t        r-   bytes in blocks that the program holds
+ *   stats.active         size_t        r-   bytes in pages with such blocks
+ *   stats.metadata       size_t        r-   bytes of the library's own records
+ *   stats.resident       size_t        r-   bytes in physical pages, at most
+ *   stats.mapped         size_t        r-   bytes in mapped extents
+ *   stats.retained       size_t        r-   bytes of address space kept without physical pages
+ * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Reads the key `name` into oldp and *oldlenp, writes newp and newlen to it, or triggers it. Pass
+ * NULL and NULL to read nothing, NULL and 0 to write nothing. Returns
+ *   ENOENT  no such key
+ *   EPERM   a write to what can only be read, or arguments to an action
+ *   EINVAL  a length that is not the value's; of an old value as much is copied as fits, and
+ *           *oldlenp says how much
+ *   EAGAIN, EFAULT  the key could not do it
+ */
+int mallctl(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen)
+    LUMALLOC_NOTHROW;
+
+/*
+ * Translates a name into numbers, of which integer components stay what they are, so that an index
+ * can be replaced. *miblenp: the room in mibp, then how many components were translated; with less
+ * room than the name has components, its beginning. Returns ENOENT when there is no such name.
+ */
+int mallctlnametomib(const char *name, size_t *mibp, size_t *miblenp) LUMALLOC_NOTHROW;
+
+/*
+ * As mallctl, for a key named by numbers. ENOENT also when the numbers end before a key or go on
+ * past it.
+ */
+int mallctlbymib(const size_t *mib, size_t miblen, void *oldp, size_t *oldlenp, void *newp,
+                 size_t newlen) LUMALLOC_NOTHROW;
+
+/*
+ * Takes a new snapshot of the statistics and writes it through write_cb, in pieces, or through
+ * malloc_message when write_cb is NULL: for people, or as JSON when `opts` (may be NULL) contains
+ * J; g omits the part that never changes. Other letters are ignored.
+ */
+void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *cbopaque,
+                        const char *opts) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * Variables. (jemalloc(3))
+ * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Options, "key:value,key:value", read once at the first allocation. Not to be assigned: define it,
+ *     const char *malloc_conf = "dirty_decay_ms:1000";
+ * and the program's definition replaces the library's. The environment's MALLOC_CONF comes after
+ * it.
+ */
+extern const char *malloc_conf;
+
+/*
+ * Where messages and statistics go when no other callback is given; NULL, as at start, means
+ * standard error. May be assigned. It must not allocate.
+ */
+extern void (*malloc_message)(void *cbopaque, const char *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LUMALLOC_H_ */

@@ -1,0 +1,124 @@
+//! C++: `operator new` and `operator delete`, all replaceable forms, by their mangled names.
+//!
+//! The forms of `new` differ in what they do when there is no memory, which is the business of
+//! `no_memory_*` ([`throwing`]); the forms of `delete` differ in what they know about the block.
+//!
+//! No C++ runtime is needed: its functions are used through weak references, if they are there.
+use alloc_core::raw;
+use core::ffi::c_void;
+
+#[cfg(target_arch = "x86_64")]
+#[path = "throwing_x86_64.rs"]
+pub mod throwing;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "throwing_portable.rs"]
+pub mod throwing;
+
+/// The second argument of the nothrow forms: a reference to `std::nothrow`, which says nothing.
+pub type Nothrow = *const c_void;
+
+/// A block for a throwing `operator new`; NULL when there is none.
+pub(crate) extern "C" fn plain(size: usize) -> *mut c_void {
+    raw::malloc(size).cast()
+}
+
+/// A block for `operator new(size_t, align_val_t)`; NULL when there is none, or the alignment is no
+/// power of two.
+pub(crate) extern "C" fn aligned(size: usize, alignment: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return core::ptr::null_mut();
+    }
+    raw::malloc_aligned(size, alignment).cast()
+}
+
+/// Defines a nothrow `operator new`.
+macro_rules! nothrow_new {
+    ($($name:ident)*) => {$(
+        /// `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any, gives
+        /// up.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize, _: Nothrow) -> *mut c_void {
+            let block = plain(size);
+            if block.is_null() { throwing::no_memory_nothrow(size, 1) } else { block }
+        }
+    )*};
+}
+nothrow_new!(_ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t);
+
+/// Defines an aligned nothrow `operator new`.
+macro_rules! aligned_nothrow_new {
+    ($($name:ident)*) => {$(
+        /// Aligned `new (std::nothrow)`: NULL when there is no memory and the new-handler, if any,
+        /// gives up.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize, alignment: usize, _: Nothrow) -> *mut c_void {
+            let block = aligned(size, alignment);
+            if block.is_null() { throwing::no_memory_nothrow(size, alignment) } else { block }
+        }
+    )*};
+}
+aligned_nothrow_new!(_ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t);
+
+/// Defines forms of `operator delete` that know only the pointer; further arguments say nothing
+/// about the block.
+macro_rules! delete {
+    ($($name:ident($($ignored:ty),*))*) => {$(
+        /// `delete` without a size; NULL is allowed.
+        ///
+        /// # Safety
+        /// `ptr` must be NULL or a live block of the matching `new`.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub unsafe extern "C" fn $name(ptr: *mut c_void, $(_: $ignored),*) {
+            // SAFETY: the caller's promise is ours.
+            unsafe { raw::free(ptr.cast()) };
+        }
+    )*};
+}
+delete! {
+    _ZdlPv() _ZdaPv()
+    _ZdlPvRKSt9nothrow_t(Nothrow) _ZdaPvRKSt9nothrow_t(Nothrow)
+    _ZdlPvSt11align_val_t(usize) _ZdaPvSt11align_val_t(usize)
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, Nothrow)
+}
+
+/// Defines a sized `operator delete`.
+macro_rules! sized_delete {
+    ($($name:ident)*) => {$(
+        /// `delete` with the size that `new` was given; NULL is allowed.
+        ///
+        /// # Safety
+        /// `ptr` must be NULL or a live block of `new` of that size.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize) {
+            if !ptr.is_null() {
+                // SAFETY: the caller's promise is ours; ptr is not null.
+                unsafe { raw::free_sized(ptr.cast(), size) };
+            }
+        }
+    )*};
+}
+sized_delete!(_ZdlPvm _ZdaPvm);
+
+/// Defines a sized and aligned `operator delete`.
+macro_rules! aligned_sized_delete {
+    ($($name:ident)*) => {$(
+        /// `delete` with the size and alignment that `new` was given; NULL is allowed.
+        ///
+        /// # Safety
+        /// `ptr` must be NULL or a live block of `new` of that size and alignment.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize, alignment: usize) {
+            if !ptr.is_null() {
+                // SAFETY: the caller's promise is ours; ptr is not null.
+                unsafe { raw::free_sized_aligned(ptr.cast(), size, alignment) };
+            }
+        }
+    )*};
+}
+aligned_sized_delete!(_ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t);

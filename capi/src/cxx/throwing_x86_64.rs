@@ -1,0 +1,212 @@
+//! The throwing forms of `operator new`, and what all forms do when there is no memory: x86-64.
+//!
+//! C++ demands: while a new-handler is installed, call it and try again; with none, throw
+//! `std::bad_alloc` (the nothrow forms: answer NULL, also when the handler throws).
+//!
+//! An exception must not pass through a frame of Rust: under `panic=abort` Rust turns one into an
+//! abort, and through an `extern "C"` function it is undefined. So the frames that an exception
+//! passes through or ends in are assembly: they call Rust for a block, and themselves call the
+//! handler and the throwing function of the C++ runtime. Each describes its frame to the unwinder
+//! (`.cfi_*`); the nothrow one also says, in the table that the C++ personality reads, that it
+//! catches everything its handler call throws.
+//!
+//! The runtime's functions are weak references, loaded from the global offset table: NULL when no
+//! C++ runtime was there when the library was loaded. (A *static* C++ program has
+//! `std::__throw_bad_alloc` only if something else in it needs that object of libstdc++; link with
+//! `-Wl,-u,_ZSt17__throw_bad_allocv` to be sure.)
+use super::{aligned, plain};
+use crate::lifecycle::die;
+use core::arch::{global_asm, naked_asm};
+use core::ffi::c_void;
+
+// Where the unwinder finds the address of the personality. (Hidden and global: Rust may put the
+// function that names it into another object file. References are declared weak beside each use for
+// the same reason.)
+global_asm!(
+    ".weak __gxx_personality_v0",
+    ".pushsection .data.rel.ro.lumalloc_personality, \"aw\", @progbits",
+    ".p2align 3",
+    ".hidden lumalloc_personality",
+    ".globl lumalloc_personality",
+    "lumalloc_personality: .quad __gxx_personality_v0",
+    ".popsection",
+);
+
+/// Defines a throwing `operator new(size_t)`.
+macro_rules! throwing_new {
+    ($($name:ident)*) => {$(
+        /// `operator new`: a block, or `std::bad_alloc`.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize) -> *mut c_void {
+            naked_asm!(
+                ".cfi_startproc",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "call {allocate}",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test rax, rax",
+                "jz 2f",
+                "ret",
+                "2: mov esi, 1",
+                "jmp {no_memory}",
+                ".cfi_endproc",
+                allocate = sym plain,
+                no_memory = sym no_memory_throwing,
+            )
+        }
+    )*};
+}
+throwing_new!(_Znwm _Znam);
+
+/// Defines a throwing `operator new(size_t, align_val_t)`.
+macro_rules! throwing_aligned_new {
+    ($($name:ident)*) => {$(
+        /// Aligned `operator new`: a block, or `std::bad_alloc`.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {
+            naked_asm!(
+                ".cfi_startproc",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rsi",
+                ".cfi_adjust_cfa_offset 8",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
+                "call {allocate}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rsi",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test rax, rax",
+                "jz {no_memory}",
+                "ret",
+                ".cfi_endproc",
+                allocate = sym aligned,
+                no_memory = sym no_memory_throwing,
+            )
+        }
+    )*};
+}
+throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
+
+/// The loop over the new-handler. `$on_no_handler` goes where there is none (any more).
+macro_rules! handler_loop {
+    ($before:literal, $on_no_handler:literal, $tail:literal, $($argument:tt)*) => {
+        naked_asm!(
+            ".weak _ZSt15get_new_handlerv", // std::get_new_handler()
+            ".cfi_startproc",
+            $before,
+            "push rbx",
+            ".cfi_adjust_cfa_offset 8",
+            ".cfi_rel_offset rbx, 0",
+            "push r12",
+            ".cfi_adjust_cfa_offset 8",
+            ".cfi_rel_offset r12, 0",
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rbx, rdi",
+            "mov r12, rsi",
+            "2: mov rax, qword ptr [rip + _ZSt15get_new_handlerv@GOTPCREL]",
+            "test rax, rax",
+            "jz 4f",
+            "call rax",
+            "test rax, rax",
+            "jz 4f",
+            "5: call rax",
+            "6: mov rdi, rbx",
+            "mov rsi, r12",
+            "call {again}",
+            "test rax, rax",
+            "jz 2b",
+            "3: add rsp, 8",
+            ".cfi_remember_state",
+            ".cfi_adjust_cfa_offset -8",
+            "pop r12",
+            ".cfi_adjust_cfa_offset -8",
+            ".cfi_restore r12",
+            "pop rbx",
+            ".cfi_adjust_cfa_offset -8",
+            ".cfi_restore rbx",
+            "ret",
+            ".cfi_restore_state",
+            $on_no_handler,
+            "8:",
+            ".cfi_endproc",
+            $tail,
+            again = sym again,
+            $($argument)*
+        )
+    };
+}
+
+/// What a throwing form does when there is no memory.
+#[unsafe(naked)]
+pub(crate) extern "C" fn no_memory_throwing(size: usize, alignment: usize) -> *mut c_void {
+    handler_loop!(
+        "",
+        ".weak _ZSt17__throw_bad_allocv
+         4: mov rax, qword ptr [rip + _ZSt17__throw_bad_allocv@GOTPCREL]
+            test rax, rax
+            jz 7f
+            call rax
+         7: call {cannot_throw}
+            ud2",
+        "",
+        cannot_throw = sym cannot_throw,
+    )
+}
+
+/// What a nothrow form does when there is no memory.
+#[unsafe(naked)]
+pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mut c_void {
+    handler_loop!(
+        // DW_EH_PE_indirect|pcrel|sdata4: a pointer to the personality; pcrel|sdata4: the table
+        // below.
+        ".cfi_personality 0x9b, lumalloc_personality
+         .cfi_lsda 0x1b, .Llumalloc_nothrow_table
+         10:",
+        ".weak __cxa_begin_catch
+         .weak __cxa_end_catch
+         4: xor eax, eax
+            jmp 3b
+         9: mov rdi, rax // landing pad: the exception
+            call qword ptr [rip + __cxa_begin_catch@GOTPCREL]
+            call qword ptr [rip + __cxa_end_catch@GOTPCREL]
+            jmp 4b",
+        // The table: what the call between 5 and 6 throws lands at 9, whatever its type; a throw
+        // elsewhere in this function terminates.
+        ".pushsection .gcc_except_table, \"a\", @progbits
+         .p2align 2
+         .Llumalloc_nothrow_table:
+             .byte 0xff            // landing pads count from the function's start
+             .byte 0x9b            // types: indirect, pc-relative
+             .uleb128 25f - 21f
+         21: .byte 1               // call sites: uleb128
+             .uleb128 23f - 22f
+         22: .uleb128 5b - 10b
+             .uleb128 6b - 5b
+             .uleb128 9b - 10b
+             .uleb128 1            // the first action
+         23: .byte 1, 0            // the action: type 1, no next
+             .p2align 2
+             .long 0               // type 1: everything
+         25: .popsection",
+    )
+}
+
+/// The block that is tried for again after the handler ran.
+extern "C" fn again(size: usize, alignment: usize) -> *mut c_void {
+    if alignment == 1 { plain(size) } else { aligned(size, alignment) }
+}
+
+/// There is nothing to throw `std::bad_alloc` with.
+extern "C" fn cannot_throw() -> ! {
+    die(b"<lumalloc>: operator new: out of memory, and no C++ runtime to throw std::bad_alloc\n")
+}

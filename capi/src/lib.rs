@@ -1,0 +1,36 @@
+//! lumalloc for C and C++: `liblumalloc.so` and `liblumalloc.a`.
+//!
+//! The only crate of the workspace that exports C names; `include/lumalloc.h` documents each of
+//! them for callers, and `tests/golden/exported-symbols.txt` lists them.
+//!
+//! | module | names |
+//! |---|---|
+//! | [`standard`] | `malloc`, `calloc`, `realloc`, `free`, the aligned ones, the sized frees |
+//! | [`glibc`] | `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`, `malloc_info` |
+//! | [`allocx`] | `mallocx` and its family |
+//! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
+//! | [`cxx`] | `operator new` and `operator delete`, all forms |
+//! | [`variables`] | `malloc_conf`, `malloc_message` |
+//!
+//! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
+//! rules, `errno`. Nothing here allocates, panics or takes a lock.
+#![no_std]
+
+#[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
+pub mod allocx;
+#[allow(unsafe_code, reason = "C++ interface: raw pointers, assembly that lets exceptions through")]
+pub mod cxx;
+#[allow(unsafe_code, reason = "errno is a C variable")]
+mod errno;
+#[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
+pub mod glibc;
+#[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
+mod lifecycle;
+#[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
+pub mod mallctl;
+#[allow(unsafe_code, reason = "a symbol that only assembly can define")]
+mod panic;
+#[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
+pub mod standard;
+#[allow(unsafe_code, reason = "exported variables, calls through one of them")]
+pub mod variables;

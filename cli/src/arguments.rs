@@ -1,0 +1,189 @@
+//! What can be said on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, value_parser};
+
+/// lumalloc, an allocator that you can see into
+#[derive(Debug, Parser)]
+#[command(name = "lumalloc", version, args_conflicts_with_subcommands = true)]
+#[command(
+    override_usage = "lumalloc [OPTIONS]\n       lumalloc run [OPTIONS] -- PROGRAM [ARGS]..."
+)]
+#[command(after_help = "\
+Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
+lumalloc and on the system's allocator by turns, then a table that compares them.")]
+pub(crate) struct Arguments {
+    /// None: the demonstration.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// How the demonstration runs.
+    #[command(flatten)]
+    pub(crate) demo: DemoArguments,
+}
+
+/// The subcommands; the hidden ones are the demonstration's own children.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run any program on lumalloc, by preloading liblumalloc.so
+    Run(RunArguments),
+    /// The demonstration's service
+    #[command(name = "demo-serve", hide = true)]
+    Serve(ServeArguments),
+    /// The demonstration's load generator
+    #[command(name = "demo-load", hide = true)]
+    Load(LoadArguments),
+}
+
+/// Options of the demonstration.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Measured seconds of each round (warm-up comes on top)
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
+    /// Rounds on each allocator; the table shows the medians
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(1..=99))]
+    pub(crate) rounds: u32,
+    /// Seconds without traffic at the end of each round
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(0..=3600))]
+    pub(crate) idle: u32,
+    /// Keep-alive connections of the load generator
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=4096))]
+    pub(crate) connections: u32,
+    /// Bound of what the service stores, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value_parser!(u32).range(8..=65536))]
+    pub(crate) memory: u32,
+    /// Port of the service on 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+/// `lumalloc run`.
+#[derive(Debug, Args)]
+#[command(override_usage = "lumalloc run [OPTIONS] -- PROGRAM [ARGS]...")]
+#[command(after_help = "\
+The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this executable, else
+../lib from there. The exit status is the program's; 127 when it is not found, 126 when it cannot
+be executed, 125 when lumalloc itself fails.")]
+pub(crate) struct RunArguments {
+    /// Options for the allocator, put after those in $LUMALLOC_CONF
+    #[arg(long, value_name = "K:V,...", value_parser = conf)]
+    pub(crate) conf: Vec<String>,
+    /// The shared library to preload
+    #[arg(long, value_name = "PATH")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The service, as the demonstration starts it.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Port on 127.0.0.1, 0 for a free one
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Bound of the stored bytes in MiB
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(8..=65536))]
+    pub(crate) memory: u32,
+    /// Seconds a value lives
+    #[arg(long, default_value_t = 600, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) ttl: u32,
+}
+
+/// The load generator, as the demonstration starts it.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// Port of the service on 127.0.0.1
+    #[arg(long)]
+    pub(crate) port: u16,
+    /// Measured seconds
+    #[arg(long, default_value_t = 4)]
+    pub(crate) seconds: u32,
+    /// Keep-alive connections
+    #[arg(long, default_value_t = 64)]
+    pub(crate) connections: u32,
+    /// Seed of keys, sizes and operations
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Checks the shape of `K:V,...`; what the keys mean is the library's business.
+fn conf(text: &str) -> Result<String, String> {
+    for pair in text.split(',') {
+        let well_formed = pair.split_once(':').is_some_and(|(key, _)| {
+            !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b))
+        });
+        if !well_formed {
+            return Err(format!("'{pair}' is not KEY:VALUE"));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    fn parse(words: &[&str]) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("lumalloc").chain(words.iter().copied()))
+    }
+
+    fn run(words: &[&str]) -> RunArguments {
+        match parse(words).unwrap().command {
+            Some(Command::Run(run)) => run,
+            other => panic!("not run: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn no_arguments_mean_the_demonstration() {
+        let arguments = parse(&[]).unwrap();
+        assert!(arguments.command.is_none());
+        assert_eq!((arguments.demo.seconds, arguments.demo.rounds, arguments.demo.port), (4, 2, 0));
+    }
+
+    #[test]
+    fn demonstration_options_are_bounded() {
+        assert_eq!(parse(&["--seconds", "1"]).unwrap().demo.seconds, 1);
+        for words in [["--seconds", "0"], ["--rounds", "0"], ["--memory", "1"], ["--port", "65536"]]
+        {
+            assert_eq!(parse(&words).unwrap_err().kind(), ErrorKind::ValueValidation, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn run_takes_everything_after_the_program() {
+        let dashed =
+            run(&["run", "--conf", "a:1,b.c:x", "--conf", "d:", "--", "ls", "--conf", "x"]);
+        assert_eq!(dashed.conf, ["a:1,b.c:x", "d:"]);
+        assert_eq!(dashed.command, ["ls", "--conf", "x"]);
+        assert_eq!(run(&["run", "ls", "-l", "--help"]).command, ["ls", "-l", "--help"]);
+    }
+
+    #[test]
+    fn run_refuses_what_it_does_not_know() {
+        let unknown = parse(&["run", "--bogus", "ls"]).unwrap_err();
+        assert_eq!(unknown.kind(), ErrorKind::UnknownArgument);
+        let nothing = parse(&["run"]).unwrap_err();
+        assert_eq!(nothing.kind(), ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse(&["runn"]).unwrap_err().kind(), ErrorKind::InvalidSubcommand);
+    }
+
+    #[test]
+    fn conf_must_be_pairs() {
+        for bad in ["", "narenas", ":1", "a:1,", "a b:1", "a:1,,b:2"] {
+            assert!(conf(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(conf("narenas:2,x").unwrap_err(), "'x' is not KEY:VALUE");
+        assert_eq!(conf("prof_prefix:dumps/a:b").as_deref(), Ok("prof_prefix:dumps/a:b"));
+    }
+}

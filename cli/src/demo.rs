@@ -1,0 +1,98 @@
+//! The demonstration: the service and its load, on both allocators by turns, and a table.
+//!
+//! A [`round`] starts the two child processes ([`helper`]), follows them and takes a [`sample`];
+//! [`progress`] shows where it is; [`table`] draws the medians, with numbers as [`format`] writes
+//! them. Whatever ends the demonstration, the children are killed and reaped before it.
+
+mod format;
+mod helper;
+mod progress;
+mod round;
+mod sample;
+mod table;
+
+use std::io::{self, IsTerminal, Write};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::DemoArguments;
+use crate::failure::{Failure, Outcome};
+use progress::Progress;
+use sample::{Sample, Side};
+use table::Table;
+
+/// Runs all rounds and prints the table.
+pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+    let samples = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            interruption = interrupted() => Err(interruption),
+            // Dropped when interrupted, and with it the children.
+            samples = all_rounds(arguments) => samples,
+        }
+    })?;
+    let colour = format::wants_colour(io::stdout().is_terminal());
+    let table = Table { lines: &description(arguments), samples: &samples, colour };
+    match io::stdout().lock().write_all(table.render().as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write the table: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Both sides in each round, and the order turned round every time, so that neither has the
+/// machine at a better moment.
+async fn all_rounds(arguments: &DemoArguments) -> Outcome<Vec<(Side, Sample)>> {
+    let mut progress = Progress::new(2 * arguments.rounds);
+    progress.introduce(round::expected(arguments) * 2 * arguments.rounds);
+    let mut samples = Vec::new();
+    for round in 0..arguments.rounds {
+        let mut sides = [Side::Lumalloc, Side::System];
+        if round % 2 == 1 {
+            sides.reverse();
+        }
+        for side in sides {
+            progress.begin(side.name(), round::expected(arguments));
+            let sample = round::run(side, arguments, &mut progress).await?;
+            progress.finish(&sample);
+            samples.push((side, sample));
+        }
+    }
+    Ok(samples)
+}
+
+/// The failure that stands for a signal, once there is one.
+async fn interrupted() -> Failure {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+        // Without handlers a signal ends this process as usual, and the children after it.
+        return std::future::pending().await;
+    };
+    let kind = tokio::select! {
+        _ = interrupt.recv() => SignalKind::interrupt(),
+        _ = terminate.recv() => SignalKind::terminate(),
+        _ = hangup.recv() => SignalKind::hangup(),
+    };
+    // As shells report a signal.
+    Failure::with_status(128 + kind.as_raw_value() as u8, "interrupted")
+}
+
+/// The lines above the table: what was measured.
+fn description(arguments: &DemoArguments) -> [String; 2] {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    [
+        format!(
+            "An HTTP key-value service: {threads} threads, {} connections, {} MiB of values",
+            arguments.connections, arguments.memory
+        ),
+        format!(
+            "of 64 B to 64 KiB; 80 % GET, 15 % PUT, 5 % DELETE; medians of {} x {} s",
+            arguments.rounds, arguments.seconds
+        ),
+    ]
+}

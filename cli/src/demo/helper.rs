@@ -1,0 +1,164 @@
+//! A child process of the demonstration: this same executable, in another part.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::net::unix::pipe;
+use tokio::task::JoinHandle;
+
+use super::sample::Side;
+use crate::failure::{Failure, Outcome};
+use crate::switch;
+
+/// A helper that is silent for longer than this has failed.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long a helper that closed its output may take to end.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
+/// As much of its standard error as is kept.
+const COMPLAINTS: usize = 16 << 10;
+
+/// A running helper; dropped, it is killed and reaped. Its standard input stays open as long as
+/// this process lives, and its end is the helper's sign to end too.
+pub(crate) struct Helper {
+    name: String,
+    process: Child,
+    lines: Lines<BufReader<pipe::Receiver>>,
+    complaints: Arc<Mutex<Vec<u8>>>,
+    listener: JoinHandle<()>,
+}
+
+impl Helper {
+    /// Starts this executable again with these arguments, on this side's allocator.
+    pub(crate) fn start(name: &str, side: Side, arguments: &[String]) -> Outcome<Self> {
+        let variable = switch::VARIABLE.to_str().expect("the name is ASCII");
+        let failed = |error: io::Error| Failure::new(format!("cannot start {name}: {error}"));
+        let mut process = Command::new("/proc/self/exe")
+            .arg0("lumalloc")
+            .args(arguments)
+            .env(variable, side.name())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C reaches only us; we then end the helpers.
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let output = process.stdout.take().expect("it is piped");
+        let errors = process.stderr.take().expect("it is piped");
+        let complaints = Arc::default();
+        let pipes =
+            receiver(output.into()).and_then(|output| Ok((output, receiver(errors.into())?)));
+        let (output, errors) = match pipes {
+            Ok(pipes) => pipes,
+            Err(error) => {
+                end(&mut process);
+                return Err(failed(error));
+            }
+        };
+        let listener = tokio::spawn(listen(errors, Arc::clone(&complaints)));
+        let lines = BufReader::new(output).lines();
+        Ok(Self { name: name.to_owned(), process, lines, complaints, listener })
+    }
+
+    /// Its process number.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The next thing it says.
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Outcome<T> {
+        match tokio::time::timeout(SILENCE, self.lines.next_line()).await {
+            Err(_) => Err(Failure::new(format!("{} said nothing for 30 s", self.name))),
+            Ok(Ok(Some(line))) => serde_json::from_str(&line)
+                .map_err(|error| Failure::new(format!("{} talks nonsense: {error}", self.name))),
+            Ok(_) => Err(self.post_mortem().await),
+        }
+    }
+
+    /// Whether it has ended, or does so within a moment.
+    pub(crate) async fn is_ending(&mut self) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < LAST_MOMENTS {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    /// Why it ended, in its own last words if there were any.
+    pub(crate) async fn post_mortem(&mut self) -> Failure {
+        let ended = self.is_ending().await;
+        // What is still in the pipe; nothing more can come.
+        let _ = tokio::time::timeout(LAST_MOMENTS, &mut self.listener).await;
+        let words = self.last_words();
+        let name = &self.name;
+        match (words, self.process.try_wait()) {
+            (Some(words), _) => Failure::new(format!("{name} failed: {words}")),
+            (None, Ok(Some(status))) if ended => {
+                Failure::new(format!("{name} ended early: {status}"))
+            }
+            _ => Failure::new(format!("{name} closed its output")),
+        }
+    }
+
+    fn last_words(&self) -> Option<String> {
+        let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        last_line(&complaints)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        end(&mut self.process);
+        self.listener.abort();
+    }
+}
+
+/// Kills and reaps; both do nothing to a process that was reaped before.
+fn end(process: &mut Child) {
+    let _ = process.kill();
+    let _ = process.wait();
+}
+
+fn receiver(end: OwnedFd) -> io::Result<pipe::Receiver> {
+    pipe::Receiver::from_owned_fd(end)
+}
+
+/// Collects standard error, so that the pipe never fills and the reason is at hand.
+async fn listen(mut errors: pipe::Receiver, complaints: Arc<Mutex<Vec<u8>>>) {
+    let mut piece = [0; 1024];
+    while let Ok(length @ 1..) = errors.read(&mut piece).await {
+        let mut all = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend_from_slice(&piece[..length]);
+        let excess = all.len().saturating_sub(COMPLAINTS);
+        all.drain(..excess);
+    }
+}
+
+/// The last line that says something, without the command's name before it.
+fn last_line(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.strip_prefix("lumalloc: ").unwrap_or(line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_counts() {
+        assert_eq!(last_line(b""), None);
+        assert_eq!(last_line(b"\n \n"), None);
+        assert_eq!(last_line(b"a\nlumalloc: port 1 is taken\n\n").unwrap(), "port 1 is taken");
+        assert_eq!(last_line(b"<lumalloc>: double free").unwrap(), "<lumalloc>: double free");
+    }
+}

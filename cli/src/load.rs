@@ -1,0 +1,132 @@
+//! The demonstration's load generator: a process of its own, so its memory is not the service's.
+//!
+//! Keep-alive connections ([`connection`]) each send one request after the other: 80 % GET, 15 %
+//! PUT, 5 % DELETE, over keys of very different popularity ([`keys`]), with values from 64 bytes to
+//! 64 KiB ([`values`]) whose contents are checked when they come back. What happens is told to the
+//! demonstration line by line ([`event`]). The same seed gives the same traffic.
+
+pub(crate) mod connection;
+pub(crate) mod event;
+mod keys;
+mod random;
+mod traffic;
+mod values;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::arguments::LoadArguments;
+use crate::failure::{Failure, Outcome};
+use crate::service::{end_of_input, say};
+use event::{Event, Phase, Summary};
+use traffic::{Plan, Tally, Worker};
+
+/// How often a progress line is sent.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Fills the service, warms it up, measures, reports.
+pub(crate) fn generate(arguments: &LoadArguments) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = drive(arguments) => outcome,
+            ended = end_of_input() => ended,
+        }
+    })
+}
+
+async fn drive(arguments: &LoadArguments) -> Outcome {
+    let plan = Arc::new(Plan::new(arguments.seed, arguments.connections));
+    let mut filling = JoinSet::new();
+    for number in 0..arguments.connections {
+        let (plan, port) = (Arc::clone(&plan), arguments.port);
+        filling.spawn(async move {
+            let mut worker = Worker::connect(plan, number, port).await?;
+            worker.fill().await?;
+            Ok(worker)
+        });
+    }
+    let mut workers = Vec::new();
+    report_while(&plan, Phase::Fill, collect(&mut filling, &mut workers)).await?;
+
+    let mut running = JoinSet::new();
+    for worker in workers {
+        running.spawn(worker.run());
+    }
+    let (measured, warm) = durations(arguments.seconds);
+    failing_early(&mut running, report_while(&plan, Phase::Warm, pause(warm))).await?;
+    plan.measuring.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    failing_early(&mut running, report_while(&plan, Phase::Measure, pause(measured))).await?;
+    plan.stop.store(true, Ordering::Relaxed);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut tallies = Vec::new();
+    collect(&mut running, &mut tallies).await?;
+    say(&Event::Result(summary(&tallies, seconds)))?;
+    // The connections stay open until the demonstration has looked at the service.
+    end_of_input().await
+}
+
+/// Measured time, and the time before it: a quarter, at most a second.
+fn durations(seconds: u32) -> (Duration, Duration) {
+    let measured = Duration::from_secs(seconds.into());
+    (measured, (measured / 4).min(Duration::from_secs(1)))
+}
+
+async fn pause(time: Duration) -> Outcome {
+    tokio::time::sleep(time).await;
+    Ok(())
+}
+
+/// Waits for all tasks; the first failure is everybody's.
+async fn collect<T: 'static>(tasks: &mut JoinSet<Outcome<T>>, all: &mut Vec<T>) -> Outcome {
+    while let Some(joined) = tasks.join_next().await {
+        all.push(joined.map_err(|error| Failure::new(format!("a connection died: {error}")))??);
+    }
+    Ok(())
+}
+
+/// `work`, unless a task ends before it: then that task's failure.
+async fn failing_early(
+    tasks: &mut JoinSet<Outcome<Tally>>,
+    work: impl Future<Output = Outcome>,
+) -> Outcome {
+    tokio::select! {
+        outcome = work => outcome,
+        Some(joined) = tasks.join_next() => match joined {
+            Ok(Err(failure)) => Err(failure),
+            _ => Err(Failure::new("a connection ended too early")),
+        },
+    }
+}
+
+/// `work`, with a progress line at every tick.
+async fn report_while(plan: &Plan, phase: Phase, work: impl Future<Output = Outcome>) -> Outcome {
+    let mut work = std::pin::pin!(work);
+    let (mut before, mut last) = (plan.requests.load(Ordering::Relaxed), Instant::now());
+    say(&Event::Progress { phase, rate: None })?;
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            () = tokio::time::sleep(TICK) => {}
+        }
+        let (now, requests) = (Instant::now(), plan.requests.load(Ordering::Relaxed));
+        let rate = (requests - before) as f64 / (now - last).as_secs_f64();
+        say(&Event::Progress { phase, rate: Some(rate) })?;
+        (before, last) = (requests, now);
+    }
+}
+
+fn summary(tallies: &[Tally], seconds: f64) -> Summary {
+    let mut all = Tally::new();
+    for tally in tallies {
+        all.add(tally);
+    }
+    all.summary(seconds)
+}

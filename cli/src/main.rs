@@ -1,0 +1,44 @@
+//! The command `lumalloc`.
+//!
+//! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
+//! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
+//! starts any program on the shared library.
+//!
+//! Reading order: [`arguments`] (what can be said), [`switch`] (one executable, two allocators),
+//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic) and [`demo`]
+//! (who starts both and draws the table).
+
+mod arguments;
+mod demo;
+mod failure;
+mod load;
+mod run;
+mod service;
+#[allow(unsafe_code)] // implements GlobalAlloc and asks getenv before anything is allocated
+mod switch;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+
+/// Every allocation of this executable: lumalloc, or the system's for half of the demonstration.
+#[global_allocator]
+static ALLOCATOR: switch::Switch = switch::Switch;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        None => demo::demonstrate(&arguments.demo),
+        Some(Command::Run(run)) => run::run(&run),
+        Some(Command::Serve(serve)) => service::serve(&serve),
+        Some(Command::Load(load)) => load::generate(&load),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("lumalloc: {failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}

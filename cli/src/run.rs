@@ -1,0 +1,46 @@
+//! `lumalloc run`: any program, preloaded.
+//!
+//! The library is found ([`library`]), the program is found and looked at ([`program`], [`elf`]),
+//! the environment is prepared ([`environment`]), and then this process becomes the program, so the
+//! exit status, signals and process number are its own.
+
+mod elf;
+mod environment;
+mod library;
+mod program;
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::arguments::RunArguments;
+use crate::failure::{Failure, Outcome, reason};
+
+/// Exit status when lumalloc itself fails, as `env` and `timeout` have it.
+const OWN_FAILURE: u8 = 125;
+/// Exit status when the program is there but cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// Exit status when there is no such program.
+const NOT_FOUND: u8 = 127;
+
+/// Becomes the program; comes back only with a failure.
+pub(crate) fn run(arguments: &RunArguments) -> Outcome {
+    let (name, rest) = arguments.command.split_first().expect("clap requires a program");
+    let library = library::find(arguments.library.as_deref())?;
+    let path = program::find(name, std::env::var_os("PATH").as_deref())?;
+    if let Some(reason) = program::escapes_preloading(&path, &library) {
+        eprintln!("lumalloc: run: warning: {}: {reason}; preloading has no effect", path.display());
+    }
+    let mut command = Command::new(&path);
+    command.arg0(name).args(rest);
+    let preload = std::env::var_os("LD_PRELOAD");
+    command.env("LD_PRELOAD", environment::preload(&library, preload.as_deref()));
+    if !arguments.conf.is_empty() {
+        let conf = std::env::var_os("LUMALLOC_CONF");
+        command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));
+    }
+    let error = command.exec();
+    Err(Failure::with_status(
+        NOT_EXECUTABLE,
+        format!("run: {}: cannot be executed: {}", path.display(), reason(&error)),
+    ))
+}

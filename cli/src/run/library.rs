@@ -1,0 +1,114 @@
+//! Where `liblumalloc.so` is.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::OWN_FAILURE;
+use super::elf::{Elf, SHARED_OBJECT};
+use crate::failure::{Failure, Outcome, reason};
+
+const NAME: &str = "liblumalloc.so";
+const VARIABLE: &str = "LUMALLOC_LIBRARY";
+
+/// The library's absolute path, checked: the loader would only warn about a bad one and go on.
+pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
+    let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    let path = if let Some(path) = option {
+        named_file(path, "--library")?
+    } else if let Some(path) = named {
+        named_file(Path::new(&path), VARIABLE)?
+    } else {
+        beside(&own_directory()?)?
+    };
+    check(&path)?;
+    Ok(path)
+}
+
+fn own_directory() -> Outcome<PathBuf> {
+    let executable = std::env::current_exe()
+        .map_err(|error| failure(format!("cannot find this executable: {error}")))?;
+    Ok(executable.parent().unwrap_or(Path::new("/")).to_owned())
+}
+
+/// A file that was named on purpose: it is there, or that is the error.
+fn named_file(path: &Path, origin: &str) -> Outcome<PathBuf> {
+    if !path.is_file() {
+        return Err(failure(format!("{} (from {origin}): no such file", path.display())));
+    }
+    std::path::absolute(path)
+        .map_err(|error| failure(format!("{} (from {origin}): {error}", path.display())))
+}
+
+/// Beside the executable, as Cargo and an unpacked archive have it; in `../lib`, as installed.
+fn beside(directory: &Path) -> Outcome<PathBuf> {
+    let installed = directory.parent().unwrap_or(directory).join("lib");
+    let places = [directory.join(NAME), installed.join(NAME)];
+    if let Some(found) = places.iter().find(|path| path.is_file()) {
+        return Ok(found.clone());
+    }
+    let [first, second] = places.each_ref().map(|path| path.display());
+    Err(failure(format!(
+        "{NAME} not found: looked for {first} and {second}; build it with \
+         'cargo build --release', or name it with --library PATH or {VARIABLE}"
+    )))
+}
+
+fn check(path: &Path) -> Outcome {
+    let shown = path.display();
+    if splits_in_preload(path.as_os_str()) {
+        return Err(failure(format!(
+            "{shown}: a path with a space or a colon cannot stand in LD_PRELOAD"
+        )));
+    }
+    match Elf::read(path) {
+        Err(error) => Err(failure(format!("{shown}: {}", reason(&error)))),
+        Ok(Some(elf)) if elf.kind == SHARED_OBJECT => Ok(()),
+        Ok(_) => Err(failure(format!("{shown}: not a shared library"))),
+    }
+}
+
+fn splits_in_preload(path: &OsStr) -> bool {
+    path.as_bytes().iter().any(|&byte| byte == b' ' || byte == b':')
+}
+
+fn failure(message: String) -> Failure {
+    Failure::with_status(OWN_FAILURE, format!("run: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_found_says_where_it_looked() {
+        let failure = beside(Path::new("/nowhere/bin")).unwrap_err();
+        assert_eq!(failure.status, 125);
+        assert_eq!(
+            failure.message,
+            "run: liblumalloc.so not found: looked for /nowhere/bin/liblumalloc.so and \
+             /nowhere/lib/liblumalloc.so; build it with 'cargo build --release', or name it with \
+             --library PATH or LUMALLOC_LIBRARY"
+        );
+    }
+
+    #[test]
+    fn a_named_library_must_exist() {
+        let failure = find(Some(Path::new("/nowhere/l.so"))).unwrap_err();
+        assert_eq!(failure.message, "run: /nowhere/l.so (from --library): no such file");
+    }
+
+    #[test]
+    fn a_text_file_is_no_library() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let failure = find(Some(&file)).unwrap_err();
+        assert!(failure.message.ends_with("Cargo.toml: not a shared library"), "{failure}");
+    }
+
+    #[test]
+    fn paths_that_the_loader_would_split_are_recognised() {
+        assert!(splits_in_preload(OsStr::new("/a b/l.so")));
+        assert!(splits_in_preload(OsStr::new("/a:b/l.so")));
+        assert!(!splits_in_preload(OsStr::new("/a-b/l.so")));
+    }
+}

@@ -1,0 +1,119 @@
+//! The demonstration's service: an HTTP key-value store, as people write them.
+//!
+//! [`store`] keeps the values within a bound of memory, [`handler`] speaks HTTP, [`keys`] says
+//! which names are allowed, [`stats`] reports what the process and its allocator use, and this
+//! module accepts connections on tokio's multi-threaded runtime.
+
+mod handler;
+mod keys;
+pub(crate) mod process;
+pub(crate) mod stats;
+mod store;
+#[allow(unsafe_code)] // mallinfo2 of the C library
+mod system_heap;
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::arguments::ServeArguments;
+use crate::failure::{Failure, Outcome, reason};
+use handler::Service;
+use store::Store;
+
+/// The largest value, in bytes.
+pub(crate) const MAX_VALUE: usize = 64 << 10;
+
+/// The line with which the service says that it listens.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    /// The port on 127.0.0.1.
+    pub(crate) port: u16,
+}
+
+/// Serves until standard input ends, which is when the parent is gone.
+pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+    let ttl = Duration::from_secs(arguments.ttl.into());
+    let store = Store::new((arguments.memory as usize) << 20, ttl);
+    runtime.block_on(listen(arguments.port, Arc::new(Service::new(store))))
+}
+
+async fn listen(port: u16, service: Arc<Service>) -> Outcome {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::AddrInUse => Failure::new(format!("port {port} is already taken")),
+                _ => Failure::new(format!("cannot listen on port {port}: {}", reason(&error))),
+            }
+        })?;
+    let port = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?.port();
+    tokio::spawn(accept(listener, Arc::clone(&service)));
+    tokio::spawn(sweep(service));
+    say(&Listening { port })?;
+    end_of_input().await
+}
+
+async fn accept(listener: TcpListener, service: Arc<Service>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(converse(stream, Arc::clone(&service)))),
+            // Out of descriptors, or a connection that is gone already: wait a little, go on.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// All requests of one connection.
+async fn converse(stream: TcpStream, service: Arc<Service>) {
+    // Without it the answer may only leave later; the connection works all the same.
+    let _ = stream.set_nodelay(true);
+    let answer = service_fn(|request| {
+        let service = Arc::clone(&service);
+        async move { Ok::<_, std::convert::Infallible>(service.answer(request).await) }
+    });
+    // A peer that breaks off concerns nobody else.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+}
+
+/// Drops what is older than its time to live, once a second.
+async fn sweep(service: Arc<Service>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        service.store.sweep(Instant::now());
+    }
+}
+
+/// Writes one line of JSON for the parent.
+pub(crate) fn say(message: &impl Serialize) -> Outcome {
+    let mut line = serde_json::to_string(message).expect("plain data is always JSON");
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::new(format!("the demonstration is gone: {error}")))
+}
+
+/// Waits until the parent closes our standard input, on purpose or by dying.
+pub(crate) async fn end_of_input() -> Outcome {
+    let input = io::stdin().as_fd().try_clone_to_owned().and_then(pipe::Receiver::from_owned_fd);
+    let Ok(mut input) = input else {
+        return Err(Failure::new("this is a part of the demonstration; run lumalloc instead"));
+    };
+    let mut ignored = [0; 64];
+    while let Ok(1..) = input.read(&mut ignored).await {}
+    Ok(())
+}

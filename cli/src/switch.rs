@@ -1,0 +1,117 @@
+//! One executable, two allocators.
+//!
+//! The demonstration compares the same machine code on lumalloc and on the system's allocator, so
+//! both sides pay the same branch. Which one serves is decided once, at the first allocation, by
+//! an environment variable: read through `getenv`, because `std::env::var` would allocate.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use lumalloc::Lumalloc;
+
+/// The variable that says `system`; anything else, or nothing, is lumalloc.
+pub(crate) const VARIABLE: &CStr = c"LUMALLOC_DEMO_ALLOCATOR";
+
+const UNDECIDED: u8 = 0;
+const LUMALLOC: u8 = 1;
+const SYSTEM: u8 = 2;
+
+static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
+
+/// The global allocator: hands every call to the one that was chosen.
+pub(crate) struct Switch;
+
+/// Whether this process runs on the system's allocator.
+#[inline(always)]
+pub(crate) fn is_system() -> bool {
+    match MODE.load(Ordering::Relaxed) {
+        UNDECIDED => decide(),
+        mode => mode == SYSTEM,
+    }
+}
+
+/// Runs at the first allocation, before `main` and before there is a second thread.
+#[cold]
+fn decide() -> bool {
+    // SAFETY: the name is NUL-terminated, and no other thread can be changing the environment yet.
+    let value = unsafe { libc::getenv(VARIABLE.as_ptr()) };
+    let system = !value.is_null() && {
+        // SAFETY: getenv answers a NUL-terminated string of the environment, read at once.
+        let value = unsafe { CStr::from_ptr(value) };
+        value == c"system"
+    };
+    MODE.store(if system { SYSTEM } else { LUMALLOC }, Ordering::Relaxed);
+    system
+}
+
+// SAFETY: each method hands its arguments on unchanged, and the choice never changes once made, so
+// a block always goes back to the allocator that gave it.
+unsafe impl GlobalAlloc for Switch {
+    #[inline(always)]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_system() {
+            // SAFETY: the caller's promise, unchanged.
+            unsafe { System.alloc(layout) }
+        } else {
+            // SAFETY: the caller's promise, unchanged.
+            unsafe { Lumalloc.alloc(layout) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if is_system() {
+            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            unsafe { System.dealloc(block, layout) }
+        } else {
+            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            unsafe { Lumalloc.dealloc(block, layout) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_system() {
+            // SAFETY: the caller's promise, unchanged.
+            unsafe { System.alloc_zeroed(layout) }
+        } else {
+            // SAFETY: the caller's promise, unchanged.
+            unsafe { Lumalloc.alloc_zeroed(layout) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_system() {
+            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            unsafe { System.realloc(block, layout, size) }
+        } else {
+            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            unsafe { Lumalloc.realloc(block, layout, size) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_is_made_before_main_and_stays() {
+        let wanted = std::env::var_os("LUMALLOC_DEMO_ALLOCATOR").is_some_and(|v| v == "system");
+        assert_eq!(is_system(), wanted);
+        assert_ne!(MODE.load(Ordering::Relaxed), UNDECIDED);
+    }
+
+    #[test]
+    fn every_method_reaches_the_chosen_allocator() {
+        let mut grown: Vec<u8> = vec![0; 100];
+        for size in [1_000, 10_000, 100_000, 1_000_000] {
+            grown.resize(size, 7);
+            grown.shrink_to_fit();
+        }
+        assert_eq!(&grown[..100], &[0; 100]);
+        assert!(grown[100..].iter().all(|&b| b == 7));
+    }
+}

@@ -1,0 +1,171 @@
+//! The demonstration as a user sees it: its table, its errors, and that nothing is left behind.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// What every row of the table is called.
+const ROWS: [&str; 16] = [
+    "requests per second",
+    "CPU time per request",
+    "GETs that found",
+    "latency p50",
+    "latency p99",
+    "latency p99.9",
+    "latency max",
+    "RSS peak",
+    "RSS at end of load",
+    "RSS after idle",
+    "allocated",
+    "active",
+    "resident",
+    "arenas",
+    "thread caches",
+    "remote frees",
+];
+
+/// A small demonstration. `memory` in MiB also marks its child processes, so it differs in every
+/// test.
+fn demonstration(memory: u32, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    command
+        .args(["--rounds", "1", "--idle", "0", "--connections", "8", "--memory"])
+        .arg(memory.to_string())
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The process number of the service marked with `memory`, if it runs.
+fn service(memory: u32) -> Option<u32> {
+    let mark = format!("--memory={memory}");
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let mut words = line.split(|&byte| byte == 0);
+        let found = words.any(|word| word == b"demo-serve") && words.any(|w| w == mark.as_bytes());
+        found.then_some(id)
+    })
+}
+
+/// Waits until the demonstration's service is there.
+fn await_service(memory: u32) -> u32 {
+    let start = Instant::now();
+    loop {
+        if let Some(id) = service(memory) {
+            return id;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "the service never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn send(signal: &str, process: u32) {
+    let sent = Command::new("kill").arg(signal).arg(process.to_string()).status().unwrap();
+    assert!(sent.success());
+}
+
+fn last_line(child: Child) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    (status.code(), text(&stderr).lines().last().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn the_table_has_every_row_with_numbers() {
+    let output = demonstration(9, &["--seconds", "1"]).output().unwrap();
+    let (table, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    assert!(table.lines().any(|line| {
+        line.split_whitespace().collect::<Vec<_>>() == ["lumalloc", "system", "ratio"]
+    }));
+    for label in ROWS {
+        let start = format!("  {label}  ");
+        let row = table.lines().find_map(|line| line.strip_prefix(&start));
+        let Some(row) = row else { panic!("no row {label:?} in\n{table}") };
+        let first = row.split_whitespace().next().unwrap();
+        assert!(first.replace(',', "").parse::<f64>().is_ok(), "{label}: {row}\n{table}");
+    }
+    let ratio = |label: &str| {
+        let line = table.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
+        line.split_whitespace().last().unwrap().parse::<f64>().unwrap()
+    };
+    for label in &ROWS[..10] {
+        assert!(ratio(label) > 0.0, "{label}");
+    }
+    for run in ["[1/2] lumalloc ", "[2/2] system "] {
+        assert!(errors.contains(run), "{errors}");
+    }
+    assert!(!table.contains('\x1b') && !errors.contains('\r'), "control characters in a file");
+    assert_eq!(service(9), None);
+}
+
+#[test]
+fn an_interruption_ends_everything() {
+    for (memory, signal, status) in [(10, "-INT", 130), (11, "-TERM", 143), (12, "-HUP", 129)] {
+        let child = demonstration(memory, &["--seconds", "3600"]).spawn().unwrap();
+        await_service(memory);
+        send(signal, child.id());
+        assert_eq!(last_line(child), (Some(status), "lumalloc: interrupted".to_owned()));
+        assert_eq!(service(memory), None);
+    }
+}
+
+#[test]
+fn a_killed_demonstration_takes_its_children_along() {
+    let mut child = demonstration(13, &["--seconds", "3600"]).spawn().unwrap();
+    await_service(13);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while service(13).is_some() {
+        assert!(start.elapsed() < Duration::from_secs(60), "the service lives on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_dead_service_is_named_as_the_cause() {
+    let child = demonstration(14, &["--seconds", "3600"]).spawn().unwrap();
+    send("-KILL", await_service(14));
+    let line = "lumalloc: the service on lumalloc ended early: signal: 9 (SIGKILL)";
+    assert_eq!(last_line(child), (Some(1), line.to_owned()));
+}
+
+#[test]
+fn a_taken_port_is_one_line() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let child = demonstration(15, &["--port", &port.to_string()]).spawn().unwrap();
+    let line = format!("lumalloc: the service on lumalloc failed: port {port} is already taken");
+    assert_eq!(last_line(child), (Some(1), line));
+}
+
+#[test]
+fn the_parts_do_not_run_by_hand() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        .arg("demo-serve")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        "lumalloc: this is a part of the demonstration; run lumalloc instead\n"
+    );
+}
+
+#[test]
+fn what_is_unknown_is_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lumalloc")).arg("frobnicate").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).starts_with("error: unrecognized subcommand 'frobnicate'\n"));
+    let output = Command::new(env!("CARGO_BIN_EXE_lumalloc")).arg("--version").output().unwrap();
+    assert_eq!(text(&output.stdout), concat!("lumalloc ", env!("CARGO_PKG_VERSION"), "\n"));
+}

@@ -1,0 +1,214 @@
+//! `lumalloc run`: the environment it prepares, its exit statuses and its exact words.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::RwLock;
+
+/// A child that another test's thread starts just now holds the files that we write, and what is
+/// being written cannot be executed ("text file busy"): so files are written while nobody spawns.
+static SPAWNING: RwLock<()> = RwLock::new(());
+
+/// A directory of its own for each test, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, contents: &[u8], mode: u32) -> String {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _alone = SPAWNING.write().unwrap();
+        fs::write(&path, contents).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Some shared library that does no harm when preloaded: the C library of this very process.
+fn harmless_library() -> String {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    path.into_iter().find(|path| path.contains("/libc")).unwrap().to_owned()
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    command.arg("run");
+    for variable in ["LD_PRELOAD", "LUMALLOC_CONF", "LUMALLOC_LIBRARY"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn spawn(command: &mut Command) -> Child {
+    let _some = SPAWNING.read().unwrap();
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().unwrap()
+}
+
+/// Exit status, standard output, standard error.
+fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = spawn(command).wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// What `run` says when it fails before there is a program.
+fn refusal(command: &mut Command) -> (Option<i32>, String) {
+    let (status, stdout, stderr) = outcome(command);
+    assert_eq!(stdout, "");
+    (status, stderr)
+}
+
+#[test]
+fn the_program_gets_its_environment_and_keeps_its_status() {
+    let library = harmless_library();
+    let script = "echo \"$LD_PRELOAD|${LUMALLOC_CONF-unset}|$0|$1\"; exit 7";
+    let words = ["--", "sh", "-c", script, "zero", "--one"];
+    let result = outcome(command().args(["--library", &library]).args(words));
+    assert_eq!(result, (Some(7), format!("{library}|unset|zero|--one\n"), String::new()));
+
+    let mut full = command();
+    full.env("LUMALLOC_LIBRARY", &library).env("LD_PRELOAD", &library);
+    full.env("LUMALLOC_CONF", "narenas:4").args(["--conf", "narenas:1,tcache:false"]);
+    let result = outcome(full.args(["--conf", "a.b:"]).args(words));
+    let shown = format!("{library}|narenas:4,narenas:1,tcache:false,a.b:|zero|--one\n");
+    assert_eq!(result, (Some(7), shown, String::new()));
+}
+
+#[test]
+fn a_signal_is_the_programs_own() {
+    use std::os::unix::process::ExitStatusExt;
+    let library = harmless_library();
+    let mut command = command();
+    command.args(["--library", &library, "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(spawn(&mut command).wait().unwrap().signal(), Some(15));
+}
+
+#[test]
+fn the_library_is_found_beside_the_executable_and_in_lib() {
+    let directory = Directory::new("installed");
+    let own = fs::read(env!("CARGO_BIN_EXE_lumalloc")).unwrap();
+    let executable = directory.file("bin/lumalloc", &own, 0o755);
+    let find = |expected: &str| {
+        let mut command = Command::new(&executable);
+        command.env_remove("LD_PRELOAD").env_remove("LUMALLOC_LIBRARY");
+        let result = outcome(command.args(["run", "sh", "-c", "echo $LD_PRELOAD"]));
+        assert_eq!(result, (Some(0), format!("{expected}\n"), String::new()));
+    };
+    let library = fs::read(harmless_library()).unwrap();
+    find(&directory.file("lib/liblumalloc.so", &library, 0o644));
+    find(&directory.file("bin/liblumalloc.so", &library, 0o644));
+}
+
+#[test]
+fn a_missing_library_says_where_it_was_looked_for() {
+    let directory = Directory::new("missing");
+    let own = fs::read(env!("CARGO_BIN_EXE_lumalloc")).unwrap();
+    let executable = directory.file("bin/lumalloc", &own, 0o755);
+    let mut command = Command::new(executable);
+    command.env_remove("LUMALLOC_LIBRARY").args(["run", "--", "true"]);
+    let root = directory.0.display();
+    let expected = format!(
+        "lumalloc: run: liblumalloc.so not found: looked for {root}/bin/liblumalloc.so and \
+         {root}/lib/liblumalloc.so; build it with 'cargo build --release', or name it with \
+         --library PATH or LUMALLOC_LIBRARY\n"
+    );
+    assert_eq!(refusal(&mut command), (Some(125), expected));
+}
+
+#[test]
+fn a_named_library_must_be_one() {
+    let directory = Directory::new("named");
+    let library = fs::read(harmless_library()).unwrap();
+    let spaced = directory.file("a b.so", &library, 0o644);
+    let script = directory.file("text.so", b"no library\n", 0o644);
+    let cases = [
+        ("/nowhere/l.so", "/nowhere/l.so (from --library): no such file".to_owned()),
+        (&script, format!("{script}: not a shared library")),
+        (&spaced, format!("{spaced}: a path with a space or a colon cannot stand in LD_PRELOAD")),
+    ];
+    for (path, words) in cases {
+        let expected = (Some(125), format!("lumalloc: run: {words}\n"));
+        assert_eq!(refusal(command().args(["--library", path, "--", "true"])), expected);
+    }
+    let expected = "lumalloc: run: /nowhere/l.so (from LUMALLOC_LIBRARY): no such file\n";
+    let mut command = command();
+    command.env("LUMALLOC_LIBRARY", "/nowhere/l.so").args(["--", "true"]);
+    assert_eq!(refusal(&mut command), (Some(125), expected.to_owned()));
+}
+
+#[test]
+fn programs_that_cannot_be_started() {
+    let directory = Directory::new("programs");
+    let library = harmless_library();
+    let data = directory.file("data", b"text\n", 0o644);
+    let orphan = directory.file("orphan", b"#!/nowhere/sh\n", 0o755);
+    let cases = [
+        ("no-such-program", 127, "no-such-program: program not found".to_owned()),
+        ("./no-such-program", 127, "./no-such-program: program not found".to_owned()),
+        (&data, 126, format!("{data}: not executable")),
+        ("/", 126, "/: is a directory".to_owned()),
+        (&orphan, 126, format!("{orphan}: cannot be executed: no such file or directory")),
+    ];
+    for (program, status, words) in cases {
+        let expected = (Some(status), format!("lumalloc: run: {words}\n"));
+        assert_eq!(refusal(command().args(["--library", &library, "--", program])), expected);
+    }
+}
+
+#[test]
+fn arguments_are_checked_first() {
+    let conf = refusal(command().args(["--conf", "narenas", "--", "true"]));
+    let expected = "error: invalid value 'narenas' for '--conf <K:V,...>': 'narenas' is not \
+                    KEY:VALUE\n\nFor more information, try '--help'.\n";
+    assert_eq!(conf, (Some(2), expected.to_owned()));
+    assert_eq!(refusal(&mut command()).0, Some(2));
+}
+
+/// An executable without an interpreter whose only code is `exit(5)`.
+#[cfg(target_arch = "x86_64")]
+fn static_program() -> Vec<u8> {
+    const BASE: u64 = 0x40_0000;
+    const CODE: [u8; 12] = [0xb8, 60, 0, 0, 0, 0xbf, 5, 0, 0, 0, 0x0f, 0x05];
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    let halves = |file: &mut Vec<u8>, numbers: &[u16]| {
+        numbers.iter().for_each(|number| file.extend(number.to_le_bytes()));
+    };
+    let longs = |file: &mut Vec<u8>, numbers: &[u64]| {
+        numbers.iter().for_each(|number| file.extend(number.to_le_bytes()));
+    };
+    halves(&mut file, &[2, 62, 1, 0]);
+    longs(&mut file, &[BASE + 120, 64, 0]);
+    halves(&mut file, &[0, 0, 64, 56, 1, 0, 0, 0]);
+    halves(&mut file, &[1, 0, 5, 0]);
+    longs(&mut file, &[0, BASE, BASE, 132, 132, 0x1000]);
+    file.extend(CODE);
+    file
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_static_program_runs_with_a_warning() {
+    let directory = Directory::new("static");
+    let program = directory.file("static", &static_program(), 0o755);
+    let result = outcome(command().args(["--library", &harmless_library(), "--", &program]));
+    let warning = format!(
+        "lumalloc: run: warning: {program}: statically linked program; preloading has no effect\n"
+    );
+    assert_eq!(result, (Some(5), String::new(), warning));
+}

@@ -1,0 +1,222 @@
+//! The table: one [`Row`] per key, in tree order (keys that share a prefix are neighbours; a test
+//! holds it).
+//!
+//! Names, types and meanings are those of jemalloc(3) wherever it has the name.
+use crate::VERSION;
+use crate::row::Access::{Read, ReadWrite, Trigger, WriteThenRead};
+use crate::row::{Error, Row, Type, Unit, Value};
+use crate::snapshot;
+use core::ffi::CStr;
+use lumalloc::control;
+use lumalloc::options::{self, ZeroRealloc};
+
+/// The number of rows.
+pub const ROW_COUNT: usize = ROWS.len();
+
+/// An index that can stand in `arena.<i>`: an arena below the limit, the limit itself (the old way
+/// to say "all", which Redis uses), or [`control::ARENAS_ALL`].
+fn arena_index(index: usize) -> bool {
+    u32::try_from(index)
+        .is_ok_and(|index| index == control::ARENAS_ALL || index <= control::narenas())
+}
+
+/// For names without an index component.
+fn no_index(_: usize) -> bool {
+    false
+}
+
+/// A row without an index.
+const fn row(
+    name: &'static str,
+    kind: Type,
+    unit: Unit,
+    access: crate::row::Access,
+    help: &'static str,
+) -> Row {
+    Row { name, kind, unit, index: no_index, access, help }
+}
+
+/// A `stats.*` row: bytes, read from the published snapshot.
+macro_rules! stat {
+    ($field:ident, $help:literal) => {
+        row(
+            concat!("stats.", stringify!($field)),
+            Type::Size,
+            Unit::Bytes,
+            Read(|_| Ok(Value::Size(snapshot::current().totals.$field))),
+            $help,
+        )
+    };
+}
+
+/// An `opt.*` row: an option as it was frozen at start.
+macro_rules! opt {
+    ($field:ident, $kind:ident, $unit:ident, $help:literal) => {
+        row(
+            concat!("opt.", stringify!($field)),
+            Type::$kind,
+            Unit::$unit,
+            Read(|_| Ok(Value::$kind(options::current().$field))),
+            $help,
+        )
+    };
+}
+
+/// Every key.
+pub static ROWS: [Row; 23] = [
+    row(
+        "version",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(VERSION))),
+        "version of the library",
+    ),
+    row(
+        "epoch",
+        Type::U64,
+        Unit::Count,
+        WriteThenRead(|_| Ok(Value::U64(snapshot::current().epoch)), |_, _| refresh()),
+        "any write takes a new snapshot of the statistics and counts up; reads give the count",
+    ),
+    row(
+        "background_thread",
+        Type::Bool,
+        Unit::None,
+        ReadWrite(|_| Ok(Value::Bool(false)), |_, value| write_background_thread(value)),
+        "whether a purging thread runs; this version has none: writing true answers EAGAIN",
+    ),
+    row(
+        "thread.tcache.flush",
+        Type::Void,
+        Unit::None,
+        Trigger(|_| flush_thread_cache()),
+        "gives this thread's cached blocks back",
+    ),
+    opt!(abort, Bool, None, "warnings are fatal"),
+    opt!(abort_conf, Bool, None, "bad option strings are fatal"),
+    row(
+        "opt.narenas",
+        Type::Unsigned,
+        Unit::Count,
+        Read(|_| Ok(Value::Unsigned(automatic_arenas()))),
+        "most automatic arenas",
+    ),
+    opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
+    opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
+    row(
+        "opt.zero_realloc",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(zero_realloc()))),
+        "what realloc(p, 0) does: alloc, free or abort",
+    ),
+    opt!(stats_print, Bool, None, "print the statistics at exit"),
+    opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
+    opt!(tcache, Bool, None, "threads cache blocks"),
+    opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
+    Row {
+        name: "arena.<i>.purge",
+        kind: Type::Void,
+        unit: Unit::None,
+        index: arena_index,
+        access: Trigger(purge_arena),
+        help: "gives all unused pages of the arena back to the system; index 4096 means all arenas",
+    },
+    row(
+        "arenas.narenas",
+        Type::Unsigned,
+        Unit::Count,
+        Read(|_| Ok(Value::Unsigned(control::narenas()))),
+        "limit on the number of arenas",
+    ),
+    row(
+        "arenas.page",
+        Type::Size,
+        Unit::Bytes,
+        Read(|_| Ok(Value::Size(lumalloc::PAGE))),
+        "size of the allocator's page",
+    ),
+    stat!(allocated, "in blocks that the program holds"),
+    stat!(active, "in pages that hold at least one such block"),
+    stat!(metadata, "of the allocator's own records"),
+    stat!(resident, "in pages that are physically there, at most"),
+    stat!(mapped, "in mapped extents"),
+    stat!(retained, "of address space kept for later without physical pages"),
+];
+
+/// The limit that was asked for, or the one that was computed when none was.
+fn automatic_arenas() -> u32 {
+    match options::current().narenas {
+        0 => control::narenas(),
+        asked_for => asked_for,
+    }
+}
+
+/// How jemalloc spells the option.
+fn zero_realloc() -> &'static CStr {
+    match options::current().zero_realloc {
+        ZeroRealloc::Alloc => c"alloc",
+        ZeroRealloc::Free => c"free",
+        ZeroRealloc::Abort => c"abort",
+    }
+}
+
+fn refresh() -> Result<(), Error> {
+    snapshot::refresh();
+    Ok(())
+}
+
+/// There is no background thread yet: asking for what is already so succeeds, asking for one fails
+/// as a failed `pthread_create` would. (Redis writes this key at start and ignores the answer.)
+fn write_background_thread(value: Value) -> Result<(), Error> {
+    match value {
+        Value::Bool(false) => Ok(()),
+        _ => Err(Error::Again),
+    }
+}
+
+fn flush_thread_cache() -> Result<(), Error> {
+    if control::flush_thread_cache() { Ok(()) } else { Err(Error::Fault) }
+}
+
+fn purge_arena(mib: &[usize]) -> Result<(), Error> {
+    let index = mib.get(1).and_then(|&index| u32::try_from(index).ok()).ok_or(Error::NoEntry)?;
+    let all = index == control::narenas();
+    if control::purge(if all { control::ARENAS_ALL } else { index }) {
+        Ok(())
+    } else {
+        Err(Error::NoEntry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_reads_a_value_of_its_type() {
+        for row in &ROWS {
+            match row.access.reader() {
+                Some(read) => assert_eq!(
+                    read(&[0; crate::MAX_DEPTH]).unwrap().kind(),
+                    row.kind,
+                    "{}",
+                    row.name
+                ),
+                None => assert_eq!(row.kind, Type::Void, "{}", row.name),
+            }
+        }
+    }
+
+    #[test]
+    fn each_row_explains_itself_in_one_line() {
+        for row in &ROWS {
+            assert!(row.help.len() > 10 && !row.help.contains('\n'), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_version_is_the_core_s() {
+        assert_eq!(VERSION.to_str().unwrap(), lumalloc::VERSION);
+    }
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# bind9's tools, which import mallocx, rallocx, sallocx, sdallocx and mallctl: a generated zone
+# checked and dumped, a configuration checked, and questions by dig and host to a small server.
+. "$(dirname "$0")/common.sh"
+
+awk 'BEGIN {
+  print "$TTL 3600\n@ IN SOA ns.example.test. root.example.test. (1 3600 600 86400 600)"
+  print "@ IN NS ns.example.test.\nns IN A 127.0.0.1"
+  for (i = 0; i < 30000; i++) {
+    print "host" i " IN A 10." int(i / 65536) "." int(i / 256) % 256 "." i % 256
+    if (i % 3 == 0) print "host" i " IN TXT \"text of host " i "\" \"and more\""
+    if (i % 5 == 0) print "alias" i " IN CNAME host" i
+  }
+}' > zone.db
+cat > named.conf <<CONF
+options { directory "$PWD"; listen-on port 5300 { 127.0.0.1; }; recursion no; };
+zone "example.test" { type primary; file "zone.db"; };
+CONF
+bound named-checkconf named.conf
+bound dig -v
+preloaded named-checkconf -p named.conf | grep -v directory
+preloaded named-checkconf -z named.conf
+preloaded named-checkzone example.test zone.db
+preloaded named-checkzone -q -D -s full -o dump.db example.test zone.db
+sort dump.db | sha256sum
+preloaded named-compilezone -q -F raw -o zone.raw example.test zone.db
+preloaded named-compilezone -q -f raw -F text -s full -o again.db example.test zone.raw
+cmp dump.db again.db && echo "the same by way of the raw form"
+preloaded dig -v 2>&1
+
+# A server of one answer: every question for A gets 192.0.2.<length of the first label>.
+port=$(free_port)
+cat > server.py <<'PROGRAM'
+import socket, sys
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(("127.0.0.1", int(sys.argv[1])))
+while True:
+    data, peer = sock.recvfrom(4096)
+    end = data.index(b"\0", 12) + 5
+    answer = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04" + bytes([192, 0, 2, data[12]])
+    asks_address = data[end - 4:end - 2] == b"\0\1"
+    head = data[:2] + b"\x84\x00\x00\x01" + (b"\0\1" if asks_address else b"\0\0") + b"\0\0\0\0"
+    sock.sendto(head + data[12:end] + (answer if asks_address else b""), peer)
+PROGRAM
+/usr/bin/python3 server.py "$port" > server.log 2>&1 &
+SERVER=$!
+SERVERS+=("$SERVER")
+ask() { preloaded dig +noedns +time=5 "@127.0.0.1" -p "$port" "$@"; }
+wait_for ask +short first.example.test
+for ((i = 0; i < 300; i++)); do
+  echo "$(printf "%*s" $((i % 50 + 1)) '' | tr ' ' 'n').example.test"
+done > questions.txt
+ask +short -f questions.txt | sha256sum
+ask +noall +answer one.example.test
+preloaded host -p "$port" -t A three.example.test 127.0.0.1 | tail -1

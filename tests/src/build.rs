@@ -1,0 +1,111 @@
+//! What the tests run: the library under test, and programs compiled from `tests/c`.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Replaces the shared object that is preloaded.
+pub const LIBRARY_VARIABLE: &str = "LUMALLOC_TEST_LIBRARY";
+/// Replaces the static library that the static client links.
+pub const ARCHIVE_VARIABLE: &str = "LUMALLOC_TEST_ARCHIVE";
+
+/// Flags of every C and C++ program: no folding of malloc/free pairs, no silent warning.
+const COMPILER_FLAGS: [&str; 8] =
+    ["-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"];
+
+/// The root of the workspace.
+pub fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("the package lies in the workspace").to_path_buf()
+}
+
+/// Cargo's target directory: `CARGO_TARGET_DIR` if it is set, else `target`.
+pub fn target_dir() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(named)
+}
+
+/// The shared object under test, built once per process if it is ours.
+pub fn liblumalloc() -> PathBuf {
+    library(LIBRARY_VARIABLE, "liblumalloc.so")
+}
+
+/// The static library under test; it lies beside the shared object.
+pub fn liblumalloc_archive() -> PathBuf {
+    library(ARCHIVE_VARIABLE, "liblumalloc.a")
+}
+
+/// True when the tests look at another allocator than ours.
+pub fn is_foreign() -> bool {
+    std::env::var_os(LIBRARY_VARIABLE).is_some()
+}
+
+fn library(variable: &str, file: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
+        let path = PathBuf::from(path);
+        assert!(path.is_file(), "{variable} names {}, which is no file", path.display());
+        return path;
+    }
+    let path = release_dir().join(file);
+    assert!(path.is_file(), "the build of lumalloc-capi left no {}", path.display());
+    path
+}
+
+/// Builds the C library and answers the directory it lies in.
+fn release_dir() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo)
+            .args(["build", "--release", "--quiet", "-p", "lumalloc-capi"])
+            .current_dir(root())
+            .status()
+            .expect("cargo starts");
+        assert!(status.success(), "cargo build --release -p lumalloc-capi: {status}");
+        target_dir().join("release")
+    })
+}
+
+/// Compiles `tests/c/<source>` with `args` behind it and answers the program. `*.cc` is C++.
+///
+/// Same source and arguments give the same path; a program is moved into place when complete, so
+/// tests may compile at the same time.
+pub fn cc(source: &str, args: &[&str]) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let mut hasher = DefaultHasher::new();
+    (source, args).hash(&mut hasher);
+    let stem = Path::new(source).file_stem().expect("a file name").to_string_lossy();
+    let name = format!("{stem}-{:016x}", hasher.finish());
+    let dir = target_dir().join("test-programs");
+    std::fs::create_dir_all(&dir).expect("a directory for the test programs");
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let partial = dir.join(format!("{name}.{}.{count}", std::process::id()));
+
+    let output = Command::new(if source.ends_with(".cc") { "g++" } else { "gcc" })
+        .args(COMPILER_FLAGS)
+        .arg("-o")
+        .arg(&partial)
+        .arg(root().join("tests/c").join(source))
+        .arg(format!("-I{}", root().join("capi/include").display()))
+        .args(args)
+        .output()
+        .expect("gcc starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "gcc {source} {args:?}: {}\n{errors}", output.status);
+    let program = dir.join(name);
+    std::fs::rename(&partial, &program).expect("the program moves into place");
+    program
+}
+
+/// An empty directory of that name for a test's files.
+pub fn scratch(name: &str) -> PathBuf {
+    let dir = target_dir().join("test-scratch").join(name);
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).expect("the old scratch directory goes");
+    }
+    std::fs::create_dir_all(&dir).expect("a scratch directory");
+    dir
+}

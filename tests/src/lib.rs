@@ -1,0 +1,19 @@
+//! Helpers of the tests that look at lumalloc from outside.
+//!
+//! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
+//! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
+//! * [`memory`]: what a process occupies;
+//! * [`template`]: exact messages with addresses and numbers left open;
+//! * [`tidy`]: the rules that the sources themselves obey.
+//!
+//! Two variables replace what is under test, so that the tests can be tried on another allocator:
+//! `LUMALLOC_TEST_LIBRARY` (a shared object) and `LUMALLOC_TEST_ARCHIVE` (a static library).
+
+pub mod build;
+pub mod memory;
+pub mod run;
+pub mod template;
+pub mod tidy;
+
+pub use build::{cc, liblumalloc, liblumalloc_archive, root, scratch, target_dir};
+pub use run::{Run, run_plain, run_preloaded};

@@ -1,0 +1,205 @@
+//! Children of the tests: with or without the preloaded library, bounded in time, always reaped.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::build::{is_foreign, liblumalloc};
+
+/// A child hangs when it takes longer: far more than any of them needs on a busy machine.
+const LIMIT: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_millis(5);
+
+/// One child to be run to its end.
+///
+/// It gets a process group of its own; the whole group is killed when the time is over, and what
+/// is left of the group is killed when the child ends.
+pub struct Run {
+    command: Command,
+    name: OsString,
+    limit: Duration,
+}
+
+impl Run {
+    /// A program under the library under test.
+    pub fn preloaded(program: impl AsRef<OsStr>) -> Run {
+        let mut run = Run::plain(program);
+        run.command.env("LD_PRELOAD", liblumalloc());
+        run
+    }
+
+    /// A program as it is, without any of our variables.
+    pub fn plain(program: impl AsRef<OsStr>) -> Run {
+        let mut command = Command::new(program.as_ref());
+        for variable in ["LD_PRELOAD", "MALLOC_CONF", "LUMALLOC_CONF"] {
+            command.env_remove(variable);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        Run { command, name: program.as_ref().to_owned(), limit: LIMIT }
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets the options, in the form of `LUMALLOC_CONF`.
+    pub fn conf(mut self, conf: &str) -> Run {
+        let variable = if is_foreign() { "MALLOC_CONF" } else { "LUMALLOC_CONF" };
+        if !conf.is_empty() {
+            self.command.env(variable, conf);
+        }
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Run {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Sets the working directory.
+    pub fn dir(mut self, dir: &Path) -> Run {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Sets after how long the child counts as hanging.
+    pub fn limit(mut self, limit: Duration) -> Run {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs to the end. Panics when the child does not start or hangs.
+    pub fn output(mut self) -> Output {
+        let mut child = match self.command.spawn() {
+            Ok(child) => child,
+            Err(error) => panic!("{:?} does not start: {error}", self.name),
+        };
+        let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
+        let status = wait(&mut child, self.limit);
+        let stdout = stdout.join().expect("the reader of stdout ends");
+        let stderr = stderr.join().expect("the reader of stderr ends");
+        let Some(status) = status else {
+            let errors = String::from_utf8_lossy(&stderr);
+            panic!("{:?} hangs: not finished after {:?}\n{errors}", self.name, self.limit);
+        };
+        Output { status, stdout, stderr }
+    }
+
+    /// Runs to the end, demands success, and answers the standard output.
+    pub fn stdout(self) -> String {
+        let name = self.name.clone();
+        let output = self.output();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let end = text.lines().count().saturating_sub(40);
+        let last: Vec<&str> = text.lines().skip(end).collect();
+        let how = ending(output.status);
+        assert!(output.status.success(), "{name:?}: {how}\n{}\n{errors}", last.join("\n"));
+        text
+    }
+}
+
+/// Runs `cmd` under the library with the options `conf` (may be empty).
+pub fn run_preloaded<S: AsRef<OsStr>>(cmd: &[S], conf: &str) -> Output {
+    Run::preloaded(&cmd[0]).args(&cmd[1..]).conf(conf).output()
+}
+
+/// Runs `cmd` on the system's allocator.
+pub fn run_plain<S: AsRef<OsStr>>(cmd: &[S]) -> Output {
+    Run::plain(&cmd[0]).args(&cmd[1..]).output()
+}
+
+/// How a child ended, in words: `exit 0`, `signal 6`.
+pub fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "neither exit nor signal".to_owned(),
+    }
+}
+
+/// The first directory of `PATH`, or of root's usual ones, that has `program`.
+pub fn find_program(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let mut candidates = std::env::split_paths(&path).chain(usual).map(|dir| dir.join(program));
+    let found = candidates.find(|candidate| candidate.is_file());
+    found.unwrap_or_else(|| panic!("{program} is not installed; tests/run prepare installs it"))
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).expect("a pipe can be read");
+        bytes
+    })
+}
+
+/// Waits for the end; `None` when the child had to be killed. Either way its whole group is gone
+/// afterwards: it is killed before the child is reaped, while the group's number is still taken.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    while !is_over(child.id()) && begin.elapsed() < limit {
+        thread::sleep(POLL);
+    }
+    let in_time = is_over(child.id());
+    kill_group(child.id());
+    let status = child.wait().expect("a child can be waited for");
+    in_time.then_some(status)
+}
+
+/// Has the child ended, reaped or not?
+fn is_over(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |text| text.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z')))
+}
+
+/// Kills the process group of a child that is not reaped yet.
+fn kill_group(leader: u32) {
+    let mut kill = Command::new("/bin/sh");
+    kill.args(["-c", "kill -KILL \"$0\"", &format!("-{leader}")]);
+    let output = kill.output().expect("a shell starts");
+    assert!(output.status.success(), "kill: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ending_tells_exit_from_signal() {
+        assert_eq!(ending(Run::plain("sh").args(["-c", "exit 3"]).output().status), "exit 3");
+        let abort = Run::plain("sh").args(["-c", "kill -ABRT $$"]).output();
+        assert_eq!(ending(abort.status), "signal 6");
+    }
+
+    #[test]
+    #[should_panic(expected = "hangs")]
+    fn a_hanging_child_is_found() {
+        Run::plain("sleep").args(["1000"]).limit(Duration::from_millis(50)).output();
+    }
+
+    #[test]
+    fn grandchildren_left_behind_are_killed() {
+        let script = "sleep 1000 >&- 2>&- & echo $!";
+        let output = Run::plain("sh").args(["-c", script]).output();
+        let pid = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        while !is_over(pid) {
+            thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn a_plain_child_has_no_preload() {
+        assert_eq!(Run::plain("sh").args(["-c", "echo ${LD_PRELOAD-none}"]).stdout(), "none\n");
+    }
+}

@@ -1,0 +1,82 @@
+//! Exact texts with places left open.
+//!
+//! `{hex}` stands for one address (`0x7f…`), `{n}` for a decimal number, `{owner}` for nothing or
+//! `, owner cache N`, `{from}` for nothing or `; from` and return addresses (a stack without frame
+//! pointers has none). Everything else is compared byte by byte.
+
+/// Does `text` as a whole have the form of `template`?
+pub fn matches(template: &str, text: &str) -> bool {
+    let mut rest = text;
+    let mut template = template;
+    while let Some(open) = template.find('{') {
+        let Some(after) = rest.strip_prefix(&template[..open]) else { return false };
+        let close = open + template[open..].find('}').expect("a place is closed by }");
+        let taken = match &template[open..=close] {
+            "{hex}" => hex(after),
+            "{n}" => digits(after),
+            "{owner}" => Some(owner(after)),
+            "{from}" => Some(from(after)),
+            place => panic!("unknown place {place}"),
+        };
+        let Some(taken) = taken else { return false };
+        rest = &after[taken..];
+        template = &template[close + 1..];
+    }
+    rest == template
+}
+
+/// Length of the address at the beginning of `text`.
+fn hex(text: &str) -> Option<usize> {
+    let digits = text.strip_prefix("0x")?;
+    let count = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+    (count > 0).then_some(count + 2)
+}
+
+fn digits(text: &str) -> Option<usize> {
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    (count > 0).then_some(count)
+}
+
+fn owner(text: &str) -> usize {
+    const WORDS: &str = ", owner cache ";
+    let number = text.strip_prefix(WORDS).and_then(digits);
+    number.map_or(0, |length| WORDS.len() + length)
+}
+
+fn from(text: &str) -> usize {
+    const WORDS: &str = "; from";
+    if !text.starts_with(WORDS) {
+        return 0;
+    }
+    let mut taken = WORDS.len();
+    while let Some(length) = text[taken..].strip_prefix(' ').and_then(hex) {
+        taken += 1 + length;
+    }
+    if taken == WORDS.len() { 0 } else { taken }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn places_stand_for_what_they_say() {
+        assert!(matches("free of {hex} (size {n})", "free of 0x7f00 (size 64)"));
+        assert!(matches("it{from}", "it; from 0x1 0x2 0x3"));
+        assert!(matches("(arena {n}{owner}){from}", "(arena 0, owner cache 3); from 0x1"));
+        assert!(matches("(arena {n}{owner}){from}", "(arena 0)"));
+        assert!(matches("plain", "plain"));
+    }
+
+    #[test]
+    fn everything_else_is_compared() {
+        assert!(!matches("free of {hex}", "free of 7f00"));
+        assert!(!matches("free of {hex}", "free of 0x"));
+        assert!(!matches("size {n}", "size many"));
+        assert!(!matches("size {n}", "size 64 and more"));
+        assert!(!matches("it{from}", "it; from 0x1  0x2"));
+        assert!(!matches("it{from}", "it; from"));
+        assert!(!matches("arena {n}{owner}", "arena 0, owner cache"));
+        assert!(!matches("plain", "plain\n"));
+    }
+}

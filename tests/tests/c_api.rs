@@ -1,0 +1,200 @@
+//! The C and C++ interface from outside: the programs `tests/c/api_*`, each linked with the shared
+//! object, linked with the archive, static, and preloaded; the header; the exported symbols.
+//!
+//! With `LUMALLOC_TEST_LIBRARY=…/libjemalloc.so.2` and `LUMALLOC_TEST_ARCHIVE=…/libjemalloc_pic.a`
+//! the programs tell whether their expectations are those of the original; what it does otherwise
+//! is left out (`-DFOREIGN`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use lumalloc_tests::build::is_foreign;
+use lumalloc_tests::run::ending;
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root};
+
+/// How a program meets the library.
+#[derive(Clone, Copy)]
+enum Door {
+    /// `-llumalloc`.
+    Linked,
+    /// `liblumalloc.a` in a dynamic program.
+    Archive,
+    /// `liblumalloc.a` in a static program.
+    Static,
+    /// Linked with another library that has all the names, then `LD_PRELOAD`.
+    Preloaded,
+}
+
+/// Compiles a program for a door, runs it and demands that it says it is content.
+fn run(source: &str, door: Door) {
+    let library = liblumalloc();
+    let archive = liblumalloc_archive();
+    let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
+        .map(|part| part.expect("a file in a directory").to_string_lossy());
+    let stand_in = || cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string();
+    let mut args = match door {
+        Door::Linked => {
+            vec![format!("-L{dir}"), format!("-l:{file}")]
+        }
+        Door::Archive => vec![archive.display().to_string()],
+        Door::Static => vec!["-static".to_owned(), archive.display().to_string()],
+        Door::Preloaded => vec![stand_in()],
+    };
+    if is_foreign() {
+        args.extend(["-DFOREIGN", "-ldl", "-lm", "-lstdc++"].map(str::to_owned));
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let program = cc(source, &args);
+    let run = match door {
+        Door::Preloaded => Run::preloaded(program),
+        // Cargo sets this variable for tests: it may lead to an older build.
+        _ => Run::plain(program).env("LD_LIBRARY_PATH", &*dir),
+    };
+    assert_eq!(run.stdout(), "ok\n", "{source}");
+}
+
+/// One module per program, one test per door.
+macro_rules! programs {
+    ($($name:ident $source:literal)*) => {$(
+        mod $name {
+            use super::{Door, run};
+
+            #[test]
+            fn linked() {
+                run($source, Door::Linked);
+            }
+
+            #[test]
+            fn archive() {
+                run($source, Door::Archive);
+            }
+
+            #[test]
+            fn fully_static() {
+                run($source, Door::Static);
+            }
+
+            #[test]
+            fn preloaded() {
+                run($source, Door::Preloaded);
+            }
+        }
+    )*};
+}
+
+programs! {
+    standard "api_standard.c"
+    aligned "api_aligned.c"
+    contents "api_contents.c"
+    allocx "api_allocx.c"
+    mallctl "api_mallctl.c"
+    stats_print "api_stats_print.c"
+    glibc "api_glibc.c"
+    conf_symbol "api_conf_symbol.c"
+    conf_reference "api_conf_reference.c"
+    operators "api_operators.cc"
+    bad_alloc "api_bad_alloc.cc"
+}
+
+#[test]
+fn opened_with_dlopen() {
+    let program = cc("api_dlopen.c", &["-ldl"]);
+    assert_eq!(Run::plain(program).args([liblumalloc()]).stdout(), "ok\n");
+}
+
+#[test]
+fn operator_new_without_a_cxx_runtime_dies_with_a_message() {
+    let program = cc("api_new_from_c.c", &[]);
+    let output = Run::preloaded(program).output();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert_eq!(
+        said,
+        "<lumalloc>: operator new: out of memory, and no C++ runtime to throw std::bad_alloc\n"
+    );
+}
+
+#[test]
+fn statistics_are_printed_at_exit_when_asked_for() {
+    let program = cc("api_standard.c", &["-DFOREIGN"]);
+    for (conf, expected) in [("stats_print:true", 1), ("stats_print:false", 0), ("", 0)] {
+        let output = Run::preloaded(&program).conf(conf).output();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.matches("--- End ").count(), expected, "{conf:?}: {said}");
+    }
+}
+
+#[test]
+fn the_header_suits_every_language_level() {
+    let c = ["c89", "gnu89", "c99", "c11", "c17", "gnu17", "c2x"];
+    let cxx = ["c++98", "c++11", "c++14", "c++17", "c++20", "c++23"];
+    for order in ["-DALONE", "-DFIRST", "-DLAST"] {
+        for level in c {
+            let level = format!("-std={level}");
+            cc("api_header.c", &["-c", "-pedantic", "-U_GNU_SOURCE", &level, order]);
+            cc("api_header.c", &["-c", "-pedantic", &level, order]);
+        }
+        for level in cxx {
+            cc("api_header.cc", &["-c", "-pedantic", &format!("-std={level}"), order]);
+        }
+    }
+}
+
+/// Lines `kind name` of the symbols that `nm` with these arguments tells of.
+fn symbols(args: &[&str]) -> BTreeSet<String> {
+    let output = Command::new("nm").args(args).arg(liblumalloc()).output().expect("nm starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("symbols are text");
+    let kind_and_name = |line: &str| line.get(17..).map(str::to_owned);
+    text.lines().filter_map(kind_and_name).collect()
+}
+
+#[test]
+fn exactly_the_golden_symbols_are_exported() {
+    let exported = symbols(&["-D", "--defined-only"]);
+    let path = root().join("tests/golden/exported-symbols.txt");
+    let golden = std::fs::read_to_string(&path).expect("the golden list");
+    let golden: BTreeSet<String> = golden.lines().map(str::to_owned).collect();
+    let missing: Vec<_> = golden.difference(&exported).collect();
+    let surplus: Vec<_> = exported.difference(&golden).collect();
+    assert!(missing.is_empty() && surplus.is_empty(), "missing: {missing:?}\nsurplus: {surplus:?}");
+}
+
+#[test]
+fn no_symbol_of_a_cxx_or_rust_runtime_is_demanded() {
+    let demanded = symbols(&["-D", "--undefined-only"]);
+    assert!(demanded.iter().any(|symbol| symbol.starts_with("U mmap")), "{demanded:?}");
+    let strong = |symbol: &&String| !symbol.starts_with("w ") && !symbol.contains("@GLIBC_");
+    let foreign: Vec<_> = demanded.iter().filter(strong).collect();
+    assert!(foreign.is_empty(), "not of the C library: {foreign:?}");
+}
+
+#[test]
+fn realloc_to_zero_does_as_the_option_says() {
+    let program = cc("api_zero_realloc.c", &[]);
+    for (conf, expected) in
+        [("", "NULL\n"), ("zero_realloc:free", "NULL\n"), ("zero_realloc:alloc", "block\n")]
+    {
+        assert_eq!(Run::preloaded(&program).conf(conf).stdout(), expected, "{conf:?}");
+    }
+    let output = Run::preloaded(&program).conf("zero_realloc:abort").output();
+    assert_eq!(ending(output.status), "signal 6");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "<lumalloc>: realloc(p, 0) under zero_realloc:abort\n");
+}
+
+/// Were a panic reachable, its handler would be, and with it the handler's message: link-time
+/// optimisation drops what nothing reaches.
+#[test]
+fn nothing_can_panic() {
+    let all = symbols(&["--demangle"]);
+    assert!(all.iter().any(|symbol| symbol.contains("lumalloc::")), "the symbols were stripped");
+    let panicking: Vec<_> = all.iter().filter(|symbol| symbol.contains("panick")).collect();
+    assert!(panicking.is_empty(), "{panicking:?}");
+    let library = std::fs::read(liblumalloc()).expect("the library can be read");
+    let holds = |text: &[u8]| library.windows(text.len()).any(|window| window == text);
+    assert!(holds(b"<lumalloc>: operator new: out of memory"), "messages are found by their text");
+    assert!(!holds(b"<lumalloc>: internal error: panic"), "the panic handler is reachable");
+}

@@ -1,0 +1,138 @@
+//! Misuse and failure end in one exact line on standard error and SIGABRT.
+//!
+//! Each crime is a child process (`tests/c/death_*.c`). The wording is an interface that people
+//! search for: it stands here once, as templates of `lumalloc_tests::template`.
+
+use std::process::Output;
+
+use lumalloc_tests::run::ending;
+use lumalloc_tests::template::matches;
+use lumalloc_tests::{Run, cc};
+
+/// What each death says. `@` stands for the size in question.
+const DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size @, arena {n}{owner}){from}";
+const LARGE_DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size {n}, arena {n}){from}";
+const FOREIGN: &str = "<lumalloc>: invalid free of {hex}: not memory of this allocator{from}";
+const FOREIGN_QUERY: &str =
+    "<lumalloc>: invalid query of {hex}: not a block of this allocator{from}";
+const INTERIOR: &str = "<lumalloc>: invalid free of {hex}: inside the block {hex} \
+                        (size @, arena {n}{owner}){from}";
+const ABORT_CONF: &str = "<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).";
+const XMALLOC: &str = "<lumalloc>: out of memory: @ bytes (xmalloc:true){from}";
+
+/// Where the tests set their options.
+const VARIABLE: &str = "LUMALLOC_CONF";
+
+fn crime(source: &str, args: &[&str], conf: &str) -> Output {
+    Run::preloaded(cc(source, &[])).args(args).conf(conf).output()
+}
+
+/// The child died by SIGABRT and said exactly this one line.
+fn assert_dies(output: &Output, template: &str, what: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let how = ending(output.status);
+    assert_eq!(how, "signal 6", "{what}: died otherwise, or survived (exit 42)\n{said}");
+    let line = said.strip_suffix('\n').unwrap_or(&said);
+    assert!(matches(template, line), "{what}:\nsaid     {line}\nexpected {template}");
+}
+
+fn with_size(template: &str, size: usize) -> String {
+    template.replace('@', &size.to_string())
+}
+
+#[test]
+fn double_free_of_a_small_block() {
+    for who in ["own", "other", "both"] {
+        for (size, class) in [("8", 8), ("64", 64), ("100", 112), ("3000", 3072), ("14336", 14336)]
+        {
+            let output = crime("death_double_free.c", &[size, who], "");
+            let what = format!("{size} bytes freed twice by {who}");
+            assert_dies(&output, &with_size(DOUBLE_FREE, class), &what);
+        }
+    }
+}
+
+#[test]
+fn double_free_of_a_large_block() {
+    for who in ["own", "other", "both"] {
+        let output = crime("death_double_free.c", &["5000000", who], "");
+        assert_dies(&output, LARGE_DOUBLE_FREE, &format!("a large block freed twice by {who}"));
+    }
+}
+
+#[test]
+fn a_foreign_pointer() {
+    for place in ["stack", "static", "mapped", "unmapped"] {
+        for (door, template) in [("free", FOREIGN), ("realloc", FOREIGN_QUERY)] {
+            let output = crime("death_foreign.c", &[place, door], "");
+            assert_dies(&output, template, &format!("{door} of a {place} address"));
+        }
+    }
+}
+
+#[test]
+fn a_pointer_inside_a_small_block() {
+    for (size, inside) in [("64", "16"), ("48", "8"), ("3072", "1024"), ("64", "1")] {
+        let output = crime("death_interior.c", &[size, inside, "free"], "");
+        let template = with_size(INTERIOR, size.parse().expect("a number"));
+        assert_dies(&output, &template, &format!("free of byte {inside} of {size}"));
+    }
+}
+
+/// In the first page of a large block the page map has an entry, further inside it has none.
+#[test]
+fn a_pointer_inside_a_large_block() {
+    for inside in ["64", "8192", "524288"] {
+        let output = crime("death_interior.c", &["1048576", inside, "free"], "");
+        let what = format!("free of byte {inside} of a large block");
+        assert_dies(&output, &with_size(INTERIOR, 1_048_576), &what);
+    }
+}
+
+/// `realloc` asks for the block before it frees, and asks at once.
+#[test]
+fn reallocation_of_a_pointer_inside_a_block() {
+    for (size, inside) in [("64", "16"), ("1048576", "64"), ("1048576", "524288")] {
+        let output = crime("death_interior.c", &[size, inside, "realloc"], "");
+        assert_dies(&output, FOREIGN_QUERY, &format!("realloc of byte {inside} of {size}"));
+    }
+}
+
+#[test]
+fn a_bad_option_under_abort_conf() {
+    let bad = [
+        ("no_such_option:true", "Invalid conf pair: no_such_option:true"),
+        ("narenas:many", "Invalid conf value: narenas:many"),
+        ("tcache:maybe", "Invalid conf value: tcache:maybe"),
+    ];
+    for (conf, complaint) in bad {
+        let output = crime("proc_tiny.c", &[], &format!("abort_conf:true,{conf}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(ending(output.status), "signal 6", "{conf}\n{said}");
+        let expected = format!("<lumalloc>: {complaint} ({VARIABLE})\n{ABORT_CONF}\n");
+        assert_eq!(said, expected, "{conf}");
+    }
+}
+
+#[test]
+fn a_bad_option_is_reported_and_survived_otherwise() {
+    let output = crime("proc_tiny.c", &[], "no_such_option:true");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(ending(output.status), "exit 0", "{said}");
+    assert_eq!(said, format!("<lumalloc>: Invalid conf pair: no_such_option:true ({VARIABLE})\n"));
+}
+
+/// 2^62 bytes no machine has; more than `PTRDIFF_MAX` no allocator may serve.
+#[test]
+fn out_of_memory_under_xmalloc() {
+    for door in ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"] {
+        for size in [1usize << 62, usize::MAX - 4096] {
+            let args = [door, &size.to_string()];
+            let silent = crime("death_memory.c", &args, "");
+            assert_eq!(ending(silent.status), "exit 0", "{door} {size}");
+            assert_eq!(String::from_utf8_lossy(&silent.stderr), "", "{door} {size}");
+            let output = crime("death_memory.c", &args, "xmalloc:true");
+            assert_dies(&output, &with_size(XMALLOC, size), &format!("{door} {size}"));
+        }
+    }
+}

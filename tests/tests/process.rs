@@ -1,0 +1,161 @@
+//! Processes under the preloaded library: many threads, forks, late frees, limits, memory returned.
+//!
+//! Each test runs a program of `tests/c/proc_*.c`; the programs check contents and structure
+//! themselves, the figures they print are judged here.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lumalloc_tests::memory::number;
+use lumalloc_tests::{Run, cc};
+
+const MIB: u64 = 1024;
+
+/// Programs that measure memory or bring many threads run one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn preloaded(source: &str, args: &[&str]) -> String {
+    Run::preloaded(cc(source, &[])).args(args).stdout()
+}
+
+#[test]
+fn ten_thousand_short_threads_leave_nothing() {
+    let _alone = alone();
+    let text = preloaded("proc_short_threads.c", &["10000"]);
+    let (early, late) = (number(&text, "early_kib"), number(&text, "late_kib"));
+    // 9000 threads that left one KiB each would be 9 MiB. How the threads happen to meet in the
+    // arenas is worth 5.
+    assert!(late < early + 8 * MIB, "memory grows with the number of dead threads: {text}");
+}
+
+#[test]
+fn a_thousand_live_threads_stay_small() {
+    let _alone = alone();
+    let program = cc("proc_live_threads.c", &[]);
+    let plain = number(&Run::plain(&program).args(["1000"]).stdout(), "rss_kib");
+    let ours = number(&Run::preloaded(&program).args(["1000"]).stdout(), "rss_kib");
+    assert!(ours < plain + 60 * MIB, "{ours} KiB, glibc {plain} KiB");
+}
+
+#[test]
+fn forks_under_traffic_live() {
+    let _alone = alone();
+    assert_eq!(preloaded("proc_fork.c", &["200"]), "forks=200\n");
+}
+
+#[test]
+fn frees_after_thread_local_destructors() {
+    assert_eq!(preloaded("proc_late_free.cc", &[]), "destroyed=2400\n");
+}
+
+#[test]
+fn frees_in_rounds_of_key_destructors() {
+    let _alone = alone();
+    let text = preloaded("proc_late_keys.c", &[]);
+    assert_eq!(number(&text, "destroyed"), 400 * 8 * 4);
+    // A cache lost per thread would be 360 times some KiB.
+    assert!(number(&text, "late_kib") < number(&text, "early_kib") + MIB, "{text}");
+}
+
+#[test]
+fn a_thread_that_only_frees_keeps_little() {
+    let _alone = alone();
+    let text = preloaded("proc_free_only.c", &["1024"]);
+    assert!(number(&text, "peak_kib") < 32 * MIB, "1 GiB passed, at most 5 MiB at once: {text}");
+}
+
+#[test]
+fn a_limit_of_address_space_is_survived() {
+    let _alone = alone();
+    let program = cc("proc_address_limit.c", &[]);
+    let script = "ulimit -v 65536 && exec \"$0\" 65536";
+    let text = Run::preloaded("/bin/bash").args(["-c", script]).args([&program]).stdout();
+    assert!(text.ends_with("done\n"), "{text}");
+}
+
+#[test]
+fn a_tiny_program_stays_tiny() {
+    let _alone = alone();
+    let text = preloaded("proc_tiny.c", &[]);
+    assert!(number(&text, "peak_kib") < 3 * MIB, "{text}");
+}
+
+/// The producer sleeps, the consumer frees, a third thread allocates: the memory goes back.
+fn hand_over(mib: &str, decay_ms: &str) {
+    let _alone = alone();
+    let conf = format!("dirty_decay_ms:{decay_ms}");
+    let run = Run::preloaded(cc("proc_handover.c", &[])).args([mib, decay_ms]).conf(&conf);
+    let text = run.stdout();
+    let (full, end) = (number(&text, "full_kib"), number(&text, "end_kib"));
+    assert!(full > mib.parse::<u64>().expect("a number") * MIB, "{text}");
+    assert!(end < full / 8, "memory is not returned: {text}");
+}
+
+#[test]
+fn what_a_sleeping_producer_handed_over_is_returned() {
+    hand_over("512", "1000");
+}
+
+#[test]
+#[ignore = "2 GiB and half a minute: tests/run --all"]
+fn slow_two_gib_handed_over_are_returned() {
+    hand_over("2048", "10000");
+}
+
+/// Strict overcommit for the time of one test; leaves room for everything else on the machine.
+struct StrictOvercommit {
+    mode: String,
+    limit: String,
+    ratio: String,
+}
+
+const MODE: &str = "/proc/sys/vm/overcommit_memory";
+const LIMIT: &str = "/proc/sys/vm/overcommit_kbytes";
+const RATIO: &str = "/proc/sys/vm/overcommit_ratio";
+
+impl StrictOvercommit {
+    /// `None` where the settings may not be written.
+    fn set() -> Option<StrictOvercommit> {
+        let before = StrictOvercommit { mode: read(MODE), limit: read(LIMIT), ratio: read(RATIO) };
+        fs::write(MODE, &before.mode).ok()?;
+        let meminfo = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
+        let committed = lumalloc_tests::memory::kib_field(&meminfo, "Committed_AS");
+        let limit = committed.expect("Committed_AS") + 16 * 1024 * MIB;
+        fs::write(LIMIT, limit.to_string()).ok()?;
+        fs::write(MODE, "2").ok()?;
+        Some(before)
+    }
+}
+
+impl Drop for StrictOvercommit {
+    fn drop(&mut self) {
+        // Writing the one of limit and ratio that was in use sets the other to 0, as it was.
+        let (path, value) =
+            if self.limit == "0" { (RATIO, &self.ratio) } else { (LIMIT, &self.limit) };
+        let restored = fs::write(MODE, &self.mode).is_ok() && fs::write(path, value).is_ok();
+        assert!(restored, "the settings of overcommit could not be restored");
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).expect("a setting of the kernel").trim().to_owned()
+}
+
+/// Where the mode may not be set (containers), the same program runs under the mode there is, with
+/// a limit of address space that refuses what strict overcommit would refuse.
+#[test]
+fn strict_overcommit_is_survived() {
+    let _alone = alone();
+    let program = cc("proc_overcommit.c", &[]);
+    let strict = StrictOvercommit::set();
+    let limit = if strict.is_some() { "unlimited" } else { "1048576" };
+    let script = format!("ulimit -v {limit} && exec \"$0\"");
+    let text = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]).stdout();
+    drop(strict);
+    let (requested, data) = (number(&text, "requested_kib"), number(&text, "data_kib"));
+    assert!(data < requested * 2, "more is committed than used: {text}");
+}
