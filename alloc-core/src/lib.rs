@@ -27,16 +27,16 @@
 #[cfg(test)]
 extern crate std;
 
+pub(crate) mod ground;
 #[cfg(not(loom))]
 pub(crate) mod back;
-#[cfg(not(loom))]
-pub mod control;
-#[cfg(not(loom))]
-pub(crate) mod front;
-pub(crate) mod ground;
 pub(crate) mod middle;
 #[cfg(not(loom))]
+pub(crate) mod front;
+#[cfg(not(loom))]
 pub mod observe;
+#[cfg(not(loom))]
+pub mod control;
 
 #[cfg(not(loom))]
 pub use front::global_alloc::Lumalloc;

@@ -68,8 +68,8 @@ fn strings_and_vectors_grow_and_shrink() {
     assert!(vec![0u8; 3 << 20].iter().all(|byte| *byte == 0));
 }
 
-/// The four functions of the trait, for layouts that collections do not ask for: by way of alignments
-/// beyond a page and sizes from one byte on.
+/// The four functions of the trait, for layouts that collections do not ask for: by way of
+/// alignments beyond a page and sizes from one byte on.
 #[test]
 fn layouts_of_every_kind_are_reallocated() {
     let sizes = [1, 8, 100, 4000, 4096, 5000, 32_768, 32_769, 70_000, 300_000];
@@ -172,8 +172,8 @@ fn thread_local_destructors_allocate_and_free() {
     }
 }
 
-/// The same by keys of pthreads, whose destructors run after this allocator's own: after the thread's
-/// cache is gone. Played alone, so that the totals are exact.
+/// The same by keys of pthreads, whose destructors run after this allocator's own: after the
+/// thread's cache is gone. Played alone, so that the totals are exact.
 #[test]
 fn destructors_after_the_last_word_go_past_the_caches() {
     play_well("late", "");

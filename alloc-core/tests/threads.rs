@@ -36,7 +36,8 @@ fn join<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().expect("a thread")).collect()
 }
 
-/// The process's one test, on a thread that has a cache, once the threads of earlier tests are gone.
+/// The process's one test, on a thread that has a cache, once the threads of earlier tests are
+/// gone.
 fn alone_with_a_cache() -> MutexGuard<'static, ()> {
     let guard = alone();
     free(make(&mut Random::new(0), 0));
@@ -47,8 +48,8 @@ fn alone_with_a_cache() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Everything home: this thread's cache, and what was freed into others' slabs. `allocated` must then
-/// be what it was, and the pages of empty slabs too.
+/// Everything home: this thread's cache, and what was freed into others' slabs. `allocated` must
+/// then be what it was, and the pages of empty slabs too.
 #[track_caller]
 fn assert_back_at(baseline: usize) {
     flush_thread_cache();

@@ -92,7 +92,8 @@ impl Case {
     }
 }
 
-/// The cases that a list of filters asks for: a workload, a door and a slash, or both. No filter: all.
+/// The cases that a list of filters asks for: a workload, a door and a slash, or both. No filter:
+/// all.
 pub(crate) fn chosen(filters: &[String]) -> Result<Vec<Case>, String> {
     let all: Vec<Case> = [Door::C, Door::Rust]
         .into_iter()

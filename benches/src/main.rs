@@ -1,5 +1,6 @@
 //! lumalloc beside its peers: every workload in a process of its own, interleaved over the
-//! allocators, several rounds; ratios to mimalloc v3 with their noise, memory and faults beside them.
+//! allocators, several rounds; ratios to mimalloc v3 with their noise, memory and faults beside
+//! them.
 //!
 //! ```text
 //! arguments -> cases x peers -> prepare (build all) -> measure (rounds) -> figures -> report

@@ -40,19 +40,24 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Measured seconds of each round (warm-up comes on top)
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
     /// Rounds on each allocator; the table shows the medians
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(1..=99))]
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = value_parser!(u32).range(1..=99))]
     pub(crate) rounds: u32,
     /// Seconds without traffic at the end of each round
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(0..=3600))]
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = value_parser!(u32).range(0..=3600))]
     pub(crate) idle: u32,
     /// Keep-alive connections of the load generator
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = value_parser!(u32).range(1..=4096))]
     pub(crate) connections: u32,
     /// Bound of what the service stores, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value_parser!(u32).range(8..=65536))]
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    #[arg(value_parser = value_parser!(u32).range(8..=65536))]
     pub(crate) memory: u32,
     /// Port of the service on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]

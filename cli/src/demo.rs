@@ -1,8 +1,8 @@
 //! The demonstration: the service and its load, on both allocators by turns, and a table.
 //!
 //! A [`round`] starts the two child processes ([`helper`]), follows them and takes a [`sample`];
-//! [`progress`] shows where it is; [`table`] draws the medians, with numbers as [`format`] writes
-//! them. Whatever ends the demonstration, the children are killed and reaped before it.
+//! [`progress`] shows where it is; [`table`] draws the medians, with numbers as [`mod@format`]
+//! writes them. Whatever ends the demonstration, the children are killed and reaped before it.
 
 mod format;
 mod helper;

@@ -1,7 +1,7 @@
 //! When to give pages back: the smoothstep curve, a pure function of time.
 //!
-//! Time is cut into [`STEPS`] epochs over the decay time. Each epoch remembers how many pages became
-//! unused in it; of those, the share that may still be kept falls from all to none along
+//! Time is cut into [`STEPS`] epochs over the decay time. Each epoch remembers how many pages
+//! became unused in it; of those, the share that may still be kept falls from all to none along
 //! h(x) = 6x⁵ − 15x⁴ + 10x³, x running from 1 (just now) to 0 (a whole decay time ago). Pages that
 //! are reused within the window are never purged. Source: jemalloc(3), `opt.dirty_decay_ms`.
 
@@ -65,7 +65,8 @@ impl Decay {
         (self.millis.max(0) as u64 / STEPS as u64).max(1)
     }
 
-    /// Moves to `now` (milliseconds, any origin) with `pages` unused, and answers how many may stay.
+    /// Moves to `now` (milliseconds, any origin) with `pages` unused, and answers how many may
+    /// stay.
     pub(crate) fn advance(&mut self, now: u64, pages: usize) -> usize {
         if self.millis < 0 {
             return usize::MAX;
@@ -134,7 +135,8 @@ mod tests {
             pages = pages.min(decay.advance(1_000_000 + second * 1000, pages));
             kept.push(pages);
         }
-        // h(0.9) … h(0.0) of 1000, computed by hand: 991, 942, 836, 682, 500, 317, 163, 57, 8, 0 (cut, not rounded).
+        // h(0.9) … h(0.0) of 1000, computed by hand: 991, 942, 836, 682, 500, 317, 163, 57, 8, 0
+        // (cut, not rounded).
         assert_eq!(kept, [991, 942, 836, 682, 500, 317, 163, 57, 8, 0]);
     }
 

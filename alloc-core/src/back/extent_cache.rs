@@ -86,8 +86,8 @@ impl ExtentCache {
         }
     }
 
-    /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`, among
-    /// runs of classes up to `most` pages. It stays here.
+    /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`,
+    /// among runs of classes up to `most` pages. It stays here.
     pub(crate) fn fit(&self, pages: usize, align: usize, most: usize) -> Option<&'static Extent> {
         let mut class = self.next_filled(page_class_ceil(pages))?;
         loop {

@@ -99,19 +99,22 @@ fn detach(extent: &'static Extent) -> Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::provider::fixed::keep;
     use crate::ground::units::PAGE;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     proptest! {
         #[test]
-        fn the_first_is_always_the_lowest(ops in prop::collection::vec((0usize..64, any::<bool>()), 1..200)) {
+        fn the_first_is_always_the_lowest(
+            ops in prop::collection::vec((0usize..64, any::<bool>()), 1..200),
+        ) {
             let mut heap = ExtentHeap::new();
             let mut model = BTreeMap::new();
             for (at, insert) in ops {
                 if insert {
                     model.entry(at).or_insert_with(|| {
-                        let extent: &Extent = crate::back::provider::fixed::keep(Box::new(Extent::new(0)));
+                        let extent: &Extent = keep(Box::new(Extent::new(0)));
                         extent.set_range((at + 1) * PAGE, 1);
                         heap.insert(extent);
                         extent

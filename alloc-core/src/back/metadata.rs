@@ -1,9 +1,9 @@
 //! Memory for the allocator's own records.
 //!
-//! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an arena,
-//! it stays one, and it is never unmapped. That is what lets lock-free code look at a record that
-//! has just been given up. Only plain arrays (the stacks of thread caches) are recycled here, among
-//! themselves, by size.
+//! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an
+//! arena, it stays one, and it is never unmapped. That is what lets lock-free code look at a record
+//! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
+//! among themselves, by size.
 
 use super::page_provider::system;
 use crate::ground::counters::SharedCount;

@@ -1,27 +1,32 @@
 //! Pages: where memory comes from, how runs of pages are cut, kept, merged and given back.
 //!
 //! ```text
-//!   page_provider ──reserve──▶ retained ──▶ active ──free──▶ dirty ──decay──▶ muzzy ──decay──▶ retained
-//!                                  ▲                           │                                  ▲
-//!                                  │                           └───────────(muzzy_decay_ms 0)─────┘
+//!   provider ─reserve─▶ retained ─▶ active ─free─▶ dirty ─decay─▶ muzzy ─decay─▶ retained
+//!                                                    │                             ▲
+//!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
 //! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
-//! [`decay`] (when to give back), [`split_merge`], [`page_allocator`] (all of it for one arena).
+//! [`decay`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the system),
+//! [`page_allocator`] (all of it for one arena), [`contents`] (of a run in use).
 
-pub(crate) mod decay;
-#[allow(unsafe_code)]
-pub(crate) mod extent;
-pub(crate) mod extent_cache;
-pub(crate) mod extent_heap;
-#[allow(unsafe_code)]
-pub(crate) mod metadata;
-#[allow(unsafe_code)]
-pub(crate) mod page_allocator;
-#[allow(unsafe_code)]
-pub(crate) mod page_map;
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
 #[allow(unsafe_code)]
 pub(crate) mod provider;
+#[allow(unsafe_code)]
+pub(crate) mod metadata;
+#[allow(unsafe_code)]
+pub(crate) mod extent;
+#[allow(unsafe_code)]
+pub(crate) mod page_map;
+pub(crate) mod extent_heap;
+pub(crate) mod extent_cache;
+pub(crate) mod decay;
 pub(crate) mod split_merge;
+#[allow(unsafe_code)]
+pub(crate) mod purge_batch;
+#[allow(unsafe_code)]
+pub(crate) mod page_allocator;
+#[allow(unsafe_code)]
+pub(crate) mod contents;

@@ -1,20 +1,20 @@
 //! All pages of one arena: allocate, free, grow and shrink runs; age them; give them back.
 //!
 //! Nothing here locks or is shared: the arena holds it in a lock. Purging is in two halves, so that
-//! the system calls run outside the lock: [`PageAllocator::take_batch`], then [`Batch::purge`] without
-//! the lock, then [`PageAllocator::file_batch`].
+//! the system calls run outside the lock: [`PageAllocator::take_batch`], then [`Batch::purge`]
+//! without the lock, then [`PageAllocator::file_batch`].
 
 use super::decay::Decay;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::metadata::{self, Pool};
 use super::page_map;
-use super::page_provider::{PageProvider, Purged};
+use super::page_provider::PageProvider;
+use super::purge_batch::Batch;
 use super::split_merge::{left_neighbour, merge, right_neighbour, split};
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES};
-use core::ptr::NonNull;
 
 /// The first reservation of an arena, in pages; later ones grow class by class.
 const FIRST_CHUNK: usize = (2 << 20) / PAGE;
@@ -61,13 +61,6 @@ pub(crate) struct PageAllocator {
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
 unsafe impl Send for PageAllocator {}
-
-/// Runs on their way back to the system, chained by their `younger` links.
-pub(crate) struct Batch {
-    first: Option<&'static Extent>,
-    lazily: bool,
-    provider: &'static dyn PageProvider,
-}
 
 impl PageAllocator {
     /// No pages yet.
@@ -183,16 +176,16 @@ impl PageAllocator {
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
         let first = self.chain(ExtentState::Dirty, dirty);
         if first.is_some() {
-            return Some(Batch { first, lazily, provider: self.provider });
+            return Some(Batch::new(first, lazily, self.provider));
         }
         let first = self.chain(ExtentState::Muzzy, muzzy);
-        first.map(|_| Batch { first, lazily: false, provider: self.provider })
+        first.map(|_| Batch::new(first, false, self.provider))
     }
 
     /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let mut all = true;
-        let mut next = batch.first;
+        let mut next = batch.first();
         while let Some(extent) = next {
             next = extent.younger.take();
             self.counts.purging -= extent.pages();
@@ -375,48 +368,6 @@ impl PageAllocator {
         let sum = counts.active + counts.dirty + counts.muzzy + counts.retained + counts.purging;
         assert_eq!(sum, counts.mapped);
     }
-}
-
-impl Batch {
-    /// The system calls. Runs outside all locks; the runs belong to the batch alone.
-    pub(crate) fn purge(&self) {
-        let mut next = self.first;
-        while let Some(extent) = next {
-            next = extent.younger.get();
-            let Some(base) = NonNull::new(extent.base_ptr()) else { continue };
-            let (state, zeroed) = self.purge_one(base, extent.bytes());
-            extent.zeroed.set(zeroed);
-            extent.state.set(state);
-        }
-    }
-
-    fn purge_one(&self, base: NonNull<u8>, size: usize) -> (ExtentState, bool) {
-        // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
-        if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
-            return (ExtentState::Muzzy, false);
-        }
-        // SAFETY: as above.
-        match unsafe { self.provider.purge(base, size) } {
-            Purged::Zeroed => (ExtentState::Retained, true),
-            Purged::Undefined => (ExtentState::Retained, false),
-            Purged::Refused => (ExtentState::Dirty, false),
-        }
-    }
-}
-
-/// Writes zeros over an active run from `from` bytes on. The caller owns the block.
-pub(crate) fn zero(extent: &'static Extent, from: usize) {
-    let base = extent.base_ptr().wrapping_add(from);
-    // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
-    unsafe { base.write_bytes(0, extent.bytes() - from) };
-}
-
-/// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the
-/// contents are undefined.
-pub(crate) fn purge_contents(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
-    let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
-    // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
-    unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
 }
 
 #[cfg(test)]

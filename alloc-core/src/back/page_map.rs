@@ -118,8 +118,8 @@ pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
     Some(usize::from(unsafe { low.read() }))
 }
 
-/// The root's index for an address. Opaque on x86-64, where the optimiser would otherwise shift twice
-/// instead of comparing the shifted value.
+/// The root's index for an address. Opaque on x86-64, where the optimiser would otherwise shift
+/// twice instead of comparing the shifted value.
 #[inline(always)]
 fn root_index(address: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -141,7 +141,8 @@ fn root_index(address: usize) -> usize {
 #[inline(always)]
 pub(crate) fn lookup(address: usize) -> Entry {
     match leaf_of(address) {
-        // Relaxed: who holds a block synchronised with who allocated it, after the word was written.
+        // Relaxed: who holds a block synchronised with who allocated it, after the word was
+        // written.
         Some(leaf) => Entry(word_in(leaf, address).load(Ordering::Relaxed)),
         None => Entry::NONE,
     }

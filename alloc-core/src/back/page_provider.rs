@@ -32,8 +32,8 @@ pub(crate) enum Purged {
 /// panic, or change `errno`.
 ///
 /// # Safety
-/// An implementation must answer memory that is readable, writable, aligned as asked, not overlapping
-/// anything that is in use, and that stays mapped until it is released.
+/// An implementation must answer memory that is readable, writable, aligned as asked, not
+/// overlapping anything that is in use, and that stays mapped until it is released.
 pub(crate) unsafe trait PageProvider: Sync {
     /// Reserves `size` bytes at a multiple of `align` (a power of two, at least a page).
     ///

@@ -27,8 +27,8 @@ pub fn purge(index: u32) -> bool {
     true
 }
 
-/// Sends all cached blocks of the calling thread home. `false`: it has no cache. Source: jemalloc(3),
-/// `thread.tcache.flush`.
+/// Sends all cached blocks of the calling thread home. `false`: it has no cache. Source:
+/// jemalloc(3), `thread.tcache.flush`.
 pub fn flush_thread_cache() -> bool {
     thread_life::flush_current()
 }

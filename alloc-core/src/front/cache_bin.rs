@@ -17,8 +17,8 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
 
-/// One bin. Only its thread pushes and pops; the array is changed, and looked at by others, under the
-/// lock of the cache's owner. All orderings are relaxed: others read levels, never blocks.
+/// One bin. Only its thread pushes and pops; the array is changed, and looked at by others, under
+/// the lock of the cache's owner. All orderings are relaxed: others read levels, never blocks.
 #[repr(C)]
 pub(crate) struct CacheBin {
     sp: AtomicPtr<Slot>,
@@ -30,8 +30,9 @@ pub(crate) struct CacheBin {
     _reserved: u32,
 }
 
-// SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only by
-// one machine load that the compiler knows nothing of, which may be a moment old but is never torn.
+// SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only
+// by one machine load that the compiler knows nothing of, which may be a moment old but is never
+// torn.
 unsafe impl Sync for CacheBin {}
 
 const _: () = assert!(size_of::<CacheBin>() == BIN_BYTES);

@@ -144,8 +144,8 @@ fn arena_of(ptr: *mut u8) -> Option<u32> {
     }
 }
 
-/// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its real
-/// size afterwards, whatever came of it.
+/// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its
+/// real size afterwards, whatever came of it.
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's.
@@ -185,8 +185,8 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
 /// Takes back a block whose size is known.
 ///
 /// # Safety
-/// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has the
-/// alignment that was asked for.
+/// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has
+/// the alignment that was asked for.
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
     if flags.cached {
         // SAFETY: the caller's promise.

@@ -1,31 +1,31 @@
 //! What a caller touches: the fast paths, the thread cache, and a thread's life.
 //!
-//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins in
-//! a row, real or façade), [`registry`] (all caches), [`refill`] (between bins and slabs),
-//! [`thread_life`], [`process_life`], [`fork`], [`slow`] (what the fast paths call when they cannot),
-//! [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
+//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
+//! in a row, real or façade), [`registry`] (all caches), [`refill`] (between bins and slabs),
+//! [`thread_life`], [`process_life`], [`fork`], [`slow`] (what the fast paths call when they
+//! cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
 
+#[allow(unsafe_code)]
+pub(crate) mod tls;
 #[allow(unsafe_code)]
 pub(crate) mod cache_bin;
 #[allow(unsafe_code)]
-pub(crate) mod flags;
-#[allow(unsafe_code)]
-pub(crate) mod fork;
-#[allow(unsafe_code)]
-pub(crate) mod global_alloc;
-#[allow(unsafe_code)]
-pub(crate) mod process_life;
-#[allow(unsafe_code)]
-pub mod raw;
-#[allow(unsafe_code)]
-pub(crate) mod refill;
+pub(crate) mod thread_cache;
 #[allow(unsafe_code)]
 pub(crate) mod registry;
 #[allow(unsafe_code)]
-pub(crate) mod slow;
-#[allow(unsafe_code)]
-pub(crate) mod thread_cache;
+pub(crate) mod refill;
 #[allow(unsafe_code)]
 pub(crate) mod thread_life;
 #[allow(unsafe_code)]
-pub(crate) mod tls;
+pub(crate) mod process_life;
+#[allow(unsafe_code)]
+pub(crate) mod fork;
+#[allow(unsafe_code)]
+pub(crate) mod slow;
+#[allow(unsafe_code)]
+pub mod raw;
+#[allow(unsafe_code)]
+pub(crate) mod flags;
+#[allow(unsafe_code)]
+pub(crate) mod global_alloc;

@@ -87,8 +87,8 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 /// Takes a block back. Null is nothing to do.
 ///
 /// # Safety
-/// `ptr` is null, or a block of this allocator's that is not used after. (Foreign, interior and twice
-/// freed pointers end the process with a message, at once or when the block goes home.)
+/// `ptr` is null, or a block of this allocator's that is not used after. (Foreign, interior and
+/// twice freed pointers end the process with a message, at once or when the block goes home.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
     if let Some(offset) = page_map::bin_offset(ptr)
@@ -169,8 +169,8 @@ pub fn is_ours(ptr: *const u8) -> bool {
         || entry.extent().is_some_and(|extent| slow::is_block(extent, ptr as usize))
 }
 
-/// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null: no
-/// memory, and the block is as it was.
+/// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null:
+/// no memory, and the block is as it was.
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's; after success it is used no more.
@@ -202,7 +202,8 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
     new
 }
 
-/// Whether a block of `old` usable bytes serves (or was made to serve) `size` bytes where it stands.
+/// Whether a block of `old` usable bytes serves (or was made to serve) `size` bytes where it
+/// stands.
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's with that usable size.

@@ -23,8 +23,8 @@ const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 /// Refills of a class that come from shared slabs before the cache wants one of its own.
 const SHARED_REFILLS: u8 = 2;
-/// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too few
-/// to be worth owning: all threads of an arena share them, which keeps them full.
+/// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too
+/// few to be worth owning: all threads of an arena share them, which keeps them full.
 const OWNED_MAX: usize = 4096;
 /// Bins that one step of collection visits.
 const VISITS: usize = 4;
@@ -130,8 +130,8 @@ pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
     }
 }
 
-/// Gives a bin its first array, or one twice as long. `false`: it is as long as it may be. Under the
-/// owner's lock.
+/// Gives a bin its first array, or one twice as long. `false`: it is as long as it may be. Under
+/// the owner's lock.
 fn grow(cache: &'static RealCache, class: SizeClass) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let most = usize::from(class.row().cache_max);
@@ -175,8 +175,8 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
     cold.refills.set(0);
 }
 
-/// One step of collection: visits a few bins. What was neither popped nor missed since the last visit
-/// goes home and its array with it; what was used without a miss holds more than it needs.
+/// One step of collection: visits a few bins. What was neither popped nor missed since the last
+/// visit goes home and its array with it; what was used without a miss holds more than it needs.
 #[inline(never)]
 fn collect(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();

@@ -31,7 +31,8 @@ pub(crate) struct RealCache {
     next: AtomicPtr<RealCache>,
 }
 
-/// What the slow paths remember of a bin. Its thread's, or under the owner's lock when that is gone.
+/// What the slow paths remember of a bin. Its thread's, or under the owner's lock when that is
+/// gone.
 pub(crate) struct ColdBin {
     /// log2 of the array's slots; 0: no array.
     pub(crate) lg_array: Cell<u8>,

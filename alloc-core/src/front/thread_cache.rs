@@ -1,8 +1,9 @@
 //! The thread cache: a bin for each class, in a row, and a trap in front.
 //!
-//! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade* has
-//! bins that always miss and take nothing, so that every operation goes the slow way, which asks for
-//! the façade's kind; the fast path never tests a mode. Façades are read-only and shared by all.
+//! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade*
+//! has bins that always miss and take nothing, so that every operation goes the slow way, which
+//! asks for the façade's kind; the fast path never tests a mode. Façades are read-only and shared
+//! by all.
 //!
 //! Bin 0 is the trap: large, foreign and null pointers have bin offset 0 in the page map, and a bin
 //! that takes nothing sends their free the slow way.

@@ -3,8 +3,8 @@
 //! It is an initial-exec symbol of our own, because bins inside TLS were three times slower and the
 //! standard library's `thread_local!` calls a function in shared objects. The word begins with the
 //! address of the static empty cache, so the fast path has no "initialised?" test: the relative
-//! relocation is applied before the loader copies the image. The symbol carries the crate's version,
-//! so that two versions in one process do not clash.
+//! relocation is applied before the loader copies the image. The symbol carries the crate's
+//! version, so that two versions in one process do not clash.
 //!
 //! The read must not be declared pure: the pointer changes at a thread's first call, on exit, and
 //! around re-entrance.

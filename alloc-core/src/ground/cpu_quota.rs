@@ -62,7 +62,7 @@ fn legacy(line: &[u8]) -> Option<u32> {
     if !controllers.split(|c| *c == b',').any(|name| name == b"cpu") {
         return None;
     }
-    let number = |path: &[u8], file| read(path, "/sys/fs/cgroup/cpu", file, |text| number(text));
+    let number = |path: &[u8], file| read(path, "/sys/fs/cgroup/cpu", file, self::number);
     for path in [path, b"".as_slice()] {
         let quota = number(path, "/cpu.cfs_quota_us");
         let period = number(path, "/cpu.cfs_period_us");

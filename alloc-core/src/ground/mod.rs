@@ -2,32 +2,32 @@
 //!
 //! Imports nothing from the tiers above.
 
+pub(crate) mod units;
 #[allow(unsafe_code)]
 pub(crate) mod checked;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod conf;
-#[cfg(not(loom))]
-pub(crate) mod conf_table;
+pub(crate) mod size_class;
 #[cfg(not(loom))]
 pub(crate) mod counters;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) mod cpu_quota;
+pub(crate) mod os;
 #[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod fatal;
+pub(crate) mod text;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod message;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) mod options;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod os;
-pub(crate) mod size_class;
+pub(crate) mod fatal;
 pub(crate) mod sync;
 #[cfg(not(loom))]
-pub(crate) mod text;
-pub(crate) mod units;
+#[allow(unsafe_code)]
+pub(crate) mod cpu_quota;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod options;
+#[cfg(not(loom))]
+pub(crate) mod conf_table;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod conf;

@@ -60,9 +60,9 @@ const fn class_size(index: usize) -> usize {
 /// blocks get to empty, and their pages serve other classes.
 const fn slab_pages(size: usize) -> usize {
     let blocks = match size {
-        ..=1024 => return SLAB_BYTES / PAGE,
-        ..=2048 => 16,
-        ..=4096 => 8,
+        0..=1024 => return SLAB_BYTES / PAGE,
+        1025..=2048 => 16,
+        2049..=4096 => 8,
         _ => 4,
     };
     blocks * size / PAGE
@@ -187,8 +187,8 @@ impl SizeClass {
         self.row().size as usize
     }
 
-    /// The alignment of a slab, so that its blocks are aligned as their size is: the largest power of
-    /// two that divides it, and at least a page.
+    /// The alignment of a slab, so that its blocks are aligned as their size is: the largest power
+    /// of two that divides it, and at least a page.
     #[inline]
     pub(crate) fn slab_align(self) -> usize {
         (1 << self.size().trailing_zeros()).max(PAGE)

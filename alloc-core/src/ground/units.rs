@@ -5,8 +5,7 @@ pub(crate) const LG_PAGE: u32 = 12;
 
 /// The allocator's page: always 4 KiB, whatever the system's page is.
 ///
-/// The system's page (4, 16 or 64 KiB) only matters where memory is returned: see
-/// [`crate::back::page_provider`].
+/// The system's page (4, 16 or 64 KiB) only matters where memory is returned.
 pub const PAGE: usize = 1 << LG_PAGE;
 
 /// Bytes of a slab, as a rule.

@@ -180,7 +180,8 @@ impl Arena {
         super::large::purge_if_at_once(self);
     }
 
-    /// Takes up to `want` blocks of slabs that no cache owns. Answers how many: none without memory.
+    /// Takes up to `want` blocks of slabs that no cache owns. Answers how many: none without
+    /// memory.
     pub(crate) fn fill_shared(
         &'static self,
         class: SizeClass,
@@ -322,7 +323,7 @@ impl Arena {
     /// Makes an active run read zero by giving its pages back. `false`: the system did not.
     pub(crate) fn purge_for_zero(&self, extent: &'static Extent) -> bool {
         let provider = self.pages.lock().allocator.provider();
-        crate::back::page_allocator::purge_contents(provider, extent)
+        crate::back::contents::purge(provider, extent)
     }
 
     /// Purges unused pages until no more than these are left.

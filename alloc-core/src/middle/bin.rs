@@ -1,8 +1,8 @@
 //! One size class of one arena: the slabs that no cache owns.
 //!
 //! They are shared: a cache's first refills of a class come from here under the bin's lock, so that
-//! thousands of threads need not own a slab for each class; and a cache that wants a slab adopts one
-//! from here before a fresh one is made.
+//! thousands of threads need not own a slab for each class; and a cache that wants a slab adopts
+//! one from here before a fresh one is made.
 
 use super::remote_free::PendingStack;
 use super::slab::{ListName, Slab, SlabList};

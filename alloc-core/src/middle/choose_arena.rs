@@ -1,8 +1,8 @@
 //! Which arena a thread takes pages from, and when a new one is made.
 //!
-//! One arena at the start. A thread that finds its arena's lock taken tries the others once, and its
-//! own for a few microseconds more; if all stay taken and fewer than the limit exist, a new one is made
-//! and becomes the thread's home; else it waits. Source: vmalloc(3), "regions for malloc".
+//! One arena at the start. A thread that finds its arena's lock taken tries the others once, and
+//! its own for a few microseconds more; if all stay taken and fewer than the limit exist, a new one
+//! is made and becomes the thread's home; else it waits. Source: vmalloc(3), "regions for malloc".
 
 use super::arena::{self, Arena, ArenaPages};
 use crate::ground::counters::SharedCount;

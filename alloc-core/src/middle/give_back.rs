@@ -1,9 +1,9 @@
 //! Blocks on their way home, many at a time.
 //!
 //! A batch is grouped by the 64-bit word of the slab that its blocks belong to. For a slab of the
-//! cache's own a group is a plain OR; for any other it is one atomic OR, and the block itself is never
-//! touched. Misuse is noticed here at no cost to the fast path: bits already set are a double free,
-//! an offset that is no multiple of the size an interior pointer, another class a wrong size.
+//! cache's own a group is a plain OR; for any other it is one atomic OR, and the block itself is
+//! never touched. Misuse is noticed here at no cost to the fast path: bits already set are a double
+//! free, an offset that is no multiple of the size an interior pointer, another class a wrong size.
 
 use super::arena::{free_remotely, place_of};
 use super::owner::{BIN_BYTES, Owner, OwnerState};

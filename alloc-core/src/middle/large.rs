@@ -24,8 +24,8 @@ pub(crate) const fn usable(size: usize) -> Option<usize> {
     }
 }
 
-/// A block of at least `size` bytes (at least a page's worth) at a multiple of `align`, with word of
-/// whether it reads zero. `None`: no memory.
+/// A block of at least `size` bytes (at least a page's worth) at a multiple of `align`, with word
+/// of whether it reads zero. `None`: no memory.
 pub(crate) fn allocate(from: From<'_>, size: usize, align: usize) -> Option<&'static Extent> {
     let pages = usable(size)? >> LG_PAGE;
     let align = align.max(PAGE);
@@ -82,7 +82,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     locked.large.bytes += extent.bytes() - before;
     drop(locked);
     if zero && !zeroed {
-        crate::back::page_allocator::zero(extent, before);
+        crate::back::contents::zero(extent, before);
     }
     true
 }
@@ -98,7 +98,7 @@ pub(crate) fn make_zero(extent: &'static Extent) {
     {
         return;
     }
-    crate::back::page_allocator::zero(extent, 0);
+    crate::back::contents::zero(extent, 0);
 }
 
 /// With a decay time of 0, what was just freed is purged at once.

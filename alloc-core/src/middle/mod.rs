@@ -4,25 +4,25 @@
 //! [`bin`] (one class of one arena), [`arena`], [`choose_arena`], [`owner`] (what a thread cache
 //! owns), [`give_back`] (blocks on their way home), [`large`], [`decay_pass`].
 
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod arena;
-#[cfg(not(loom))]
-pub(crate) mod bin;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod choose_arena;
-#[cfg(not(loom))]
-pub(crate) mod decay_pass;
-#[cfg(not(loom))]
-pub(crate) mod give_back;
-#[cfg(not(loom))]
-pub(crate) mod large;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod owner;
 #[allow(unsafe_code)]
 pub(crate) mod remote_free;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod slab;
+#[cfg(not(loom))]
+pub(crate) mod bin;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod arena;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod choose_arena;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod owner;
+#[cfg(not(loom))]
+pub(crate) mod give_back;
+#[cfg(not(loom))]
+pub(crate) mod large;
+#[cfg(not(loom))]
+pub(crate) mod decay_pass;

@@ -1,9 +1,10 @@
 //! What a thread cache owns: slabs, under the cache's lock. The owner of a slab is a *cache*, not a
 //! thread.
 //!
-//! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock: uncontended,
-//! once per batch. Push and pop never take it. Whoever else holds it (the decay pass, a walker, fork)
-//! may drain, release or give up the slabs, so an idle owner never pins what others have freed.
+//! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock:
+//! uncontended, once per batch. Push and pop never take it. Whoever else holds it (the decay pass,
+//! a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what others
+//! have freed.
 
 use super::arena::{self, Arena, absorb, stack_of_remote};
 use super::choose_arena::{self, Home};
@@ -31,7 +32,8 @@ pub(crate) struct Owner {
     pub(crate) state: RankedMutex<OwnerState>,
 }
 
-/// Blocks of one class that went into the cache, and that came back from it. Written under the lock.
+/// Blocks of one class that went into the cache, and that came back from it. Written under the
+/// lock.
 pub(crate) struct OwnerCounts {
     pub(crate) filled: OwnedCount,
     pub(crate) flushed: OwnedCount,
@@ -154,8 +156,8 @@ impl Owner {
     }
 
     /// Takes up to `want` blocks from slabs of its own, the lowest free ones of each; when all are
-    /// dry, what others have freed; then a slab that nobody owns; then a fresh one. Less than `want`
-    /// where its own slabs have less; none without memory.
+    /// dry, what others have freed; then a slab that nobody owns; then a fresh one. Less than
+    /// `want` where its own slabs have less; none without memory.
     pub(crate) fn fill(
         &'static self,
         state: &mut OwnerState,
@@ -163,8 +165,8 @@ impl Owner {
         want: usize,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
-        // What others freed is memory that nobody uses: take it in before touching more. Where a slab
-        // has many words that costs more, and is done now and then.
+        // What others freed is memory that nobody uses: take it in before touching more. Where a
+        // slab has many words that costs more, and is done now and then.
         if Slab::is_cheap_to_absorb(class) || state.activity.is_multiple_of(8) {
             self.drain(state, class);
         }
@@ -250,8 +252,8 @@ impl Owner {
         }
     }
 
-    /// One decay pass over this owner: nothing while it is active; else what others freed is taken in
-    /// and empty slabs go back; and idle for long, it gives up all slabs.
+    /// One decay pass over this owner: nothing while it is active; else what others freed is taken
+    /// in and empty slabs go back; and idle for long, it gives up all slabs.
     pub(crate) fn pass(&'static self, passes_to_give_up: u32) {
         let Some(mut state) = self.state.try_lock() else { return };
         if state.activity != state.seen_activity {

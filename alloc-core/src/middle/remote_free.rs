@@ -1,8 +1,8 @@
 //! The protocol of remote frees: blocks that go home to a slab somebody else guards.
 //!
 //! A slab is *guarded* by one lock at a time: that of the thread cache that owns it, or that of its
-//! arena's bin. The guard alone touches the slab's free bits, its count and its list. Everybody else
-//! frees through the words here, without a lock and without touching the block.
+//! arena's bin. The guard alone touches the slab's free bits, its count and its list. Everybody
+//! else frees through the words here, without a lock and without touching the block.
 //!
 //! ```text
 //!   state  = │ generation:32 │ owner cache:24 │ … │ PENDING:1 │ kind:2 │
@@ -14,21 +14,23 @@
 //!
 //! *Freer*: its block is still allocated, so the generation stands. It sets the block's bit in a
 //! remote word (a bit already set is a double free), then reads the state: where the generation has
-//! changed or PENDING is set, it is finished. Else it tries to set PENDING; the winner pushes the slab
-//! on the pending stack of the guard that the state named, and touches nothing afterwards.
+//! changed or PENDING is set, it is finished. Else it tries to set PENDING; the winner pushes the
+//! slab on the pending stack of the guard that the state named, and touches nothing afterwards.
 //!
-//! *Drainer*, under its lock: takes the whole stack in one swap, so there is no ABA. For each slab it
-//! reads the link first. If the slab is its own it clears PENDING, then swaps every remote word into
-//! the free words. If not, it forwards the slab, PENDING kept, to its present guard's stack.
+//! *Drainer*, under its lock: takes the whole stack in one swap, so there is no ABA. For each slab
+//! it reads the link first. If the slab is its own it clears PENDING, then swaps every remote word
+//! into the free words. If not, it forwards the slab, PENDING kept, to its present guard's stack.
 //!
 //! *Release*: by the guard, when all blocks are free: only from PENDING = 0; a failure means that a
-//! push is under way. *Orphan* and *adopt* keep PENDING: a slab that lies on the stack of a cache that
-//! gave it up is forwarded when that stack is drained, by the decay pass or by the cache's next user.
+//! push is under way. *Orphan* and *adopt* keep PENDING: a slab that lies on the stack of a cache
+//! that gave it up is forwarded when that stack is drained, by the decay pass or by the cache's
+//! next user.
 //!
-//! Why no wake-up is lost: both sides do a read-modify-write on the same word. If the drainer's swap
-//! misses a bit, the freer's OR comes after it in that word's order and so reads from it (or from a
-//! later OR, a release sequence): Release of the swap pairs with Acquire of the OR. The drainer cleared
-//! PENDING before its swap, so the freer's read of the state sees it cleared, and pushes.
+//! Why no wake-up is lost: both sides do a read-modify-write on the same word. If the drainer's
+//! swap misses a bit, the freer's OR comes after it in that word's order and so reads from it (or
+//! from a later OR, a release sequence): Release of the swap pairs with Acquire of the OR. The
+//! drainer cleared PENDING before its swap, so the freer's read of the state sees it cleared, and
+//! pushes.
 
 use crate::ground::sync::seam::{AtomicPtr, AtomicU64, Ordering};
 
@@ -154,7 +156,8 @@ impl Remote {
             return false;
         }
         let then = u64::from(now.generation().wrapping_add(1)) << GENERATION_SHIFT | FREE;
-        // AcqRel: Release pairs with the Acquire load in `free`, which then sees the new generation.
+        // AcqRel: Release pairs with the Acquire load in `free`, which then sees the new
+        // generation.
         self.state.compare_exchange(now.0, then, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -188,7 +191,8 @@ impl Remote {
                 return Ok(());
             }
             let then = now.0 | PENDING;
-            // AcqRel: of those who find the slab not pending, one wins and owns its link.
+            // AcqRel: pairs with the clearing in `drain`. Of those who find it not pending, one
+            // wins and owns its link.
             let done =
                 self.state.compare_exchange(now.0, then, Ordering::AcqRel, Ordering::Acquire);
             match done {
@@ -240,8 +244,8 @@ impl PendingStack {
         }
     }
 
-    /// Takes all slabs. Those of `me` have PENDING cleared and go to `take`, which must then take all
-    /// their remote words; the rest are forwarded. The caller holds the lock of `me`.
+    /// Takes all slabs. Those of `me` have PENDING cleared and go to `take`, which must then take
+    /// all their remote words; the rest are forwarded. The caller holds the lock of `me`.
     ///
     /// # Safety
     /// Records and stacks live for ever.
@@ -262,8 +266,8 @@ impl PendingStack {
             // Acquire: pairs with the Release in `transfer`.
             let guard = State(slab.state.load(Ordering::Acquire)).guard();
             if guard == Some(me) {
-                // AcqRel: Release, through the swaps that follow, tells later freers that PENDING is
-                // clear; Acquire pairs with the freer that set it.
+                // AcqRel: Release, through the swaps that follow, tells later freers that PENDING
+                // is clear; Acquire pairs with the freer that set it.
                 slab.state.fetch_and(!PENDING, Ordering::AcqRel);
                 take(record);
             } else if let Some(stack) = guard.and_then(|guard| stack_of(record, guard)) {

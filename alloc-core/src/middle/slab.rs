@@ -72,7 +72,8 @@ impl Slab {
         let memory = metadata::allocate(LINES + 2 * bytes, 64)?;
         // SAFETY: inside the memory just allocated.
         let remote = unsafe { memory.add(LINES + bytes) }.cast::<AtomicU64>();
-        // SAFETY: zeroed memory is valid atomic words; it lives for ever and is used as nothing else.
+        // SAFETY: zeroed memory is valid atomic words; it lives for ever and is used as nothing
+        // else.
         let remote = unsafe { core::slice::from_raw_parts(remote.as_ptr(), words) };
         let record = memory.cast::<Slab>();
         let slab = Slab {

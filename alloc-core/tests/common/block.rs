@@ -2,8 +2,8 @@
 
 use super::random::mix;
 
-/// Up to this length every byte is written and looked at; beyond it the ends are, and a word in each
-/// page or, in very long blocks, in each 4096th part.
+/// Up to this length every byte is written and looked at; beyond it the ends are, and a word in
+/// each page or, in very long blocks, in each 4096th part.
 const WHOLE: usize = 64 << 10;
 const PAGE: usize = 4096;
 

@@ -1,4 +1,5 @@
-//! Threads against each other: each allocates, and sends blocks to any other to be checked and freed.
+//! Threads against each other: each allocates, and sends blocks to any other to be checked and
+//! freed.
 
 use super::super::common::allocated;
 use super::super::common::block::Block;

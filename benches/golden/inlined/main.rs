@@ -1,8 +1,8 @@
-//! The pair that `benches/golden/check` counts: `alloc` and `dealloc` of one constant layout, inlined
-//! under LTO into two functions whose names survive.
+//! The pair that `benches/golden/check` counts: `alloc` and `dealloc` of one constant layout,
+//! inlined under LTO into two functions whose names survive.
 //!
-//! Between two calls of `lumalloc_golden_window` lie exactly `PAIRS` of each; callgrind starts a new
-//! dump there. Most windows see the fast path alone.
+//! Between two calls of `lumalloc_golden_window` lie exactly `PAIRS` of each; callgrind starts a
+//! new dump there. Most windows see the fast path alone.
 
 #[allow(unsafe_code)]
 mod fast_path;

@@ -14,8 +14,8 @@ const GREEN: &str = "\x1b[32m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
 
-/// Rounds on each side before a ratio is coloured. Two equal sides fail to overlap by chance in 2 of
-/// 6 orders of two rounds each, but only in 2 of 70 of four.
+/// Rounds on each side before a ratio is coloured. Two equal sides fail to overlap by chance in 2
+/// of 6 orders of two rounds each, but only in 2 of 70 of four.
 const ENOUGH: usize = 4;
 
 /// Which way a number should go.
@@ -175,7 +175,8 @@ fn spread(numbers: &[f64]) -> Option<f64> {
 }
 
 /// Green for better, red for worse, and nothing unless every round of the one side beats every
-/// round of the other, in enough rounds: on a busy machine runs of the same allocator differ widely.
+/// round of the other, in enough rounds: on a busy machine runs of the same allocator differ
+/// widely.
 fn verdict(better: Better, ours: &[f64], theirs: &[f64]) -> &'static str {
     if ours.len().min(theirs.len()) < ENOUGH {
         return "";

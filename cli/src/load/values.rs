@@ -54,7 +54,8 @@ mod tests {
     proptest! {
         #[test]
         fn whole_values_are_whole_and_others_are_not(seed: u64, at: usize) {
-            let (values, mut random, mut value) = (Values::new(1), Random::new(seed, 0), Vec::new());
+            let (values, mut random) = (Values::new(1), Random::new(seed, 0));
+            let mut value = Vec::new();
             values.push(&mut value, Values::draw_size(&mut random), &mut random);
             prop_assert!(values.is_whole(&value));
             prop_assert!((MIN_VALUE..=MAX_VALUE).contains(&value.len()));

@@ -207,12 +207,14 @@ mod tests {
     proptest! {
         #[test]
         fn unbounded_it_is_a_hash_map(steps in steps()) {
-            let (store, mut model, now) = (Store::new(1 << 30, HOUR), HashMap::new(), Instant::now());
+            let (store, now) = (Store::new(1 << 30, HOUR), Instant::now());
+            let mut model = HashMap::new();
             for step in steps {
                 match step {
                     Step::Put(key, size) => {
                         let old = model.insert(name(key), filled(key, size));
-                        prop_assert_eq!(store.put(&name(key), filled(key, size), now), old.is_some());
+                        let replaced = store.put(&name(key), filled(key, size), now);
+                        prop_assert_eq!(replaced, old.is_some());
                     }
                     Step::Get(key) => {
                         let value = store.get(&name(key), now);
@@ -224,7 +226,8 @@ mod tests {
                     }
                     Step::List(digit) => {
                         let prefix = name(digit);
-                        let mut keys: Vec<_> = model.keys().filter(|k| k.starts_with(&prefix)).cloned().collect();
+                        let found = model.keys().filter(|key| key.starts_with(&prefix));
+                        let mut keys: Vec<_> = found.cloned().collect();
                         keys.sort();
                         keys.truncate(5);
                         prop_assert_eq!(store.list(&prefix, 5, now), keys);

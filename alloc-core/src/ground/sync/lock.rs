@@ -48,9 +48,7 @@ impl<T> RankedMutex<T> {
     /// Takes the lock if it is free.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // Acquire: pairs with the Release in `unlock`.
-        let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_err() {
+        if !self.take_free() {
             return None;
         }
         witness::acquire_any(self.rank);
@@ -77,15 +75,19 @@ impl<T> RankedMutex<T> {
     /// This thread holds the lock by `lock_for_fork`, and is the only one.
     pub(crate) unsafe fn unlock_in_child(&self) {
         witness::release(self.rank);
-        // Release: the child has one thread; later ones are made by it and see it anyway.
+        // Release: pairs with the Acquire of the child's later threads.
         self.word.store(FREE, Ordering::Release);
     }
 
     #[inline]
-    fn lock_unwitnessed(&self) -> Guard<'_, T> {
+    fn take_free(&self) -> bool {
         // Acquire: pairs with the Release in `unlock`.
-        let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_err() {
+        self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn lock_unwitnessed(&self) -> Guard<'_, T> {
+        if !self.take_free() {
             self.lock_slow();
         }
         Guard { mutex: self }
@@ -96,10 +98,7 @@ impl<T> RankedMutex<T> {
     fn lock_slow(&self) {
         let backoff = Backoff::new();
         while !backoff.is_completed() {
-            if self.word.load(Ordering::Relaxed) == FREE
-                // Acquire: pairs with the Release in `unlock`.
-                && self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
+            if self.word.load(Ordering::Relaxed) == FREE && self.take_free() {
                 return;
             }
             backoff.spin();

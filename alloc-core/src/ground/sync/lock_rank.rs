@@ -1,7 +1,7 @@
 //! The order in which locks are taken: this enum, top to bottom.
 //!
-//! A thread that holds a lock may take only locks of later ranks. Test builds of the core check each
-//! acquisition; the fork handlers walk the same order.
+//! A thread that holds a lock may take only locks of later ranks. Test builds of the core check
+//! each acquisition; the fork handlers walk the same order.
 
 /// Ranks, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

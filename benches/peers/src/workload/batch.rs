@@ -1,4 +1,5 @@
-//! A thousand blocks of 64 bytes allocated, then all freed: last first (LIFO) or first first (FIFO).
+//! A thousand blocks of 64 bytes allocated, then all freed: last first (LIFO) or first first
+//! (FIFO).
 
 use super::Workload;
 use std::hint::black_box;
