@@ -71,8 +71,8 @@ impl CacheBin {
         if self.countdown.get() < 0 {
             return core::ptr::null_mut();
         }
-        // SAFETY: a block that is not null lies above the base.
-        self.sp.store(unsafe { sp.sub(1) }, Relaxed);
+        // Read once more, so that it becomes one `add [mem]`: the same value, an instruction less.
+        self.sp.store(self.sp.load(Relaxed).wrapping_sub(1), Relaxed);
         block
     }
 
