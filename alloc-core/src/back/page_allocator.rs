@@ -29,6 +29,15 @@ const BATCH: usize = 32;
 /// No part smaller than this is cut off a run to be purged.
 const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
+/// Which memory an allocation may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// Unused pages that still have memory.
+    Resident,
+    /// Addresses without memory as well.
+    Any,
+}
+
 /// What the pages of an arena are doing, in pages, and what was done.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PageCounts {
@@ -96,8 +105,13 @@ impl PageAllocator {
         }
     }
 
-    /// A run of `pages` pages at a multiple of `align`. `None`: no memory.
-    pub(crate) fn allocate(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    /// A run of `pages` pages at a multiple of `align`. `None`: there is none of that memory.
+    pub(crate) fn allocate(
+        &mut self,
+        pages: usize,
+        align: usize,
+        memory: Memory,
+    ) -> Option<&'static Extent> {
         if pages == 0 || pages > MAX_RUN_PAGES {
             return None;
         }
@@ -108,11 +122,23 @@ impl PageAllocator {
             .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
             // Cutting up a long run that has memory is better than touching new memory.
             .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
-            .or_else(|| self.take(ExtentState::Retained, pages, align, usize::MAX))
-            .or_else(|| self.reserve(pages, align))?;
+            .or_else(|| self.allocate_fresh(pages, align, memory))?;
         extent.state.set(ExtentState::Active);
         self.counts.active += pages;
         Some(extent)
+    }
+
+    fn allocate_fresh(
+        &mut self,
+        pages: usize,
+        align: usize,
+        memory: Memory,
+    ) -> Option<&'static Extent> {
+        if memory == Memory::Resident {
+            return None;
+        }
+        self.take(ExtentState::Retained, pages, align, usize::MAX)
+            .or_else(|| self.reserve(pages, align))
     }
 
     /// Takes a run back.

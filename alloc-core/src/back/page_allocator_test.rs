@@ -46,7 +46,7 @@ fn pick(shadow: &Shadow, index: usize) -> Option<&'static Extent> {
 fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) {
     match *op {
         Op::Allocate { pages: n, lg_align } => {
-            let Some(extent) = pages.allocate(n, 1 << lg_align) else { return };
+            let Some(extent) = pages.allocate(n, 1 << lg_align, Memory::Any) else { return };
             assert_eq!(extent.pages(), n);
             assert!(extent.base().is_multiple_of(1 << lg_align));
             if extent.zeroed.get() {
@@ -127,13 +127,13 @@ proptest! {
 #[test]
 fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
     let mut pages = PageAllocator::new(7, &Mmap);
-    let run = pages.allocate(8, PAGE).unwrap();
+    let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert!(run.zeroed.get());
     // SAFETY: the run is ours.
     unsafe { run.base_ptr().write_bytes(1, run.bytes()) };
     let base = run.base();
     pages.free(run);
-    let again = pages.allocate(8, PAGE).unwrap();
+    let again = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert_eq!(again.base(), base);
     assert!(!again.zeroed.get());
     pages.free(again);
@@ -141,7 +141,7 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
         batch.purge();
         assert!(pages.file_batch(batch));
     }
-    let purged = pages.allocate(8, PAGE).unwrap();
+    let purged = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert_eq!(purged.base(), base);
     assert!(purged.zeroed.get());
     // SAFETY: the run is ours.
@@ -151,14 +151,14 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
 #[test]
 fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
     let mut pages = PageAllocator::new(7, &Mmap);
-    let run = pages.allocate(4, PAGE).unwrap();
+    let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
     assert_eq!(pages.grow(run, 100), Some(true));
     assert_eq!(run.pages(), 100);
-    let next = pages.allocate(1, PAGE).unwrap();
+    let next = pages.allocate(1, PAGE, Memory::Any).unwrap();
     assert_eq!(next.base(), run.end());
     assert_eq!(pages.grow(run, 101), None);
     for lg in 12..36 {
-        let aligned = pages.allocate(1, 1 << lg).unwrap();
+        let aligned = pages.allocate(1, 1 << lg, Memory::Any).unwrap();
         assert!(aligned.base().is_multiple_of(1 << lg));
     }
     pages.check();

@@ -39,3 +39,15 @@ pub fn flush_thread_cache() -> bool {
 pub fn narenas() -> u32 {
     choose_arena::limit().max(arena::count())
 }
+
+/// Sets how many automatic arenas beside the first there may be (64 unless set), and answers what it
+/// was. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
+///
+/// ```
+/// let before = lumalloc::control::set_regmax(3);
+/// assert!(lumalloc::control::narenas() <= 4);
+/// lumalloc::control::set_regmax(before);
+/// ```
+pub fn set_regmax(regmax: u32) -> u32 {
+    choose_arena::set_regmax(regmax)
+}

@@ -80,7 +80,9 @@ fn small(class: SizeClass) -> *mut u8 {
     if let Some(cache) = real_cache().filter(|_| cached) {
         let block = refill::request(cache, class);
         decay_pass::tick();
-        return block;
+        if !block.is_null() {
+            return block;
+        }
     }
     match home() {
         Some(arena) => arena.allocate_uncached(class),

@@ -9,7 +9,7 @@ use super::remote_free::{Guard, PendingStack};
 use super::slab::{ListName, RECORD_CLASSES, Slab, lg_words};
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Pool};
-use crate::back::page_allocator::PageAllocator;
+use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
 use crate::back::page_provider::{PageProvider, system};
 use crate::ground::checked::at;
@@ -98,8 +98,13 @@ pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
 
 impl ArenaPages {
     /// A run for a large block.
-    pub(crate) fn allocate_large(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
-        let extent = self.allocator.allocate(pages, align)?;
+    pub(crate) fn allocate_large(
+        &mut self,
+        pages: usize,
+        align: usize,
+        memory: Memory,
+    ) -> Option<&'static Extent> {
+        let extent = self.allocator.allocate(pages, align, memory)?;
         self.large.allocated += 1;
         self.large.bytes += extent.bytes();
         Some(extent)
@@ -147,13 +152,15 @@ impl Arena {
         pages: &mut ArenaPages,
         class: SizeClass,
         guard: Guard,
+        memory: Memory,
     ) -> Option<&'static Slab> {
         let lg = lg_words(class);
         let record = match pages.records.get_mut(lg).and_then(Pool::take) {
             Some(record) => record,
             None => Slab::new_record(lg)?,
         };
-        let run = pages.allocator.allocate(usize::from(class.row().slab_pages), class.slab_align());
+        let slab_pages = usize::from(class.row().slab_pages);
+        let run = pages.allocator.allocate(slab_pages, class.slab_align(), memory);
         let Some(extent) = run else {
             if let Some(pool) = pages.records.get_mut(lg) {
                 pool.put(record);
@@ -186,9 +193,22 @@ impl Arena {
         &'static self,
         class: SizeClass,
         want: usize,
-        give: impl FnMut(*mut u8),
+        mut give: impl FnMut(*mut u8),
     ) -> usize {
-        self.fill_from_bin(&mut self.bin(class).slabs.lock(), class, want, give)
+        let mut slabs = self.bin(class).slabs.lock();
+        let taken = self.fill_from_bin(&mut slabs, class, want, Memory::Resident, &mut give);
+        if taken > 0 {
+            return taken;
+        }
+        // What other arenas have and nobody uses, before new memory.
+        for other in all().filter(|other| other.id != self.id) {
+            let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
+            let taken = other.fill_from_bin(&mut slabs, class, want, Memory::Resident, &mut give);
+            if taken > 0 {
+                return taken;
+            }
+        }
+        self.fill_from_bin(&mut slabs, class, want, Memory::Any, &mut give)
     }
 
     fn fill_from_bin(
@@ -196,6 +216,7 @@ impl Arena {
         slabs: &mut BinSlabs,
         class: SizeClass,
         want: usize,
+        memory: Memory,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
         if Slab::is_cheap_to_absorb(class) {
@@ -218,7 +239,8 @@ impl Arena {
             self.drain_bin(slabs, class);
             if slabs.partial.first().is_none() {
                 let mut pages = self.pages.lock();
-                let Some(slab) = Arena::new_slab(&mut pages, class, Guard::Bin) else { return 0 };
+                let slab = Arena::new_slab(&mut pages, class, Guard::Bin, memory);
+                let Some(slab) = slab else { return 0 };
                 slabs.file(slab);
             }
         }
@@ -229,7 +251,7 @@ impl Arena {
         let mut block = core::ptr::null_mut();
         let bin = self.bin(class);
         let mut slabs = bin.slabs.lock();
-        let taken = self.fill_from_bin(&mut slabs, class, 1, |one| block = one);
+        let taken = self.fill_from_bin(&mut slabs, class, 1, Memory::Any, |one| block = one);
         bin.filled.add(taken as u64);
         block
     }

@@ -5,10 +5,11 @@
 //! is made and becomes the thread's home; else it waits. Source: vmalloc(3), "regions for malloc".
 
 use super::arena::{self, Arena, ArenaPages};
+use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
 use crate::ground::cpu_quota;
 use crate::ground::options;
-use crate::ground::sync::lock::Guard;
+use crate::ground::sync::lock::{Guard, SPINS};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
 
@@ -34,33 +35,50 @@ impl Home {
     }
 }
 
-/// One more than `setregmax`'s default.
-const DEFAULT_REGIONS: u32 = 65;
+/// How many arenas beside the first there may be unless somebody says otherwise. Source: vmalloc(3).
+const DEFAULT_REGMAX: u32 = 64;
+const UNSET: u32 = u32::MAX;
 
 /// Entries that searched for an arena, and that waited for one.
 pub(crate) static PROBES: SharedCount = SharedCount::new();
 pub(crate) static WAITS: SharedCount = SharedCount::new();
 
-static LIMIT: AtomicU32 = AtomicU32::new(0);
+/// What `opt.narenas` or the CPUs allow; 0 until asked.
+static WANTED: AtomicU32 = AtomicU32::new(0);
+static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
 
 /// The largest number of automatic arenas. Asks the system at the first call.
 pub(crate) fn limit() -> u32 {
-    let known = LIMIT.load(Relaxed);
+    let explicit = options::current().narenas;
+    match REGMAX.load(Relaxed) {
+        UNSET if explicit != 0 => explicit,
+        UNSET => wanted().min(1 + DEFAULT_REGMAX),
+        regmax => wanted().min(regmax.saturating_add(1)),
+    }
+}
+
+/// Sets how many arenas beside the first there may be, and answers what it was. Arenas that exist
+/// stay.
+pub(crate) fn set_regmax(regmax: u32) -> u32 {
+    match REGMAX.swap(regmax.min(UNSET - 1), Relaxed) {
+        UNSET => DEFAULT_REGMAX,
+        before => before,
+    }
+}
+
+fn wanted() -> u32 {
+    let known = WANTED.load(Relaxed);
     if known != 0 {
         return known;
     }
     let options = options::current();
-    let limit = match options.narenas {
-        0 => {
-            let per_cpu = u64::from(options.narenas_ratio);
-            let cpus = cpu_quota::cpus();
-            let wanted = if cpus == 1 { 1 } else { (u64::from(cpus) * per_cpu) >> 16 };
-            (wanted.max(1) as u32).min(DEFAULT_REGIONS)
-        }
-        explicit => explicit,
+    let wanted = match (options.narenas, cpu_quota::cpus()) {
+        (0, 1) => 1,
+        (0, cpus) => ((u64::from(cpus) * u64::from(options.narenas_ratio)) >> 16).max(1) as u32,
+        (explicit, _) => explicit,
     };
-    LIMIT.store(limit, Relaxed);
-    limit
+    WANTED.store(wanted, Relaxed);
+    wanted
 }
 
 /// The automatic arena with an index, made now if it must be.
@@ -74,8 +92,28 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
     arena::by_id(id)
 }
 
-/// Locks the pages of `home`, or of another arena that is free just now and becomes the home.
-pub(crate) fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>) {
+/// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
+/// there, in the arena that [`enter`] finds and then in the others that are free just now; after that
+/// for new memory in the first. So no arena grows while another keeps memory that nobody uses.
+pub(crate) fn with_pages<R>(
+    home: &Home,
+    mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
+) -> Option<R> {
+    let (arena, mut pages) = enter(home);
+    if let Some(found) = take(&mut pages, Memory::Resident) {
+        return Some(found);
+    }
+    for other in arena::all().filter(|other| !core::ptr::eq(*other, arena)) {
+        let Some(mut pages) = other.pages.try_lock() else { continue };
+        if let Some(found) = take(&mut pages, Memory::Resident) {
+            return Some(found);
+        }
+    }
+    take(&mut pages, Memory::Any)
+}
+
+/// Locks the pages of `home`, or of another arena that is free just now. A new arena becomes the home.
+fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>) {
     let arena = home.get();
     if let Some(pages) = open(arena) {
         return (arena, pages);
@@ -83,7 +121,6 @@ pub(crate) fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>)
     PROBES.add(1);
     for other in arena::all() {
         if let Some(pages) = open(other) {
-            home.set(other);
             return (other, pages);
         }
     }
@@ -106,7 +143,7 @@ pub(crate) fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>)
 /// would keep its own unused pages from then on.
 fn open_soon(arena: &'static Arena) -> Option<Guard<'static, ArenaPages>> {
     let backoff = Backoff::new();
-    while !backoff.is_completed() {
+    for _ in 0..SPINS {
         backoff.spin();
         if let Some(pages) = open(arena) {
             return Some(pages);

@@ -1,8 +1,9 @@
 //! Large blocks: a run of pages each, straight from an arena.
 
-use super::arena::{self, Arena};
+use super::arena::{self, Arena, ArenaPages};
 use super::choose_arena::{self, Home};
 use crate::back::extent::Extent;
+use crate::back::page_allocator::Memory;
 use crate::ground::options;
 use crate::ground::size_class::class_round;
 use crate::ground::units::{LG_PAGE, PAGE, round_up};
@@ -32,19 +33,17 @@ pub(crate) fn allocate(from: From<'_>, size: usize, align: usize) -> Option<&'st
     match from {
         From::Arena(arena) => allocate_in(arena, pages, align),
         From::Home(home) => {
-            let (_, mut locked) = choose_arena::enter(home);
-            if let Some(extent) = locked.allocate_large(pages, align) {
-                return Some(extent);
-            }
-            drop(locked);
-            // No room: what other arenas have kept may do.
-            arena::all().find_map(|arena| allocate_in(arena, pages, align))
+            let take =
+                |locked: &mut ArenaPages, memory| locked.allocate_large(pages, align, memory);
+            choose_arena::with_pages(home, take)
+                // No room for more: addresses that other arenas have kept may do.
+                .or_else(|| arena::all().find_map(|arena| allocate_in(arena, pages, align)))
         }
     }
 }
 
 fn allocate_in(arena: &'static Arena, pages: usize, align: usize) -> Option<&'static Extent> {
-    arena.pages.lock().allocate_large(pages, align)
+    arena.pages.lock().allocate_large(pages, align, Memory::Any)
 }
 
 /// Takes a large block back.

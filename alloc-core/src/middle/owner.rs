@@ -196,8 +196,10 @@ impl Owner {
     /// Adopts a slab or makes one. `false`: no memory.
     fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
         let slab = self.adopt(self.home.get(), class).or_else(|| {
-            let (_, mut pages) = choose_arena::enter(&self.home);
-            Arena::new_slab(&mut pages, class, Guard::Owner(self.id))
+            let guard = Guard::Owner(self.id);
+            choose_arena::with_pages(&self.home, |pages, memory| {
+                Arena::new_slab(pages, class, guard, memory)
+            })
         });
         match slab {
             Some(slab) => {

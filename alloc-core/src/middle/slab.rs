@@ -379,13 +379,13 @@ impl SlabList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::page_allocator::PageAllocator;
+    use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::fixed::Fixed;
 
     fn slab(class: SizeClass) -> &'static Slab {
         let mut pages = PageAllocator::new(1, Fixed::leak(8 << 20));
         let row = class.row();
-        let extent = pages.allocate(usize::from(row.slab_pages), 1 << 16).unwrap();
+        let extent = pages.allocate(usize::from(row.slab_pages), 1 << 16, Memory::Any).unwrap();
         let slab = Slab::new_record(lg_words(class)).unwrap();
         slab.prepare(extent, class);
         slab.remote.birth(Guard::Bin);

@@ -11,6 +11,10 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 use crossbeam_utils::Backoff;
 
+/// Rounds of spinning, each twice as long as the one before, until a waiter sleeps: a few
+/// microseconds, as long as a holder that is not preempted takes.
+pub(crate) const SPINS: usize = 6;
+
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
@@ -97,7 +101,7 @@ impl<T> RankedMutex<T> {
     #[inline(never)]
     fn lock_slow(&self) {
         let backoff = Backoff::new();
-        while !backoff.is_completed() {
+        for _ in 0..SPINS {
             if self.word.load(Ordering::Relaxed) == FREE && self.take_free() {
                 return;
             }
