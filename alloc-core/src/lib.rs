@@ -27,6 +27,8 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(all(doc, not(loom)))]
+pub(crate) mod docs;
 pub(crate) mod ground;
 #[cfg(not(loom))]
 pub(crate) mod back;

@@ -2,7 +2,7 @@
 //!
 //! 8, then multiples of 16 to 128, then four classes per doubling. Classes up to 32 KiB are served
 //! from slabs through the thread cache ([`SizeClass`]); jemalloc calls those up to 14336 "small".
-//! Larger requests are page runs, rounded by [`large_size`] to the same four per doubling.
+//! Larger requests are page runs, rounded by [`class_round`] to the same four per doubling.
 //!
 //! ```text
 //!   class  0   1   2   3  …  8    9   10   11   12   13 …        35      36 …    40
