@@ -12,9 +12,11 @@ library = sys.argv[1]
 assert not library or os.path.realpath(library) in open("/proc/self/maps").read(), "not mapped"
 PROGRAM
 
+# Started in the background of a script, a program inherits SIGINT ignored: the tests of threading
+# send it to themselves, so it is put back.
 # A test whose verdict depends on the time is given a second chance by --rerun (-w).
 status=0
-preloaded "$python" -m test -v -w --timeout 240 test_json test_re test_threading test_subprocess \
+preloaded env --default-signal=INT "$python" -m test -v -w --timeout 240 test_json test_re test_threading test_subprocess \
   > tests.log 2>&1 || status=$?
 grep -E '^test[A-Za-z0-9_]* \(.*\).* \.\.\. (ok|skipped|FAIL|ERROR|expected failure)' tests.log |
   sed -E "s/ \.\.\. .*(ok|skipped|FAIL|ERROR|expected failure).*/ \1/" | sort | uniq -c

@@ -8,7 +8,7 @@
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
 //! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
 //! [`decay`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the system),
-//! [`page_allocator`] (all of it for one arena), [`contents`] (of a run in use).
+//! [`page_counts`], [`page_allocator`] (all of it for one arena), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -26,6 +26,7 @@ pub(crate) mod decay;
 pub(crate) mod split_merge;
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;
+pub(crate) mod page_counts;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
 #[allow(unsafe_code)]

@@ -8,6 +8,7 @@ use super::decay::Decay;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::metadata::{self, Pool};
+use super::page_counts::PageCounts;
 use super::page_map;
 use super::page_provider::PageProvider;
 use super::purge_batch::Batch;
@@ -36,21 +37,6 @@ pub(crate) enum Memory {
     Resident,
     /// Addresses without memory as well.
     Any,
-}
-
-/// What the pages of an arena are doing, in pages, and what was done.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct PageCounts {
-    pub(crate) active: usize,
-    pub(crate) dirty: usize,
-    pub(crate) muzzy: usize,
-    pub(crate) retained: usize,
-    /// Pages in purge batches that are under way.
-    pub(crate) purging: usize,
-    pub(crate) mapped: usize,
-    /// Purging system calls, and pages given back by them.
-    pub(crate) purges: u64,
-    pub(crate) purged: u64,
 }
 
 /// The pages of one arena.

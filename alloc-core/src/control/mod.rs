@@ -40,8 +40,8 @@ pub fn narenas() -> u32 {
     choose_arena::limit().max(arena::count())
 }
 
-/// Sets how many automatic arenas beside the first there may be (64 unless set), and answers what it
-/// was. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
+/// Sets how many automatic arenas beside the first there may be (64 unless set), and answers what
+/// it was. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
 ///
 /// ```
 /// let before = lumalloc::control::set_regmax(3);

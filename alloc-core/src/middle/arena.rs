@@ -4,16 +4,16 @@
 //! pages it is made of, whoever frees it.
 
 use super::bin::{ArenaBin, BinSlabs};
-use super::owner;
-use super::remote_free::{Guard, PendingStack};
+use super::remote_free::Guard;
 use super::slab::{ListName, RECORD_CLASSES, Slab, lg_words};
+use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Pool};
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
 use crate::back::page_provider::{PageProvider, system};
 use crate::ground::checked::at;
-use crate::ground::fatal::{self, Place};
+use crate::ground::fatal;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -358,51 +358,4 @@ impl Arena {
             }
         }
     }
-}
-
-/// What is known of a slab, for last words.
-pub(crate) fn place_of(slab: &Slab) -> Place {
-    Place { size: slab.class().size(), arena: slab.arena(), owner: slab.owner() }
-}
-
-/// Takes in a slab's remote frees, or dies of a double free among them.
-pub(crate) fn absorb(slab: &'static Slab) -> usize {
-    match slab.absorb() {
-        Ok(taken) => taken,
-        Err((word, twice)) => {
-            fatal::double_free(slab.block_at(word, twice.trailing_zeros()), place_of(slab))
-        }
-    }
-}
-
-/// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
-pub(crate) fn free_remotely(
-    slab: &'static Slab,
-    class: SizeClass,
-    word: usize,
-    mask: u64,
-) -> Result<(), u64> {
-    // Read while the blocks are still allocated, so that the slab stands still.
-    let arena = slab.arena();
-    // SAFETY: the blocks are the caller's to free, and records live for ever.
-    let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
-    done.map_err(|twice| twice.0)
-}
-
-/// The stack on which a guard finds slabs of one class and arena.
-pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*const PendingStack> {
-    match guard {
-        Guard::Owner(id) => owner::by_id(id).map(|owner| &raw const *owner.pending(class)),
-        Guard::Bin => by_id(arena).map(|arena| &raw const arena.bin(class).pending),
-    }
-}
-
-/// The same for a slab that is PENDING, so that its arena and class stand still.
-pub(crate) fn stack_of_remote(
-    remote: *const super::remote_free::Remote,
-    guard: Guard,
-) -> Option<*const PendingStack> {
-    // SAFETY: what lies on a pending stack is the field of a slab's record.
-    let slab = unsafe { Slab::of_remote(remote) };
-    stack_of(guard, slab.arena(), slab.class())
 }

@@ -35,7 +35,8 @@ impl Home {
     }
 }
 
-/// How many arenas beside the first there may be unless somebody says otherwise. Source: vmalloc(3).
+/// How many arenas beside the first there may be unless somebody says otherwise. Source:
+/// vmalloc(3).
 const DEFAULT_REGMAX: u32 = 64;
 const UNSET: u32 = u32::MAX;
 
@@ -93,8 +94,8 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
 }
 
 /// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
-/// there, in the arena that [`enter`] finds and then in the others that are free just now; after that
-/// for new memory in the first. So no arena grows while another keeps memory that nobody uses.
+/// there, in the arena that [`enter`] finds and then in the others that are free just now; after
+/// that for new memory in the first. So no arena grows while another keeps memory that nobody uses.
 pub(crate) fn with_pages<R>(
     home: &Home,
     mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
@@ -112,7 +113,8 @@ pub(crate) fn with_pages<R>(
     take(&mut pages, Memory::Any)
 }
 
-/// Locks the pages of `home`, or of another arena that is free just now. A new arena becomes the home.
+/// Locks the pages of `home`, or of another arena that is free just now. A new arena becomes the
+/// home.
 fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>) {
     let arena = home.get();
     if let Some(pages) = open(arena) {

@@ -5,9 +5,9 @@
 //! never touched. Misuse is noticed here at no cost to the fast path: bits already set are a double
 //! free, an offset that is no multiple of the size an interior pointer, another class a wrong size.
 
-use super::arena::{free_remotely, place_of};
 use super::owner::{BIN_BYTES, Owner, OwnerState};
 use super::slab::Slab;
+use super::slab_guard::{free_remotely, place_of};
 use crate::back::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
 use crate::ground::size_class::SizeClass;

@@ -1,8 +1,9 @@
 //! Arenas: slabs and who guards them, remote frees, large blocks, and the choice of an arena.
 //!
 //! Data order: [`remote_free`] (the one lock-free protocol), [`slab`] (an extent cut into blocks),
-//! [`bin`] (one class of one arena), [`arena`], [`choose_arena`], [`owner`] (what a thread cache
-//! owns), [`give_back`] (blocks on their way home), [`large`], [`decay_pass`].
+//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena`],
+//! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
+//! home), [`large`], [`decay_pass`].
 
 #[allow(unsafe_code)]
 pub(crate) mod remote_free;
@@ -11,6 +12,9 @@ pub(crate) mod remote_free;
 pub(crate) mod slab;
 #[cfg(not(loom))]
 pub(crate) mod bin;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod slab_guard;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod arena;

@@ -6,10 +6,11 @@
 //! a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what others
 //! have freed.
 
-use super::arena::{self, Arena, absorb, stack_of_remote};
+use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
 use super::slab::{ListName, Slab, SlabList};
+use super::slab_guard::{absorb, stack_of_remote};
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
 use crate::ground::counters::OwnedCount;

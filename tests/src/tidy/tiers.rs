@@ -2,8 +2,9 @@
 
 use super::source::{Source, identifier, inline_modules, words};
 
-/// The directories of `alloc-core/src`, low to high. `lib.rs` stands above all.
-pub const TIERS: [&str; 6] = ["ground", "back", "middle", "front", "observe", "control"];
+/// The directories of `alloc-core/src`, low to high. `lib.rs` stands above all, and `docs` beside
+/// it: long documents that link to everything, and hold no code.
+pub const TIERS: [&str; 7] = ["ground", "back", "middle", "front", "observe", "control", "docs"];
 
 const CORE: &str = "alloc-core/src/";
 /// The one file that may reach for `std`: a thread-local word without assembly is only there.
