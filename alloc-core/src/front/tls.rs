@@ -6,6 +6,9 @@
 //! relocation is applied before the loader copies the image. The symbol carries the crate's
 //! version, so that two versions in one process do not clash.
 //!
+//! A program that is linked into one executable may be built with `--cfg lumalloc_executable`: the
+//! read is one instruction then instead of two. Such code cannot become part of a shared object.
+//!
 //! The read must not be declared pure: the pointer changes at a thread's first call, on exit, and
 //! around re-entrance.
 
@@ -25,6 +28,22 @@ mod word {
         empty = sym super::super::thread_cache::EMPTY,
     );
 
+    #[cfg(lumalloc_executable)]
+    #[inline(always)]
+    pub(super) fn load() -> *mut u8 {
+        let cache;
+        // SAFETY: reads this thread's word; the symbol is defined above with this size.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr fs:[LUMALLOC_CACHE_0_1@TPOFF]",
+                out(reg) cache,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        cache
+    }
+
+    #[cfg(not(lumalloc_executable))]
     #[inline(always)]
     pub(super) fn load() -> *mut u8 {
         let cache;
