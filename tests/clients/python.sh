@@ -16,7 +16,8 @@ PROGRAM
 # send it to themselves, so it is put back.
 # A test whose verdict depends on the time is given a second chance by --rerun (-w).
 status=0
-preloaded env --default-signal=INT "$python" -m test -v -w --timeout 240 test_json test_re test_threading test_subprocess \
+preloaded env --default-signal=INT "$python" \
+  -m test -v -w --timeout 240 test_json test_re test_threading test_subprocess \
   > tests.log 2>&1 || status=$?
 grep -E '^test[A-Za-z0-9_]* \(.*\).* \.\.\. (ok|skipped|FAIL|ERROR|expected failure)' tests.log |
   sed -E "s/ \.\.\. .*(ok|skipped|FAIL|ERROR|expected failure).*/ \1/" | sort | uniq -c

@@ -130,14 +130,18 @@ fn loom_an_exiting_owner_hands_its_slab_on() {
 #[test]
 fn loom_release_and_rebirth_never_meet_a_late_push() {
     model(|| {
-        let world = world(0b01);
-        let freer = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || world.free(0b01))
-        };
+        let world = world(0b11);
+        let freers: Vec<_> = [0b01, 0b10]
+            .into_iter()
+            .map(|mask| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.free(mask))
+            })
+            .collect();
         let reborn = {
             let mut free = world.mine.lock().unwrap();
             world.drain(&world.stack, Guard::Owner(CACHE), &mut free);
+            // The second freer's bit may have been taken while its push is still under way.
             if *free == 0b11 && world.slab.release() {
                 // The record starts a new life under another owner, both blocks allocated.
                 *free = 0;
@@ -147,7 +151,7 @@ fn loom_release_and_rebirth_never_meet_a_late_push() {
                 false
             }
         };
-        freer.join().unwrap();
+        freers.into_iter().for_each(|freer| freer.join().unwrap());
         if reborn {
             assert!(world.stack.is_empty() && world.other.is_empty() && world.bin.is_empty());
             assert_eq!(world.settle(), 0, "nothing of the new life was freed");
