@@ -7,7 +7,7 @@
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
 //! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
-//! [`decay`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the system),
+//! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the system),
 //! [`page_counts`], [`page_allocator`] (all of it for one arena), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
@@ -23,6 +23,7 @@ pub(crate) mod page_map;
 pub(crate) mod extent_heap;
 pub(crate) mod extent_cache;
 pub(crate) mod decay;
+pub(crate) mod debt;
 pub(crate) mod split_merge;
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;

@@ -4,6 +4,7 @@
 //! the system calls run outside the lock: [`PageAllocator::take_batch`], then [`Batch::purge`]
 //! without the lock, then [`PageAllocator::file_batch`].
 
+use super::debt::Debt;
 use super::decay::Decay;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
@@ -51,6 +52,7 @@ pub(crate) struct PageAllocator {
     spare: Pool<Extent>,
     spares: usize,
     next_chunk: usize,
+    debt: Debt,
     counts: PageCounts,
 }
 
@@ -72,6 +74,7 @@ impl PageAllocator {
             spare: Pool::new(),
             spares: 0,
             next_chunk: FIRST_CHUNK,
+            debt: Debt::new(),
             counts: PageCounts::default(),
         }
     }
@@ -123,8 +126,18 @@ impl PageAllocator {
         if memory == Memory::Resident {
             return None;
         }
-        self.take(ExtentState::Retained, pages, align, usize::MAX)
-            .or_else(|| self.reserve(pages, align))
+        let extent = self
+            .take(ExtentState::Retained, pages, align, usize::MAX)
+            .or_else(|| self.reserve(pages, align))?;
+        self.debt.incur(pages, self.dirty.pages(), self.counts.active);
+        Some(extent)
+    }
+
+    /// How many unused pages may stay after what is owed for new memory was given back. `None`:
+    /// nothing is owed.
+    pub(crate) fn pay(&mut self) -> Option<usize> {
+        let owed = self.debt.settle()?;
+        Some(self.dirty.pages().saturating_sub(owed))
     }
 
     /// Takes a run back.

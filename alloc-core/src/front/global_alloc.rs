@@ -1,6 +1,6 @@
 //! The Rust door: `#[global_allocator]`.
 
-use super::raw;
+use super::{raw, slow};
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -30,7 +30,11 @@ const fn class_of(size: usize, align: usize) -> Option<SizeClass> {
 unsafe impl GlobalAlloc for Lumalloc {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        raw::malloc_aligned(layout.size(), layout.align())
+        match size_for_align(layout.size(), layout.align()) {
+            Some(rounded) if rounded <= MAX_CACHED => raw::malloc(rounded),
+            // Rust never asks how much more there is: whole pages will do.
+            _ => slow::malloc_pages(layout.size(), layout.align(), false),
+        }
     }
 
     #[inline(always)]
@@ -41,7 +45,10 @@ unsafe impl GlobalAlloc for Lumalloc {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        raw::malloc_aligned_zeroed(layout.size(), layout.align())
+        match size_for_align(layout.size(), layout.align()) {
+            Some(rounded) if rounded <= MAX_CACHED => raw::malloc_zeroed(rounded),
+            _ => slow::malloc_pages(layout.size(), layout.align(), true),
+        }
     }
 
     #[inline]

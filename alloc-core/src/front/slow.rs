@@ -24,14 +24,26 @@ pub(crate) fn malloc_bin(bin: usize) -> *mut u8 {
     if block.is_null() { no_memory(class.size()) } else { block }
 }
 
-/// A large block at a multiple of `align`. Null: no memory, or more than there can be.
+/// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more than
+/// there can be.
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc_large(size: usize, align: usize, zero: bool) -> *mut u8 {
-    if large::usable(size).is_none_or(|bytes| bytes > MAX_RUN_PAGES * PAGE) {
+    malloc_run(large::usable(size), size, align, zero)
+}
+
+/// As [`malloc_large`], of whole pages and no more: for callers who never ask for the usable size.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
+    malloc_run(large::whole_pages(size), size, align, zero)
+}
+
+fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {
+    let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE) else {
         return no_memory(size);
-    }
-    let block = with_retry(|| match large_run(size, align) {
+    };
+    let block = with_retry(|| match large_run(bytes, align) {
         Some(extent) => finish_large(extent, zero),
         None => core::ptr::null_mut(),
     });
@@ -128,12 +140,12 @@ pub(crate) fn home() -> Option<&'static Arena> {
     }
 }
 
-fn large_run(size: usize, align: usize) -> Option<&'static Extent> {
+fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
     match real_cache() {
-        Some(cache) => large::allocate(large::From::Home(&cache.owner.home), size, align),
+        Some(cache) => large::allocate(large::From::Home(&cache.owner.home), bytes, align),
         None => {
             let home = Home::new(arena::by_id(0)?);
-            large::allocate(large::From::Home(&home), size, align)
+            large::allocate(large::From::Home(&home), bytes, align)
         }
     }
 }

@@ -56,14 +56,15 @@ const fn class_size(index: usize) -> usize {
     (128 << group) + (step + 1) * (32 << group)
 }
 
-/// 64 KiB; from 1280 bytes on as many pages as 16, 8 or 4 blocks fill exactly: sparse slabs of few
+/// 64 KiB; from 1280 bytes on as many pages as 16, 8, 4 or 2 blocks fill exactly: sparse slabs of few
 /// blocks get to empty, and their pages serve other classes.
 const fn slab_pages(size: usize) -> usize {
     let blocks = match size {
         0..=1024 => return SLAB_BYTES / PAGE,
         1025..=2048 => 16,
         2049..=4096 => 8,
-        _ => 4,
+        4097..=14336 => 4,
+        _ => 2,
     };
     blocks * size / PAGE
 }
@@ -126,7 +127,7 @@ const _: () = {
         // Offsets are below 256 KiB = 2^18 and sizes at most 2^15, so the reciprocal's error,
         // below offset * size / 2^40 < 1 / 128, never reaches the next quotient.
         assert!(row.slab_pages as usize * PAGE <= 1 << 18);
-        assert!(row.slots >= 4);
+        assert!(row.slots >= 2);
         // One bit per block fits the record's words.
         assert!(row.slots as usize <= MAX_WORDS * 64);
         // Less than an eighth of a slab is lost at its end, and that part is never touched.

@@ -5,6 +5,7 @@
 //! long as anybody allocates.
 
 use super::{arena, owner};
+use crate::back::debt;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -24,6 +25,22 @@ pub(crate) fn tick() {
     let now = os::coarse_millis();
     if now >= NEXT.load(Relaxed) {
         run_due(now);
+    }
+    if debt::is_due() {
+        pay();
+    }
+}
+
+/// Gives back what growth owes.
+#[cold]
+#[inline(never)]
+fn pay() {
+    let Some(_pass) = PASS.try_lock() else { return };
+    for arena in arena::all() {
+        let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
+        if let Some(keep) = keep {
+            arena.purge_beyond(keep, usize::MAX);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::back::extent::Extent;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
 use crate::ground::size_class::class_round;
-use crate::ground::units::{LG_PAGE, PAGE, round_up};
+use crate::ground::units::{LG_PAGE, MAX_SIZE, PAGE, round_up};
 
 /// Where a large block is to come from.
 #[derive(Clone, Copy)]
@@ -25,10 +25,9 @@ pub(crate) const fn usable(size: usize) -> Option<usize> {
     }
 }
 
-/// A block of at least `size` bytes (at least a page's worth) at a multiple of `align`, with word
-/// of whether it reads zero. `None`: no memory.
-pub(crate) fn allocate(from: From<'_>, size: usize, align: usize) -> Option<&'static Extent> {
-    let pages = usable(size)? >> LG_PAGE;
+/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`. `None`: no memory.
+pub(crate) fn allocate(from: From<'_>, bytes: usize, align: usize) -> Option<&'static Extent> {
+    let pages = bytes >> LG_PAGE;
     let align = align.max(PAGE);
     match from {
         From::Arena(arena) => allocate_in(arena, pages, align),
@@ -58,12 +57,17 @@ pub(crate) fn free(extent: &'static Extent) {
     purge_if_at_once(arena);
 }
 
+/// Bytes of the whole pages that a request of `size` takes, `None` above the largest.
+pub(crate) const fn whole_pages(size: usize) -> Option<usize> {
+    if size > MAX_SIZE { None } else { Some(round_up(if size == 0 { 1 } else { size }, PAGE)) }
+}
+
 /// Makes a large block at least `size` bytes long where it stands. `false`: it cannot be; nothing
 /// changed. A shorter block gives its end back.
 pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     let Some(bytes) = usable(size) else { return false };
     let (before, pages) = (extent.bytes(), bytes >> LG_PAGE);
-    if bytes == before {
+    if bytes == before || (bytes > before && size <= before) {
         return true;
     }
     let Some(arena) = arena::by_id(extent.arena()) else { return false };
