@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::alone;
 use common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
+use common::{alone, assert_empty};
 use lumalloc::{MAX_SIZE, PAGE, raw};
 
 /// Sizes of all classes up to 1 GiB: 8, multiples of 16 to 128, then four per doubling.
@@ -50,7 +50,7 @@ fn every_size_to_40000() {
         one(size, size as u64, false);
         one(size, size as u64 + 1, true);
     }
-    assert_eq!(settled(), 0);
+    assert_empty();
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn every_class_boundary_to_a_gibibyte() {
             }
         }
     }
-    assert_eq!(settled(), 0);
+    assert_empty();
 }
 
 /// Blocks of one size that are alive together do not overlap and keep their contents.
@@ -91,7 +91,7 @@ fn sanit_many_of_each_class_live_together() {
             }
         }
     }
-    assert_eq!(settled(), 0);
+    assert_empty();
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn every_alignment_to_a_gibibyte() {
             }
         }
     }
-    assert_eq!(settled(), 0);
+    assert_empty();
 }
 
 fn aligned(size: usize, align: usize, zero: bool) {
@@ -165,11 +165,5 @@ fn what_cannot_be_is_null_and_enomem() {
     for size in [MAX_SIZE + 1, usize::MAX] {
         assert_eq!(raw::good_size(size, 1), 0);
     }
-    assert_eq!(settled(), 0);
-}
-
-/// Bytes in use after this thread's cache is empty: all tests here free all they take.
-fn settled() -> usize {
-    lumalloc::control::flush_thread_cache();
-    common::allocated()
+    assert_empty();
 }

@@ -85,6 +85,16 @@ fn free(block: Block) {
     unsafe { raw::free(block.ptr()) };
 }
 
+/// One block of each class: a new cache makes an array for each of its bins, and gives them back.
+fn every_class() {
+    for lg in 3..16 {
+        for step in 0..4 {
+            let size = (1 << lg) + step * (1 << lg) / 4;
+            free(Block::filled(raw::malloc(size), size, size as u64).expect("memory"));
+        }
+    }
+}
+
 /// Threads that allocate, free each other's blocks, come and go, until `stop`.
 struct Traffic {
     stop: Arc<AtomicBool>,
@@ -106,7 +116,7 @@ impl Traffic {
             let (stop, steps) = (Arc::clone(&stop), Arc::clone(&steps));
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    std::thread::spawn(|| busy(3, 50)).join().expect("a short-lived thread");
+                    std::thread::spawn(every_class).join().expect("a short-lived thread");
                     control::purge(control::ARENAS_ALL);
                     steps.fetch_add(1, Ordering::Relaxed);
                 }

@@ -270,8 +270,7 @@ fn work() {
     };
     round();
     std::thread::spawn(round).join().expect("a thread");
-    control::flush_thread_cache();
-    assert_eq!(observe::totals().allocated, 0);
+    common::assert_empty();
 }
 
 #[test]

@@ -28,7 +28,7 @@ proptest! {
 
     #[test]
     fn random_programs_agree_with_the_shadow_map(
-        program in prop::collection::vec((0..op::THREADS, op::any()), 1..200),
+        program in prop::collection::vec((0..op::THREADS, op::any_op()), 1..200),
     ) {
         run(&program);
     }

@@ -1,9 +1,9 @@
 //! What growth owes: new memory taken although unused memory is there.
 //!
-//! Unused pages that no request fits (fragments of runs) would otherwise stay for the whole decay time
-//! while the heap grows beside them. So a small run from new memory is noted, and as many of the
-//! pages that have been unused longest are given back, half a megabyte or so at a time. A heap that does
-//! not grow owes nothing: what is reused within the decay time is not purged.
+//! Unused pages that no request fits (fragments of runs) would otherwise stay for the whole decay
+//! time while the heap grows beside them. So a small run from new memory is noted, and as many of
+//! the pages that have been unused longest are given back, half a megabyte or so at a time. A heap
+//! that does not grow owes nothing: what is reused within the decay time is not purged.
 
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

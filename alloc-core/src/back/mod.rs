@@ -7,8 +7,9 @@
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
 //! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
-//! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the system),
-//! [`page_counts`], [`page_allocator`] (all of it for one arena), [`contents`] (of a run in use).
+//! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
+//! system), [`page_counts`], [`page_allocator`] (all of it for one arena), [`contents`] (of a run
+//! in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;

@@ -71,8 +71,8 @@ impl CacheBin {
         if self.countdown.get() < 0 {
             return core::ptr::null_mut();
         }
-        // From the register: `add [mem]` would be an instruction less, and costs twice the time of a
-        // pair, because the next load of the pointer waits for it.
+        // From the register: `add [mem]` would be an instruction less, and costs twice the time of
+        // a pair, because the next load of the pointer waits for it.
         self.sp.store(sp.wrapping_sub(1), Relaxed);
         block
     }

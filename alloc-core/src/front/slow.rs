@@ -24,8 +24,8 @@ pub(crate) fn malloc_bin(bin: usize) -> *mut u8 {
     if block.is_null() { no_memory(class.size()) } else { block }
 }
 
-/// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more than
-/// there can be.
+/// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more
+/// than there can be.
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc_large(size: usize, align: usize, zero: bool) -> *mut u8 {

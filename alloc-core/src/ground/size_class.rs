@@ -56,8 +56,8 @@ const fn class_size(index: usize) -> usize {
     (128 << group) + (step + 1) * (32 << group)
 }
 
-/// 64 KiB; from 1280 bytes on as many pages as 16, 8, 4 or 2 blocks fill exactly: sparse slabs of few
-/// blocks get to empty, and their pages serve other classes.
+/// 64 KiB; from 1280 bytes on as many pages as 16, 8, 4 or 2 blocks fill exactly: sparse slabs of
+/// few blocks get to empty, and their pages serve other classes.
 const fn slab_pages(size: usize) -> usize {
     let blocks = match size {
         0..=1024 => return SLAB_BYTES / PAGE,

@@ -15,7 +15,13 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes that the program has, by the allocator's own count.
-pub(crate) fn allocated() -> usize {
-    lumalloc::observe::totals().allocated
+/// Everything is free: nothing is allocated and, once the caches of this thread and of idle owners
+/// are empty, no slab is kept by a block that went astray on its way home.
+#[track_caller]
+pub(crate) fn assert_empty() {
+    lumalloc::control::flush_thread_cache();
+    assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
+    let totals = lumalloc::observe::totals();
+    let rest = (totals.allocated, totals.cached, totals.active, totals.dirty, totals.muzzy);
+    assert_eq!(rest, (0, 0, 0, 0, 0), "{totals:#?}");
 }

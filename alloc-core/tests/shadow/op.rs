@@ -102,7 +102,7 @@ fn how() -> impl Strategy<Value = How> {
 }
 
 /// Any step.
-pub(crate) fn any() -> impl Strategy<Value = Op> {
+pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     let which = any::<u16>().prop_map(usize::from);
     let (size, lg) = (size().boxed(), 0..=21u32);
     prop_oneof![

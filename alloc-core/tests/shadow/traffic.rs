@@ -1,7 +1,7 @@
 //! Threads against each other: each allocates, and sends blocks to any other to be checked and
 //! freed.
 
-use super::super::common::allocated;
+use super::super::common::assert_empty;
 use super::super::common::block::Block;
 use super::super::common::random::Random;
 use super::map::Map;
@@ -14,7 +14,6 @@ type Shared = Arc<Mutex<Map>>;
 
 /// `threads` threads, `steps` steps each.
 pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
-    let before = allocated();
     let map = Shared::default();
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| sync_channel(64)).unzip();
     let workers: Vec<_> = receivers
@@ -30,9 +29,8 @@ pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
     let left: Vec<Block> =
         workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect();
     left.into_iter().for_each(|block| free(block, &map, 0));
-    control::flush_thread_cache();
     assert_eq!(map.lock().expect("no panic").bytes(), 0);
-    assert_eq!(allocated(), before);
+    assert_empty();
 }
 
 fn worker(

@@ -1,5 +1,6 @@
 //! Threads that do one step at a time, and the shadow map of what they have done.
 
+use super::super::common::assert_empty;
 use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
 use super::map::Map;
 use super::op::{How, Op, THREADS};
@@ -102,8 +103,7 @@ impl World {
             drop(jobs);
             thread.join().expect("a worker");
         }
-        let after = observe::totals();
-        assert_eq!((after.allocated, after.cached), (self.baseline, 0));
+        assert_empty();
     }
 }
 

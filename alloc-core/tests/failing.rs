@@ -1,0 +1,230 @@
+//! A system that refuses: every n-th call for pages fails. What cannot be had is null, nothing that
+//! was had is lost or changed, and it goes on afterwards. Each n is played in a child of its own,
+//! in which the very first calls fail too.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::assert_empty;
+use common::block::{Block, assert_zero, errno, set_errno};
+use common::child::{play_well, scenario};
+use common::random::Random;
+use lumalloc::observe::{Totals, totals};
+use lumalloc::raw::{self, Flags};
+use lumalloc::testing::fail_system_calls;
+use lumalloc::{control, observe};
+
+#[test]
+fn every_nth_call_fails() {
+    for n in 1..=10 {
+        for conf in ["", "dirty_decay_ms:0,calloc_madvise_threshold:0", "muzzy_decay_ms:10000"] {
+            play_well(&format!("storm {n}"), conf);
+        }
+    }
+}
+
+#[test]
+fn every_nth_call_fails_past_the_caches() {
+    for n in [1, 2, 3, 7] {
+        play_well(&format!("storm {n}"), "tcache:false");
+    }
+}
+
+#[test]
+fn what_is_there_serves_when_the_system_has_nothing_more() {
+    play_well("drought", "");
+}
+
+#[test]
+fn a_refused_purge_keeps_the_pages() {
+    play_well("refused_purge", "");
+}
+
+#[test]
+fn threads_begin_and_end_without_memory() {
+    for n in 1..=4 {
+        play_well(&format!("threads {n}"), "");
+    }
+}
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    let Some(name) = scenario() else { return };
+    let (name, n) = name.split_once(' ').unwrap_or((&name, "0"));
+    let n = n.parse().expect("a number");
+    match name {
+        "storm" => storm(n),
+        "drought" => drought(),
+        "refused_purge" => refused_purge(),
+        "threads" => threads(n),
+        _ => panic!("no scenario {name}"),
+    }
+}
+
+/// A block of some kind, or null with ENOMEM.
+fn make(random: &mut Random, id: u64) -> Option<Block> {
+    let size = if random.below(20) == 0 { random.below(3 << 20) } else { random.size() };
+    let align = 1 << random.below(18);
+    set_errno(0);
+    let (ptr, zero) = match random.below(5) {
+        0 => (raw::malloc_zeroed(size), true),
+        1 => (raw::malloc_aligned(size, align), false),
+        2 => (raw::allocate(size, Flags::NONE.align(align).zeroed().arena(0)), true),
+        _ => (raw::malloc(size), false),
+    };
+    if ptr.is_null() {
+        assert_eq!(errno(), libc::ENOMEM);
+        return None;
+    }
+    assert_eq!(errno(), 0, "success changed errno");
+    if zero {
+        // SAFETY: a live block of this size.
+        unsafe { assert_zero(ptr, size) };
+    }
+    Block::filled(ptr, size, id)
+}
+
+/// Changes a block's size; where there is no memory it is as it was.
+fn change(random: &mut Random, block: Block) -> Block {
+    let most = 1 << random.below(22);
+    let size = random.below(most);
+    // SAFETY: a live block, not used after success.
+    let ptr = unsafe { raw::realloc(block.ptr(), size) };
+    if ptr.is_null() {
+        block.check(block.length);
+        return block;
+    }
+    let moved = Block { address: ptr.expose_provenance(), ..block };
+    moved.check(size);
+    Block::filled(ptr, size, moved.id).expect("not null")
+}
+
+fn free(block: Block) {
+    block.check(block.length);
+    // SAFETY: a live block, and nobody uses it after.
+    unsafe { raw::free(block.ptr()) };
+}
+
+/// Some hundred steps of every kind. Answers how many requests came to nothing.
+fn cycle(seed: u64) -> usize {
+    let mut random = Random::new(seed);
+    let (mut live, mut refused) = (Vec::new(), 0);
+    for id in 0..400 {
+        match make(&mut random, id) {
+            Some(block) => live.push(block),
+            None => refused += 1,
+        }
+        if live.len() > 60 {
+            let block = live.swap_remove(random.below(60));
+            let changed = change(&mut random, block);
+            live.push(changed);
+            free(live.swap_remove(random.below(60)));
+        }
+        if random.below(100) == 0 {
+            control::purge(control::ARENAS_ALL);
+        }
+    }
+    live.into_iter().for_each(free);
+    control::flush_thread_cache();
+    assert_eq!(totals().allocated, 0);
+    refused
+}
+
+/// Addresses that the allocator holds, whatever their state.
+fn held(totals: &Totals) -> usize {
+    totals.active + totals.dirty + totals.muzzy + totals.retained
+}
+
+/// Everything works, and every page comes back to the lists that it came from.
+fn goes_on() {
+    fail_system_calls(0);
+    for seed in 0..3 {
+        assert_eq!(cycle(seed), 0, "memory is refused although the system has some");
+    }
+    assert_empty();
+}
+
+fn storm(n: u64) {
+    fail_system_calls(n);
+    let rounds = |from: u64| (from..from + 8).map(cycle).sum::<usize>();
+    let refused = rounds(0);
+    if n == 1 {
+        assert_eq!(refused, 8 * 400, "memory out of nowhere");
+    }
+    let middle = totals();
+    // The same once more needs hardly anything more: what failed halfway was not lost.
+    rounds(0);
+    let end = totals();
+    let records = end.metadata.saturating_sub(middle.metadata);
+    assert!(records < 512 << 10, "{records} bytes of records: {middle:#?} {end:#?}");
+    let pages = held(&end).saturating_sub(held(&middle));
+    assert!(pages < 32 << 20, "{pages} bytes of pages: {middle:#?} {end:#?}");
+    goes_on();
+}
+
+/// With memory in hand and none to be had, requests are served until it is used up, then not.
+fn drought() {
+    cycle(1);
+    fail_system_calls(1);
+    for size in [16, 1000, 5000, 32 << 10, 100_000, 1 << 20] {
+        let mut live = Vec::new();
+        set_errno(0);
+        while let Some(block) = Block::filled(raw::malloc(size), size, live.len() as u64) {
+            live.push(block);
+            assert!(live.len() << 4 < 1 << 30, "memory out of nowhere");
+        }
+        assert_eq!(errno(), libc::ENOMEM);
+        assert!(live.len() * size >= 1 << 20, "{} blocks of {size}", live.len());
+        // Growth fails too, and changes nothing.
+        let last = live.pop().expect("a block");
+        // SAFETY: a live block; null leaves it as it is.
+        assert!(unsafe { raw::realloc(last.ptr(), 1 << 30) }.is_null());
+        live.push(last);
+        live.into_iter().for_each(free);
+        control::flush_thread_cache();
+        control::purge(control::ARENAS_ALL);
+        assert_eq!(totals().allocated, 0);
+    }
+    goes_on();
+}
+
+fn refused_purge() {
+    cycle(2);
+    let before = totals();
+    assert!(before.dirty > 0);
+    fail_system_calls(1);
+    assert!(control::purge(control::ARENAS_ALL));
+    let after = totals();
+    // Purging first takes back what is empty; not one page may be missing.
+    assert_eq!(held(&after), held(&before));
+    assert!(after.dirty >= before.dirty);
+    assert_eq!(after.purged_pages, before.purged_pages);
+    fail_system_calls(0);
+    assert!(control::purge(control::ARENAS_ALL));
+    assert_eq!((totals().dirty, held(&totals())), (0, held(&before)));
+    goes_on();
+}
+
+fn threads(n: u64) {
+    fail_system_calls(n);
+    for round in 0..20 {
+        let threads: Vec<_> =
+            (0..8).map(|k| std::thread::spawn(move || cycle_of_a_thread(round * 8 + k))).collect();
+        for thread in threads {
+            thread.join().expect("a thread").into_iter().for_each(free);
+        }
+        let now = observe::totals();
+        assert!(now.thread_caches <= 1);
+    }
+    control::flush_thread_cache();
+    assert_eq!(totals().allocated, 0);
+    goes_on();
+}
+
+fn cycle_of_a_thread(seed: u64) -> Vec<Block> {
+    let mut random = Random::new(seed);
+    let mut live: Vec<Block> = (0..50).filter_map(|id| make(&mut random, id)).collect();
+    live.split_off(live.len() / 2).into_iter().for_each(free);
+    live
+}
