@@ -34,6 +34,9 @@ pub(crate) struct Extent {
     /// Set once, when the record is made: records are recycled within their arena.
     arena: u32,
     pub(crate) state: Cell<ExtentState>,
+    /// What it will be when its purge batch is filed. `state` stays Purging until then: neighbours
+    /// look at it under the lock, and the batch is outside.
+    pub(crate) after_purge: Cell<ExtentState>,
     /// Every byte reads zero (for a free or freshly allocated run).
     pub(crate) zeroed: Cell<bool>,
     /// The run begins a reservation: never merged with what lies before it.
@@ -61,6 +64,7 @@ impl Extent {
             pages: Cell::new(0),
             arena,
             state: Cell::new(ExtentState::Active),
+            after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
             head: Cell::new(false),
             heap_child: Cell::new(None),

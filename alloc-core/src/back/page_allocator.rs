@@ -214,7 +214,7 @@ impl PageAllocator {
         while let Some(extent) = next {
             next = extent.younger.take();
             self.counts.purging -= extent.pages();
-            let state = extent.state.get();
+            let state = extent.after_purge.get();
             if state != ExtentState::Dirty {
                 self.counts.purges += 1;
                 self.counts.purged += extent.pages() as u64;

@@ -34,7 +34,7 @@ impl Batch {
             let Some(base) = NonNull::new(extent.base_ptr()) else { continue };
             let (state, zeroed) = self.purge_one(base, extent.bytes());
             extent.zeroed.set(zeroed);
-            extent.state.set(state);
+            extent.after_purge.set(state);
         }
     }
 

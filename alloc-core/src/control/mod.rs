@@ -1,6 +1,6 @@
 //! The safe writes: what may be changed while the process runs.
 
-use crate::front::thread_life;
+use crate::front::{slow, thread_life};
 use crate::middle::{arena, choose_arena, decay_pass};
 
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
@@ -37,6 +37,7 @@ pub fn flush_thread_cache() -> bool {
 /// `arenas.narenas`.
 #[must_use]
 pub fn narenas() -> u32 {
+    slow::real_cache();
     choose_arena::limit().max(arena::count())
 }
 

@@ -77,7 +77,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
             raw::malloc_aligned(size, flags.align)
         };
     }
-    let Ok(arena) = flags.find_arena() else { return core::ptr::null_mut() };
+    let Ok(arena) = flags.find_arena() else { return slow::no_memory(size) };
     let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
     let block = match size_for_align(size, flags.align) {
         Some(rounded) if rounded <= MAX_CACHED => small(arena, rounded, flags.zero),

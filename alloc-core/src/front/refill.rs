@@ -66,7 +66,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let mut state = cache.owner.state.lock();
     state.activity += 1;
     cold.missed.set(true);
-    if bin.capacity() == 0 && !grow(cache, class) {
+    if bin.capacity() == 0 && !grow(cache, class, usize::MAX) {
         return;
     }
     let want = usize::from(cold.want.get()).max(1).min(bin.capacity());
@@ -82,7 +82,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.counts(class).filled.add(given as u64);
     if want * 2 > bin.capacity() / 2 {
-        grow(cache, class);
+        grow(cache, class, usize::MAX);
     }
     let next = (want * 2).min(bin.capacity() / 2).max(2);
     cold.want.set(next as u16);
@@ -99,12 +99,12 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     let requests = cache.requests(class);
     let only_freed = requests == cold.overflow_requests.get();
     cold.overflow_requests.set(requests);
-    let limit = if only_freed { FREE_ONLY / class.size() } else { usize::MAX };
-    if (bin.capacity() >= limit && bin.capacity() > 0) || !grow(cache, class) {
+    let most = if only_freed { FREE_ONLY / class.size() } else { usize::MAX };
+    if !grow(cache, class, most) {
         flush(cache, &mut state, class, bin.level().div_ceil(2));
     }
     if !bin.push(block) {
-        // No room and no memory for any: home it goes alone.
+        // No room, or no memory for any: home it goes alone.
         give_back(&cache.owner, &mut state, class, &[block]);
     }
 }
@@ -130,11 +130,11 @@ pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
     }
 }
 
-/// Gives a bin its first array, or one twice as long. `false`: it is as long as it may be. Under
-/// the owner's lock.
-fn grow(cache: &'static RealCache, class: SizeClass) -> bool {
+/// Gives a bin its first array, or one twice as long, for at most `most` blocks. `false`: it is as
+/// long as it may be. Under the owner's lock.
+fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
-    let most = usize::from(class.row().cache_max);
+    let most = most.min(usize::from(class.row().cache_max));
     let lg = if cold.lg_array.get() == 0 { LG_FIRST } else { cold.lg_array.get() + 1 };
     let capacity = ((1usize << lg) - 1).min(most);
     if lg > LG_LAST || capacity <= bin.capacity() {

@@ -171,6 +171,8 @@ fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
 /// The answer where there is no memory: null and ENOMEM, or death under `xmalloc`.
 #[cold]
 pub(crate) fn no_memory(size: usize) -> *mut u8 {
+    // Even as the very first call it knows the options.
+    real_cache();
     if options::current().xmalloc {
         fatal::out_of_memory(size);
     }

@@ -15,13 +15,17 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything is free: nothing is allocated and, once the caches of this thread and of idle owners
-/// are empty, no slab is kept by a block that went astray on its way home.
-#[track_caller]
-pub(crate) fn assert_empty() {
+/// What is still there when the caches of this thread and of idle owners are empty and all unused pages
+/// are given back: bytes allocated, cached, active, dirty and muzzy.
+pub(crate) fn rest() -> [usize; 5] {
     lumalloc::control::flush_thread_cache();
     assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
     let totals = lumalloc::observe::totals();
-    let rest = (totals.allocated, totals.cached, totals.active, totals.dirty, totals.muzzy);
-    assert_eq!(rest, (0, 0, 0, 0, 0), "{totals:#?}");
+    [totals.allocated, totals.cached, totals.active, totals.dirty, totals.muzzy]
+}
+
+/// Everything is free, and no slab is kept by a block that went astray on its way home.
+#[track_caller]
+pub(crate) fn assert_empty() {
+    assert_eq!(rest(), [0; 5], "{:#?}", lumalloc::observe::totals());
 }

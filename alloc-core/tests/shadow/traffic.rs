@@ -1,9 +1,9 @@
 //! Threads against each other: each allocates, and sends blocks to any other to be checked and
 //! freed.
 
-use super::super::common::assert_empty;
 use super::super::common::block::Block;
 use super::super::common::random::Random;
+use super::super::common::rest;
 use super::map::Map;
 use lumalloc::control;
 use lumalloc::raw::{self, Flags};
@@ -14,6 +14,7 @@ type Shared = Arc<Mutex<Map>>;
 
 /// `threads` threads, `steps` steps each.
 pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
+    let baseline = rest();
     let map = Shared::default();
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| sync_channel(64)).unzip();
     let workers: Vec<_> = receivers
@@ -26,11 +27,11 @@ pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
         .collect();
     drop(senders);
     // What still lay in a channel when its thread had left it.
-    let left: Vec<Block> =
-        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect();
-    left.into_iter().for_each(|block| free(block, &map, 0));
+    let joined: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+    let left = joined.into_iter().flat_map(|blocks| blocks.expect("a worker"));
+    left.for_each(|block| free(block, &map, 0));
     assert_eq!(map.lock().expect("no panic").bytes(), 0);
-    assert_empty();
+    assert_eq!(rest(), baseline);
 }
 
 fn worker(

@@ -1,7 +1,7 @@
 //! Threads that do one step at a time, and the shadow map of what they have done.
 
-use super::super::common::assert_empty;
 use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
+use super::super::common::rest;
 use super::map::Map;
 use super::op::{How, Op, THREADS};
 use lumalloc::raw::{self, Flags};
@@ -29,7 +29,17 @@ impl Live {
 pub(crate) struct World {
     state: State,
     threads: Vec<Worker>,
-    baseline: usize,
+    /// What was there before: nothing, unless an earlier program failed.
+    baseline: [usize; 5],
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for Worker { jobs, thread, .. } in self.threads.drain(..) {
+            drop(jobs);
+            thread.join().expect("a worker");
+        }
+    }
 }
 
 #[derive(Default)]
@@ -78,14 +88,14 @@ impl Worker {
 impl World {
     /// Nothing allocated.
     pub(crate) fn new() -> World {
-        let baseline = observe::totals().allocated;
+        let baseline = rest();
         let threads = (0..THREADS).map(|_| Worker::new()).collect();
         World { state: State::default(), threads, baseline }
     }
 
     /// One step, by one thread.
     pub(crate) fn step(&mut self, thread: usize, op: &Op) {
-        let (op, baseline) = (op.clone(), self.baseline);
+        let (op, baseline) = (op.clone(), self.baseline[0]);
         self.threads[thread].run(&mut self.state, move |state| state.step(&op, baseline));
     }
 
@@ -98,12 +108,9 @@ impl World {
         for thread in 0..THREADS {
             self.step(thread, &Op::Flush);
         }
-        assert_eq!(observe::totals().allocated, self.baseline);
-        for Worker { jobs, thread, .. } in self.threads {
-            drop(jobs);
-            thread.join().expect("a worker");
-        }
-        assert_empty();
+        let baseline = self.baseline;
+        drop(self);
+        assert_eq!(rest(), baseline, "{:#?}", observe::totals());
     }
 }
 
