@@ -6,3 +6,5 @@ pub(crate) mod memory_orders {}
 pub(crate) mod lock_order {}
 #[doc = include_str!("glossary.md")]
 pub(crate) mod glossary {}
+#[doc = include_str!("decisions.md")]
+pub(crate) mod decisions {}
