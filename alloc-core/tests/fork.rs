@@ -11,6 +11,7 @@ use lumalloc::{control, observe, raw};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
@@ -46,23 +47,38 @@ fn child() {
     }
 }
 
+/// Seconds until a child that does not end is taken for one that hangs. A grandchild's are fewer:
+/// its parent must be there to end it.
+const CHILD: u64 = 40;
+const GRANDCHILD: u64 = 15;
+
 /// Runs `f` in a forked child and panics unless it returns.
-fn forked(f: impl FnOnce()) {
+fn forked(patience: u64, f: impl FnOnce()) {
     // SAFETY: the allocator is what is tested; `f` keeps away from locks of the standard library
     // that another thread may hold.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
-        // SAFETY: takes a number.
-        unsafe { libc::alarm(30) };
         let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
         // SAFETY: ends the process, without what the parent's threads would have to do.
         unsafe { libc::_exit(i32::from(!well)) };
     }
+    assert_eq!(wait(pid, Duration::from_secs(patience)), 0, "the child's status");
+}
+
+/// The status of a child. One that hangs, perhaps inside `fork` itself, is killed.
+fn wait(pid: libc::pid_t, patience: Duration) -> i32 {
+    let hang = Instant::now() + patience;
     let mut status = 0;
-    // SAFETY: waits for the child just made.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "the child's status, {status:#x}");
+    // SAFETY: asks for the child just made.
+    while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
+        if Instant::now() > hang {
+            // SAFETY: the child was made here and has not been waited for.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    status
 }
 
 /// Allocates, checks and frees a good deal.
@@ -163,13 +179,13 @@ fn traffic() {
     let traffic = Traffic::start();
     for round in 0..FORKS as u64 {
         traffic.wait();
-        forked(|| {
+        forked(CHILD, || {
             busy(round, 300);
             std::thread::spawn(move || busy(round + 1, 300)).join().expect("a thread in the child");
             control::purge(control::ARENAS_ALL);
             let totals = observe::totals();
             assert!(totals.allocated <= totals.active && totals.active <= totals.resident);
-            forked(|| {
+            forked(GRANDCHILD, || {
                 busy(round + 2, 200);
                 std::thread::spawn(|| busy(9, 100)).join().expect("a thread in the grandchild");
             });
@@ -196,7 +212,7 @@ fn contents() {
     let theirs = std::thread::scope(|scope| scope.spawn(|| make(10_000)).join().expect("a thread"));
     let parked = Traffic::start();
     parked.wait();
-    forked(|| {
+    forked(CHILD, || {
         for block in mine.iter().chain(&theirs) {
             block.check(block.length);
             // SAFETY: the child's copy of a live block, freed once there.
@@ -222,7 +238,7 @@ fn abandoned() {
     });
     is_ready.recv().expect("the thread");
     let before = observe::totals();
-    forked(|| {
+    forked(CHILD, || {
         let after = observe::totals();
         assert!(after.fork_abandoned > before.fork_abandoned);
         assert_eq!(after.thread_caches, 1, "one thread is left");

@@ -15,8 +15,8 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is still there when the caches of this thread and of idle owners are empty and all unused pages
-/// are given back: bytes allocated, cached, active, dirty and muzzy.
+/// What is still there when the caches of this thread and of idle owners are empty and all unused
+/// pages are given back: bytes allocated, cached, active, dirty and muzzy.
 pub(crate) fn rest() -> [usize; 5] {
     lumalloc::control::flush_thread_cache();
     assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));

@@ -153,8 +153,10 @@ mod tests {
             unsafe { got.base.write_bytes(7, 3 * PAGE) };
             // SAFETY: just reserved, contents not needed.
             assert_eq!(unsafe { Mmap.purge(got.base, 3 * PAGE) }, Purged::Zeroed);
+            // SAFETY: inside what was reserved.
+            let second = unsafe { got.base.add(PAGE) };
             // SAFETY: still mapped.
-            assert_eq!(unsafe { got.base.add(PAGE).read() }, 0);
+            assert_eq!(unsafe { second.read() }, 0);
             // SAFETY: the whole reservation, not used any more.
             assert!(unsafe { Mmap.release(got.base, 3 * PAGE) });
         }
