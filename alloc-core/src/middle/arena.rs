@@ -74,9 +74,7 @@ pub(crate) fn count() -> u32 {
 
 /// All arenas.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
-    (0..MAX_ARENAS as u32)
-        .map_while(|id| if id < count() { Some(id) } else { None })
-        .filter_map(by_id)
+    (0..count()).filter_map(by_id)
 }
 
 /// The next arena, unless `limit` of them exist. `None` also without memory for it.
