@@ -18,12 +18,7 @@ pub fn purge(index: u32) -> bool {
     if index != ARENAS_ALL && index >= narenas() {
         return false;
     }
-    decay_pass::settle();
-    for arena in arena::all() {
-        if index == ARENAS_ALL || arena.id() == index {
-            arena.purge_beyond(0, 0);
-        }
-    }
+    decay_pass::purge(|arena| index == ARENAS_ALL || arena.id() == index);
     true
 }
 

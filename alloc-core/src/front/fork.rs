@@ -1,9 +1,10 @@
 //! Fork: all locks are taken in rank order before, and given back after in parent and child.
 //!
-//! Slow paths hold locks, so none is half done in the child. Pushes and pops of other threads are
+//! Slow paths hold locks, and purging passes hold theirs, so none is half done in the child. Pushes and pops of other threads are
 //! not atomic across the copied pages, so the child drops the *contents* of their caches (those
 //! blocks stay allocated, and are counted) and gives their slabs up for adoption.
 
+use super::process_life::START;
 use super::registry::{self, REGISTRY};
 use super::thread_cache::{self, Kind, REENTRANT, ThreadCache};
 use super::thread_life;
@@ -32,6 +33,7 @@ pub(crate) fn register() {
 
 /// Calls `lock` on every lock, in rank order.
 fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
+    lock(&START);
     lock(&PASS);
     lock(&REGISTRY);
     for cache in registry::all() {

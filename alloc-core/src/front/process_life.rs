@@ -8,7 +8,8 @@ use crate::ground::sync::lock_rank::LockRank;
 use crate::middle::arena;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-static START: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
+/// One thread makes the start. Fork waits for it.
+pub(crate) static START: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the start if nobody has. `false`: no memory; the next caller tries again.

@@ -4,7 +4,8 @@
 //! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
 //! long as anybody allocates.
 
-use super::{arena, owner};
+use super::arena::{self, Arena};
+use super::owner;
 use crate::back::debt;
 use crate::ground::options;
 use crate::ground::os;
@@ -74,9 +75,22 @@ fn run(now: u64) {
     }
 }
 
-/// Drains every idle owner and every bin, for `arena.<i>.purge`: what can be free, is.
+/// Drains every owner and every bin, idle or not: what can be free, is.
 pub(crate) fn settle() {
     let _pass = PASS.lock();
+    settle_all();
+}
+
+/// The same, and purges all unused pages of some arenas.
+pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
+    let _pass = PASS.lock();
+    settle_all();
+    for arena in arena::all().filter(|arena| wanted(arena)) {
+        arena.purge_beyond(0, 0);
+    }
+}
+
+fn settle_all() {
     for owner in owner::all() {
         owner.settle();
     }

@@ -2,6 +2,7 @@
 
 use super::arena::{self, Arena, ArenaPages};
 use super::choose_arena::{self, Home};
+use super::decay_pass::PASS;
 use crate::back::extent::Extent;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
@@ -107,6 +108,8 @@ pub(crate) fn make_zero(extent: &'static Extent) {
 /// With a decay time of 0, what was just freed is purged at once.
 pub(crate) fn purge_if_at_once(arena: &Arena) {
     if options::current().dirty_decay_ms == 0 {
+        // Held if it can be, so that a fork does not fall into the middle of it.
+        let _pass = PASS.try_lock();
         arena.purge_beyond(0, 0);
     }
 }

@@ -86,8 +86,9 @@ impl Worker {
 }
 
 impl World {
-    /// Nothing allocated.
+    /// Nothing allocated; the allocator has started.
     pub(crate) fn new() -> World {
+        let _started = lumalloc::options::current();
         let baseline = rest();
         let threads = (0..THREADS).map(|_| Worker::new()).collect();
         World { state: State::default(), threads, baseline }
