@@ -1,8 +1,9 @@
 //! Fork: all locks are taken in rank order before, and given back after in parent and child.
 //!
-//! Slow paths hold locks, and purging passes hold theirs, so none is half done in the child. Pushes and pops of other threads are
-//! not atomic across the copied pages, so the child drops the *contents* of their caches (those
-//! blocks stay allocated, and are counted) and gives their slabs up for adoption.
+//! Slow paths hold locks, and purging passes hold theirs, so none is half done in the child. Pushes
+//! and pops of other threads are not atomic across the copied pages, so the child drops the
+//! *contents* of their caches (those blocks stay allocated, and are counted) and gives their slabs
+//! up for adoption.
 
 use super::process_life::START;
 use super::registry::{self, REGISTRY};
