@@ -78,6 +78,14 @@ impl World {
     }
 }
 
+/// Frees each of the two blocks on a thread of its own.
+fn two_freers(world: &Arc<World>) -> [thread::JoinHandle<()>; 2] {
+    [0b01, 0b10].map(|mask| {
+        let world = Arc::clone(world);
+        thread::spawn(move || world.free(mask))
+    })
+}
+
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -88,13 +96,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
 fn loom_two_freers_and_a_draining_owner_lose_nothing() {
     model(|| {
         let world = world(0b11);
-        let freers: Vec<_> = [0b01, 0b10]
-            .into_iter()
-            .map(|mask| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || world.free(mask))
-            })
-            .collect();
+        let freers = two_freers(&world);
         {
             let mut free = world.mine.lock().unwrap();
             world.drain(&world.stack, Guard::Owner(CACHE), &mut free);
@@ -108,13 +110,7 @@ fn loom_two_freers_and_a_draining_owner_lose_nothing() {
 fn loom_an_exiting_owner_hands_its_slab_on() {
     model(|| {
         let world = world(0b11);
-        let freers: Vec<_> = [0b01, 0b10]
-            .into_iter()
-            .map(|mask| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || world.free(mask))
-            })
-            .collect();
+        let freers = two_freers(&world);
         {
             let mut free = world.mine.lock().unwrap();
             world.drain(&world.stack, Guard::Owner(CACHE), &mut free);
@@ -131,13 +127,7 @@ fn loom_an_exiting_owner_hands_its_slab_on() {
 fn loom_release_and_rebirth_never_meet_a_late_push() {
     model(|| {
         let world = world(0b11);
-        let freers: Vec<_> = [0b01, 0b10]
-            .into_iter()
-            .map(|mask| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || world.free(mask))
-            })
-            .collect();
+        let freers = two_freers(&world);
         let reborn = {
             let mut free = world.mine.lock().unwrap();
             world.drain(&world.stack, Guard::Owner(CACHE), &mut free);
