@@ -32,7 +32,10 @@ pub(crate) struct Extent {
     base: Cell<usize>,
     pages: Cell<usize>,
     /// Set once, when the record is made: records are recycled within their arena.
-    arena: u32,
+    arena: u16,
+    /// 0 for pages that are where they were reserved; else which move brought them here. Runs of
+    /// different mappings are never merged: the system could not move them together.
+    mapping: Cell<u16>,
     pub(crate) state: Cell<ExtentState>,
     /// What it will be when its purge batch is filed. `state` stays Purging until then: neighbours
     /// look at it under the lock, and the batch is outside.
@@ -50,19 +53,20 @@ pub(crate) struct Extent {
     pub(crate) younger: Cell<Option<&'static Extent>>,
 }
 
-const _: () = assert!(size_of::<Extent>() <= 128);
+const _: () = assert!(size_of::<Extent>() == 64);
 
 // SAFETY: the cells are reached under the arena's lock, or by the one owner of an active run; the
 // only field that others read, `arena`, never changes.
 unsafe impl Sync for Extent {}
 
 impl Extent {
-    /// A record for runs of one arena.
+    /// A record for runs of one arena, whose index is below 2^16.
     pub(crate) const fn new(arena: u32) -> Extent {
         Extent {
             base: Cell::new(0),
             pages: Cell::new(0),
-            arena,
+            arena: arena as u16,
+            mapping: Cell::new(0),
             state: Cell::new(ExtentState::Active),
             after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
@@ -108,7 +112,18 @@ impl Extent {
     /// The arena it belongs to.
     #[inline]
     pub(crate) fn arena(&self) -> u32 {
-        self.arena
+        u32::from(self.arena)
+    }
+
+    /// Which move brought its pages here; 0: none did.
+    #[inline]
+    pub(crate) fn mapping(&self) -> u16 {
+        self.mapping.get()
+    }
+
+    /// Notes which move brought its pages here. For [`super::moves`], which counts such runs.
+    pub(super) fn set_mapping(&self, mapping: u16) {
+        self.mapping.set(mapping);
     }
 
     /// Makes the record stand for another range.

@@ -8,8 +8,8 @@
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
 //! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
 //! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
-//! system), [`page_counts`], [`page_allocator`] (all of it for one arena), [`contents`] (of a run
-//! in use).
+//! system), [`page_counts`], [`page_allocator`] (all of it for one arena), [`moves`] (of a run's
+//! memory), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -31,5 +31,7 @@ pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
+#[allow(unsafe_code)]
+pub(crate) mod moves;
 #[allow(unsafe_code)]
 pub(crate) mod contents;

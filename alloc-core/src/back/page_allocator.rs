@@ -1,8 +1,9 @@
 //! All pages of one arena: allocate, free, grow and shrink runs; age them; give them back.
 //!
 //! Nothing here locks or is shared: the arena holds it in a lock. Purging is in two halves, so that
-//! the system calls run outside the lock: [`PageAllocator::take_batch`], then [`Batch::purge`]
-//! without the lock, then [`PageAllocator::file_batch`].
+//! the system calls run outside the lock: [`PageAllocator::take_batch`], then
+//! [`Batch::purge`](super::purge_batch::Batch::purge) without the lock, then
+//! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`super::moves`].
 
 use super::debt::Debt;
 use super::decay::Decay;
@@ -12,11 +13,10 @@ use super::metadata::{self, Pool};
 use super::page_counts::PageCounts;
 use super::page_map;
 use super::page_provider::PageProvider;
-use super::purge_batch::Batch;
 use super::split_merge::{left_neighbour, merge, right_neighbour, split};
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
-use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES};
+use crate::ground::units::{LG_PAGE, PAGE};
 
 /// The first reservation of an arena, in pages; later ones grow class by class.
 const FIRST_CHUNK: usize = (2 << 20) / PAGE;
@@ -26,10 +26,6 @@ const LAST_CHUNK: usize = (1 << 30) / PAGE;
 const CHUNK_ALIGN: usize = 2 << 20;
 /// Spare records, so that cutting a run twice never lacks one.
 const SPARES: usize = 3;
-/// Runs purged at a time.
-const BATCH: usize = 32;
-/// No part smaller than this is cut off a run to be purged.
-const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
 /// Which memory an allocation may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,18 +38,18 @@ pub(crate) enum Memory {
 
 /// The pages of one arena.
 pub(crate) struct PageAllocator {
-    arena: u32,
-    provider: &'static dyn PageProvider,
-    dirty: ExtentCache,
-    muzzy: ExtentCache,
-    retained: ExtentCache,
-    dirty_decay: Decay,
-    muzzy_decay: Decay,
-    spare: Pool<Extent>,
-    spares: usize,
-    next_chunk: usize,
-    debt: Debt,
-    counts: PageCounts,
+    pub(super) arena: u32,
+    pub(super) provider: &'static dyn PageProvider,
+    pub(super) dirty: ExtentCache,
+    pub(super) muzzy: ExtentCache,
+    pub(super) retained: ExtentCache,
+    pub(super) dirty_decay: Decay,
+    pub(super) muzzy_decay: Decay,
+    pub(super) spare: Pool<Extent>,
+    pub(super) spares: usize,
+    pub(super) next_chunk: usize,
+    pub(super) debt: Debt,
+    pub(super) counts: PageCounts,
 }
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
@@ -126,11 +122,15 @@ impl PageAllocator {
         if memory == Memory::Resident {
             return None;
         }
-        let extent = self
-            .take(ExtentState::Retained, pages, align, usize::MAX)
-            .or_else(|| self.reserve(pages, align))?;
+        let extent = self.take_addresses(pages, align)?;
         self.debt.incur(pages, self.dirty.pages(), self.counts.active);
         Some(extent)
+    }
+
+    /// A run without memory.
+    pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        self.take(ExtentState::Retained, pages, align, usize::MAX)
+            .or_else(|| self.reserve(pages, align))
     }
 
     /// How many unused pages may stay after what is owed for new memory was given back. `None`:
@@ -195,72 +195,7 @@ impl PageAllocator {
         (dirty, self.muzzy_decay.advance(now, self.muzzy.pages()))
     }
 
-    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
-    pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
-        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
-        let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
-        let first = self.chain(ExtentState::Dirty, dirty);
-        if first.is_some() {
-            return Some(Batch::new(first, lazily, self.provider));
-        }
-        let first = self.chain(ExtentState::Muzzy, muzzy);
-        first.map(|_| Batch::new(first, false, self.provider))
-    }
-
-    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
-    pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
-        let mut all = true;
-        let mut next = batch.first();
-        while let Some(extent) = next {
-            next = extent.younger.take();
-            self.counts.purging -= extent.pages();
-            let state = extent.after_purge.get();
-            if state != ExtentState::Dirty {
-                self.counts.purges += 1;
-                self.counts.purged += extent.pages() as u64;
-            }
-            all &= state != ExtentState::Dirty;
-            self.file(extent, state);
-        }
-        all
-    }
-
-    fn chain(&mut self, from: ExtentState, keep: usize) -> Option<&'static Extent> {
-        let mut first: Option<&'static Extent> = None;
-        for _ in 0..BATCH {
-            let excess = self.cache(from).pages().saturating_sub(keep);
-            if excess == 0 {
-                break;
-            }
-            let Some(extent) = self.cache(from).oldest() else { break };
-            self.cache(from).remove(extent);
-            let extent = self.cut_excess(extent, from, excess);
-            extent.state.set(ExtentState::Purging);
-            self.counts.purging += extent.pages();
-            extent.younger.set(first);
-            first = Some(extent);
-        }
-        first
-    }
-
-    /// Cuts off the end of a run that is much longer than what has to go; the rest stays.
-    fn cut_excess(
-        &mut self,
-        extent: &'static Extent,
-        from: ExtentState,
-        excess: usize,
-    ) -> &'static Extent {
-        let part = excess.next_multiple_of(PURGE_UNIT);
-        if part + PURGE_UNIT > extent.pages() || self.keep_spares().is_none() {
-            return extent;
-        }
-        let Some(tail) = self.spare_record() else { return extent };
-        split(extent, extent.pages() - part, tail);
-        self.cache(from).insert(extent);
-        tail
-    }
-
-    fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
+    pub(super) fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
         match state {
             ExtentState::Dirty => &mut self.dirty,
             ExtentState::Muzzy => &mut self.muzzy,
@@ -268,7 +203,7 @@ impl PageAllocator {
         }
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         state: ExtentState,
         pages: usize,
@@ -281,7 +216,7 @@ impl PageAllocator {
     }
 
     /// Cuts the aligned part out of a run that is in no list, and files what is left over.
-    fn cut(
+    pub(super) fn cut(
         &mut self,
         extent: &'static Extent,
         pages: usize,
@@ -305,7 +240,7 @@ impl PageAllocator {
     }
 
     /// Asks the provider for a new chunk and cuts the run out of it.
-    fn reserve(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    pub(super) fn reserve(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         if align > CHUNK_ALIGN {
             return self.reserve_exactly(pages, align);
         }
@@ -342,7 +277,7 @@ impl PageAllocator {
     }
 
     /// Files a run, made one with free neighbours in the same state.
-    fn file(&mut self, extent: &'static Extent, state: ExtentState) {
+    pub(super) fn file(&mut self, extent: &'static Extent, state: ExtentState) {
         let mut extent = extent;
         if let Some(left) = left_neighbour(extent, state) {
             self.cache(state).remove(left);
@@ -358,7 +293,7 @@ impl PageAllocator {
         self.cache(state).insert(extent);
     }
 
-    fn keep_spares(&mut self) -> Option<()> {
+    pub(super) fn keep_spares(&mut self) -> Option<()> {
         while self.spares < SPARES {
             let memory = metadata::allocate(size_of::<Extent>(), align_of::<Extent>())?;
             let record = memory.cast::<Extent>();
@@ -370,13 +305,13 @@ impl PageAllocator {
         Some(())
     }
 
-    fn spare_record(&mut self) -> Option<&'static Extent> {
+    pub(super) fn spare_record(&mut self) -> Option<&'static Extent> {
         let record = self.spare.take()?;
         self.spares -= 1;
         Some(record)
     }
 
-    fn recycle(&mut self, record: &'static Extent) {
+    pub(super) fn recycle(&mut self, record: &'static Extent) {
         // A record that neighbours may still look at must not pass for a free run.
         record.state.set(ExtentState::Purging);
         self.spare.put(record);

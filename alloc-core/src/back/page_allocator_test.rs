@@ -1,6 +1,8 @@
 //! Random programs against a shadow of all runs, over a fixed buffer and over a failing system.
 
 use super::*;
+use crate::back::moves;
+use crate::back::page_provider::Moved;
 use crate::back::provider::failing::Failing;
 use crate::back::provider::fixed::{Fixed, keep};
 use crate::back::provider::mmap::Mmap;
@@ -13,6 +15,7 @@ enum Op {
     Free { index: usize },
     Shrink { index: usize, by: usize },
     Grow { index: usize, by: usize },
+    Move { index: usize, by: usize, lg_align: u32 },
     Decay { millis: u64 },
 }
 
@@ -22,6 +25,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => any::<usize>().prop_map(|index| Op::Free { index }),
         1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Shrink { index, by }),
         1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Grow { index, by }),
+        2 => (any::<usize>(), 1usize..20, 12u32..16)
+            .prop_map(|(index, by, lg_align)| Op::Move { index, by, lg_align }),
         1 => (1u64..20_000).prop_map(|millis| Op::Decay { millis }),
     ]
 }
@@ -75,8 +80,17 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
             shadow.remove(&extent.base());
             if pages.grow(extent, extent.pages() + by).is_some() {
                 no_overlap(shadow, extent);
+                // SAFETY: the run is ours.
+                unsafe { extent.base_ptr().write_bytes(0xa5, extent.bytes()) };
             }
             shadow.insert(extent.base(), extent);
+        }
+        Op::Move { index, by, lg_align } => {
+            let Some(extent) = pick(shadow, index) else { return };
+            shadow.remove(&extent.base());
+            let kept = lengthen(pages, extent, by, 1 << lg_align);
+            no_overlap(shadow, kept);
+            shadow.insert(kept.base(), kept);
         }
         Op::Decay { millis } => {
             *now += millis;
@@ -89,6 +103,30 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
             }
         }
     }
+}
+
+/// Lengthens a run full of 0xa5 by a move, and answers what is in use then.
+fn lengthen(
+    pages: &mut PageAllocator,
+    extent: &'static Extent,
+    by: usize,
+    align: usize,
+) -> &'static Extent {
+    let before = extent.bytes();
+    let Some(new) = pages.begin_move(extent, extent.pages() + by, align) else { return extent };
+    let moved = moves::move_pages(pages.provider(), extent, new);
+    assert_ne!(moved, Moved::Away, "nobody else takes addresses here");
+    if !pages.end_move(extent, new, moved) {
+        return extent;
+    }
+    assert!(new.base().is_multiple_of(align) && new.bytes() == before + by * PAGE);
+    // SAFETY: the run is ours.
+    let bytes = unsafe { std::slice::from_raw_parts(new.base_ptr(), new.bytes()) };
+    assert!(bytes[..before].iter().all(|byte| *byte == 0xa5), "contents went astray");
+    assert!(bytes[before..].iter().all(|byte| *byte == 0), "the end is not zero");
+    // SAFETY: the run is ours.
+    unsafe { new.base_ptr().write_bytes(0xa5, new.bytes()) };
+    new
 }
 
 fn run(provider: &'static dyn PageProvider, ops: &[Op]) {
@@ -162,4 +200,41 @@ fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
         assert!(aligned.base().is_multiple_of(1 << lg));
     }
     pages.check();
+}
+
+#[test]
+fn a_moved_run_is_one_mapping_until_it_is_purged() {
+    let mut pages = PageAllocator::new(7, &Mmap);
+    let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
+    let behind = pages.allocate(4, PAGE, Memory::Any).unwrap();
+    let (base, retained) = (run.base(), pages.counts().retained);
+    // SAFETY: the run is ours.
+    unsafe { run.base_ptr().write_bytes(0xa5, run.bytes()) };
+    // Twice: the second time all of it is moved, what was added too.
+    let first = lengthen(&mut pages, run, 4, PAGE);
+    let second = lengthen(&mut pages, first, 8, PAGE);
+    assert!(second.pages() == 16 && second.mapping() != 0 && first.mapping() == 0);
+    assert_eq!(pages.counts().active, 20);
+    assert_eq!(pages.counts().dirty, 0);
+    assert_eq!(pages.counts().retained, retained - 12);
+    // The old place is free, without memory, and zero.
+    let again = pages.allocate(4, PAGE, Memory::Any).unwrap();
+    assert!(again.base() == base && again.zeroed.get());
+    // SAFETY: the run is ours.
+    assert_eq!(unsafe { again.base_ptr().read() }, 0);
+    // Beside an ordinary run it stays by itself; purged, it is an ordinary run.
+    for run in [again, behind, second] {
+        pages.free(run);
+    }
+    assert_eq!(pages.dirty.pages(), 24);
+    let oldest = pages.dirty.oldest().unwrap();
+    assert_eq!((oldest.pages(), oldest.younger.get().unwrap().pages()), (8, 16));
+    while let Some(batch) = pages.take_batch(0, 0) {
+        batch.purge();
+        assert!(pages.file_batch(batch));
+    }
+    pages.check();
+    let all = pages.retained.oldest().unwrap();
+    assert_eq!((all.pages(), all.mapping()), (FIRST_CHUNK, 0));
+    assert!(all.zeroed.get() && all.younger.get().is_none());
 }

@@ -163,6 +163,11 @@ pub(crate) fn cover(base: usize, bytes: usize) -> bool {
     true
 }
 
+/// Notes that so many bytes of addresses are not ours any more. Their words are 0 already.
+pub(crate) fn uncover(bytes: usize) {
+    USED.sub((bytes >> LG_PAGE) as u64 * 8);
+}
+
 fn make_leaf(index: usize) -> bool {
     let Some(got) = system().reserve(size_of::<Leaf>(), PAGE) else { return false };
     // SAFETY: `cover` checked the index.

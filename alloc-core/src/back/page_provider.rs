@@ -25,6 +25,19 @@ pub(crate) enum Purged {
     Refused,
 }
 
+/// What became of pages that were to be moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moved {
+    /// They are at the new place. The old addresses are still ours, and read zero.
+    Here,
+    /// They are at the new place. The old addresses are not ours any more.
+    Away,
+    /// Refused. Nothing changed.
+    Refused,
+    /// They are where they were, but the new place is not ours any more.
+    Lost,
+}
+
 /// A source of pages.
 ///
 /// All sizes are multiples of [`crate::ground::units::PAGE`] and not zero; every base is a multiple
@@ -51,6 +64,27 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// # Safety
     /// The range lies within one reservation and nobody uses its contents any more.
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
+
+    /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`: refused,
+    /// nothing changed.
+    ///
+    /// # Safety
+    /// The range is reserved and nobody uses its contents any more.
+    unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool;
+
+    /// Moves the memory under the `size` bytes at `from` to `to`, where it becomes the beginning of
+    /// one mapping of `new_size` bytes, at least `size`; what is behind it reads zero.
+    ///
+    /// # Safety
+    /// Both ranges are reserved, do not overlap, and are the caller's alone; the contents of the
+    /// new one are not needed.
+    unsafe fn move_pages(
+        &self,
+        from: NonNull<u8>,
+        size: usize,
+        to: NonNull<u8>,
+        new_size: usize,
+    ) -> Moved;
 
     /// Lets the system take the memory under pages when it likes; contents are undefined after.
     /// `false`: refused, nothing changed.

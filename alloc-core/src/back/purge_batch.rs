@@ -1,8 +1,18 @@
-//! The system's part of purging, outside all locks: runs that are in nobody's list meanwhile.
+//! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
+//! nobody's list.
 
 use super::extent::{Extent, ExtentState};
+use super::moves;
+use super::page_allocator::PageAllocator;
 use super::page_provider::{PageProvider, Purged};
+use super::split_merge::split;
+use crate::ground::units::{PAGE, SLAB_BYTES};
 use core::ptr::NonNull;
+
+/// Runs purged at a time.
+const BATCH: usize = 32;
+/// No part smaller than this is cut off a run to be purged.
+const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
 /// Runs on their way back to the system, chained by their `younger` links.
 pub(crate) struct Batch {
@@ -32,13 +42,19 @@ impl Batch {
         while let Some(extent) = next {
             next = extent.younger.get();
             let Some(base) = NonNull::new(extent.base_ptr()) else { continue };
-            let (state, zeroed) = self.purge_one(base, extent.bytes());
+            let (state, zeroed) = self.purge_one(extent, base);
             extent.zeroed.set(zeroed);
             extent.after_purge.set(state);
         }
     }
 
-    fn purge_one(&self, base: NonNull<u8>, size: usize) -> (ExtentState, bool) {
+    fn purge_one(&self, extent: &'static Extent, base: NonNull<u8>) -> (ExtentState, bool) {
+        let size = extent.bytes();
+        // SAFETY: the run is free; nobody needs its contents.
+        if extent.mapping() != 0 && unsafe { self.provider.renew(base, size) } {
+            moves::mark(extent, 0);
+            return (ExtentState::Retained, true);
+        }
         // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
         if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
             return (ExtentState::Muzzy, false);
@@ -49,5 +65,72 @@ impl Batch {
             Purged::Undefined => (ExtentState::Retained, false),
             Purged::Refused => (ExtentState::Dirty, false),
         }
+    }
+}
+
+impl PageAllocator {
+    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
+    pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
+        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
+        let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
+        let first = self.chain(ExtentState::Dirty, dirty);
+        if first.is_some() {
+            return Some(Batch::new(first, lazily, self.provider));
+        }
+        let first = self.chain(ExtentState::Muzzy, muzzy);
+        first.map(|_| Batch::new(first, false, self.provider))
+    }
+
+    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
+    pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
+        let mut all = true;
+        let mut next = batch.first();
+        while let Some(extent) = next {
+            next = extent.younger.take();
+            self.counts.purging -= extent.pages();
+            let state = extent.after_purge.get();
+            if state != ExtentState::Dirty {
+                self.counts.purges += 1;
+                self.counts.purged += extent.pages() as u64;
+            }
+            all &= state != ExtentState::Dirty;
+            self.file(extent, state);
+        }
+        all
+    }
+
+    fn chain(&mut self, from: ExtentState, keep: usize) -> Option<&'static Extent> {
+        let mut first: Option<&'static Extent> = None;
+        for _ in 0..BATCH {
+            let excess = self.cache(from).pages().saturating_sub(keep);
+            if excess == 0 {
+                break;
+            }
+            let Some(extent) = self.cache(from).oldest() else { break };
+            self.cache(from).remove(extent);
+            let extent = self.cut_excess(extent, from, excess);
+            extent.state.set(ExtentState::Purging);
+            self.counts.purging += extent.pages();
+            extent.younger.set(first);
+            first = Some(extent);
+        }
+        first
+    }
+
+    /// Cuts off the end of a run that is much longer than what has to go; the rest stays.
+    fn cut_excess(
+        &mut self,
+        extent: &'static Extent,
+        from: ExtentState,
+        excess: usize,
+    ) -> &'static Extent {
+        let part = excess.next_multiple_of(PURGE_UNIT);
+        if part + PURGE_UNIT > extent.pages() || self.keep_spares().is_none() {
+            return extent;
+        }
+        let Some(tail) = self.spare_record() else { return extent };
+        split(extent, extent.pages() - part, tail);
+        self.cache(from).insert(extent);
+        tail
     }
 }

@@ -1,6 +1,7 @@
 //! Cutting a run in two and making one of two neighbours: records and page map together.
 
 use super::extent::{Extent, ExtentState};
+use super::moves;
 use super::page_map;
 use crate::ground::units::{LG_PAGE, PAGE};
 
@@ -13,6 +14,7 @@ pub(crate) fn split(extent: &'static Extent, pages: usize, tail: &'static Extent
     tail.state.set(extent.state.get());
     tail.zeroed.set(extent.zeroed.get());
     tail.head.set(false);
+    moves::mark(tail, extent.mapping());
     extent.set_range(extent.base(), pages);
     page_map::set_ends(extent);
     page_map::set_ends(tail);
@@ -25,26 +27,27 @@ pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
     debug_assert_eq!(left.end(), right.base());
     page_map::clear_ends(left);
     page_map::clear_ends(right);
+    moves::mark(right, 0);
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
     left.set_range(left.base(), left.pages() + right.pages());
     page_map::set_ends(left);
 }
 
-/// The neighbour before `extent` in the same arena and reservation, if it is in `state`.
+/// The neighbour before `extent` in the same arena, reservation and mapping, if it is in `state`.
 pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     if extent.head.get() {
         return None;
     }
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
     // The arena of a record never changes, and runs of our own arena are guarded by our lock.
-    let ours = left.arena() == extent.arena();
+    let ours = left.arena() == extent.arena() && left.mapping() == extent.mapping();
     if ours && left.state.get() == state && left.end() == extent.base() { Some(left) } else { None }
 }
 
-/// The neighbour after `extent` in the same arena and reservation, if it is in `state`.
+/// The neighbour after `extent` in the same arena, reservation and mapping, if it is in `state`.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     let right = page_map::lookup(extent.end()).extent()?;
-    let ours = right.arena() == extent.arena();
+    let ours = right.arena() == extent.arena() && right.mapping() == extent.mapping();
     if ours && right.state.get() == state && !right.head.get() && right.base() == extent.end() {
         Some(right)
     } else {

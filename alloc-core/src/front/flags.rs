@@ -120,6 +120,12 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     if stays && unsafe { raw::fits_in_place(ptr, old, size, flags.align, flags.zero) } {
         return ptr;
     }
+    if stays
+        // SAFETY: the caller's promise.
+        && let Some(longer) = unsafe { raw::lengthened(ptr, size, flags.align) }
+    {
+        return longer;
+    }
     let new = allocate(size, Flags { zero: false, ..flags });
     if new.is_null() {
         return new;

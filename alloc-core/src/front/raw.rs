@@ -5,6 +5,7 @@
 
 use super::slow;
 use super::thread_cache::current;
+use crate::back::extent::Extent;
 use crate::back::page_map;
 use crate::ground::checked::at;
 use crate::ground::fatal;
@@ -192,6 +193,10 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
     if unsafe { fits_in_place(ptr, old, size, align, false) } {
         return ptr;
     }
+    // SAFETY: the caller's promise.
+    if let Some(longer) = unsafe { lengthened(ptr, size, align) } {
+        return longer;
+    }
     let new = malloc_aligned(size, align);
     if !new.is_null() {
         // SAFETY: two different blocks, at least this long.
@@ -225,4 +230,17 @@ pub(crate) unsafe fn fits_in_place(
         && page_map::lookup(ptr as usize)
             .extent()
             .is_some_and(|extent| large::resize(extent, size, zero))
+}
+
+/// Makes a block longer by moving its memory elsewhere; what is added reads zero. `None`: copy it;
+/// nothing changed.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+pub(crate) unsafe fn lengthened(ptr: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
+    let entry = page_map::lookup(ptr as usize);
+    if size <= MAX_CACHED || Slab::of(entry).is_some() {
+        return None;
+    }
+    large::lengthen_by_move(entry.extent()?, size, align).map(Extent::base_ptr)
 }

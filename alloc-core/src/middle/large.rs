@@ -4,10 +4,14 @@ use super::arena::{self, Arena, ArenaPages};
 use super::choose_arena::{self, Home};
 use super::decay_pass::PASS;
 use crate::back::extent::Extent;
+use crate::back::moves;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
-use crate::ground::size_class::class_round;
+use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
 use crate::ground::units::{LG_PAGE, MAX_SIZE, PAGE, round_up};
+
+/// No block shorter than this is moved by the system: below, copying is faster.
+const SHORTEST_MOVE: usize = 512 << 10;
 
 /// Where a large block is to come from.
 #[derive(Clone, Copy)]
@@ -89,6 +93,33 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         crate::back::contents::zero(extent, before);
     }
     true
+}
+
+/// Makes a large block at least `size` bytes long, at a multiple of `align`, by moving its memory to
+/// other addresses; what is added reads zero. `None`: that cannot be, or copying is as good; nothing
+/// changed.
+pub(crate) fn lengthen_by_move(
+    extent: &'static Extent,
+    size: usize,
+    align: usize,
+) -> Option<&'static Extent> {
+    let bytes = usable(size).filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE)?;
+    let before = extent.bytes();
+    if before < SHORTEST_MOVE || bytes <= before {
+        return None;
+    }
+    let arena = arena::by_id(extent.arena())?;
+    let (provider, new) = {
+        let allocator = &mut arena.pages.lock().allocator;
+        (allocator.provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
+    };
+    let moved = moves::move_pages(provider, extent, new);
+    let mut pages = arena.pages.lock();
+    if !pages.allocator.end_move(extent, new, moved) {
+        return None;
+    }
+    pages.large.bytes += bytes - before;
+    Some(new)
 }
 
 /// Makes all of a fresh block read zero, if it does not yet.

@@ -1,7 +1,7 @@
 //! A provider that refuses on demand, for tests: every n-th call fails as the system would.
 
 use super::mmap::Mmap;
-use crate::back::page_provider::{PageProvider, Purged, Reserved};
+use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -51,6 +51,25 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         }
         // SAFETY: the caller's promise, handed on.
         unsafe { self.inner.purge(base, size) }
+    }
+
+    unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        !self.refuses() && unsafe { self.inner.renew(base, size) }
+    }
+
+    unsafe fn move_pages(
+        &self,
+        from: NonNull<u8>,
+        size: usize,
+        to: NonNull<u8>,
+        new_size: usize,
+    ) -> Moved {
+        if self.refuses() {
+            return Moved::Refused;
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.inner.move_pages(from, size, to, new_size) }
     }
 
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {

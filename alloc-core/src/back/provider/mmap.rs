@@ -1,10 +1,13 @@
 //! Pages by mmap(2), back by madvise(2) and munmap(2).
 
-use crate::back::page_provider::{PageProvider, Purged, Reserved};
+use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
 use crate::ground::os;
 use crate::ground::units::{PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+/// So often may the system refuse a move that was begun: each time addresses are lost.
+const MOST_LOST: usize = 16;
 
 /// The system.
 pub(crate) struct Mmap;
@@ -39,12 +42,68 @@ unsafe impl PageProvider for Mmap {
         if length == size && purge_zeroes() { Purged::Zeroed } else { Purged::Undefined }
     }
 
+    unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
+        is_whole_pages(base, size) && map_at(base, size, libc::MAP_FIXED) == Some(base)
+    }
+
+    unsafe fn move_pages(
+        &self,
+        from: NonNull<u8>,
+        size: usize,
+        to: NonNull<u8>,
+        new_size: usize,
+    ) -> Moved {
+        static LOST: AtomicUsize = AtomicUsize::new(0);
+        let whole = is_whole_pages(from, size) && is_whole_pages(to, new_size);
+        if !whole || LOST.load(Relaxed) >= MOST_LOST {
+            return Moved::Refused;
+        }
+        if !remap(from, size, to, new_size) {
+            // The system may have removed what was at the new place, and somebody else may be there
+            // by now: hands off.
+            LOST.fetch_add(1, Relaxed);
+            return Moved::Lost;
+        }
+        match map_at(from, size, libc::MAP_FIXED_NOREPLACE) {
+            Some(base) if base == from => Moved::Here,
+            Some(elsewhere) => {
+                unmap(elsewhere, size);
+                Moved::Away
+            }
+            None => Moved::Away,
+        }
+    }
+
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
         match inner_pages(base, size) {
             Some((inner, length)) => advise(inner, length, libc::MADV_FREE),
             None => true,
         }
     }
+}
+
+/// New memory at `base`, which is the caller's with `MAP_FIXED`; with `MAP_FIXED_NOREPLACE` an old
+/// kernel may answer another place.
+fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | how;
+    // SAFETY: replaces only what is the caller's, whose contents are not needed.
+    let got = os::keep_errno(|| unsafe {
+        libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
+    });
+    if got == libc::MAP_FAILED { None } else { NonNull::new(got.cast()) }
+}
+
+fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
+    got == to.cast()
+}
+
+fn is_whole_pages(base: NonNull<u8>, size: usize) -> bool {
+    (base.as_ptr() as usize | size).is_multiple_of(system_page())
 }
 
 fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {

@@ -1,0 +1,132 @@
+//! Large blocks and the system: what a growing block costs in memory, faults and mappings. Each
+//! scenario is a child of its own, so that its peak and its faults are its own.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use lumalloc::raw::{self, Flags};
+use lumalloc::{PAGE, control, observe};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("doubling") => doubling(),
+        Some("many_grow") => many_grow(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+/// Faults of this process so far, and its largest resident size in KiB.
+fn faults_and_peak() -> (i64, i64) {
+    // SAFETY: all-zero is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: writable.
+    let status = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    assert_eq!(status, 0);
+    (usage.ru_minflt, usage.ru_maxrss)
+}
+
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").expect("maps").lines().count()
+}
+
+/// Writes one byte of each page from `from` to `to`, counting up from the page's number.
+fn touch(block: *mut u8, from: usize, to: usize) {
+    for at in (from..to).step_by(PAGE) {
+        // SAFETY: inside a live block.
+        unsafe { block.add(at).write((at / PAGE) as u8) };
+    }
+}
+
+fn assert_touched(block: *mut u8, size: usize) {
+    for at in (0..size).step_by(PAGE) {
+        // SAFETY: inside a live block.
+        assert_eq!(unsafe { block.add(at).read() }, (at / PAGE) as u8);
+    }
+}
+
+// --- growing -----------------------------------------------------------------------------------
+
+/// A block that doubles to a gigabyte touches each page once, and never has two copies.
+#[test]
+fn a_doubling_block_is_moved_and_not_copied() {
+    play_well("doubling", "");
+}
+
+fn doubling() {
+    let mut size = MIB / 2;
+    let mut block = raw::malloc(size);
+    let neighbour = raw::malloc(size);
+    touch(block, 0, size);
+    let (before, _) = faults_and_peak();
+    let first = size;
+    while size < 1024 * MIB {
+        let align = if size < 16 * MIB { 1 } else { MIB };
+        // SAFETY: a live block, used no more after.
+        block = unsafe { raw::realloc_aligned(block, 2 * size, align) };
+        assert!(!block.is_null() && (block as usize).is_multiple_of(align));
+        touch(block, size, 2 * size);
+        size *= 2;
+    }
+    let (after, peak) = faults_and_peak();
+    let pages = ((size - first) / PAGE) as i64;
+    assert!(after - before <= pages + pages / 50, "{} faults, {pages} pages", after - before);
+    assert!((peak as usize) < (1024 + 48) * 1024, "a peak of {peak} KiB");
+    assert_touched(block, size);
+    let totals = observe::totals();
+    assert!(totals.dirty < 2 * MIB, "{totals:#?}");
+    // SAFETY: a live block, not used after.
+    unsafe { raw::free(block) };
+    // SAFETY: a live block, not used after.
+    unsafe { raw::free(neighbour) };
+    assert!(control::purge(control::ARENAS_ALL));
+    assert!(observe::totals().dirty == 0, "{:#?}", observe::totals());
+}
+
+/// Blocks that grow side by side: contents, zeroed ends, and mappings that do not pile up.
+#[test]
+fn growing_blocks_keep_what_they_hold_and_few_mappings() {
+    play_well("many_grow", "");
+    play_well("many_grow", "dirty_decay_ms:0");
+}
+
+fn many_grow() {
+    const BLOCKS: usize = 40;
+    let flags = Flags::NONE.zeroed();
+    let mut sizes = [600 << 10; BLOCKS];
+    let mut blocks = sizes.map(|size| raw::allocate(size, flags));
+    let before = mappings();
+    for (block, size) in blocks.iter().zip(sizes) {
+        touch(*block, 0, size);
+    }
+    for round in 0..4 {
+        for (block, size) in blocks.iter_mut().zip(&mut sizes) {
+            let longer = *size + *size / 2 + round * 1000;
+            // SAFETY: a live block, used no more after.
+            *block = unsafe { raw::reallocate(*block, longer, flags) };
+            assert!(!block.is_null());
+            for at in (*size..longer).step_by(512) {
+                // SAFETY: inside the live block.
+                assert_eq!(unsafe { block.add(at).read() }, 0);
+            }
+            *size = longer / PAGE * PAGE;
+            assert_touched(*block, *size * 2 / 3 / PAGE * PAGE - 4 * PAGE);
+            touch(*block, 0, *size);
+        }
+    }
+    let grown = mappings();
+    assert!(grown <= before + 4 * BLOCKS, "{before} mappings, then {grown}");
+    for block in blocks {
+        // SAFETY: a live block, not used after.
+        unsafe { raw::deallocate(block, flags) };
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    // Purged runs are ordinary mappings, which the system makes one of.
+    let at_end = mappings();
+    assert!(at_end <= before + 8, "{before} mappings, {grown}, at the end {at_end}");
+}
