@@ -39,14 +39,14 @@ fn mappings() -> usize {
 fn touch(block: *mut u8, from: usize, to: usize) {
     for at in (from..to).step_by(PAGE) {
         // SAFETY: inside a live block.
-        unsafe { block.add(at).write((at / PAGE) as u8) };
+        unsafe { block.wrapping_add(at).write((at / PAGE) as u8) };
     }
 }
 
 fn assert_touched(block: *mut u8, size: usize) {
     for at in (0..size).step_by(PAGE) {
         // SAFETY: inside a live block.
-        assert_eq!(unsafe { block.add(at).read() }, (at / PAGE) as u8);
+        assert_eq!(unsafe { block.wrapping_add(at).read() }, (at / PAGE) as u8);
     }
 }
 
@@ -112,7 +112,7 @@ fn many_grow() {
             assert!(!block.is_null());
             for at in (*size..longer).step_by(512) {
                 // SAFETY: inside the live block.
-                assert_eq!(unsafe { block.add(at).read() }, 0);
+                assert_eq!(unsafe { block.wrapping_add(at).read() }, 0);
             }
             *size = longer / PAGE * PAGE;
             assert_touched(*block, *size * 2 / 3 / PAGE * PAGE - 4 * PAGE);
