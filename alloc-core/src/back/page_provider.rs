@@ -65,8 +65,8 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// The range lies within one reservation and nobody uses its contents any more.
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
 
-    /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`: refused,
-    /// nothing changed.
+    /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`:
+    /// refused, nothing changed.
     ///
     /// # Safety
     /// The range is reserved and nobody uses its contents any more.

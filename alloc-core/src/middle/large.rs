@@ -95,9 +95,9 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     true
 }
 
-/// Makes a large block at least `size` bytes long, at a multiple of `align`, by moving its memory to
-/// other addresses; what is added reads zero. `None`: that cannot be, or copying is as good; nothing
-/// changed.
+/// Makes a large block at least `size` bytes long, at a multiple of `align`, by moving its memory
+/// to other addresses; what is added reads zero. `None`: that cannot be, or copying is as good;
+/// nothing changed.
 pub(crate) fn lengthen_by_move(
     extent: &'static Extent,
     size: usize,
