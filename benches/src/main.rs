@@ -14,6 +14,7 @@ mod measure;
 mod peers;
 mod prepare;
 mod report;
+mod sources;
 
 use arguments::{Command, HELP, Options};
 use cases::{Door, WORKLOADS};

@@ -86,10 +86,11 @@ fn run(
     match case.door {
         Door::C => {
             command.arg(&programs.c);
-            command.envs(contender.shared_object.iter().map(|path| ("LD_PRELOAD", path)));
+            contender.preload(&mut command);
         }
         Door::Rust => {
             command.arg(contender.rust_binary.as_ref().ok_or("this peer was not built for Rust")?);
+            command.envs(contender.peer.environment.iter().copied());
         }
     }
     let done = command
@@ -107,7 +108,7 @@ fn run(
 /// What the program has to say of where its allocator came from.
 fn expected_origin(contender: &Contender, case: Case) -> String {
     match (case.door, &contender.shared_object) {
-        (Door::Rust, _) => contender.peer.name.to_owned(),
+        (Door::Rust, _) => contender.peer.rust.map_or("nobody", |(feature, _)| feature).to_owned(),
         (Door::C, None) => "libc.so.6".to_owned(),
         (Door::C, Some(path)) => {
             Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()

@@ -3,6 +3,9 @@
 /// What every ratio is taken against.
 pub(crate) const REFERENCE: &str = "mimalloc";
 
+/// The allocator that all of this is about.
+pub(crate) const OURS: &str = "lumalloc";
+
 /// How an allocator gets in front of a C program's `malloc`.
 #[derive(Clone, Copy)]
 pub(crate) enum Preload {
@@ -12,11 +15,20 @@ pub(crate) enum Preload {
     Ours,
     /// Built from the C source that the crate libmimalloc-sys ships, in this directory of it.
     MimallocSource(&'static str),
+    /// Built from the source in the crate tikv-jemalloc-sys, as its own `configure` has it.
+    JemallocSource,
+    /// The target `snmallocshim` of the source in the crate snmalloc-sys.
+    SnmallocSource,
+    /// Built from the C source in the crate rpmalloc-sys.
+    RpmallocSource,
     /// A shared object of a Debian package.
     Debian { file: &'static str, package: &'static str },
 }
 
-/// One allocator.
+/// Environment variables and their values.
+pub(crate) type Environment = &'static [(&'static str, &'static str)];
+
+/// One allocator, or one setting of it.
 pub(crate) struct Peer {
     /// As in the tables and after `--peers` and `--without`.
     pub(crate) name: &'static str,
@@ -24,57 +36,88 @@ pub(crate) struct Peer {
     pub(crate) preload: Option<Preload>,
     /// In Rust programs: the feature of `benches/peers`, and the package whose version counts.
     pub(crate) rust: Option<(&'static str, &'static str)>,
+    /// What its processes find in their environment. Empty is the default options.
+    pub(crate) environment: Environment,
+    /// What starts its background thread; empty if it has none.
+    pub(crate) background: Environment,
     /// Taken unless `--peers` says otherwise.
     pub(crate) by_default: bool,
 }
 
+impl Peer {
+    const fn new(name: &'static str, preload: Preload) -> Self {
+        Self {
+            name,
+            preload: Some(preload),
+            rust: None,
+            environment: &[],
+            background: &[],
+            by_default: true,
+        }
+    }
+
+    const fn rust(self, feature: &'static str, package: &'static str) -> Self {
+        Self { rust: Some((feature, package)), ..self }
+    }
+
+    const fn environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    const fn background(self, background: Environment) -> Self {
+        Self { background, ..self }
+    }
+
+    /// Only where `--peers` names it.
+    const fn on_demand(self) -> Self {
+        Self { by_default: false, ..self }
+    }
+
+    /// Whether it is ours, in whatever setting: then it is nobody's "best peer".
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self.preload, Some(Preload::Ours))
+    }
+}
+
+const MIMALLOC: &str = "libmimalloc-sys";
+const NO_HUGE_PAGES: Environment = &[("MIMALLOC_ALLOW_THP", "0")];
+const DEBIAN_JEMALLOC: Preload =
+    Preload::Debian { file: "libjemalloc.so.2", package: "libjemalloc2" };
+const DEBIAN_TCMALLOC: Preload =
+    Preload::Debian { file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" };
+
 /// All of them, ours first.
-pub(crate) const PEERS: [Peer; 7] = [
-    Peer {
-        name: "lumalloc",
-        preload: Some(Preload::Ours),
-        rust: Some(("lumalloc", "lumalloc")),
-        by_default: true,
-    },
-    Peer {
-        name: REFERENCE,
-        preload: Some(Preload::MimallocSource("v3")),
-        rust: Some(("mimalloc", "libmimalloc-sys")),
-        by_default: true,
-    },
-    Peer {
-        name: "mimalloc2",
-        preload: Some(Preload::MimallocSource("v2")),
-        rust: Some(("mimalloc2", "libmimalloc-sys")),
-        by_default: false,
-    },
-    Peer {
-        name: "jemalloc",
-        preload: Some(Preload::Debian { file: "libjemalloc.so.2", package: "libjemalloc2" }),
-        rust: Some(("jemalloc", "tikv-jemalloc-sys")),
-        by_default: true,
-    },
-    Peer {
-        name: "tcmalloc",
-        preload: Some(Preload::Debian {
-            file: "libtcmalloc_minimal.so.4",
-            package: "libtcmalloc-minimal4",
-        }),
-        rust: None,
-        by_default: true,
-    },
-    Peer {
-        name: "snmalloc",
-        preload: None,
-        rust: Some(("snmalloc", "snmalloc-sys")),
-        by_default: true,
-    },
-    Peer {
-        name: "glibc",
-        preload: Some(Preload::None),
-        rust: Some(("system", "")),
-        by_default: true,
-    },
+pub(crate) const PEERS: [Peer; 12] = [
+    Peer::new(OURS, Preload::Ours)
+        .rust("lumalloc", "lumalloc")
+        .background(&[("LUMALLOC_CONF", "background_thread:true")]),
+    Peer::new("lumalloc-hardened", Preload::Ours)
+        .rust("lumalloc", "lumalloc")
+        .environment(&[("LUMALLOC_CONF", "hardened:true")])
+        .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")])
+        .on_demand(),
+    Peer::new(REFERENCE, Preload::MimallocSource("v3")).rust("mimalloc", MIMALLOC),
+    Peer::new("mimalloc-thp0", Preload::MimallocSource("v3"))
+        .rust("mimalloc", MIMALLOC)
+        .environment(NO_HUGE_PAGES),
+    Peer::new("mimalloc2", Preload::MimallocSource("v2")).rust("mimalloc2", MIMALLOC).on_demand(),
+    Peer::new("mimalloc2-thp0", Preload::MimallocSource("v2"))
+        .rust("mimalloc2", MIMALLOC)
+        .environment(NO_HUGE_PAGES)
+        .on_demand(),
+    Peer::new("jemalloc", Preload::JemallocSource)
+        .rust("jemalloc", "tikv-jemalloc-sys")
+        .background(&[
+            ("MALLOC_CONF", "background_thread:true"),
+            ("_RJEM_MALLOC_CONF", "background_thread:true"),
+        ]),
+    Peer::new("jemalloc-debian", DEBIAN_JEMALLOC)
+        .background(&[("MALLOC_CONF", "background_thread:true")])
+        .on_demand(),
+    Peer::new("snmalloc", Preload::SnmallocSource).rust("snmalloc", "snmalloc-sys"),
+    Peer::new("rpmalloc", Preload::RpmallocSource).rust("rpmalloc", "rpmalloc-sys"),
+    Peer::new("tcmalloc", DEBIAN_TCMALLOC),
+    Peer::new("glibc", Preload::None).rust("system", ""),
 ];
 
 /// The peer of that name.

@@ -1,48 +1,21 @@
-//! Builds what is measured: the C program, the launcher, mimalloc's shared objects, one Rust binary
+//! Builds what is measured: the C program, the launcher, the peers' shared objects, one Rust binary
 //! per allocator. Everything lands under `bench/` in the target directory.
 
-use crate::peers::{Peer, Preload};
+use crate::peers::Peer;
+use crate::sources::{debian_version, shared_object_of};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and its relatives keep shared objects.
-const LIBRARY_DIRECTORIES: [&str; 5] = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/local/lib",
-    "/usr/lib64",
-    "/usr/lib",
-];
-
 /// The C sources of the measured program, without the launcher.
 const C_SOURCES: [&str; 7] =
     ["main.c", "pair.c", "batch.c", "random.c", "grow.c", "threads.c", "succession.c"];
 
-/// As mimalloc's CMakeLists builds its shared library in a release.
-const MIMALLOC_FLAGS: [&str; 15] = [
-    "-O3",
-    "-shared",
-    "-fPIC",
-    "-std=gnu11",
-    "-fvisibility=hidden",
-    "-ftls-model=initial-exec",
-    "-fno-builtin-malloc",
-    "-DNDEBUG",
-    "-DMI_MALLOC_OVERRIDE",
-    "-DMI_BUILD_RELEASE",
-    "-DMI_SHARED_LIB",
-    "-DMI_SHARED_LIB_EXPORT",
-    "-DMI_CMAKE_BUILD_TYPE=release",
-    "-pthread",
-    "-w",
-];
-
 /// The directories that everything is made from and in.
 pub(crate) struct Places {
-    root: PathBuf,
-    target: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
     bench: PathBuf,
 }
 
@@ -63,6 +36,11 @@ impl Places {
     pub(crate) fn benches(&self, path: &str) -> PathBuf {
         self.root.join("benches").join(path)
     }
+
+    /// A file that is made for the benchmarks, in `TARGET/bench`.
+    pub(crate) fn built(&self, name: &str) -> PathBuf {
+        self.bench.join(name)
+    }
 }
 
 /// The programs that hold and start the C workloads.
@@ -79,6 +57,14 @@ pub(crate) struct Contender {
     pub(crate) rust_binary: Option<PathBuf>,
     /// Versions as a C and as a Rust program meet them.
     pub(crate) versions: (Option<String>, Option<String>),
+}
+
+impl Contender {
+    /// Puts this allocator in front of what a C program would call, with the peer's environment.
+    pub(crate) fn preload(&self, command: &mut Command) {
+        command.envs(self.shared_object.iter().map(|path| ("LD_PRELOAD", path)));
+        command.envs(self.peer.environment.iter().copied());
+    }
 }
 
 /// Compiles the C program and the launcher.
@@ -120,69 +106,9 @@ pub(crate) fn contender(
     Ok(Contender { peer, shared_object, rust_binary, versions: (c_version, rust_version) })
 }
 
-fn shared_object_of(
-    places: &Places,
-    preload: Preload,
-) -> Result<(Option<PathBuf>, String), String> {
-    match preload {
-        Preload::None => Ok((None, debian_version("libc6"))),
-        Preload::Ours => {
-            let manifest = places.root.join("Cargo.toml");
-            cargo_build(&manifest, &places.target, &["-p", "lumalloc-capi"])?;
-            let path = places.target.join("release/liblumalloc.so");
-            Ok((Some(path), env!("CARGO_PKG_VERSION").to_owned()))
-        }
-        Preload::MimallocSource(directory) => {
-            let (path, version) = mimalloc(places, directory)?;
-            Ok((Some(path), version))
-        }
-        Preload::Debian { file, package } => {
-            let paths = LIBRARY_DIRECTORIES.map(|directory| Path::new(directory).join(file));
-            let found = paths.into_iter().find(|path| path.exists());
-            let path = found.ok_or_else(|| format!("no {file}: apt-get install {package}"))?;
-            Ok((Some(path), debian_version(package)))
-        }
-    }
-}
-
-fn debian_version(package: &str) -> String {
-    let mut query = Command::new("dpkg-query");
-    query.args(["--show", "--showformat=${Version}", package]);
-    finish(&mut query).map_or_else(|_| "of unknown version".to_owned(), |v| format!("Debian {v}"))
-}
-
-/// The shared object from the source in the crate libmimalloc-sys, compiled once per version.
-fn mimalloc(places: &Places, directory: &str) -> Result<(PathBuf, String), String> {
-    let source =
-        package_directory(places, "libmimalloc-sys")?.join("c_src/mimalloc").join(directory);
-    let version = mimalloc_version(&source)?;
-    let path = places.bench.join(format!("libmimalloc-{version}.so"));
-    if !path.exists() {
-        let mut compiler = Command::new("gcc");
-        compiler.args(MIMALLOC_FLAGS);
-        for include in ["include", "src"] {
-            compiler.arg("-I").arg(source.join(include));
-        }
-        finish(compiler.arg(source.join("src/static.c")).arg("-o").arg(&path))?;
-    }
-    Ok((path, version))
-}
-
-/// `#define MI_MALLOC_VERSION 30302` is 3.3.2.
-fn mimalloc_version(source: &Path) -> Result<String, String> {
-    let header = fs::read_to_string(source.join("include/mimalloc.h"))
-        .map_err(|error| format!("mimalloc.h: {error}"))?;
-    let packed: Option<u32> = header
-        .lines()
-        .find_map(|line| line.strip_prefix("#define MI_MALLOC_VERSION"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    let packed = packed.ok_or("mimalloc.h says no version")?;
-    Ok(format!("{}.{}.{}", packed / 10_000, packed / 100 % 100, packed % 100))
-}
-
 /// Where cargo unpacked a package of `benches/peers`: the directory of a path in its metadata that
 /// ends in `/PACKAGE-VERSION/Cargo.toml`.
-fn package_directory(places: &Places, package: &str) -> Result<PathBuf, String> {
+pub(crate) fn package_directory(places: &Places, package: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version=1", "--all-features", "--manifest-path"]);
     let metadata = finish(cargo.arg(places.benches("peers/Cargo.toml")))?;
@@ -218,7 +144,12 @@ fn rust_version_of(places: &Places, package: &str) -> Result<String, String> {
     Ok(format!("{package} {version}"))
 }
 
-fn cargo_build(manifest: &Path, target: &Path, arguments: &[&str]) -> Result<(), String> {
+/// Builds a package in release.
+pub(crate) fn cargo_build(
+    manifest: &Path,
+    target: &Path,
+    arguments: &[&str],
+) -> Result<(), String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--manifest-path"]).arg(manifest);
     finish(cargo.arg("--target-dir").arg(target).args(arguments)).map(drop)

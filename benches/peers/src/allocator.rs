@@ -1,4 +1,5 @@
-//! The allocator of this binary: exactly one feature names it.
+//! The allocator of this binary: exactly one feature names it, and `NAME` is that
+//! feature.
 
 #[cfg(feature = "jemalloc")]
 mod chosen {
@@ -28,6 +29,13 @@ mod chosen {
     static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 }
 
+#[cfg(feature = "rpmalloc")]
+mod chosen {
+    pub(crate) const NAME: &str = "rpmalloc";
+    #[global_allocator]
+    static GLOBAL: rpmalloc::RpMalloc = rpmalloc::RpMalloc;
+}
+
 #[cfg(feature = "snmalloc")]
 mod chosen {
     pub(crate) const NAME: &str = "snmalloc";
@@ -37,7 +45,7 @@ mod chosen {
 
 #[cfg(feature = "system")]
 mod chosen {
-    pub(crate) const NAME: &str = "glibc";
+    pub(crate) const NAME: &str = "system";
     #[global_allocator]
     static GLOBAL: std::alloc::System = std::alloc::System;
 }

@@ -1,0 +1,185 @@
+//! The shared objects: ours by cargo, Debian's where they lie, the others compiled from the sources
+//! in their crates, once per version and with the release flags of their own build files.
+
+use crate::peers::Preload;
+use crate::prepare::{Places, cargo_build, finish, package_directory};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian and its relatives keep shared objects.
+const LIBRARY_DIRECTORIES: [&str; 5] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/lib64",
+    "/usr/lib",
+];
+
+/// As mimalloc's CMakeLists builds its shared library in a release.
+const MIMALLOC_FLAGS: [&str; 15] = [
+    "-O3",
+    "-shared",
+    "-fPIC",
+    "-std=gnu11",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fno-builtin-malloc",
+    "-DNDEBUG",
+    "-DMI_MALLOC_OVERRIDE",
+    "-DMI_BUILD_RELEASE",
+    "-DMI_SHARED_LIB",
+    "-DMI_SHARED_LIB_EXPORT",
+    "-DMI_CMAKE_BUILD_TYPE=release",
+    "-pthread",
+    "-w",
+];
+
+/// As rpmalloc's own build has it for a release (`build/ninja/gcc.py`), to be preloaded.
+const RPMALLOC_FLAGS: [&str; 11] = [
+    "-O3",
+    "-funroll-loops",
+    "-shared",
+    "-fPIC",
+    "-std=gnu11",
+    "-D_GNU_SOURCE=1",
+    "-DBUILD_RELEASE=1",
+    "-DENABLE_PRELOAD=1",
+    "-DENABLE_OVERRIDE=1",
+    "-pthread",
+    "-w",
+];
+
+/// A shared object, where one is preloaded, and its version.
+type Built = (Option<PathBuf>, String);
+
+/// The shared object of a peer, nothing for the C library's own, and its version.
+pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Built, String> {
+    match preload {
+        Preload::None => Ok((None, debian_version("libc6"))),
+        Preload::Ours => {
+            let manifest = places.root.join("Cargo.toml");
+            cargo_build(&manifest, &places.target, &["-p", "lumalloc-capi"])?;
+            let path = places.target.join("release/liblumalloc.so");
+            Ok((Some(path), env!("CARGO_PKG_VERSION").to_owned()))
+        }
+        Preload::MimallocSource(directory) => mimalloc(places, directory),
+        Preload::JemallocSource => jemalloc(places),
+        Preload::SnmallocSource => snmalloc(places),
+        Preload::RpmallocSource => rpmalloc(places),
+        Preload::Debian { file, package } => {
+            let paths = LIBRARY_DIRECTORIES.map(|directory| Path::new(directory).join(file));
+            let found = paths.into_iter().find(|path| path.exists());
+            let path = found.ok_or_else(|| format!("no {file}: apt-get install {package}"))?;
+            Ok((Some(path), debian_version(package)))
+        }
+    }
+}
+
+/// Of an installed package.
+pub(crate) fn debian_version(package: &str) -> String {
+    let mut query = Command::new("dpkg-query");
+    query.args(["--show", "--showformat=${Version}", package]);
+    finish(&mut query).map_or_else(|_| "of unknown version".to_owned(), |v| format!("Debian {v}"))
+}
+
+/// The shared object from the source in the crate libmimalloc-sys, compiled once per version.
+fn mimalloc(places: &Places, directory: &str) -> Result<Built, String> {
+    let source =
+        package_directory(places, "libmimalloc-sys")?.join("c_src/mimalloc").join(directory);
+    let version = mimalloc_version(&source)?;
+    let path = places.built(&format!("libmimalloc-{version}.so"));
+    if !path.exists() {
+        let mut compiler = Command::new("gcc");
+        compiler.args(MIMALLOC_FLAGS);
+        for include in ["include", "src"] {
+            compiler.arg("-I").arg(source.join(include));
+        }
+        finish(compiler.arg(source.join("src/static.c")).arg("-o").arg(&path))?;
+    }
+    Ok((Some(path), version))
+}
+
+/// `#define MI_MALLOC_VERSION 30302` is 3.3.2.
+fn mimalloc_version(source: &Path) -> Result<String, String> {
+    let header = fs::read_to_string(source.join("include/mimalloc.h"))
+        .map_err(|error| format!("mimalloc.h: {error}"))?;
+    let packed: Option<u32> = header
+        .lines()
+        .find_map(|line| line.strip_prefix("#define MI_MALLOC_VERSION"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    let packed = packed.ok_or("mimalloc.h says no version")?;
+    Ok(format!("{}.{}.{}", packed / 10_000, packed / 100 % 100, packed % 100))
+}
+
+/// By its own `configure` and nothing but defaults. The crate keeps that script beside the source.
+fn jemalloc(places: &Places) -> Result<Built, String> {
+    let package = package_directory(places, "tikv-jemalloc-sys")?;
+    let name = package.to_string_lossy().into_owned();
+    let version = name.split_once('+').map(|(_, version)| version.to_owned());
+    let version = version.ok_or("tikv-jemalloc-sys names no version of jemalloc")?;
+    let path = places.built(&format!("libjemalloc-{version}.so"));
+    if !path.exists() {
+        let copy = places.built("jemalloc");
+        let _ = fs::remove_dir_all(&copy);
+        let script = "cp -r \"$1/jemalloc\" \"$2\" && cp \"$1\"/configure/* \"$2\" && cd \"$2\" && \
+             ./configure --with-version=\"$3\" --enable-doc=no --disable-static && \
+             make -j2 build_lib_shared && cp lib/libjemalloc.so.2 \"$4\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).args([&package, &copy]).arg(&version).arg(&path);
+        finish(&mut shell)?;
+    }
+    Ok((Some(path), version))
+}
+
+/// The shim that its own build files call the release for `LD_PRELOAD`.
+fn snmalloc(places: &Places) -> Result<Built, String> {
+    let package = package_directory(places, "snmalloc-sys")?;
+    let version = version_in(&package, "snmalloc-sys");
+    let path = places.built(&format!("libsnmallocshim-{version}.so"));
+    if !path.exists() {
+        let build = places.built("snmalloc");
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(package.join("upstream")).arg("-B").arg(&build);
+        finish(configure.args(["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"]))?;
+        let mut make = Command::new("cmake");
+        finish(make.arg("--build").arg(&build).args(["--target", "snmallocshim"]))?;
+        fs::copy(build.join("libsnmallocshim.so"), &path)
+            .map_err(|error| format!("libsnmallocshim.so: {error}"))?;
+    }
+    Ok((Some(path), version))
+}
+
+/// The newest that a crate ships is the development of 1.4.3.
+fn rpmalloc(places: &Places) -> Result<Built, String> {
+    let package = package_directory(places, "rpmalloc-sys")?;
+    let crate_version = version_in(&package, "rpmalloc-sys");
+    let changes = fs::read_to_string(package.join("rpmalloc/CHANGELOG"))
+        .map_err(|error| format!("rpmalloc's CHANGELOG: {error}"))?;
+    let version = changes.lines().next().unwrap_or("unknown").to_owned();
+    let path = places.built(&format!("librpmalloc-{version}.so"));
+    if !path.exists() {
+        let mut compiler = Command::new("gcc");
+        compiler.args(RPMALLOC_FLAGS).arg(package.join("rpmalloc/rpmalloc/rpmalloc.c"));
+        finish(compiler.arg("-o").arg(&path).arg("-ldl"))?;
+    }
+    Ok((Some(path), format!("{version} of rpmalloc-sys {crate_version}")))
+}
+
+/// `.../PACKAGE-1.2.3` is 1.2.3.
+fn version_in(directory: &Path, package: &str) -> String {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.strip_prefix(&format!("{package}-")).unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+    use std::path::Path;
+
+    #[test]
+    fn a_version_is_what_follows_the_name() {
+        assert_eq!(version_in(Path::new("/a/snmalloc-sys-0.7.6"), "snmalloc-sys"), "0.7.6");
+        assert_eq!(version_in(Path::new("/a/other-0.7.6"), "snmalloc-sys"), "unknown");
+    }
+}
