@@ -27,10 +27,31 @@ static void grow_bytes(struct span *span, unsigned scale) {
     span_end(span, operations);
 }
 
-/* 64 bytes doubled to 64 MiB; the new half of it is touched once per page. */
-static void grow_double(struct span *span, unsigned scale) {
-    const size_t begin = 64, end = 64u << 20, page = 4096;
-    uint64_t vectors = scaled(20, scale), operations = 0;
+/* 64 strings in turn, each by 24 bytes to 2 KiB: nobody has free space behind it for long. */
+static void grow_many(struct span *span, unsigned scale) {
+    enum { STRINGS = 64, STEP = 24, END = 2048 };
+    char *texts[STRINGS] = {NULL};
+    uint64_t rounds = scaled(2000, scale), operations = 0;
+    span_begin(span);
+    for (uint64_t i = 0; i < rounds; i++) {
+        for (size_t size = STEP; size <= END; size += STEP)
+            for (int s = 0; s < STRINGS; s++) {
+                texts[s] = grown(texts[s], size);
+                memset(texts[s] + size - STEP, 'x', STEP);
+                operations++;
+            }
+        for (int s = 0; s < STRINGS; s++) {
+            free(texts[s]);
+            texts[s] = NULL;
+        }
+    }
+    span_end(span, operations);
+}
+
+/* Doubled from 64 bytes; the new half of it is touched once per page. */
+static void doubled(struct span *span, uint64_t vectors, size_t end) {
+    const size_t begin = 64, page = 4096;
+    uint64_t operations = 0;
     span_begin(span);
     for (uint64_t i = 0; i < vectors; i++) {
         char *vector = NULL;
@@ -44,8 +65,18 @@ static void grow_double(struct span *span, unsigned scale) {
     span_end(span, operations);
 }
 
+static void grow_double(struct span *span, unsigned scale) {
+    doubled(span, scaled(20, scale), 64u << 20);
+}
+
+static void grow_huge(struct span *span, unsigned scale) {
+    doubled(span, scaled(1, scale), (size_t)1 << 30);
+}
+
 const struct workload grow_workloads[] = {
     {"grow-bytes", grow_bytes},
+    {"grow-many", grow_many},
     {"grow-double", grow_double},
+    {"grow-huge", grow_huge},
     {NULL, NULL},
 };

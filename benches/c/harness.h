@@ -14,6 +14,11 @@ struct span {
 void span_begin(struct span *span);
 void span_end(struct span *span, uint64_t operations);
 
+/* Where a run that was asked to idle does so: at the end of the workload, or earlier, where a
+ * workload calls it because its threads and blocks are to be there meanwhile. Only the first call
+ * counts. */
+void idle_here(void);
+
 /* A row of a file's table; a NULL name ends the table. `scale` is 1..100 per cent of the full run. */
 struct workload {
     const char *name;
@@ -26,6 +31,11 @@ extern const struct workload random_workloads[];
 extern const struct workload grow_workloads[];
 extern const struct workload thread_workloads[];
 extern const struct workload succession_workloads[];
+extern const struct workload class_workloads[];
+extern const struct workload transfer_workloads[];
+extern const struct workload sharing_workloads[];
+extern const struct workload idle_workloads[];
+extern const struct workload large_workloads[];
 
 /* The block may now be known to anyone: the pair cannot be optimised away. */
 static inline void escape(void *block) {
@@ -50,6 +60,12 @@ static inline uint64_t next_random(uint64_t *state) {
 /* Sizes 16..1023, uniform in their logarithm, as programs ask for them: made once, read in a ring. */
 #define SIZE_RING 4096
 extern uint16_t size_ring[SIZE_RING];
+
+/* Numbers 0..count-1, in a random order that is the same in every run. */
+void shuffle(uint32_t *order, uint32_t count);
+
+/* Writes the first bytes of a block and one byte of every further page of it. */
+void touch(void *block, size_t size);
 
 /* malloc that ends the run with a message instead of answering NULL. */
 void *must_malloc(size_t size);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 static void pair_32(struct span *span, unsigned scale) {
-    uint64_t count = scaled(80000000, scale);
+    uint64_t count = scaled(60000000, scale);
     for (uint64_t i = 0; i < 10000; i++) {
         void *block = malloc(32);
         escape(block);
@@ -21,7 +21,7 @@ static void pair_32(struct span *span, unsigned scale) {
 
 /* The same with sizes that change: the size-to-class step can't be guessed. */
 static void pair_mixed(struct span *span, unsigned scale) {
-    uint64_t count = scaled(50000000, scale);
+    uint64_t count = scaled(40000000, scale);
     span_begin(span);
     for (uint64_t i = 0; i < count; i++) {
         void *block = malloc(size_ring[i % SIZE_RING]);

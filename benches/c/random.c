@@ -24,12 +24,20 @@ static void replace(struct span *span, uint64_t set, uint64_t count) {
     free(slots);
 }
 
+static void set_of_1e2(struct span *span, unsigned scale) {
+    replace(span, 100, scaled(30000000, scale));
+}
+
 static void set_of_1e3(struct span *span, unsigned scale) {
     replace(span, 1000, scaled(20000000, scale));
 }
 
 static void set_of_1e5(struct span *span, unsigned scale) {
     replace(span, 100000, scaled(6000000, scale));
+}
+
+static void set_of_1e6(struct span *span, unsigned scale) {
+    replace(span, 1000000, scaled(3000000, scale));
 }
 
 /* The same set of 1000 with calloc: the zeroing counts. */
@@ -70,8 +78,10 @@ static void calloc_large(struct span *span, unsigned scale) {
 }
 
 const struct workload random_workloads[] = {
+    {"random-1e2", set_of_1e2},
     {"random-1e3", set_of_1e3},
     {"random-1e5", set_of_1e5},
+    {"random-1e6", set_of_1e6},
     {"calloc", calloc_1e3},
     {"calloc-large", calloc_large},
     {NULL, NULL},

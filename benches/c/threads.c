@@ -1,4 +1,4 @@
-/* A producer and a consumer thread.
+/* A producer and a consumer thread, or eight of each.
  *   exchange: both run at once, batches of 4096 go through a locked queue (xmalloc-test's shape; the
  *             batches themselves are recycled, so that only the blocks are measured);
  *   handover: they take turns: one allocates 100 000 blocks, the other frees them, in order or shuffled. */
@@ -10,6 +10,7 @@
 
 #define BATCH 4096
 #define IN_FLIGHT 64
+#define MOST_SIDES 8
 
 struct batch {
     struct batch *next;
@@ -67,28 +68,43 @@ static void *consume(void *unused) {
     return NULL;
 }
 
-static void exchange(struct span *span, uint64_t count, size_t size) {
-    pthread_t consumer;
-    batch_count = count;
-    fixed_size = size;
-    for (int i = 0; i < IN_FLIGHT; i++) put(&empty, &batches[i]);
-    span_begin(span);
-    if (pthread_create(&consumer, NULL, consume, NULL) != 0) die("no thread");
-    for (uint64_t b = 0; b < count; b++) {
+static void *produce(void *unused) {
+    for (uint64_t b = 0; b < batch_count; b++) {
         struct batch *batch = take(&empty);
         for (int i = 0; i < BATCH; i++) batch->blocks[i] = fresh(b * BATCH + (uint64_t)i);
         put(&full, batch);
     }
-    pthread_join(consumer, NULL);
-    span_end(span, count * BATCH);
+    return unused;
+}
+
+/* `count` batches each, from as many producers to as many consumers; this thread is a producer. */
+static void exchange(struct span *span, uint64_t count, size_t size, int sides) {
+    pthread_t consumers[MOST_SIDES], producers[MOST_SIDES];
+    batch_count = count;
+    fixed_size = size;
+    for (int i = 0; i < IN_FLIGHT; i++) put(&empty, &batches[i]);
+    span_begin(span);
+    for (int s = 0; s < sides; s++)
+        if (pthread_create(&consumers[s], NULL, consume, NULL) != 0) die("no thread");
+    for (int s = 1; s < sides; s++)
+        if (pthread_create(&producers[s], NULL, produce, NULL) != 0) die("no thread");
+    produce(NULL);
+    for (int s = 1; s < sides; s++) pthread_join(producers[s], NULL);
+    for (int s = 0; s < sides; s++) pthread_join(consumers[s], NULL);
+    span_end(span, count * (uint64_t)sides * BATCH);
 }
 
 static void exchange_64(struct span *span, unsigned scale) {
-    exchange(span, scaled(4000, scale), 64);
+    exchange(span, scaled(4000, scale), 64, 1);
 }
 
 static void exchange_mixed(struct span *span, unsigned scale) {
-    exchange(span, scaled(2000, scale), 0);
+    exchange(span, scaled(2000, scale), 0, 1);
+}
+
+/* Eight producers and eight consumers. */
+static void exchange_16(struct span *span, unsigned scale) {
+    exchange(span, scaled(250, scale), 0, 8);
 }
 
 #define HANDED 100000
@@ -108,13 +124,8 @@ static void *free_in_turn(void *unused) {
 }
 
 static void lay_out_order(int shuffled) {
-    uint64_t state = 88172645463325252u;
-    for (uint32_t i = 0; i < HANDED; i++) order[i] = i;
-    for (uint32_t i = HANDED - 1; shuffled && i > 0; i--) {
-        uint32_t j = (uint32_t)((next_random(&state) >> 32) % (i + 1)), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
+    if (shuffled) shuffle(order, HANDED);
+    for (uint32_t i = 0; i < HANDED && !shuffled; i++) order[i] = i;
 }
 
 static void handover(struct span *span, uint64_t count, size_t size, int shuffled) {
@@ -149,6 +160,7 @@ static void handover_mixed(struct span *span, unsigned scale) {
 const struct workload thread_workloads[] = {
     {"exchange-64", exchange_64},
     {"exchange-mixed", exchange_mixed},
+    {"exchange-16", exchange_16},
     {"handover-64", handover_64},
     {"handover-shuffled", handover_shuffled},
     {"handover-mixed", handover_mixed},

@@ -15,7 +15,7 @@ lumalloc beside its peers.
     --quick           3 rounds at 10 per cent: does it run, not how fast
     --peers A,B       these and no others
     --without A,B     not these
-    --only A,B        these cases: pair, rust/pair, c/ (default: all)
+    --only A,B        these cases: pair, rust/pair, c/, group-a (default: all)
     --out DIR         where the results go (default: benches/results)
 ";
 

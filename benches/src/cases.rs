@@ -29,7 +29,7 @@ impl Door {
     }
 }
 
-/// A workload of both doors. Groups are those of the README: a micro, b threads.
+/// A workload of both doors. Groups are those of the README: a micro, b threads, c large.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) group: char,
@@ -51,23 +51,52 @@ impl Workload {
 const EXCHANGE: f64 = 1.0 / 1.5;
 
 /// Every workload; the names are those the two programs know.
-pub(crate) const WORKLOADS: [Workload; 16] = [
+pub(crate) const WORKLOADS: [Workload; 45] = [
     Workload::at_most("pair", 'a', 1.1, 0.5),
     Workload::new("pair-mixed", 'a'),
     Workload::new("lifo", 'a'),
     Workload::new("fifo", 'a'),
+    Workload::new("random-1e2", 'a'),
     Workload::new("random-1e3", 'a'),
     Workload::new("random-1e5", 'a'),
+    Workload::new("random-1e6", 'a'),
+    Workload::new("class-16", 'a'),
+    Workload::new("class-128", 'a'),
+    Workload::new("class-1024", 'a'),
+    Workload::new("class-4096", 'a'),
+    Workload::new("class-32768", 'a'),
+    Workload::new("aligned", 'a'),
     Workload::new("calloc", 'a'),
     Workload::new("calloc-large", 'a'),
     Workload::new("grow-bytes", 'a'),
+    Workload::new("grow-many", 'a'),
     Workload::new("grow-double", 'a'),
+    Workload::new("grow-huge", 'a'),
     Workload::at_most("exchange-64", 'b', EXCHANGE, EXCHANGE),
     Workload::at_most("exchange-mixed", 'b', EXCHANGE, EXCHANGE),
     Workload::at_most("handover-64", 'b', EXCHANGE, EXCHANGE),
     Workload::at_most("handover-shuffled", 'b', EXCHANGE, EXCHANGE),
     Workload::at_most("handover-mixed", 'b', EXCHANGE, EXCHANGE),
+    Workload::new("exchange-16", 'b'),
+    Workload::new("larson-1", 'b'),
     Workload::new("larson", 'b'),
+    Workload::new("larson-4", 'b'),
+    Workload::new("larson-16", 'b'),
+    Workload::new("larson-64", 'b'),
+    Workload::new("mstress-2", 'b'),
+    Workload::new("mstress-16", 'b'),
+    Workload::new("mstress-64", 'b'),
+    Workload::new("batches-1", 'b'),
+    Workload::new("batches-2", 'b'),
+    Workload::new("batches-16", 'b'),
+    Workload::new("batches-64", 'b'),
+    Workload::new("thrash", 'b'),
+    Workload::new("scratch", 'b'),
+    Workload::new("idle-threads", 'b'),
+    Workload::new("large", 'c'),
+    Workload::new("extents", 'c'),
+    Workload::new("buffers-2", 'c'),
+    Workload::new("buffers-16", 'c'),
 ];
 
 /// A workload behind a door.
@@ -92,8 +121,8 @@ impl Case {
     }
 }
 
-/// The cases that a list of filters asks for: a workload, a door and a slash, or both. No filter:
-/// all.
+/// The cases that a list of filters asks for: a workload, a door and a slash, or both, or
+/// `group-a`. No filter: all.
 pub(crate) fn chosen(filters: &[String]) -> Result<Vec<Case>, String> {
     let all: Vec<Case> = [Door::C, Door::Rust]
         .into_iter()
@@ -103,6 +132,7 @@ pub(crate) fn chosen(filters: &[String]) -> Result<Vec<Case>, String> {
         *filter == case.name()
             || filter == case.workload.name
             || *filter == format!("{}/", case.door.name())
+            || *filter == format!("group-{}", case.workload.group)
     };
     if let Some(unknown) = filters.iter().find(|f| !all.iter().any(|case| asks_for(f, case))) {
         return Err(format!("no workload called {unknown}; `lumalloc-bench list` shows them"));
@@ -123,6 +153,7 @@ mod tests {
         assert_eq!(names("pair"), ["c/pair", "rust/pair"]);
         assert_eq!(names("rust/pair"), ["rust/pair"]);
         assert_eq!(names("c/").len(), WORKLOADS.len());
+        assert_eq!(names("group-c").len(), 8);
         assert_eq!(chosen(&[]).unwrap().len(), 2 * WORKLOADS.len());
         assert!(chosen(&["nothing".to_owned()]).is_err());
     }

@@ -30,7 +30,14 @@ fn list() {
     for peer in &peers::PEERS {
         let star = if peer.by_default { "*" } else { " " };
         let doors = [Door::C, Door::Rust].into_iter().filter(|door| door.admits(peer));
-        println!("{star} {}: {}", peer.name, doors.map(Door::name).collect::<Vec<_>>().join(", "));
+        let mut notes: Vec<String> = doors.map(|door| door.name().to_owned()).collect();
+        let variables = peer.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        notes.extend(variables);
+        if !peer.background.is_empty() {
+            notes.push("has a background thread".to_owned());
+        }
+        let ours = if peer.is_ours() { " (ours)" } else { "" };
+        println!("{star} {}{ours}: {}", peer.name, notes.join(", "));
     }
 }
 

@@ -9,8 +9,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The C sources of the measured program, without the launcher.
-const C_SOURCES: [&str; 7] =
-    ["main.c", "pair.c", "batch.c", "random.c", "grow.c", "threads.c", "succession.c"];
+const C_SOURCES: [&str; 12] = [
+    "main.c",
+    "pair.c",
+    "batch.c",
+    "random.c",
+    "class.c",
+    "grow.c",
+    "threads.c",
+    "succession.c",
+    "transfer.c",
+    "sharing.c",
+    "idle.c",
+    "large.c",
+];
 
 /// The directories that everything is made from and in.
 pub(crate) struct Places {

@@ -112,7 +112,7 @@ impl Report<'_> {
     /// Geometric means of the ratios, group by group.
     fn means(&self, cases: &[Case], peers: &[&str]) -> String {
         let mut text = String::from("\nGeometric means of the ratios:");
-        for (group, title) in [('a', "micro"), ('b', "threads")] {
+        for (group, title) in [('a', "micro"), ('b', "threads"), ('c', "large")] {
             let of_group: Vec<Case> =
                 cases.iter().copied().filter(|c| c.workload.group == group).collect();
             let means = peers.iter().filter_map(|peer| {

@@ -1,12 +1,19 @@
 //! What a workload is, and the table of all of them. Names and shapes are those of `benches/c`.
 
 mod batch;
+mod class;
 mod grow;
+mod idle;
+mod large;
 mod pair;
 mod random;
+mod sharing;
 mod succession;
 mod threads;
+mod transfer;
 
+use crate::rest;
+use std::hint::black_box;
 use std::time::Instant;
 
 /// One workload: prepared outside the clock, run inside it.
@@ -19,6 +26,8 @@ pub(crate) trait Workload {
     fn prepare(&mut self) {}
     /// About `operations` of them; the answer is how many there really were.
     fn run(&mut self, operations: u64) -> u64;
+    /// What comes after the clock has stopped and before the process idles.
+    fn finish(&mut self) {}
 }
 
 /// What one run took.
@@ -35,6 +44,11 @@ pub(crate) fn all() -> Vec<Box<dyn Workload>> {
     table.extend(grow::all());
     table.extend(threads::all());
     table.extend(succession::all());
+    table.extend(class::all());
+    table.extend(transfer::all());
+    table.extend(sharing::all());
+    table.extend(idle::all());
+    table.extend(large::all());
     table
 }
 
@@ -44,7 +58,11 @@ pub(crate) fn measure(mut workload: Box<dyn Workload>, scale: u64) -> Span {
     let operations = (workload.full() * scale / 100).max(1);
     let begun = Instant::now();
     let operations = workload.run(operations);
-    Span { operations, wall_ns: begun.elapsed().as_nanos() }
+    let span = Span { operations, wall_ns: begun.elapsed().as_nanos() };
+    workload.finish();
+    drop(workload);
+    rest::here();
+    span
 }
 
 /// xorshift64: the same numbers in every run, for every allocator.
@@ -53,7 +71,12 @@ pub(crate) struct Random(u64);
 
 impl Random {
     pub(crate) const fn new() -> Self {
-        Self(88_172_645_463_325_252)
+        Self::of(0)
+    }
+
+    /// Another sequence for every thread.
+    pub(crate) const fn of(thread: u64) -> Self {
+        Self(88_172_645_463_325_252 + thread)
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
@@ -82,6 +105,25 @@ const fn size_ring() -> [u16; 4096] {
         i += 1;
     }
     ring
+}
+
+/// Numbers `0..count`, in a random order that is the same in every run.
+pub(crate) fn shuffled(count: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    let mut random = Random::new();
+    for i in (1..count).rev() {
+        order.swap(i, random.below(i + 1));
+    }
+    order
+}
+
+/// A block of that many bytes: its first bytes are written, and one byte of every further page.
+pub(crate) fn touched(size: usize) -> Vec<u8> {
+    let mut block: Vec<u8> = Vec::with_capacity(size);
+    let spare = block.spare_capacity_mut();
+    spare[..size.min(16)].iter_mut().for_each(|byte| _ = byte.write(1));
+    spare.iter_mut().skip(4096).step_by(4096).for_each(|byte| _ = byte.write(1));
+    black_box(block)
 }
 
 /// A block of a size from the ring, its first byte written.

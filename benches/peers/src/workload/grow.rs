@@ -30,16 +30,49 @@ impl Workload for GrowBytes {
     }
 }
 
-/// 64 bytes doubled to 64 MiB; all of it is written.
-struct GrowDouble;
+/// 64 strings in turn, each by 24 bytes to 2 KiB: nobody has free space behind it for long.
+struct GrowMany;
 
-impl Workload for GrowDouble {
+impl Workload for GrowMany {
     fn name(&self) -> &'static str {
-        "grow-double"
+        "grow-many"
     }
 
     fn full(&self) -> u64 {
-        210
+        10_880_000
+    }
+
+    fn run(&mut self, operations: u64) -> u64 {
+        let mut done = 0;
+        while done < operations {
+            let mut texts: [Vec<u8>; 64] = std::array::from_fn(|_| Vec::new());
+            for _ in 0..2048 / 24 {
+                for text in &mut texts {
+                    text.reserve_exact(24);
+                    text.extend_from_slice(&[b'x'; 24]);
+                    done += 1;
+                }
+            }
+            black_box(&texts);
+        }
+        done
+    }
+}
+
+/// Doubled from 64 bytes; all of it is written.
+struct Doubled {
+    name: &'static str,
+    vectors: u64,
+    end: usize,
+}
+
+impl Workload for Doubled {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn full(&self) -> u64 {
+        self.vectors * u64::from((self.end / 64).ilog2() + 1)
     }
 
     fn run(&mut self, operations: u64) -> u64 {
@@ -47,7 +80,7 @@ impl Workload for GrowDouble {
         while done < operations {
             let mut vector: Vec<u64> = Vec::new();
             let mut size = 8;
-            while size <= (64 << 20) / 8 {
+            while size <= self.end / 8 {
                 vector.reserve_exact(size - vector.len());
                 vector.resize(size, done);
                 size *= 2;
@@ -60,5 +93,10 @@ impl Workload for GrowDouble {
 }
 
 pub(super) fn all() -> Vec<Box<dyn Workload>> {
-    vec![Box::new(GrowBytes), Box::new(GrowDouble)]
+    vec![
+        Box::new(GrowBytes),
+        Box::new(GrowMany),
+        Box::new(Doubled { name: "grow-double", vectors: 10, end: 64 << 20 }),
+        Box::new(Doubled { name: "grow-huge", vectors: 1, end: 1 << 30 }),
+    ]
 }

@@ -33,7 +33,7 @@ impl Workload for PairMixed {
     }
 
     fn full(&self) -> u64 {
-        50_000_000
+        40_000_000
     }
 
     fn run(&mut self, operations: u64) -> u64 {

@@ -59,8 +59,10 @@ pub(super) fn all() -> Vec<Box<dyn Workload>> {
         Box::new(Replacement { name, full, set, fresh, slots: Vec::new() })
     };
     vec![
+        row("random-1e2", 30_000_000, 100, mixed_block),
         row("random-1e3", 20_000_000, 1000, mixed_block),
         row("random-1e5", 6_000_000, 100_000, mixed_block),
+        row("random-1e6", 3_000_000, 1_000_000, mixed_block),
         row("calloc", 10_000_000, 1000, zeroed_block),
         row("calloc-large", 20_000, 8, zeroed_mebibyte),
     ]

@@ -1,11 +1,12 @@
-//! Larson's idea: a server whose threads die, and whose successors free what they left behind. Two
-//! chains of threads run at once; each generation takes over the other chain's blocks.
+//! Larson's idea: a server whose threads die, and whose successors free what they left behind. One
+//! to 64 chains of threads run at once; each generation takes over the next chain's blocks.
 
 use super::{Random, Workload, mixed_block};
 use std::thread;
 
 const LIVE: usize = 1000;
-const GENERATIONS: u64 = 200;
+/// Of all chains together.
+const THREADS: u64 = 400;
 
 /// What a dying thread leaves to its successor.
 struct Post {
@@ -26,12 +27,15 @@ impl Post {
     }
 }
 
-#[derive(Default)]
-struct Larson(Vec<Post>);
+struct Larson {
+    name: &'static str,
+    chains: u64,
+    posts: Vec<Post>,
+}
 
 impl Workload for Larson {
     fn name(&self) -> &'static str {
-        "larson"
+        self.name
     }
 
     fn full(&self) -> u64 {
@@ -39,24 +43,34 @@ impl Workload for Larson {
     }
 
     fn prepare(&mut self) {
-        let post = || Post { slots: vec![Vec::new(); LIVE], random: Random::new() };
-        self.0 = vec![post(), post()];
+        let post = |chain| Post { slots: vec![Vec::new(); LIVE], random: Random::of(chain) };
+        self.posts = (0..self.chains).map(post).collect();
     }
 
     fn run(&mut self, operations: u64) -> u64 {
-        let replacements = operations.div_ceil(GENERATIONS * self.0.len() as u64);
-        for _ in 0..GENERATIONS {
+        let replacements = operations.div_ceil(THREADS);
+        let generations = THREADS / self.chains;
+        for _ in 0..generations {
             thread::scope(|scope| {
-                for post in &mut self.0 {
+                for post in &mut self.posts {
                     scope.spawn(|| post.serve(replacements));
                 }
             });
-            self.0.reverse();
+            self.posts.rotate_left(1);
         }
-        replacements * GENERATIONS * self.0.len() as u64
+        replacements * generations * self.chains
     }
 }
 
 pub(super) fn all() -> Vec<Box<dyn Workload>> {
-    vec![Box::new(Larson::default())]
+    let row = |name, chains| -> Box<dyn Workload> {
+        Box::new(Larson { name, chains, posts: Vec::new() })
+    };
+    vec![
+        row("larson-1", 1),
+        row("larson", 2),
+        row("larson-4", 4),
+        row("larson-16", 16),
+        row("larson-64", 64),
+    ]
 }

@@ -1,8 +1,8 @@
-//! A producer and a consumer thread: `exchange` (both at once, batches through a locked queue,
-//! xmalloc-test's shape) and `handover` (in turns). The batches themselves are recycled, so that
-//! only the blocks are measured.
+//! A producer and a consumer thread, or eight of each: `exchange` (both at once, batches through a
+//! locked queue, xmalloc-test's shape) and `handover` (in turns). The batches themselves are
+//! recycled, so that only the blocks are measured.
 
-use super::{Random, SIZES, Workload};
+use super::{SIZES, Workload, shuffled};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::sync::{Condvar, Mutex};
@@ -52,24 +52,29 @@ impl<T> Shelf<T> {
     }
 }
 
-fn exchange<T: Block>(operations: u64) -> u64 {
-    let batches = operations.div_ceil(BATCH as u64);
+fn exchange<T: Block>(operations: u64, sides: u64) -> u64 {
+    let batches = operations.div_ceil(BATCH as u64 * sides);
     let (full, empty) = (Shelf::<T>::new(0), Shelf::<T>::new(IN_FLIGHT));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..batches {
-                let mut batch = full.take();
-                batch.clear();
-                empty.put(batch);
-            }
-        });
+    let consume = || {
+        for _ in 0..batches {
+            let mut batch = full.take();
+            batch.clear();
+            empty.put(batch);
+        }
+    };
+    let produce = || {
         for _ in 0..batches {
             let mut batch = empty.take();
             batch.extend((0..BATCH).map(T::fresh));
             full.put(batch);
         }
+    };
+    thread::scope(|scope| {
+        (0..sides).for_each(|_| _ = scope.spawn(consume));
+        (1..sides).for_each(|_| _ = scope.spawn(produce));
+        produce();
     });
-    batches * BATCH as u64
+    batches * sides * BATCH as u64
 }
 
 const HANDED: usize = 100_000;
@@ -98,7 +103,9 @@ fn handover<T: Block>(operations: u64, order: &[u32]) -> u64 {
 struct Exchange {
     name: &'static str,
     full: u64,
-    run: fn(u64) -> u64,
+    /// As many producers as consumers.
+    sides: u64,
+    run: fn(u64, u64) -> u64,
 }
 
 impl Workload for Exchange {
@@ -111,7 +118,7 @@ impl Workload for Exchange {
     }
 
     fn run(&mut self, operations: u64) -> u64 {
-        (self.run)(operations)
+        (self.run)(operations, self.sides)
     }
 }
 
@@ -133,11 +140,7 @@ impl Workload for Handover {
     }
 
     fn prepare(&mut self) {
-        self.order = (0..HANDED as u32).collect();
-        let mut random = Random::new();
-        for i in (1..if self.shuffled { HANDED } else { 0 }).rev() {
-            self.order.swap(i, random.below(i + 1));
-        }
+        self.order = if self.shuffled { shuffled(HANDED) } else { (0..HANDED as u32).collect() };
     }
 
     fn run(&mut self, operations: u64) -> u64 {
@@ -149,12 +152,16 @@ type Fixed = Box<[u8; 64]>;
 type Mixed = Vec<u8>;
 
 pub(super) fn all() -> Vec<Box<dyn Workload>> {
+    let both = |name, full, sides, run| -> Box<dyn Workload> {
+        Box::new(Exchange { name, full, sides, run })
+    };
     let turn = |name, full, shuffled, run| -> Box<dyn Workload> {
         Box::new(Handover { name, full, shuffled, run, order: Vec::new() })
     };
     vec![
-        Box::new(Exchange { name: "exchange-64", full: 16_000_000, run: exchange::<Fixed> }),
-        Box::new(Exchange { name: "exchange-mixed", full: 8_000_000, run: exchange::<Mixed> }),
+        both("exchange-64", 16_000_000, 1, exchange::<Fixed>),
+        both("exchange-mixed", 8_000_000, 1, exchange::<Mixed>),
+        both("exchange-16", 8_000_000, 8, exchange::<Mixed>),
         turn("handover-64", 15_000_000, false, handover::<Fixed>),
         turn("handover-shuffled", 10_000_000, true, handover::<Fixed>),
         turn("handover-mixed", 6_000_000, false, handover::<Mixed>),
