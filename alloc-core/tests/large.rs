@@ -16,6 +16,8 @@ fn child() {
     match scenario().as_deref() {
         Some("doubling") => doubling(),
         Some("many_grow") => many_grow(),
+        Some("sparse_zeros") => sparse_zeros(),
+        Some("dense_zeros") => dense_zeros(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -129,4 +131,65 @@ fn many_grow() {
     // Purged runs are ordinary mappings, which the system makes one of.
     let at_end = mappings();
     assert!(at_end <= before + 8, "{before} mappings, {grown}, at the end {at_end}");
+}
+
+// --- zeroed blocks -----------------------------------------------------------------------------
+
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
+    text.split(' ').nth(1).expect("two words").parse::<usize>().expect("a number") * PAGE
+}
+
+/// A zeroed block of 4 MiB, of which pages are touched and freed again.
+fn use_zeroed(touched: usize) {
+    const SIZE: usize = 4 * MIB;
+    let block = raw::malloc_zeroed(SIZE);
+    touch(block, 0, touched);
+    for at in (0..touched).step_by(PAGE) {
+        // SAFETY: inside the live block.
+        assert_eq!(unsafe { block.wrapping_add(at + PAGE / 2).read() }, 0);
+    }
+    // SAFETY: a live block, not used after.
+    unsafe { raw::free(block) };
+}
+
+/// Where callers touch little, zeroed blocks take little memory and few faults.
+#[test]
+fn zeroed_blocks_that_are_hardly_touched_take_hardly_any_memory() {
+    play_well("sparse_zeros", "dirty_decay_ms:-1");
+}
+
+fn sparse_zeros() {
+    use_zeroed(PAGE);
+    let (before, _) = faults_and_peak();
+    let at_first = resident();
+    for _ in 0..100 {
+        use_zeroed(PAGE);
+    }
+    let (after, _) = faults_and_peak();
+    assert!(resident() < at_first + MIB, "{} from {at_first}", resident());
+    assert!(after - before < 100 * 3 + 300, "{} faults", after - before);
+}
+
+/// Where callers touch everything, zeroed blocks are not faulted in again and again.
+#[test]
+fn zeroed_blocks_that_are_touched_keep_their_memory() {
+    play_well("dense_zeros", "dirty_decay_ms:-1");
+}
+
+fn dense_zeros() {
+    const PAGES: i64 = (4 * MIB / PAGE) as i64;
+    use_zeroed(4 * MIB);
+    let (before, _) = faults_and_peak();
+    for _ in 0..127 {
+        use_zeroed(4 * MIB);
+    }
+    let (after, _) = faults_and_peak();
+    assert!(after - before < PAGES / 2, "{} faults", after - before);
+    // One is given back now and then, to see whether that is still so.
+    for _ in 0..2 {
+        use_zeroed(4 * MIB);
+    }
+    let (at_end, _) = faults_and_peak();
+    assert!((PAGES / 2..PAGES * 2).contains(&(at_end - after)), "{} faults", at_end - after);
 }

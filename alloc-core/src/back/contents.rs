@@ -2,13 +2,39 @@
 
 use super::extent::Extent;
 use super::page_provider::{PageProvider, Purged};
+use crate::ground::units::PAGE;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Writes zeros over an active run from `from` bytes on. The caller owns the block.
 pub(crate) fn zero(extent: &'static Extent, from: usize) {
     let base = extent.base_ptr().wrapping_add(from);
     // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
     unsafe { base.write_bytes(0, extent.bytes() - from) };
+}
+
+/// Runs shorter than this are zeroed by hand: that takes no longer than asking.
+const SHORTEST_TO_ASK: usize = (256 << 10) / PAGE;
+/// Of the runs that are full of memory so many are zeroed by hand for each one that is given back.
+const BY_HAND: usize = 128;
+
+/// Whether giving an active run back is the better way to make it zero.
+///
+/// Who used it last tells who will use it next: a run of which most has no memory was hardly
+/// touched, and writing zeros would fill it. One that is full will be filled again, and faulting
+/// its pages in costs ten times the zeros; but its last user may have been another, so now and then
+/// one is given back to see.
+pub(crate) fn is_better_purged(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
+    static FULL: AtomicUsize = AtomicUsize::new(0);
+    if extent.pages() < SHORTEST_TO_ASK {
+        return false;
+    }
+    let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
+    match provider.count_resident(base, extent.bytes()) {
+        None => false,
+        Some(resident) if resident < extent.pages() / 2 => true,
+        Some(_) => FULL.fetch_add(1, Relaxed) % BY_HAND == BY_HAND - 1,
+    }
 }
 
 /// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the

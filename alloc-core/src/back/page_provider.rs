@@ -65,6 +65,9 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// The range lies within one reservation and nobody uses its contents any more.
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
 
+    /// How many of the pages have memory now; a guess that may be old already. `None`: unknown.
+    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize>;
+
     /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`:
     /// refused, nothing changed.
     ///

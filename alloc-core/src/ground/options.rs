@@ -1,5 +1,6 @@
 //! The options in force: read once at start, frozen after. Defaults are those of jemalloc(3) 5.0,
-//! except `muzzy_decay_ms` 0 (lazily freed pages make RSS look leaked).
+//! except `muzzy_decay_ms` 0 (lazily freed pages make RSS look leaked), and, of 5.3,
+//! `calloc_madvise_threshold` (see decisions.md).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +45,8 @@ pub struct Options {
     pub narenas_ratio: u32,
     /// log2 of how many times larger than a request a reused run may be.
     pub lg_extent_max_active_fit: u32,
-    /// From this size on, `calloc` gives dirty pages back instead of zeroing them.
+    /// From this size on, `calloc` always gives dirty pages back instead of zeroing them; below, it
+    /// looks at how many there are.
     pub calloc_madvise_threshold: usize,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
@@ -65,7 +67,7 @@ pub(crate) const DEFAULTS: Options = Options {
     narenas: 0,
     narenas_ratio: 4 << 16,
     lg_extent_max_active_fit: 6,
-    calloc_madvise_threshold: 8 << 20,
+    calloc_madvise_threshold: 1 << 47,
     zero_realloc: ZeroRealloc::Free,
 };
 

@@ -340,12 +340,6 @@ impl Arena {
         self.purge_beyond(dirty, muzzy);
     }
 
-    /// Makes an active run read zero by giving its pages back. `false`: the system did not.
-    pub(crate) fn purge_for_zero(&self, extent: &'static Extent) -> bool {
-        let provider = self.pages.lock().allocator.provider();
-        crate::back::contents::purge(provider, extent)
-    }
-
     /// Purges unused pages until no more than these are left.
     pub(crate) fn purge_beyond(&self, dirty: usize, muzzy: usize) {
         loop {

@@ -3,6 +3,7 @@
 use super::arena::{self, Arena, ArenaPages};
 use super::choose_arena::{self, Home};
 use super::decay_pass::PASS;
+use crate::back::contents;
 use crate::back::extent::Extent;
 use crate::back::moves;
 use crate::back::page_allocator::Memory;
@@ -90,7 +91,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     locked.large.bytes += extent.bytes() - before;
     drop(locked);
     if zero && !zeroed {
-        crate::back::contents::zero(extent, before);
+        contents::zero(extent, before);
     }
     true
 }
@@ -128,12 +129,15 @@ pub(crate) fn make_zero(extent: &'static Extent) {
         return;
     }
     let threshold = options::current().calloc_madvise_threshold;
-    if extent.bytes() >= threshold.max(1)
-        && arena::by_id(extent.arena()).is_some_and(|arena| arena.purge_for_zero(extent))
-    {
-        return;
+    if let Some(arena) = arena::by_id(extent.arena()) {
+        let provider = arena.pages.lock().allocator.provider();
+        let purge =
+            extent.bytes() >= threshold.max(1) || contents::is_better_purged(provider, extent);
+        if purge && contents::purge(provider, extent) {
+            return;
+        }
     }
-    crate::back::contents::zero(extent, 0);
+    contents::zero(extent, 0);
 }
 
 /// With a decay time of 0, what was just freed is purged at once.

@@ -53,6 +53,10 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         unsafe { self.inner.purge(base, size) }
     }
 
+    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
+        if self.refuses() { None } else { self.inner.count_resident(base, size) }
+    }
+
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         !self.refuses() && unsafe { self.inner.renew(base, size) }

@@ -55,6 +55,10 @@ unsafe impl PageProvider for Fixed {
         Purged::Zeroed
     }
 
+    fn count_resident(&self, _base: NonNull<u8>, _size: usize) -> Option<usize> {
+        None
+    }
+
     unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
         false
     }

@@ -2,12 +2,15 @@
 
 use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
 use crate::ground::os;
-use crate::ground::units::{PAGE, round_down, round_up};
+use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// So often may the system refuse a move that was begun: each time addresses are lost.
 const MOST_LOST: usize = 16;
+
+/// As many pages are looked at when those with memory are counted.
+const LOOKED_AT: usize = 2048;
 
 /// The system.
 pub(crate) struct Mmap;
@@ -40,6 +43,22 @@ unsafe impl PageProvider for Mmap {
             return Purged::Refused;
         }
         if length == size && purge_zeroes() { Purged::Zeroed } else { Purged::Undefined }
+    }
+
+    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
+        let mut pages = [0u8; LOOKED_AT];
+        let each = system_page();
+        let looked_at = size.min(LOOKED_AT * each);
+        if !is_whole_pages(base, looked_at) {
+            return None;
+        }
+        let (place, answer) = (base.as_ptr().cast(), pages.as_mut_ptr());
+        // SAFETY: there is a byte for each page.
+        let status = os::keep_errno(|| unsafe { libc::mincore(place, looked_at, answer) });
+        let pages = pages.get(..looked_at / each).filter(|_| status == 0)?;
+        let resident = pages.iter().filter(|page| **page & 1 == 1).count();
+        // Of a very long run the beginning stands for all.
+        Some(resident * (each >> LG_PAGE) * (size / looked_at))
     }
 
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
@@ -226,5 +245,22 @@ mod tests {
         os::set_errno(77);
         assert!(Mmap.reserve(1 << 60, PAGE).is_none());
         assert_eq!(os::errno(), 77);
+    }
+
+    #[test]
+    fn pages_with_memory_are_counted_and_renewed_ones_have_none() {
+        let got = Mmap.reserve(64 * PAGE, 64 << 10).unwrap();
+        assert_eq!(Mmap.count_resident(got.base, 64 * PAGE), Some(0));
+        for page in 0..system_page() / PAGE {
+            // SAFETY: just reserved.
+            unsafe { got.base.as_ptr().wrapping_add(page * PAGE).write(1) };
+        }
+        let count = Mmap.count_resident(got.base, 64 * PAGE).unwrap();
+        assert!(count == system_page() / PAGE, "{count}");
+        // SAFETY: just reserved, contents not needed.
+        assert!(unsafe { Mmap.renew(got.base, 64 * PAGE) });
+        assert_eq!(Mmap.count_resident(got.base, 64 * PAGE), Some(0));
+        // SAFETY: the whole reservation, not used any more.
+        assert!(unsafe { Mmap.release(got.base, 64 * PAGE) });
     }
 }
