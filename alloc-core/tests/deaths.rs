@@ -47,6 +47,7 @@ deaths!(
     double_free_past_the_caches,
     double_free_of_a_large_block,
     double_free_of_a_large_block_by_size,
+    double_free_of_a_kept_block,
     foreign_stack,
     foreign_static,
     foreign_never_mapped,
@@ -181,6 +182,15 @@ mod scenes {
         tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
         free_sized(blocks[1], 100_000);
         free_sized(blocks[1], 100_000);
+    }
+
+    pub(super) fn double_free_of_a_kept_block() {
+        // After a few requests the thread keeps what it frees, and has it still.
+        let blocks: Vec<usize> = (0..8).map(|_| malloc(100_000)).collect();
+        free(blocks[1]);
+        assert_eq!(lumalloc::observe::totals().cached, 114_688);
+        tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
+        free(blocks[1]);
     }
 
     pub(super) fn foreign_stack() {

@@ -2,12 +2,16 @@
 //!
 //! ```text
 //!   Active ──free──▶ Dirty ──▶ (Purging) ──▶ Muzzy ──▶ (Purging) ──▶ Retained ──▶ Active
+//!      ▲└───free──▶ Kept ──────▲
+//!      └──────malloc──┘
 //! ```
-//! `Purging` runs are in nobody's list while the system takes their memory outside the lock.
+//! `Purging` runs are in nobody's list while the system takes their memory outside the lock. `Kept`
+//! runs wait in a thread cache; for their arena they are in use.
 
 use super::metadata::Recycled;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// What a run of pages is at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +27,39 @@ pub(crate) enum ExtentState {
     Retained,
     /// On its way from one list to the next.
     Purging,
+    /// Free, in a thread's cache of runs; its memory is still there.
+    Kept,
+}
+
+/// The state of a run. Neighbours look at it under the arena's lock while its owner may change it
+/// between Active and Kept under the lock of a cache; whatever they see, it is not theirs.
+pub(crate) struct StateCell(AtomicU8);
+
+impl StateCell {
+    const fn new(state: ExtentState) -> StateCell {
+        StateCell(AtomicU8::new(state as u8))
+    }
+
+    /// The state.
+    #[inline]
+    pub(crate) fn get(&self) -> ExtentState {
+        use ExtentState::{Active, Dirty, Kept, Muzzy, Purging, Retained};
+        const STATES: [ExtentState; 6] = [Active, Dirty, Muzzy, Retained, Purging, Kept];
+        const _: () = assert!(Purging as usize == 4 && Kept as usize == 5);
+        STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(Purging)
+    }
+
+    /// Sets it.
+    #[inline]
+    pub(crate) fn set(&self, state: ExtentState) {
+        self.0.store(state as u8, Relaxed);
+    }
+
+    /// Sets it if it is `from`; of several who try, one succeeds.
+    #[inline]
+    pub(crate) fn advance(&self, from: ExtentState, to: ExtentState) -> bool {
+        self.0.compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok()
+    }
 }
 
 /// A run of pages. Guarded by the lock of its arena's page allocator, except that the fields of an
@@ -36,7 +73,7 @@ pub(crate) struct Extent {
     /// 0 for pages that are where they were reserved; else which move brought them here. Runs of
     /// different mappings are never merged: the system could not move them together.
     mapping: Cell<u16>,
-    pub(crate) state: Cell<ExtentState>,
+    pub(crate) state: StateCell,
     /// What it will be when its purge batch is filed. `state` stays Purging until then: neighbours
     /// look at it under the lock, and the batch is outside.
     pub(crate) after_purge: Cell<ExtentState>,
@@ -67,7 +104,7 @@ impl Extent {
             pages: Cell::new(0),
             arena: arena as u16,
             mapping: Cell::new(0),
-            state: Cell::new(ExtentState::Active),
+            state: StateCell::new(ExtentState::Active),
             after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
             head: Cell::new(false),

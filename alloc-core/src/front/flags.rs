@@ -180,11 +180,14 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
 /// # Safety
 /// `ptr` is a block of this allocator's, not used after.
 pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
-    if !flags.cached
-        && let Some(slab) = Slab::of(page_map::lookup(ptr as usize))
-    {
-        slow::free_uncached(slab, ptr.expose_provenance());
-        return;
+    if !flags.cached {
+        let entry = page_map::lookup(ptr as usize);
+        if let Some(slab) = Slab::of(entry) {
+            return slow::free_uncached(slab, ptr.expose_provenance());
+        }
+        if let Some(extent) = entry.extent() {
+            return slow::free_large_uncached(extent, ptr.expose_provenance());
+        }
     }
     // SAFETY: the caller's promise.
     unsafe { raw::free(ptr) };

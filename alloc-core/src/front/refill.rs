@@ -122,6 +122,7 @@ fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n:
 
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
 pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
+    state.runs.empty();
     for class in SizeClass::all() {
         let level = cache.bin(class).level();
         if level > 0 {
@@ -184,6 +185,9 @@ fn collect(cache: &'static RealCache) {
     for _ in 0..VISITS {
         let index = cache.next_visit.get();
         cache.next_visit.set(if index + 1 < CLASSES { index + 1 } else { 0 });
+        if index == 0 {
+            state.runs.age();
+        }
         if let Some(class) = SizeClass::from_bin(index + 1) {
             visit(cache, &mut state, class);
         }

@@ -1,6 +1,7 @@
 //! What the fast paths call when they cannot: misses, façades, large blocks, no memory.
 
 use super::refill;
+use super::registry;
 use super::thread_cache::{self, Kind};
 use super::thread_life;
 use crate::back::extent::{Extent, ExtentState};
@@ -8,12 +9,12 @@ use crate::back::page_map;
 use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::os;
-use crate::ground::size_class::{MAX_RUN_PAGES, SizeClass};
-use crate::ground::units::PAGE;
+use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
+use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arena::{self, Arena};
-use crate::middle::choose_arena::Home;
+use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
-use crate::middle::{decay_pass, give_back, large};
+use crate::middle::{decay_pass, give_back, large, run_cache};
 
 /// A block of the class of a bin, after the fast path missed. Null: no memory.
 #[cold]
@@ -75,7 +76,7 @@ pub(crate) unsafe fn free(block: *mut u8) {
         free_small(slab, block);
     } else {
         match entry.extent() {
-            Some(extent) if is_block(extent, address) => large::free(extent),
+            Some(extent) if is_block(extent, address) => free_large(extent),
             _ => give_back::invalid(address, None),
         }
     }
@@ -85,6 +86,39 @@ pub(crate) unsafe fn free(block: *mut u8) {
 /// Whether a run is in use and begins at an address.
 pub(crate) fn is_block(extent: &Extent, address: usize) -> bool {
     extent.state.get() == ExtentState::Active && extent.base() == address
+}
+
+/// Takes a large block back: the thread keeps it, or its arena gets it.
+fn free_large(extent: &'static Extent) {
+    let cache = thread_cache::current().as_real();
+    if let Some(cache) = cache.filter(|_| keeps(extent.bytes(), extent.arena())) {
+        match cache.owner.keep_run(extent, run_cache::share(registry::ALIVE.get())) {
+            Ok(true) => return,
+            Ok(false) => {}
+            // Another thread frees it at this moment.
+            Err(()) => give_back::invalid(extent.base(), None),
+        }
+    }
+    large::free(extent);
+}
+
+/// Takes a large block back past all caches.
+pub(crate) fn free_large_uncached(extent: &'static Extent, address: usize) {
+    if !is_block(extent, address) {
+        give_back::invalid(address, None);
+    }
+    large::free(extent);
+}
+
+/// Whether threads keep large blocks of this length and arena: not with smaller caches than by
+/// default, not where unused memory is to go at once, and not those of arenas that the program
+/// chose.
+fn keeps(bytes: usize, arena: u32) -> bool {
+    let options = options::current();
+    run_cache::is_kept(bytes)
+        && options.tcache_max >= MAX_CACHED
+        && options.dirty_decay_ms != 0
+        && choose_arena::is_automatic(arena)
 }
 
 fn small(class: SizeClass) -> *mut u8 {
@@ -142,7 +176,15 @@ pub(crate) fn home() -> Option<&'static Arena> {
 
 fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
     match real_cache() {
-        Some(cache) => large::allocate(large::From::Home(&cache.owner.home), bytes, align),
+        Some(cache) => {
+            let home = cache.owner.home.get().id();
+            let kept = if keeps(bytes, home) {
+                cache.owner.take_run(bytes >> LG_PAGE, align)
+            } else {
+                None
+            };
+            kept.or_else(|| large::allocate(large::From::Home(&cache.owner.home), bytes, align))
+        }
         None => {
             let home = Home::new(arena::by_id(0)?);
             large::allocate(large::From::Home(&home), bytes, align)

@@ -42,7 +42,8 @@ pub(crate) struct ArenaPages {
     pub(crate) opens: u64,
 }
 
-/// Large blocks: how many were ever allocated and freed, and bytes in use.
+/// Large blocks: how many ever left the arena and came back, and bytes in those that have not. What
+/// thread caches keep and reuse meanwhile is not seen here.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LargeCounts {
     pub(crate) allocated: u64,
@@ -106,6 +107,13 @@ impl ArenaPages {
         self.large.allocated += 1;
         self.large.bytes += extent.bytes();
         Some(extent)
+    }
+
+    /// Takes the run of a large block back.
+    pub(crate) fn free_large(&mut self, extent: &'static Extent) {
+        self.large.freed += 1;
+        self.large.bytes -= extent.bytes();
+        self.allocator.free(extent);
     }
 }
 

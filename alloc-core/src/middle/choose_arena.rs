@@ -93,6 +93,11 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
     arena::by_id(id)
 }
 
+/// Whether the arena with this index is one of those that threads spread over by themselves.
+pub(crate) fn is_automatic(id: u32) -> bool {
+    id < limit()
+}
+
 /// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
 /// there, in the arena that [`enter`] finds and then in the others that are free just now; after
 /// that for new memory in the first. So no arena grows while another keeps memory that nobody uses.

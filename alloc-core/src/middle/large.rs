@@ -54,13 +54,21 @@ fn allocate_in(arena: &'static Arena, pages: usize, align: usize) -> Option<&'st
 /// Takes a large block back.
 pub(crate) fn free(extent: &'static Extent) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
-    {
-        let mut pages = arena.pages.lock();
-        pages.large.freed += 1;
-        pages.large.bytes -= extent.bytes();
-        pages.allocator.free(extent);
-    }
+    arena.pages.lock().free_large(extent);
     purge_if_at_once(arena);
+}
+
+/// Takes large blocks back, under one lock those that follow each other and are of one arena.
+pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
+    let mut extents = extents.peekable();
+    while let Some(extent) = extents.peek() {
+        let id = extent.arena();
+        let Some(arena) = arena::by_id(id) else { return };
+        let mut pages = arena.pages.lock();
+        while let Some(extent) = extents.next_if(|extent| extent.arena() == id) {
+            pages.free_large(extent);
+        }
+    }
 }
 
 /// Bytes of the whole pages that a request of `size` takes, `None` above the largest.

@@ -3,7 +3,7 @@
 //! Data order: [`remote_free`] (the one lock-free protocol), [`slab`] (an extent cut into blocks),
 //! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena`],
 //! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
-//! home), [`large`], [`decay_pass`].
+//! home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
 #[allow(unsafe_code)]
 pub(crate) mod remote_free;
@@ -28,5 +28,7 @@ pub(crate) mod owner;
 pub(crate) mod give_back;
 #[cfg(not(loom))]
 pub(crate) mod large;
+#[cfg(not(loom))]
+pub(crate) mod run_cache;
 #[cfg(not(loom))]
 pub(crate) mod decay_pass;

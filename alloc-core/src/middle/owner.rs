@@ -9,8 +9,10 @@
 use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
+use super::run_cache::RunCache;
 use super::slab::{ListName, Slab, SlabList};
 use super::slab_guard::{absorb, stack_of_remote};
+use crate::back::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
 use crate::ground::counters::OwnedCount;
@@ -45,6 +47,8 @@ pub(crate) struct OwnerCounts {
 /// What the cache's lock guards.
 pub(crate) struct OwnerState {
     bins: [OwnedSlabs; CLASSES],
+    /// Large blocks that wait for their next use.
+    pub(crate) runs: RunCache,
     /// Slow paths so far.
     pub(crate) activity: u64,
     seen_activity: u64,
@@ -128,6 +132,7 @@ impl Owner {
                 OwnerState {
                     bins: [const { OwnedSlabs { partial: SlabList::new(), full: SlabList::new() } };
                         CLASSES],
+                    runs: RunCache::new(),
                     activity: 0,
                     seen_activity: 0,
                     idle_passes: 0,
@@ -235,8 +240,23 @@ impl Owner {
         unsafe { pending.drain(Guard::Owner(self.id), take, stack_of_remote) };
     }
 
+    /// A run for a large block from those that the cache keeps.
+    pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let mut state = self.state.lock();
+        state.activity += 1;
+        state.runs.take(pages, align)
+    }
+
+    /// Keeps a run that the cache's thread frees: see [`RunCache::keep`].
+    pub(crate) fn keep_run(&self, run: &'static Extent, most: usize) -> Result<bool, ()> {
+        let mut state = self.state.lock();
+        state.activity += 1;
+        state.runs.keep(run, most)
+    }
+
     /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
     pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
+        state.runs.empty();
         for class in SizeClass::all() {
             self.drain(state, class);
             let slabs = state.slabs(class);
@@ -278,6 +298,7 @@ impl Owner {
     }
 
     fn tidy(&'static self, state: &mut OwnerState) {
+        state.runs.empty();
         for class in SizeClass::all() {
             self.drain(state, class);
             let slabs = state.slabs(class);

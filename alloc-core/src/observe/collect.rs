@@ -26,7 +26,9 @@ pub fn totals() -> Totals {
     }
     let totals = &mut sum.totals;
     let live = sum.taken.saturating_sub(sum.returned);
-    totals.allocated = (live as usize).saturating_sub(totals.cached) + sum.large;
+    totals.allocated =
+        (live as usize).saturating_sub(totals.cached) + sum.large.saturating_sub(sum.kept);
+    totals.cached += sum.kept;
     // The walk is not one instant: blocks may have moved between two of its steps.
     totals.allocated = totals.allocated.min(totals.active);
     totals.metadata = (metadata::USED.get() + page_map::USED.get()) as usize;
@@ -46,12 +48,14 @@ struct Sum {
     /// Bytes that left slabs, and that came back, ever.
     taken: u64,
     returned: u64,
-    /// Bytes in large blocks.
+    /// Bytes in large blocks, those that caches keep among them.
     large: usize,
+    kept: usize,
 }
 
 fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
-    let _state = cache.owner.state.lock();
+    let state = cache.owner.state.lock();
+    sum.kept += state.runs.bytes();
     for class in SizeClass::all() {
         let (counts, size) = (cache.owner.counts(class), class.size());
         sum.taken += counts.filled.get() * size as u64;

@@ -1,0 +1,145 @@
+//! Large blocks that a thread cache keeps: a few runs, the newest reused first.
+//!
+//! A server that reads into buffers of 32 to 512 KiB and drops them would otherwise take its
+//! arena's lock twice for each, and fault the pages in again whenever decay was quicker. A run that
+//! is kept stays active for its arena, and its record says [`ExtentState::Kept`], so that freeing
+//! it once more is noticed. Guarded by the lock of the cache's owner: whoever holds that may empty
+//! it, so an idle thread pins nothing.
+//!
+//! Only runs of exactly the length asked for are reused: a block's usable size stays what `nallocx`
+//! says, and a program that asks for all lengths gets no longer blocks than it asked for.
+
+use super::large;
+use crate::back::extent::{Extent, ExtentState};
+use crate::ground::size_class::MAX_CACHED;
+use crate::ground::units::{LG_PAGE, PAGE};
+
+/// Runs kept at most.
+const MOST: usize = 16;
+/// Lengths that are kept, in pages.
+const SHORTEST: usize = MAX_CACHED / PAGE + 1;
+const LONGEST: usize = (512 << 10) / PAGE;
+/// A thread keeps nothing before it asked for so many such runs; overflows weigh against requests,
+/// so a thread that only frees keeps nothing either.
+const SEVERAL: u8 = 4;
+const WORTH_MOST: u8 = 16;
+
+/// Bytes that one thread keeps at most, and all of them together.
+const THREAD_BYTES: usize = 1 << 20;
+const ALL_BYTES: usize = 64 << 20;
+
+/// The runs that one thread cache keeps, the oldest first.
+pub(crate) struct RunCache {
+    runs: [Option<&'static Extent>; MOST],
+    count: usize,
+    pages: usize,
+    worth: u8,
+    /// The fewest runs since collection last came by.
+    fewest: usize,
+}
+
+/// Whether runs of this length are kept at all.
+#[inline]
+pub(crate) const fn is_kept(bytes: usize) -> bool {
+    bytes >> LG_PAGE >= SHORTEST && bytes >> LG_PAGE <= LONGEST
+}
+
+/// Bytes that each of `caches` threads may keep.
+pub(crate) fn share(caches: u64) -> usize {
+    let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
+    THREAD_BYTES.min(ALL_BYTES / caches)
+}
+
+impl RunCache {
+    /// Nothing is kept.
+    pub(crate) const fn new() -> RunCache {
+        RunCache { runs: [None; MOST], count: 0, pages: 0, worth: 0, fewest: 0 }
+    }
+
+    /// Bytes in the runs that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages << LG_PAGE
+    }
+
+    /// The newest run of exactly `pages` pages at a multiple of `align`, active again. It does not
+    /// read zero.
+    pub(crate) fn take(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        self.worth = (self.worth + 1).min(WORTH_MOST);
+        let fits =
+            |run: &Extent| run.pages() == pages && run.base().is_multiple_of(align.max(PAGE));
+        let kept = self.runs.get(..self.count)?;
+        let at = kept.iter().rposition(|run| run.is_some_and(fits))?;
+        let run = self.remove(at)?;
+        run.state.set(ExtentState::Active);
+        Some(run)
+    }
+
+    /// Keeps a run that its thread frees, if it is worth it, within `most` bytes. `Ok(false)`: it
+    /// goes to its arena. `Err`: the run is not in use.
+    pub(crate) fn keep(&mut self, run: &'static Extent, most: usize) -> Result<bool, ()> {
+        if self.worth < SEVERAL || run.bytes() > most {
+            return Ok(false);
+        }
+        if !run.state.advance(ExtentState::Active, ExtentState::Kept) {
+            return Err(());
+        }
+        if self.count == MOST || self.bytes() + run.bytes() > most {
+            self.worth -= 1;
+            self.make_room(most - run.bytes());
+        }
+        run.zeroed.set(false);
+        if let Some(slot) = self.runs.get_mut(self.count) {
+            *slot = Some(run);
+        }
+        self.count += 1;
+        self.pages += run.pages();
+        Ok(true)
+    }
+
+    /// Sends the older half home, and more until no more than `most` bytes are left.
+    fn make_room(&mut self, most: usize) {
+        let mut left = self.bytes();
+        let mut n = 0;
+        for run in self.runs.iter().flatten() {
+            if n * 2 >= self.count && left <= most {
+                break;
+            }
+            left -= run.bytes();
+            n += 1;
+        }
+        self.send_home(n);
+    }
+
+    /// Sends all runs home.
+    pub(crate) fn empty(&mut self) {
+        self.send_home(self.count);
+    }
+
+    /// One step of collection: half of what was not needed since the last one goes home.
+    pub(crate) fn age(&mut self) {
+        self.send_home(self.fewest.div_ceil(2));
+        self.fewest = self.count;
+    }
+
+    fn send_home(&mut self, n: usize) {
+        let Some(oldest) = self.runs.get(..n).filter(|runs| !runs.is_empty()) else { return };
+        // Before they are freed: after that the records are their arenas'.
+        self.pages -= oldest.iter().flatten().map(|run| run.pages()).sum::<usize>();
+        large::free_all(oldest.iter().flatten().copied());
+        self.runs.copy_within(n.., 0);
+        self.count -= n;
+        if let Some(rest) = self.runs.get_mut(self.count..) {
+            rest.fill(None);
+        }
+        self.fewest = self.fewest.min(self.count);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<&'static Extent> {
+        let run = self.runs.get_mut(at)?.take()?;
+        self.runs.get_mut(at..self.count)?.rotate_left(1);
+        self.count -= 1;
+        self.pages -= run.pages();
+        self.fewest = self.fewest.min(self.count);
+        Some(run)
+    }
+}

@@ -1,0 +1,216 @@
+//! Large blocks that threads keep: when, how many, and that they go home in the end.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::block::{Block, assert_zero};
+use common::child::{play_well, scenario};
+use common::{alone, assert_empty};
+use lumalloc::control::flush_thread_cache;
+use lumalloc::observe::totals;
+use lumalloc::raw::{self, Flags};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SIZE: usize = 64 << 10;
+
+fn make(size: usize) -> Block {
+    Block::filled(raw::malloc(size), size, size as u64).expect("memory")
+}
+
+fn free(block: Block) {
+    block.check(block.length);
+    // SAFETY: a live block, and nobody uses it after.
+    unsafe { raw::free(block.ptr()) };
+}
+
+/// After this the thread counts as one that makes several such requests.
+fn get_used_to() {
+    (0..4).map(|_| make(SIZE)).collect::<Vec<_>>().into_iter().for_each(free);
+    flush_thread_cache();
+}
+
+/// Runs `test` on a thread of its own, and sees that everything goes home with it.
+fn on_a_new_thread(test: impl FnOnce() + Send + 'static) {
+    let _alone = alone();
+    thread::spawn(test).join().expect("the thread");
+    assert_empty();
+}
+
+#[test]
+fn what_is_kept_is_reused_without_an_arena() {
+    on_a_new_thread(|| {
+        get_used_to();
+        free(make(SIZE));
+        let before = totals();
+        assert_eq!((before.cached, before.allocated), (SIZE, 0));
+        for _ in 0..1000 {
+            free(make(SIZE));
+        }
+        let after = totals();
+        assert_eq!(after.n_open, before.n_open, "the arena was entered");
+        assert_eq!((after.cached, after.allocated, after.active), (SIZE, 0, before.active));
+        let block = make(SIZE);
+        assert_eq!((totals().cached, totals().allocated), (0, SIZE));
+        free(block);
+        assert!(flush_thread_cache());
+        assert_eq!((totals().cached, totals().dirty - after.dirty), (0, SIZE));
+    });
+}
+
+#[test]
+fn few_requests_keep_nothing() {
+    on_a_new_thread(|| {
+        for _ in 0..3 {
+            free(make(SIZE));
+            assert_eq!(totals().cached, 0);
+        }
+        free(make(SIZE));
+        assert_eq!(totals().cached, SIZE);
+    });
+}
+
+#[test]
+fn a_thread_that_only_frees_keeps_nothing() {
+    on_a_new_thread(|| {
+        let blocks: Vec<Block> = (0..40).map(|_| make(SIZE)).collect();
+        thread::spawn(move || {
+            for block in blocks {
+                free(block);
+                assert_eq!(totals().cached, 0);
+            }
+        })
+        .join()
+        .expect("the thread");
+    });
+}
+
+/// Also that overflows weigh: a thread that frees what others made stops keeping after a while.
+#[test]
+fn a_thread_keeps_a_megabyte_or_sixteen_runs() {
+    on_a_new_thread(|| {
+        let mut most = [0, 0];
+        for (size, most) in [40_960, 262_144].into_iter().zip(&mut most) {
+            let blocks: Vec<Block> = (0..100).map(|_| make(size)).collect();
+            for block in blocks {
+                free(block);
+                *most = totals().cached.max(*most);
+            }
+            flush_thread_cache();
+        }
+        assert_eq!(most, [16 * 40_960, 1 << 20]);
+        let theirs = thread::spawn(|| (0..400).map(|_| make(SIZE)).collect::<Vec<_>>());
+        let blocks = theirs.join().expect("the thread");
+        get_used_to();
+        blocks.into_iter().for_each(free);
+        flush_thread_cache();
+        free(make(SIZE));
+        assert_eq!(totals().cached, 0, "it has done hardly anything but free");
+    });
+}
+
+#[test]
+fn only_middling_lengths_are_kept() {
+    on_a_new_thread(|| {
+        get_used_to();
+        for (size, kept) in [(40_960, true), (512 << 10, true), (640 << 10, false)] {
+            free(make(size));
+            assert_eq!(totals().cached, if kept { size } else { 0 }, "{size}");
+            flush_thread_cache();
+        }
+    });
+}
+
+#[test]
+fn what_is_reused_is_zeroed_and_aligned_when_asked() {
+    on_a_new_thread(|| {
+        get_used_to();
+        free(make(SIZE));
+        let ptr = raw::malloc_zeroed(SIZE);
+        assert_eq!(totals().cached, 0, "the one that was kept");
+        // SAFETY: a block of this length.
+        unsafe { assert_zero(ptr, SIZE) };
+        let next = (0..64).map(|_| make(40_960)).collect::<Vec<_>>();
+        next.into_iter().for_each(free);
+        for _ in 0..16 {
+            let ptr = raw::malloc_aligned(40_960, 1 << 20);
+            assert!(ptr.addr().is_multiple_of(1 << 20));
+            // SAFETY: a live block, and nobody uses it after.
+            unsafe { raw::free(ptr) };
+        }
+        // SAFETY: a live block, and nobody uses it after.
+        unsafe { raw::free(ptr) };
+    });
+}
+
+#[test]
+fn past_the_caches_nothing_is_kept_or_reused() {
+    on_a_new_thread(|| {
+        get_used_to();
+        let block = make(SIZE);
+        // SAFETY: a live block, and nobody uses it after.
+        unsafe { raw::deallocate(block.ptr(), Flags::NONE.uncached()) };
+        assert_eq!(totals().cached, 0);
+        free(make(SIZE));
+        assert_eq!(totals().cached, SIZE);
+        for flags in [Flags::NONE.uncached(), Flags::NONE.arena(0)] {
+            let ptr = raw::allocate(SIZE, flags);
+            assert_eq!(totals().cached, SIZE);
+            // SAFETY: a live block, and nobody uses it after.
+            unsafe { raw::deallocate(ptr, flags) };
+        }
+    });
+}
+
+#[test]
+#[ignore = "the scenarios of the tests below"]
+fn child() {
+    match scenario().as_deref() {
+        Some("off") => off(),
+        Some("idle") => idle(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+fn off() {
+    get_used_to();
+    free(make(SIZE));
+    assert_eq!(totals().cached, 0);
+}
+
+#[test]
+fn options_that_want_less_cached_switch_it_off() {
+    for conf in ["tcache:false", "tcache_max:16384", "dirty_decay_ms:0"] {
+        play_well("off", conf);
+    }
+}
+
+/// A thread that sleeps does not pin what it keeps, as long as anybody allocates.
+fn idle() {
+    get_used_to();
+    let sleeper = thread::spawn(|| {
+        get_used_to();
+        free(make(SIZE));
+        thread::park();
+    });
+    let hang = Instant::now() + Duration::from_secs(60);
+    while totals().cached < SIZE {
+        assert!(Instant::now() < hang, "the sleeper keeps nothing");
+        thread::yield_now();
+    }
+    while totals().cached >= SIZE {
+        assert!(Instant::now() < hang, "the sleeper keeps it for ever");
+        flush_thread_cache();
+        // Above what threads keep: it passes by the decay pass.
+        free(make(1 << 20));
+        thread::sleep(Duration::from_millis(1));
+    }
+    sleeper.thread().unpark();
+    sleeper.join().expect("the sleeper");
+}
+
+#[test]
+fn an_idle_thread_pins_nothing() {
+    play_well("idle", "dirty_decay_ms:400");
+}
