@@ -199,6 +199,9 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   stats.resident       size_t        r-   bytes in physical pages, at most
  *   stats.mapped         size_t        r-   bytes in mapped extents
  *   stats.retained       size_t        r-   bytes of address space kept without physical pages
+ *   stats.work.<deed>    uint64_t      r-   how often the slow paths did something: lock_<kind> and
+ *                                           wait_<kind> (cache, bin, pages, registry, metadata),
+ *                                           call_<system call>, refills_owned, remote_words, ...
  * ---------------------------------------------------------------------------------------------- */
 
 /*

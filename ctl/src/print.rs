@@ -106,12 +106,14 @@ fn print_text(writer: &mut Writer, choice: Choice, totals: &Totals) {
         writer.text("\n");
     }
     let omit_general = Choice { omit_general: true, ..choice };
-    for (at, (row, value)) in values(omit_general).enumerate() {
+    let bytes = values(omit_general).filter(|(row, _)| branches(row) == 1);
+    for (at, (row, value)) in bytes.enumerate() {
         write_heading(writer, row.components().last().unwrap_or_default(), at == 0);
         write_value(writer, value);
     }
     writer.text("\n");
     print_activity(writer, totals);
+    print_work(writer, omit_general);
     writer.text("--- End lumalloc statistics ---\n");
 }
 
@@ -125,6 +127,25 @@ fn write_heading(writer: &mut Writer, name: &[u8], first: bool) {
         writer.bytes(name);
     }
     writer.text(": ");
+}
+
+/// How often the slow paths did what, without what never happened.
+fn print_work(writer: &mut Writer, choice: Choice) {
+    writer.text("Work:");
+    for (row, value) in values(choice).filter(|(row, _)| is_work(row)) {
+        if value == Value::U64(0) {
+            continue;
+        }
+        writer.text(" ");
+        writer.bytes(row.components().last().unwrap_or_default());
+        writer.text(" ");
+        write_value(writer, value);
+    }
+    writer.text("\n");
+}
+
+fn is_work(row: &Row) -> bool {
+    row.components().nth(1) == Some(b"work")
 }
 
 /// What the totals say beside the bytes.
@@ -206,6 +227,10 @@ mod tests {
         assert!(text.starts_with("___ Begin lumalloc statistics ___\nAllocated: "), "{text}");
         assert!(text.ends_with("--- End lumalloc statistics ---\n"), "{text}");
         assert!(printed("").contains("  opt.dirty_decay_ms: "));
+        let work = text.lines().find(|line| line.starts_with("Work: ")).expect("the work");
+        let calls = work.split_once(" call_mmap ").expect("calls").1;
+        assert!(calls.split(' ').next().unwrap().parse::<u64>().unwrap() > 0, "{work}");
+        assert!(!work.contains("call_mremap"), "what never happened: {work}");
     }
 
     #[test]

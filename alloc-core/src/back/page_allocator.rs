@@ -110,6 +110,7 @@ impl PageAllocator {
             .or_else(|| self.allocate_fresh(pages, align, memory))?;
         extent.state.set(ExtentState::Active);
         self.counts.active += pages;
+        self.counts.taken += 1;
         Some(extent)
     }
 
@@ -143,6 +144,7 @@ impl PageAllocator {
     /// Takes a run back.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
         self.counts.active -= extent.pages();
+        self.counts.given += 1;
         extent.zeroed.set(false);
         self.file(extent, ExtentState::Dirty);
     }

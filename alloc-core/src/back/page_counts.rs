@@ -10,6 +10,9 @@ pub(crate) struct PageCounts {
     /// Pages in purge batches that are under way.
     pub(crate) purging: usize,
     pub(crate) mapped: usize,
+    /// Runs that left for a slab or a large block, and that came back.
+    pub(crate) taken: u64,
+    pub(crate) given: u64,
     /// Purging system calls, and pages given back by them.
     pub(crate) purges: u64,
     pub(crate) purged: u64,

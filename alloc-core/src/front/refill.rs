@@ -73,7 +73,11 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
-            cache.owner.home.get().fill_shared(class, want, |block| filler.give(block));
+            cache
+                .owner
+                .home
+                .get()
+                .fill_shared(class, want, &cache.owner.effort, |block| filler.give(block));
         } else {
             cache.owner.fill(&mut state, class, want, |block| filler.give(block));
         }

@@ -9,6 +9,8 @@ pub(crate) mod size_class;
 #[cfg(not(loom))]
 pub(crate) mod counters;
 #[cfg(not(loom))]
+pub(crate) mod calls;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod os;
 #[cfg(not(loom))]

@@ -1,5 +1,6 @@
 //! The few system services that are not about pages. None of them changes `errno`.
 
+use super::calls::{self, Call};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
 
@@ -29,6 +30,7 @@ pub(crate) fn set_errno(value: c_int) {
 
 /// Sleeps while `*word == expected`, or until woken. May return early for no reason.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    calls::count(Call::FutexWait);
     keep_errno(|| {
         // SAFETY: a futex call on a live word; no timeout.
         unsafe {
@@ -45,6 +47,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
 
 /// Wakes one sleeper on `word`.
 pub(crate) fn futex_wake_one(word: &AtomicU32) {
+    calls::count(Call::FutexWake);
     keep_errno(|| {
         // SAFETY: a futex call on a live word.
         unsafe {

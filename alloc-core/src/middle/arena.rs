@@ -4,6 +4,7 @@
 //! pages it is made of, whoever frees it.
 
 use super::bin::{ArenaBin, BinSlabs};
+use super::effort::{Deed, Effort, UNCACHED};
 use super::remote_free::Guard;
 use super::slab::{ListName, RECORD_CLASSES, Slab, lg_words};
 use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
@@ -199,22 +200,26 @@ impl Arena {
         &'static self,
         class: SizeClass,
         want: usize,
+        effort: &Effort,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        effort.add(Deed::RefillShared, 1);
         let mut slabs = self.bin(class).slabs.lock();
-        let taken = self.fill_from_bin(&mut slabs, class, want, Memory::Resident, &mut give);
+        let taken =
+            self.fill_from_bin(&mut slabs, class, want, Memory::Resident, effort, &mut give);
         if taken > 0 {
             return taken;
         }
         // What other arenas have and nobody uses, before new memory.
         for other in all().filter(|other| other.id != self.id) {
             let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
-            let taken = other.fill_from_bin(&mut slabs, class, want, Memory::Resident, &mut give);
+            let taken =
+                other.fill_from_bin(&mut slabs, class, want, Memory::Resident, effort, &mut give);
             if taken > 0 {
                 return taken;
             }
         }
-        self.fill_from_bin(&mut slabs, class, want, Memory::Any, &mut give)
+        self.fill_from_bin(&mut slabs, class, want, Memory::Any, effort, &mut give)
     }
 
     fn fill_from_bin(
@@ -223,10 +228,11 @@ impl Arena {
         class: SizeClass,
         want: usize,
         memory: Memory,
+        effort: &Effort,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
         if Slab::is_cheap_to_absorb(class) {
-            self.drain_bin(slabs, class);
+            self.drain_bin(slabs, class, effort);
         }
         let mut taken = 0;
         loop {
@@ -242,11 +248,12 @@ impl Arena {
             if taken > 0 {
                 return taken;
             }
-            self.drain_bin(slabs, class);
+            self.drain_bin(slabs, class, effort);
             if slabs.partial.first().is_none() {
                 let mut pages = self.pages.lock();
                 let slab = Arena::new_slab(&mut pages, class, Guard::Bin, memory);
                 let Some(slab) = slab else { return 0 };
+                effort.add(Deed::Fresh, 1);
                 slabs.file(slab);
             }
         }
@@ -257,7 +264,8 @@ impl Arena {
         let mut block = core::ptr::null_mut();
         let bin = self.bin(class);
         let mut slabs = bin.slabs.lock();
-        let taken = self.fill_from_bin(&mut slabs, class, 1, Memory::Any, |one| block = one);
+        let taken =
+            self.fill_from_bin(&mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
         bin.filled.add(taken as u64);
         block
     }
@@ -275,7 +283,7 @@ impl Arena {
             self.refile(&mut slabs, slab, 1);
             twice
         } else {
-            free_remotely(slab, class, word, mask).is_err()
+            free_remotely(&UNCACHED, slab, class, word, mask).is_err()
         };
         if twice {
             fatal::double_free(block, place_of(slab));
@@ -283,7 +291,12 @@ impl Arena {
     }
 
     /// Takes in what was freed remotely into slabs of this bin. The caller holds its lock.
-    pub(crate) fn drain_bin(&'static self, slabs: &mut BinSlabs, class: SizeClass) {
+    pub(crate) fn drain_bin(
+        &'static self,
+        slabs: &mut BinSlabs,
+        class: SizeClass,
+        effort: &Effort,
+    ) {
         let pending = &self.bin(class).pending;
         if pending.is_empty() {
             return;
@@ -292,6 +305,7 @@ impl Arena {
             // SAFETY: what lies on a pending stack is the field of a slab's record.
             let slab = unsafe { Slab::of_remote(remote) };
             let freed = absorb(slab);
+            effort.add(Deed::Drained, 1);
             self.refile(slabs, slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
@@ -327,7 +341,7 @@ impl Arena {
         for class in SizeClass::all() {
             let bin = self.bin(class);
             let Some(mut slabs) = bin.slabs.try_lock() else { continue };
-            self.drain_bin(&mut slabs, class);
+            self.drain_bin(&mut slabs, class, &UNCACHED);
             while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
                 if !self.release_from_bin(&mut slabs, slab) {
                     break;

@@ -5,6 +5,7 @@
 //! never touched. Misuse is noticed here at no cost to the fast path: bits already set are a double
 //! free, an offset that is no multiple of the size an interior pointer, another class a wrong size.
 
+use super::effort::Deed;
 use super::owner::{BIN_BYTES, Owner, OwnerState};
 use super::slab::Slab;
 use super::slab_guard::{free_remotely, place_of};
@@ -57,6 +58,7 @@ pub(crate) fn give_back(
     let counts = owner.counts(class);
     counts.flushed.add(blocks.len() as u64);
     counts.remote.add(batch.remote);
+    owner.effort.add(Deed::Flush, 1);
 }
 
 fn is_in(slab: &Slab, address: usize) -> bool {
@@ -137,6 +139,7 @@ impl Batch<'_> {
     }
 
     fn emit(&mut self, Group { slab, word, mask }: Group) {
+        self.owner.effort.add(Deed::Group, 1);
         if slab.remote.is_owned_by(self.owner.id()) {
             if let Err(twice) = slab.put(word, mask) {
                 died_twice(slab, word, twice);
@@ -145,7 +148,7 @@ impl Batch<'_> {
             return;
         }
         self.remote += u64::from(mask.count_ones());
-        if let Err(twice) = free_remotely(slab, self.class, word, mask) {
+        if let Err(twice) = free_remotely(&self.owner.effort, slab, self.class, word, mask) {
             died_twice(slab, word, twice);
         }
     }

@@ -8,6 +8,7 @@
 
 use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
+use super::effort::{Deed, Effort};
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
 use super::run_cache::RunCache;
 use super::slab::{ListName, Slab, SlabList};
@@ -31,6 +32,8 @@ pub(crate) struct Owner {
     counts: [OwnerCounts; CLASSES],
     /// Where new slabs and large blocks come from.
     pub(crate) home: Home,
+    /// What its slow paths did. Written under the lock.
+    pub(crate) effort: Effort,
     /// The slabs.
     pub(crate) state: RankedMutex<OwnerState>,
 }
@@ -127,6 +130,7 @@ impl Owner {
                 }
             }; CLASSES],
             home: Home::new(home),
+            effort: Effort::new(),
             state: RankedMutex::new(
                 LockRank::Cache,
                 OwnerState {
@@ -171,6 +175,7 @@ impl Owner {
         want: usize,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        self.effort.add(Deed::RefillOwned, 1);
         // What others freed is memory that nobody uses: take it in before touching more. Where a
         // slab has many words that costs more, and is done now and then.
         if Slab::is_cheap_to_absorb(class) || state.activity.is_multiple_of(8) {
@@ -203,9 +208,11 @@ impl Owner {
     fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
         let slab = self.adopt(self.home.get(), class).or_else(|| {
             let guard = Guard::Owner(self.id);
-            choose_arena::with_pages(&self.home, |pages, memory| {
+            let fresh = choose_arena::with_pages(&self.home, |pages, memory| {
                 Arena::new_slab(pages, class, guard, memory)
-            })
+            });
+            self.effort.add(Deed::Fresh, u64::from(fresh.is_some()));
+            fresh
         });
         match slab {
             Some(slab) => {
@@ -218,8 +225,9 @@ impl Owner {
 
     fn adopt(&'static self, home: &'static Arena, class: SizeClass) -> Option<&'static Slab> {
         let mut slabs = home.bin(class).slabs.lock();
-        home.drain_bin(&mut slabs, class);
+        home.drain_bin(&mut slabs, class, &self.effort);
         let slab = slabs.pop()?;
+        self.effort.add(Deed::Adopted, 1);
         slab.remote.transfer(Guard::Owner(self.id));
         Some(slab)
     }
@@ -234,6 +242,7 @@ impl Owner {
             // SAFETY: what lies on a pending stack is the field of a slab's record.
             let slab = unsafe { Slab::of_remote(remote) };
             let freed = absorb(slab);
+            self.effort.add(Deed::Drained, 1);
             state.refile(slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
@@ -244,19 +253,23 @@ impl Owner {
     pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
         let mut state = self.state.lock();
         state.activity += 1;
-        state.runs.take(pages, align)
+        let run = state.runs.take(pages, align);
+        self.effort.add(Deed::RunReused, u64::from(run.is_some()));
+        run
     }
 
     /// Keeps a run that the cache's thread frees: see [`RunCache::keep`].
     pub(crate) fn keep_run(&self, run: &'static Extent, most: usize) -> Result<bool, ()> {
         let mut state = self.state.lock();
         state.activity += 1;
-        state.runs.keep(run, most)
+        let kept = state.runs.keep(run, most);
+        self.effort.add(Deed::RunKept, u64::from(kept == Ok(true)));
+        kept
     }
 
     /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
     pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
-        state.runs.empty();
+        state.runs.forget();
         for class in SizeClass::all() {
             self.drain(state, class);
             let slabs = state.slabs(class);

@@ -99,6 +99,15 @@ pub(crate) struct PendingStack {
     head: AtomicPtr<Remote>,
 }
 
+/// What a remote free took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    /// It was the first of a series: the slab was pushed on its guard's stack.
+    pub(crate) pushed: bool,
+    /// Times that another thread came between.
+    pub(crate) retries: u32,
+}
+
 /// The bits of a word that were freed twice.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DoubleFree(pub(crate) u64);
@@ -170,14 +179,14 @@ impl Remote {
         word: usize,
         mask: u64,
         stack_of: impl Fn(Guard) -> Option<*const PendingStack>,
-    ) -> Result<(), DoubleFree> {
+    ) -> Result<Freed, DoubleFree> {
         // Relaxed: the caller's block is allocated, so the generation cannot change until the OR.
         let born = State(self.state.load(Ordering::Relaxed));
         if born.guard().is_none() {
             return Err(DoubleFree(mask));
         }
         let born = born.generation();
-        let Some(remote) = self.words.get(word) else { return Ok(()) };
+        let Some(remote) = self.words.get(word) else { return Ok(Freed::default()) };
         // AcqRel: Release hands the block's memory to the drainer's swap; Acquire pairs with the
         // Release of a swap that came before, so that the load below sees PENDING cleared.
         let before = remote.fetch_or(mask, Ordering::AcqRel);
@@ -186,9 +195,10 @@ impl Remote {
         }
         // Acquire: pairs with `release`, `birth`, `transfer` and the clearing in `drain`.
         let mut now = State(self.state.load(Ordering::Acquire));
+        let mut retries = 0;
         loop {
             if now.generation() != born || now.is_pending() {
-                return Ok(());
+                return Ok(Freed { pushed: false, retries });
             }
             let then = now.0 | PENDING;
             // AcqRel: pairs with the clearing in `drain`. Of those who find it not pending, one
@@ -199,12 +209,13 @@ impl Remote {
                 Ok(_) => break,
                 Err(other) => now = State(other),
             }
+            retries += 1;
         }
         if let Some(stack) = now.guard().and_then(stack_of) {
             // SAFETY: stacks live as long as records do: for ever.
-            unsafe { &*stack }.push(self);
+            retries += unsafe { &*stack }.push(self);
         }
-        Ok(())
+        Ok(Freed { pushed: true, retries })
     }
 
     /// Takes the bits of one remote word. Under the guard's lock, after PENDING was cleared.
@@ -229,18 +240,21 @@ impl PendingStack {
         self.head.load(Ordering::Relaxed).is_null()
     }
 
-    fn push(&self, slab: &Remote) {
+    /// Puts a slab on top; answers how often another thread came between.
+    fn push(&self, slab: &Remote) -> u32 {
         let record = core::ptr::from_ref(slab).cast_mut();
         let mut head = self.head.load(Ordering::Relaxed);
+        let mut retries = 0;
         loop {
             slab.next.store(head, Ordering::Relaxed);
             // Release: pairs with the Acquire swap in `drain`, which reads the link.
             let done =
                 self.head.compare_exchange(head, record, Ordering::Release, Ordering::Relaxed);
             match done {
-                Ok(_) => return,
+                Ok(_) => return retries,
                 Err(other) => head = other,
             }
+            retries += 1;
         }
     }
 

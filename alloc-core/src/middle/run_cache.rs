@@ -115,6 +115,12 @@ impl RunCache {
         self.send_home(self.count);
     }
 
+    /// Sends all runs home, and forgets how the thread behaved: it is gone, or has slept for long.
+    pub(crate) fn forget(&mut self) {
+        self.empty();
+        self.worth = 0;
+    }
+
     /// One step of collection: half of what was not needed since the last one goes home.
     pub(crate) fn age(&mut self) {
         self.send_home(self.fewest.div_ceil(2));

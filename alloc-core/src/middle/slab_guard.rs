@@ -1,5 +1,6 @@
 //! Between a slab and its guard: where remote frees go, and what is taken in from there.
 
+use super::effort::{Deed, Effort};
 use super::remote_free::{Guard, PendingStack, Remote};
 use super::slab::Slab;
 use super::{arena, owner};
@@ -23,6 +24,7 @@ pub(crate) fn absorb(slab: &'static Slab) -> usize {
 
 /// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
 pub(crate) fn free_remotely(
+    effort: &Effort,
     slab: &'static Slab,
     class: SizeClass,
     word: usize,
@@ -32,7 +34,11 @@ pub(crate) fn free_remotely(
     let arena = slab.arena();
     // SAFETY: the blocks are the caller's to free, and records live for ever.
     let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
-    done.map_err(|twice| twice.0)
+    let freed = done.map_err(|twice| twice.0)?;
+    effort.add(Deed::RemoteWord, 1);
+    effort.add(Deed::Push, u64::from(freed.pushed));
+    effort.add(Deed::Retry, u64::from(freed.retries));
+    Ok(())
 }
 
 /// The stack on which a guard finds slabs of one class and arena.

@@ -6,6 +6,7 @@ use crate::front::{fork, registry};
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arena::Arena;
+use crate::middle::effort::UNCACHED;
 use crate::middle::{arena, choose_arena};
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
@@ -38,6 +39,8 @@ pub fn totals() -> Totals {
     totals.thread_caches = registry::ALIVE.get() as u32;
     totals.n_lock = choose_arena::WAITS.get();
     totals.n_probe = choose_arena::PROBES.get();
+    totals.work.add_effort(&UNCACHED);
+    totals.work.add_process();
     totals.fork_abandoned = fork::ABANDONED.get();
     sum.totals
 }
@@ -54,7 +57,9 @@ struct Sum {
 }
 
 fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
+    sum.totals.work.add_cache_lock(cache.owner.state.counts());
     let state = cache.owner.state.lock();
+    sum.totals.work.add_effort(&cache.owner.effort);
     sum.kept += state.runs.bytes();
     for class in SizeClass::all() {
         let (counts, size) = (cache.owner.counts(class), class.size());
@@ -69,9 +74,11 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
 fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     for class in SizeClass::all() {
         let bin = arena.bin(class);
+        sum.totals.work.add_bin_lock(bin.slabs.counts());
         sum.taken += bin.filled.get() * class.size() as u64;
         sum.returned += bin.flushed.get() * class.size() as u64;
     }
+    sum.totals.work.add_pages_lock(arena.pages.counts());
     let pages = arena.pages.lock();
     let counts = pages.allocator.counts();
     sum.large += pages.large.bytes;
@@ -81,5 +88,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     sum.totals.muzzy += counts.muzzy * PAGE;
     sum.totals.retained += counts.retained * PAGE;
     sum.totals.purges += counts.purges;
+    sum.totals.work.runs_taken += counts.taken;
+    sum.totals.work.runs_given += counts.given;
     sum.totals.purged_pages += counts.purged;
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod collect;
 pub(crate) mod snapshot;
+pub(crate) mod work;
 
 pub use collect::totals;
 pub use snapshot::Totals;
+pub use work::Work;

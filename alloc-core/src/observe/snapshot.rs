@@ -1,5 +1,7 @@
 //! Plain numbers, taken in one walk.
 
+use super::work::Work;
+
 /// Totals over all arenas and caches. Bytes, unless a name says otherwise. Source: jemalloc(3),
 /// `stats.*`, for the first six.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,4 +44,6 @@ pub struct Totals {
     pub purges: u64,
     /// Pages given back by them.
     pub purged_pages: u64,
+    /// What the slow paths did.
+    pub work: Work,
 }

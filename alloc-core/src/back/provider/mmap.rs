@@ -1,6 +1,7 @@
 //! Pages by mmap(2), back by madvise(2) and munmap(2).
 
 use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::ground::calls::{self, Call};
 use crate::ground::os;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
@@ -106,6 +107,7 @@ unsafe impl PageProvider for Mmap {
 fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | how;
+    calls::count(Call::Mmap);
     // SAFETY: replaces only what is the caller's, whose contents are not needed.
     let got = os::keep_errno(|| unsafe {
         libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
@@ -116,6 +118,7 @@ fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
 fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+    calls::count(Call::Mremap);
     // SAFETY: both ranges are the caller's; nobody uses the new one.
     let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
     got == to.cast()
@@ -127,6 +130,7 @@ fn is_whole_pages(base: NonNull<u8>, size: usize) -> bool {
 
 fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    calls::count(Call::Mmap);
     // SAFETY: asks for new memory anywhere; touches nothing that exists.
     let base = os::keep_errno(|| unsafe {
         libc::mmap(core::ptr::null_mut(), size, protection, flags, -1, 0)
@@ -136,11 +140,13 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
 
 fn make_accessible(base: NonNull<u8>, size: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
+    calls::count(Call::Mprotect);
     // SAFETY: the caller's range is its own, and fresh.
     os::keep_errno(|| unsafe { libc::mprotect(base.as_ptr().cast(), size, protection) }) == 0
 }
 
 fn unmap(base: NonNull<u8>, size: usize) -> bool {
+    calls::count(Call::Munmap);
     // SAFETY: the callers own the range and use it no more.
     os::keep_errno(|| unsafe { libc::munmap(base.as_ptr().cast(), size) }) == 0
 }
@@ -176,6 +182,7 @@ fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
 }
 
 fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
+    calls::count(Call::Madvise);
     // SAFETY: the caller's range is its own, and its contents are not needed any more.
     os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
 }

@@ -5,6 +5,7 @@
 //! ```
 
 use super::lock_rank::{LockRank, witness};
+use crate::ground::counters::{OwnedCount, SharedCount};
 use crate::ground::os;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -23,12 +24,22 @@ const CONTENDED: u32 = 2;
 pub(crate) struct RankedMutex<T> {
     word: AtomicU32,
     rank: LockRank,
+    /// Written by the holder: no locked instruction.
+    taken: OwnedCount,
+    refused: SharedCount,
     data: UnsafeCell<T>,
 }
 
 // SAFETY: the data is reached through a guard only, and there is one guard at a time; `T: Send`
 // because the guard may be taken by any thread.
 unsafe impl<T: Send> Sync for RankedMutex<T> {}
+
+/// How often a lock was taken, and how often it was found taken by somebody else.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct LockCounts {
+    pub(crate) taken: u64,
+    pub(crate) refused: u64,
+}
 
 /// The right to the data. Dropping it unlocks.
 #[must_use]
@@ -39,7 +50,18 @@ pub(crate) struct Guard<'a, T> {
 impl<T> RankedMutex<T> {
     /// A free lock around `data`.
     pub(crate) const fn new(rank: LockRank, data: T) -> RankedMutex<T> {
-        RankedMutex { word: AtomicU32::new(FREE), rank, data: UnsafeCell::new(data) }
+        RankedMutex {
+            word: AtomicU32::new(FREE),
+            rank,
+            taken: OwnedCount::new(),
+            refused: SharedCount::new(),
+            data: UnsafeCell::new(data),
+        }
+    }
+
+    /// Its history.
+    pub(crate) fn counts(&self) -> LockCounts {
+        LockCounts { taken: self.taken.get(), refused: self.refused.get() }
     }
 
     /// Takes the lock, waiting for it.
@@ -53,9 +75,11 @@ impl<T> RankedMutex<T> {
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         if !self.take_free() {
+            self.refused.add(1);
             return None;
         }
         witness::acquire_any(self.rank);
+        self.taken.add(1);
         Some(Guard { mutex: self })
     }
 
@@ -94,12 +118,14 @@ impl<T> RankedMutex<T> {
         if !self.take_free() {
             self.lock_slow();
         }
+        self.taken.add(1);
         Guard { mutex: self }
     }
 
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
+        self.refused.add(1);
         let backoff = Backoff::new();
         for _ in 0..SPINS {
             if self.word.load(Ordering::Relaxed) == FREE && self.take_free() {
@@ -176,6 +202,8 @@ mod tests {
         assert!(mutex.try_lock().is_none());
         drop(guard);
         assert!(mutex.try_lock().is_some());
+        drop(mutex.lock());
+        assert_eq!(mutex.counts(), LockCounts { taken: 3, refused: 1 });
     }
 
     #[test]

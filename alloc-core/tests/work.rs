@@ -1,0 +1,123 @@
+//! What the slow paths did is counted, each deed where it happens and as often.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::alone;
+use lumalloc::control::flush_thread_cache;
+use lumalloc::observe::{Work, totals};
+use lumalloc::raw::{self, Flags};
+use std::thread;
+
+fn malloc(size: usize) -> usize {
+    let ptr = raw::malloc(size);
+    assert!(!ptr.is_null());
+    ptr.expose_provenance()
+}
+
+fn free(address: usize) {
+    // SAFETY: a live block, and nobody uses it after.
+    unsafe { raw::free(std::ptr::with_exposed_provenance_mut(address)) };
+}
+
+/// What `deeds` adds to the counts.
+fn work(deeds: impl FnOnce()) -> Work {
+    let before = totals().work;
+    deeds();
+    let after = totals().work;
+    Work {
+        refills_owned: after.refills_owned - before.refills_owned,
+        refills_shared: after.refills_shared - before.refills_shared,
+        slabs_adopted: after.slabs_adopted - before.slabs_adopted,
+        slabs_fresh: after.slabs_fresh - before.slabs_fresh,
+        flushes: after.flushes - before.flushes,
+        flush_groups: after.flush_groups - before.flush_groups,
+        remote_words: after.remote_words - before.remote_words,
+        remote_pushes: after.remote_pushes - before.remote_pushes,
+        remote_drains: after.remote_drains - before.remote_drains,
+        runs_kept: after.runs_kept - before.runs_kept,
+        runs_reused: after.runs_reused - before.runs_reused,
+        runs_taken: after.runs_taken - before.runs_taken,
+        runs_given: after.runs_given - before.runs_given,
+        lock_pages: after.lock_pages - before.lock_pages,
+        call_mmap: after.call_mmap - before.call_mmap,
+        call_madvise: after.call_madvise - before.call_madvise,
+        ..Work::default()
+    }
+}
+
+/// Runs on a new thread, so that no cache knows any class.
+fn fresh(test: impl FnOnce() + Send + 'static) {
+    let _alone = alone();
+    thread::spawn(test).join().expect("the thread");
+}
+
+#[test]
+fn refills_flushes_and_words() {
+    fresh(|| {
+        let blocks: Vec<usize> = (0..4096).map(|_| malloc(64)).collect();
+        flush_thread_cache();
+        // 1024 blocks of 64 bytes are a slab of 16 words.
+        let done = work(|| {
+            blocks.into_iter().for_each(free);
+            flush_thread_cache();
+        });
+        assert!(done.flushes > 4 && done.flush_groups >= 64, "{done:?}");
+        assert_eq!((done.slabs_fresh, done.remote_drains), (0, 0), "{done:?}");
+        let done = work(|| (0..4096).for_each(|_| _ = malloc(64)));
+        assert!(done.slabs_fresh + done.slabs_adopted >= 2, "{done:?}");
+        assert!(done.refills_owned >= 4, "{done:?}");
+        assert_eq!((done.flushes, done.remote_words), (0, 0), "{done:?}");
+    });
+}
+
+#[test]
+fn remote_frees_are_counted_by_word_and_by_push() {
+    fresh(|| {
+        let blocks: Vec<usize> = (0..2048).map(|_| malloc(64)).collect();
+        flush_thread_cache();
+        let before = totals().remote_frees;
+        let done = work(|| {
+            let freer = move || blocks.into_iter().for_each(free);
+            thread::spawn(freer).join().expect("the freer");
+        });
+        let remote = totals().remote_frees - before;
+        assert!(remote > 1024, "{remote}");
+        assert!(done.remote_words >= remote / 64 && done.remote_words < remote / 8, "{done:?}");
+        assert!(done.remote_pushes > 0 && done.remote_pushes <= done.remote_words, "{done:?}");
+        let done = work(|| assert!(lumalloc::control::purge(0)));
+        assert!(done.remote_drains > 0, "{done:?}");
+    });
+}
+
+#[test]
+fn past_the_caches_is_counted_too() {
+    fresh(|| {
+        let kept: Vec<usize> = (0..512).map(|_| malloc(48)).collect();
+        let done = work(|| {
+            for block in kept {
+                let ptr = std::ptr::with_exposed_provenance_mut(block);
+                // SAFETY: a live block, and nobody uses it after.
+                unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) };
+            }
+        });
+        assert!(done.remote_words > 256, "one each of those in a cache's slabs: {done:?}");
+        assert_eq!(done.flushes, 0);
+    });
+}
+
+#[test]
+fn runs_locks_and_calls() {
+    fresh(|| {
+        let done = work(|| (0..100).for_each(|_| free(malloc(1 << 20))));
+        assert_eq!((done.runs_taken, done.runs_given), (100, 100));
+        assert!(done.lock_pages >= 200, "{done:?}");
+        let done = work(|| (0..100).for_each(|_| free(malloc(64 << 10))));
+        assert_eq!((done.runs_kept, done.runs_reused, done.runs_taken), (97, 96, 4));
+        let done = work(|| {
+            free(malloc(300 << 20));
+            assert!(lumalloc::control::purge(0));
+        });
+        assert!(done.call_mmap > 0 && done.call_madvise > 0, "{done:?}");
+    });
+}
