@@ -1,9 +1,9 @@
 //! Arenas: slabs and who guards them, remote frees, large blocks, and the choice of an arena.
 //!
-//! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an extent cut into blocks),
-//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena`],
-//! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
-//! home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
+//! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
+//! extent cut into blocks), [`bin`] (one class of one arena), [`slab_guard`] (where remote frees
+//! go), [`arena`], [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on
+//! their way home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
