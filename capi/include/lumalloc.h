@@ -178,11 +178,17 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *
  *   version              const char *  r-   version of this library
  *   epoch                uint64_t      rw   any write takes a new snapshot for stats.*
- *   background_thread    bool          rw   false; writing true answers EAGAIN: there is none yet
+ *   background_thread    bool          rw   whether a thread of the library purges unused pages, so
+ *                                           that an idle process shrinks; true starts it (EAGAIN
+ *                                           and a message where that is refused), false stops it
+ *                                           and waits; false in a child of fork
+ *   max_background_threads  size_t     rw   1 to opt.max_background_threads; there is at most one
  *   thread.tcache.flush  void          --   gives this thread's cached blocks back
  *   opt.abort            bool          r-   the options as they were at start:
  *   opt.abort_conf       bool          r-
  *   opt.narenas          unsigned      r-
+ *   opt.background_thread  bool        r-   it is started as soon as there is something to purge
+ *   opt.max_background_threads  size_t  r-
  *   opt.dirty_decay_ms   ssize_t       r-   milliseconds; -1: never
  *   opt.muzzy_decay_ms   ssize_t       r-   milliseconds; -1: never
  *   opt.stats_print      bool          r-
@@ -202,6 +208,9 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   stats.work.<deed>    uint64_t      r-   how often the slow paths did something: lock_<kind> and
  *                                           wait_<kind> (cache, bin, pages, registry, metadata),
  *                                           call_<system call>, refills_owned, remote_words, ...
+ *   stats.background_thread.num_threads   size_t    r-   background threads that run
+ *   stats.background_thread.num_runs      uint64_t  r-   passes that they made
+ *   stats.background_thread.run_interval  uint64_t  r-   mean nanoseconds between two passes
  * ---------------------------------------------------------------------------------------------- */
 
 /*

@@ -160,11 +160,15 @@ fn print_activity(writer: &mut Writer, totals: &Totals) {
         ("\nArena locks: taken at once: ", totals.n_open),
         (", searched for: ", totals.n_probe),
         (", waited for: ", totals.n_lock),
+        ("\nBackground threads: ", totals.background_threads as u64),
+        (", num_runs: ", totals.background_runs),
+        (", run_interval: ", totals.background_interval),
     ];
     for (heading, count) in counts {
         writer.text(heading);
         writer.number(count);
     }
+    writer.text(unit_suffix(Unit::Nanoseconds));
     writer.text("\n");
 }
 
@@ -172,6 +176,7 @@ fn unit_suffix(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => " bytes",
         Unit::Milliseconds => " ms",
+        Unit::Nanoseconds => " ns",
         Unit::None | Unit::Count => "",
     }
 }
@@ -231,6 +236,8 @@ mod tests {
         let calls = work.split_once(" call_mmap ").expect("calls").1;
         assert!(calls.split(' ').next().unwrap().parse::<u64>().unwrap() > 0, "{work}");
         assert!(!work.contains("call_mremap"), "what never happened: {work}");
+        let background = "\nBackground threads: 0, num_runs: 0, run_interval: 0 ns\nWork:";
+        assert!(text.contains(background), "{text}");
     }
 
     #[test]

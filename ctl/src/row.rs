@@ -58,6 +58,8 @@ pub enum Unit {
     Count,
     /// Milliseconds; -1 means never.
     Milliseconds,
+    /// Nanoseconds.
+    Nanoseconds,
 }
 
 /// A value that was read from a key or is to be written to it.
@@ -102,7 +104,7 @@ pub enum Error {
     NotPermitted,
     /// `EINVAL`: a buffer of the wrong length.
     Invalid,
-    /// `EAGAIN`: asked for what this build cannot start.
+    /// `EAGAIN`: the system refuses to start what was asked for.
     Again,
     /// `EFAULT`: the action failed.
     Fault,

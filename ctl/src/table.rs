@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 54] = [
+pub static ROWS: [Row; 60] = [
     row(
         "version",
         Type::Str,
@@ -95,8 +95,21 @@ pub static ROWS: [Row; 54] = [
         "background_thread",
         Type::Bool,
         Unit::None,
-        ReadWrite(|_| Ok(Value::Bool(false)), |_, value| write_background_thread(value)),
-        "whether a purging thread runs; this version has none: writing true answers EAGAIN",
+        ReadWrite(
+            |_| Ok(Value::Bool(control::background_thread())),
+            |_, value| write_background_thread(value),
+        ),
+        "whether a thread of the library purges unused pages; false in a forked child",
+    ),
+    row(
+        "max_background_threads",
+        Type::Size,
+        Unit::Count,
+        ReadWrite(
+            |_| Ok(Value::Size(control::max_background_threads())),
+            |_, value| write_max_background_threads(value),
+        ),
+        "most background threads: 1 to opt.max_background_threads; one is all there ever is",
     ),
     row(
         "thread.tcache.flush",
@@ -114,6 +127,13 @@ pub static ROWS: [Row; 54] = [
         Read(|_| Ok(Value::Unsigned(automatic_arenas()))),
         "most automatic arenas",
     ),
+    opt!(
+        background_thread,
+        Bool,
+        None,
+        "start a background thread when there is something to purge"
+    ),
+    opt!(max_background_threads, Size, Count, "most background threads"),
     opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
     opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
     row(
@@ -186,6 +206,27 @@ pub static ROWS: [Row; 54] = [
     work!(call_mremap, "system calls mremap"),
     work!(call_futex_wait, "system calls futex to wait"),
     work!(call_futex_wake, "system calls futex to wake"),
+    row(
+        "stats.background_thread.num_threads",
+        Type::Size,
+        Unit::Count,
+        Read(|_| Ok(Value::Size(snapshot::current().totals.background_threads))),
+        "background threads that run",
+    ),
+    row(
+        "stats.background_thread.num_runs",
+        Type::U64,
+        Unit::Count,
+        Read(|_| Ok(Value::U64(snapshot::current().totals.background_runs))),
+        "passes that background threads made",
+    ),
+    row(
+        "stats.background_thread.run_interval",
+        Type::U64,
+        Unit::Nanoseconds,
+        Read(|_| Ok(Value::U64(snapshot::current().totals.background_interval))),
+        "mean time between two of those passes",
+    ),
 ];
 
 /// The limit that was asked for, or the one that was computed when none was.
@@ -210,12 +251,17 @@ fn refresh() -> Result<(), Error> {
     Ok(())
 }
 
-/// There is no background thread yet: asking for what is already so succeeds, asking for one fails
-/// as a failed `pthread_create` would. (Redis writes this key at start and ignores the answer.)
 fn write_background_thread(value: Value) -> Result<(), Error> {
     match value {
-        Value::Bool(false) => Ok(()),
+        Value::Bool(on) if control::set_background_thread(on) => Ok(()),
         _ => Err(Error::Again),
+    }
+}
+
+fn write_max_background_threads(value: Value) -> Result<(), Error> {
+    match value {
+        Value::Size(most) if control::set_max_background_threads(most) => Ok(()),
+        _ => Err(Error::Invalid),
     }
 }
 

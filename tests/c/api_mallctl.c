@@ -100,8 +100,21 @@ static void directions(void)
   CHECK(mallctl("background_thread", NULL, NULL, &value, sizeof value) == EINVAL);
 #ifndef FOREIGN
   flag = true;
-  CHECK(mallctl("background_thread", NULL, NULL, &flag, sizeof flag) == EAGAIN);
+  CHECK(mallctl("background_thread", NULL, NULL, &flag, sizeof flag) == 0);
+  flag = false;
+  CHECK(mallctl("background_thread", &old, &length, &flag, sizeof flag) == 0 && old);
   CHECK(mallctl("background_thread", &old, &length, NULL, 0) == 0 && !old);
+  /* max_background_threads: from 1 to what the option allows. */
+  value = 0;
+  CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == EINVAL);
+  value = 5;
+  CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == EINVAL);
+  value = 2;
+  CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == 0);
+  length = sizeof value;
+  CHECK(mallctl("max_background_threads", &value, &length, NULL, 0) == 0 && value == 2);
+  CHECK(mallctl("opt.max_background_threads", &value, &length, NULL, 0) == 0 && value == 4);
+  value = 1;
 #endif
 }
 

@@ -52,7 +52,9 @@ cli memory stats | grep -c -E 'allocator.(allocated|active|resident)'
 cli debug mallctl-str version > version.txt
 [ -s version.txt ] || die "DEBUG MALLCTL-STR version is empty"
 cli config set jemalloc-bg-thread no
+[ -z "$LIBRARY" ] || ! grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm || die "off, it still runs"
 cli config set jemalloc-bg-thread yes
+[ -z "$LIBRARY" ] || grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm || die "on, it does not run"
 
 cli -n 1 flushdb
 [ "$(cli debug digest)" = "$before" ] || die "the benchmark changed database 0"

@@ -106,6 +106,51 @@ fn slow_two_gib_handed_over_are_returned() {
     hand_over("2048", "10000");
 }
 
+const BACKGROUND: &str = "background_thread:true,dirty_decay_ms:300";
+
+fn background(what: &str) -> Run {
+    Run::preloaded(cc("proc_background.c", &[])).args([what]).conf(BACKGROUND)
+}
+
+#[test]
+fn with_a_background_thread_an_idle_process_shrinks() {
+    let _alone = alone();
+    let text = background("idle").stdout();
+    let [before, full, left] =
+        ["before_kib", "full_kib", "left_kib"].map(|name| number(&text, name));
+    assert!(full > before + 40 * MIB, "{text}");
+    assert!(left <= before + 8 * MIB, "{text}");
+    assert_eq!(number(&text, "threads"), 1, "{text}");
+    // All signals but those two that the C library keeps for itself, SIGKILL and SIGSTOP.
+    assert!(text.contains("blocked=fffffffe7ffbfeff"), "signals reach the thread: {text}");
+}
+
+#[test]
+fn where_threads_are_refused_the_background_thread_is_off() {
+    for (what, error) in [("refused", 11), ("seccomp", 1)] {
+        let output = background(what).output();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        if text == "no seccomp here\n" {
+            continue;
+        }
+        let line = format!("<lumalloc>: the background thread cannot be started (error {error})\n");
+        // Once for the option, once for the key.
+        assert_eq!(String::from_utf8_lossy(&output.stderr), line.repeat(2), "{what}");
+        assert_eq!(text, "refused\n");
+    }
+}
+
+#[test]
+fn a_background_thread_does_not_outlive_the_program() {
+    let _alone = alone();
+    for _ in 0..20 {
+        for what in ["last", "exit"] {
+            assert_eq!(background(what).stdout(), "", "{what}");
+        }
+    }
+}
+
 /// Strict overcommit for the time of one test; leaves room for everything else on the machine.
 struct StrictOvercommit {
     mode: String,

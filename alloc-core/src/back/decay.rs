@@ -8,6 +8,11 @@
 /// Epochs in one decay time.
 pub(crate) const STEPS: usize = 200;
 
+/// Whoever sleeps until there is something to purge is woken at most so often in one decay time.
+const WAKE_UPS: usize = 32;
+/// Fewer pages than this go all at once.
+const FEW: usize = 64;
+
 const UNIT: u64 = 1 << 24;
 
 /// `SHARE[i]`: the share of pages kept, in 1/2^24, that became unused `STEPS - 1 - i` epochs ago.
@@ -100,13 +105,33 @@ impl Decay {
         }
     }
 
+    /// When there will be enough to purge of `pages` unused ones to be worth a wake-up: a part of
+    /// them, or all of few. `None`: never. Looks at what [`Decay::advance`] has seen.
+    pub(crate) fn next_due(&self, pages: usize) -> Option<u64> {
+        if pages == 0 || self.millis < 0 {
+            return None;
+        }
+        let keep = pages.saturating_sub((pages / WAKE_UPS).max(FEW));
+        let (mut low, mut high) = (1, STEPS);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.limit_after(middle) <= keep {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Some(self.epoch_start + low as u64 * self.epoch_length())
+    }
+
     fn limit(&self) -> usize {
-        let kept: u64 = self
-            .backlog
-            .iter()
-            .zip(&SHARE)
-            .map(|(n, share)| u64::from(*n) * u64::from(*share))
-            .sum();
+        self.limit_after(0)
+    }
+
+    /// How many pages may be kept when this many more epochs have passed.
+    fn limit_after(&self, epochs: usize) -> usize {
+        let aged = self.backlog.iter().skip(epochs).zip(&SHARE);
+        let kept: u64 = aged.map(|(n, share)| u64::from(*n) * u64::from(*share)).sum();
         (kept / UNIT) as usize
     }
 }
@@ -151,6 +176,35 @@ mod tests {
         assert_eq!(decay.advance(50_000, 100), 0);
         assert_eq!(decay.advance(52_000, 100), 100, "refused by the system: seen as new");
         assert_eq!(decay.advance(54_000, 100), 0);
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_when_a_part_is_due_and_at_the_end() {
+        let mut decay = Decay::new(10_000);
+        decay.advance(1_000_000, 6400);
+        let (mut pages, mut now, mut wake_ups) = (6400, 1_000_000, 0);
+        while let Some(next) = decay.next_due(pages) {
+            assert!(next > now && next <= 1_010_000, "{next}");
+            // A moment before, less than that part was due.
+            let almost = decay.limit_after(((next - now) / 50 - 1) as usize);
+            assert!(pages - almost < (pages / WAKE_UPS).max(FEW));
+            let kept = decay.advance(next, pages);
+            assert!(pages - kept >= (pages / WAKE_UPS).max(FEW.min(pages)), "{pages} {kept}");
+            (pages, now, wake_ups) = (kept, next, wake_ups + 1);
+        }
+        assert_eq!(pages, 0);
+        assert!((20..60).contains(&wake_ups), "{wake_ups}");
+        // Few pages: one wake-up, when the last of them is due.
+        decay.advance(2_000_000, 10);
+        let next = decay.next_due(10).unwrap();
+        assert!(next > 2_005_000);
+        assert_eq!(decay.advance(next, 10), 0);
+    }
+
+    #[test]
+    fn nothing_to_wait_for() {
+        assert_eq!(Decay::new(10_000).next_due(0), None);
+        assert_eq!(Decay::new(-1).next_due(1000), None);
     }
 
     #[test]

@@ -197,6 +197,13 @@ impl PageAllocator {
         (dirty, self.muzzy_decay.advance(now, self.muzzy.pages()))
     }
 
+    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
+    pub(crate) fn next_decay(&self) -> Option<u64> {
+        let dirty = self.dirty_decay.next_due(self.dirty.pages());
+        let muzzy = self.muzzy_decay.next_due(self.muzzy.pages());
+        [dirty, muzzy].into_iter().flatten().min()
+    }
+
     pub(super) fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
         match state {
             ExtentState::Dirty => &mut self.dirty,

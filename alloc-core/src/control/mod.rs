@@ -1,6 +1,7 @@
 //! The safe writes: what may be changed while the process runs.
 
-use crate::front::{slow, thread_life};
+use crate::front::{background, slow, thread_life};
+use crate::ground::os;
 use crate::middle::{arena, choose_arena, decay_pass};
 
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
@@ -46,4 +47,61 @@ pub fn narenas() -> u32 {
 /// ```
 pub fn set_regmax(regmax: u32) -> u32 {
     choose_arena::set_regmax(regmax)
+}
+
+/// Whether the background thread is on: it runs, or will when there is something to purge. Source:
+/// jemalloc(3), `background_thread`.
+#[must_use]
+pub fn background_thread() -> bool {
+    slow::real_cache();
+    background::is_on()
+}
+
+/// Starts the background thread, or stops it and waits until it has stopped. `false`: the system
+/// refuses to start it, which is also said in a message. In a forked child it is off. Source:
+/// jemalloc(3), `background_thread`.
+///
+/// ```
+/// assert!(lumalloc::control::set_background_thread(true));
+/// assert!(lumalloc::control::background_thread());
+/// assert!(lumalloc::control::set_background_thread(false));
+/// assert!(!lumalloc::control::background_thread());
+/// ```
+pub fn set_background_thread(on: bool) -> bool {
+    slow::real_cache();
+    if on {
+        return background::enable();
+    }
+    background::disable();
+    true
+}
+
+/// The most background threads that may run. One is all there ever is. Source: jemalloc(3),
+/// `max_background_threads`.
+#[must_use]
+pub fn max_background_threads() -> usize {
+    slow::real_cache();
+    background::most()
+}
+
+/// Sets how many background threads may run: 1 up to `opt.max_background_threads`; `false` for
+/// anything else.
+pub fn set_max_background_threads(most: usize) -> bool {
+    slow::real_cache();
+    background::set_most(most)
+}
+
+/// Runs a decay pass on the calling thread, as the background thread does, and answers after how
+/// long it should come again. `None`: when the process has allocated or freed meanwhile. For
+/// programs that lend a thread of their own, a timer's for example.
+///
+/// ```
+/// let again = lumalloc::control::decay_pass();
+/// assert!(again.is_none_or(|wait| wait.as_secs() <= 10));
+/// ```
+pub fn decay_pass() -> Option<core::time::Duration> {
+    slow::real_cache();
+    let now = os::coarse_millis();
+    let next = decay_pass::pass(now)?;
+    Some(core::time::Duration::from_millis(next.saturating_sub(now)))
 }

@@ -5,6 +5,7 @@
 //! *contents* of their caches (those blocks stay allocated, and are counted) and gives their slabs
 //! up for adoption.
 
+use super::background::{self, CHANGE};
 use super::process_life::START;
 use super::registry::{self, REGISTRY};
 use super::thread_cache::{self, Kind, REENTRANT, ThreadCache};
@@ -34,6 +35,7 @@ pub(crate) fn register() {
 
 /// Calls `lock` on every lock, in rank order.
 fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
+    lock(&CHANGE);
     lock(&START);
     lock(&PASS);
     lock(&REGISTRY);
@@ -65,6 +67,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     for_each_lock(&mut |lock| lock.give_in_child());
+    background::forget_in_child();
     let cache = thread_cache::current();
     if cache.kind() == Kind::Real {
         thread_cache::set_current(&REENTRANT);

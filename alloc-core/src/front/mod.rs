@@ -2,8 +2,9 @@
 //!
 //! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
 //! in a row, real or façade), [`registry`] (all caches), [`refill`] (between bins and slabs),
-//! [`thread_life`], [`process_life`], [`fork`], [`slow`] (what the fast paths call when they
-//! cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
+//! [`thread_life`], [`process_life`], [`fork`], [`background`] (who purges), [`slow`] (what the
+//! fast paths call when they cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx`
+//! family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -21,6 +22,7 @@ pub(crate) mod thread_life;
 pub(crate) mod process_life;
 #[allow(unsafe_code)]
 pub(crate) mod fork;
+pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod slow;
 #[allow(unsafe_code)]

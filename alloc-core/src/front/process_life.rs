@@ -1,6 +1,6 @@
 //! The start of the process's allocator: once, by whoever calls first.
 
-use super::{fork, thread_life};
+use super::{background, fork, thread_life};
 use crate::ground::conf;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
@@ -33,6 +33,9 @@ pub(crate) fn ensure_started() -> bool {
     }
     thread_life::register_exit();
     fork::register();
+    if options::current().background_thread {
+        background::want();
+    }
     // Release: pairs with the Acquire above.
     STARTED.store(true, Ordering::Release);
     true

@@ -1,5 +1,6 @@
 //! What the fast paths call when they cannot: misses, façades, large blocks, no memory.
 
+use super::background;
 use super::refill;
 use super::registry;
 use super::thread_cache::{self, Kind};
@@ -125,7 +126,7 @@ fn small(class: SizeClass) -> *mut u8 {
     let cached = class.size() <= options::current().tcache_max;
     if let Some(cache) = real_cache().filter(|_| cached) {
         let block = refill::request(cache, class);
-        decay_pass::tick();
+        background::tick();
         if !block.is_null() {
             return block;
         }
@@ -194,8 +195,8 @@ fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
 
 /// Runs the decay pass if it is due, unless this thread is inside the allocator already.
 fn decay_pass_tick() {
-    if thread_cache::current().kind() == Kind::Real {
-        decay_pass::tick();
+    if matches!(thread_cache::current().kind(), Kind::Real | Kind::Uncached) {
+        background::tick();
     }
 }
 

@@ -6,6 +6,7 @@
 //! The exit call is the destructor of one pthread key: it runs after C++ and Rust thread-local
 //! destructors. What still allocates or frees after it goes past all caches.
 
+use super::background;
 use super::process_life;
 use super::refill;
 use super::registry::{self, RealCache};
@@ -79,6 +80,7 @@ fn retire(cache: &'static RealCache) {
         }
     }
     registry::put(cache);
+    background::tick_at_exit();
 }
 
 /// Drops a cache whose thread a fork left behind. Its arrays may be in the middle of a change, so

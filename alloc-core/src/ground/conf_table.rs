@@ -90,6 +90,16 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "muzzy_decay_ms",
         Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.muzzy_decay_ms = n as isize },
     ),
+    row("background_thread", Kind::Bool(|o, on| o.background_thread = on)),
+    row(
+        "max_background_threads",
+        Kind::Unsigned {
+            min: 1,
+            max: 4095,
+            clip: true,
+            set: |o, n| o.max_background_threads = n as usize,
+        },
+    ),
     row(
         "narenas",
         Kind::Unsigned { min: 1, max: 4094, clip: false, set: |o, n| o.narenas = n as u32 },
@@ -142,8 +152,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("debug_double_free_max_scan", Shape::Number),
     none("oversize_threshold", Shape::Number),
     none("percpu_arena", Shape::Words(&["disabled", "percpu", "phycpu"])),
-    none("background_thread", Shape::Bool),
-    none("max_background_threads", Shape::Number),
     none("hpa", Shape::Bool),
     none("hpa_slab_max_alloc", Shape::Number),
     none("hpa_hugification_threshold", Shape::Number),

@@ -14,6 +14,9 @@ pub(crate) mod calls;
 #[allow(unsafe_code)]
 pub(crate) mod os;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod own_thread;
+#[cfg(not(loom))]
 pub(crate) mod text;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -39,6 +39,10 @@ pub struct Options {
     pub dirty_decay_ms: isize,
     /// Milliseconds until unused muzzy pages are purged; -1 never, 0 at once.
     pub muzzy_decay_ms: isize,
+    /// A thread of the library's own purges, not those that allocate.
+    pub background_thread: bool,
+    /// The most of such threads; one is all there ever is.
+    pub max_background_threads: usize,
     /// The largest number of automatic arenas; 0 for the default, four per CPU of the quota.
     pub narenas: u32,
     /// Arenas per CPU for the default, as a 16.16 fraction.
@@ -64,6 +68,8 @@ pub(crate) const DEFAULTS: Options = Options {
     tcache_gc_incr_bytes: 64 << 10,
     dirty_decay_ms: 10_000,
     muzzy_decay_ms: 0,
+    background_thread: false,
+    max_background_threads: 4,
     narenas: 0,
     narenas_ratio: 4 << 16,
     lg_extent_max_active_fit: 6,

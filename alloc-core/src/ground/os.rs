@@ -30,16 +30,25 @@ pub(crate) fn set_errno(value: c_int) {
 
 /// Sleeps while `*word == expected`, or until woken. May return early for no reason.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    futex_wait_for(word, expected, None);
+}
+
+/// As [`futex_wait`], for at most so many milliseconds if any are given.
+pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, millis: Option<u64>) {
+    let timeout = millis.map(|millis| libc::timespec {
+        tv_sec: (millis / 1000) as libc::time_t,
+        tv_nsec: (millis % 1000 * 1_000_000) as libc::c_long,
+    });
     calls::count(Call::FutexWait);
     keep_errno(|| {
-        // SAFETY: a futex call on a live word; no timeout.
+        // SAFETY: a futex call on a live word; the timeout is null or readable.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
                 word.as_ptr(),
                 libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
                 expected,
-                core::ptr::null::<libc::timespec>(),
+                timeout.as_ref().map_or(core::ptr::null(), core::ptr::from_ref),
             )
         }
     });

@@ -350,16 +350,27 @@ impl Arena {
         }
     }
 
-    /// Ages unused pages to `now` (milliseconds) and purges what is due.
-    pub(crate) fn decay(&self, now: u64) {
+    /// Ages unused pages to `now` (milliseconds) and purges what is due. Answers when it should
+    /// come again; `None`: there is nothing to wait for.
+    pub(crate) fn decay(&self, now: u64) -> Option<u64> {
         let (dirty, muzzy) = {
-            let Some(mut pages) = self.pages.try_lock() else { return };
+            let Some(mut pages) = self.pages.try_lock() else { return Some(now) };
             if !pages.allocator.is_decay_due(now) {
-                return;
+                return pages.allocator.next_decay();
             }
             pages.allocator.advance(now)
         };
         self.purge_beyond(dirty, muzzy);
+        match self.pages.try_lock() {
+            Some(pages) => pages.allocator.next_decay(),
+            None => Some(now),
+        }
+    }
+
+    /// Whether it has unused pages with memory that decay is to give back, as far as a look at a
+    /// lock that may be taken tells.
+    pub(crate) fn has_aging_pages(&self) -> bool {
+        self.pages.try_lock().is_some_and(|pages| pages.allocator.next_decay().is_some())
     }
 
     /// Purges unused pages until no more than these are left.

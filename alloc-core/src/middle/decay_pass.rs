@@ -1,4 +1,5 @@
-//! The decay pass: whoever comes by a slow path when it is due runs it, one thread at a time.
+//! The decay pass: whoever comes by a slow path when it is due runs it, one thread at a time; or a
+//! thread that does nothing else (`front/background.rs`), or any thread that is lent for it.
 //!
 //! It takes in what idle owners' blocks were freed remotely, gives up empty slabs, and ages each
 //! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
@@ -13,8 +14,8 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Passes in one decay time; an owner that is idle for as many gives up its slabs.
-const PASSES: u32 = 40;
+/// Passes in one decay time; an owner that is idle for as long gives up its slabs.
+const PASSES: u64 = 40;
 
 /// One pass at a time.
 pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
@@ -36,7 +37,12 @@ pub(crate) fn tick() {
 #[cold]
 #[inline(never)]
 fn pay() {
-    let Some(_pass) = PASS.try_lock() else { return };
+    if let Some(_pass) = PASS.try_lock() {
+        pay_all();
+    }
+}
+
+fn pay_all() {
     for arena in arena::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
         if let Some(keep) = keep {
@@ -52,8 +58,23 @@ fn run_due(now: u64) {
     if now < NEXT.load(Relaxed) {
         return;
     }
-    NEXT.store(now + interval(options::current().dirty_decay_ms), Relaxed);
     run(now);
+}
+
+/// Runs a pass now, due or not, and pays what growth owes. Answers when the next should be, in
+/// milliseconds of [`os::coarse_millis`]; `None`: when somebody has taken a slow path.
+pub(crate) fn pass(now: u64) -> Option<u64> {
+    let _pass = PASS.lock();
+    let next = run(now);
+    if debt::is_due() {
+        pay_all();
+    }
+    next
+}
+
+/// Milliseconds between passes while anybody is active.
+pub(crate) fn period() -> u64 {
+    interval(options::current().dirty_decay_ms)
 }
 
 /// Milliseconds between passes, for a decay time.
@@ -61,18 +82,23 @@ fn interval(dirty_decay_ms: isize) -> u64 {
     match dirty_decay_ms {
         ..=-1 => 1000,
         0 => 100,
-        millis => (millis as u64 / u64::from(PASSES)).clamp(10, 1000),
+        millis => (millis as u64 / PASSES).clamp(10, 1000),
     }
 }
 
-fn run(now: u64) {
+fn run(now: u64) -> Option<u64> {
+    let period = period();
+    NEXT.store(now + period, Relaxed);
+    let mut next = u64::MAX;
     for owner in owner::all() {
-        owner.pass(PASSES);
+        let again = owner.pass(now, period, period * PASSES);
+        next = next.min(again.unwrap_or(u64::MAX));
     }
     for arena in arena::all() {
         arena.tidy_bins();
-        arena.decay(now);
+        next = next.min(arena.decay(now).unwrap_or(u64::MAX));
     }
+    (next != u64::MAX).then_some(next)
 }
 
 /// Drains every owner and every bin, idle or not: what can be free, is.

@@ -55,7 +55,10 @@ pub(crate) struct OwnerState {
     /// Slow paths so far.
     pub(crate) activity: u64,
     seen_activity: u64,
-    idle_passes: u32,
+    /// When a pass first found it idle.
+    idle_since: u64,
+    /// All slabs were given up, and no slow path was taken since.
+    at_rest: bool,
 }
 
 /// The slabs of one class.
@@ -139,7 +142,8 @@ impl Owner {
                     runs: RunCache::new(),
                     activity: 0,
                     seen_activity: 0,
-                    idle_passes: 0,
+                    idle_since: 0,
+                    at_rest: true,
                 },
             ),
         }
@@ -270,6 +274,8 @@ impl Owner {
     /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
     pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
         state.runs.forget();
+        state.seen_activity = state.activity;
+        state.at_rest = true;
         for class in SizeClass::all() {
             self.drain(state, class);
             let slabs = state.slabs(class);
@@ -288,21 +294,24 @@ impl Owner {
         }
     }
 
-    /// One decay pass over this owner: nothing while it is active; else what others freed is taken
-    /// in and empty slabs go back; and idle for long, it gives up all slabs.
-    pub(crate) fn pass(&'static self, passes_to_give_up: u32) {
-        let Some(mut state) = self.state.try_lock() else { return };
+    /// One decay pass over this owner at `now`: nothing while it is active; else what others freed
+    /// is taken in and empty slabs go back; and idle for `patience`, it gives up all slabs. Answers
+    /// when it should be looked at again. `None`: when somebody takes a slow path.
+    pub(crate) fn pass(&'static self, now: u64, period: u64, patience: u64) -> Option<u64> {
+        let Some(mut state) = self.state.try_lock() else { return Some(now + period) };
         if state.activity != state.seen_activity {
             state.seen_activity = state.activity;
-            state.idle_passes = 0;
-            return;
+            state.idle_since = now;
+            state.at_rest = false;
+            return Some(now + period);
         }
-        state.idle_passes = state.idle_passes.saturating_add(1);
-        if state.idle_passes == passes_to_give_up {
+        let give_up_at = state.idle_since + patience;
+        if !state.at_rest && now >= give_up_at {
             self.give_up(&mut state);
-            return;
+        } else {
+            self.tidy(&mut state);
         }
-        self.tidy(&mut state);
+        (!state.at_rest).then_some(give_up_at)
     }
 
     /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.

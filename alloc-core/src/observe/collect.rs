@@ -2,7 +2,7 @@
 
 use super::snapshot::Totals;
 use crate::back::{metadata, page_map};
-use crate::front::{fork, registry};
+use crate::front::{background, fork, registry};
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arena::Arena;
@@ -41,6 +41,8 @@ pub fn totals() -> Totals {
     totals.n_probe = choose_arena::PROBES.get();
     totals.work.add_effort(&UNCACHED);
     totals.work.add_process();
+    totals.background_threads = background::threads();
+    (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
     sum.totals
 }

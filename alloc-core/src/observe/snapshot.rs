@@ -40,6 +40,12 @@ pub struct Totals {
     pub n_probe: u64,
     /// Blocks left behind in other threads' caches by forks.
     pub fork_abandoned: u64,
+    /// Background threads that run now. Source: jemalloc(3), `stats.background_thread.*`.
+    pub background_threads: usize,
+    /// Passes that they made, ever.
+    pub background_runs: u64,
+    /// Nanoseconds between two of their passes, on average.
+    pub background_interval: u64,
     /// System calls that gave pages back, ever.
     pub purges: u64,
     /// Pages given back by them.

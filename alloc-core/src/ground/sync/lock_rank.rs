@@ -7,6 +7,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(crate) enum LockRank {
+    /// The start and the stop of the background thread.
+    Background,
     /// Start of the process, and the decay pass: one at a time.
     Pass,
     /// The list of caches.

@@ -1,0 +1,333 @@
+//! The background thread, in children: an idle process, forks, toggling, refusals, exits. This
+//! program lives on lumalloc. Figures are awaited, never timed.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, play_well, scenario, tell};
+use lumalloc::{control, observe, raw};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+const MIB: usize = 1 << 20;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("idle") => idle(),
+        Some("owned") => owned(),
+        Some("kept") => kept(),
+        Some("fork") => fork(),
+        Some("toggle") => toggle(),
+        Some("sleeps") => sleeps(),
+        Some("refused") => refused(),
+        Some("lent") => lent(),
+        Some("exit") => assert_ne!(dirty(MIB), 0),
+        _ => {}
+    }
+}
+
+/// Bytes of this process in physical memory, counted page by page.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
+    let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
+    let kib = line.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
+    kib.expect("a number") << 10
+}
+
+/// The names of this process's threads.
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        let comm = task.ok()?.path().join("comm");
+        Some(std::fs::read_to_string(comm).ok()?.trim_end().to_owned())
+    };
+    tasks.filter_map(name).collect()
+}
+
+fn background_threads() -> usize {
+    threads().iter().filter(|name| *name == "lumalloc_bg").count()
+}
+
+/// Waits for something that must come, without allocating anything large meanwhile.
+#[track_caller]
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no {what}: {:#?}", observe::totals());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits as an idle process does: in the kernel, without a call of the allocator.
+fn doze(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Allocates and writes small and large blocks, frees them all, and answers RSS from before.
+fn dirty(bytes: usize) -> usize {
+    let before = resident();
+    let large = raw::malloc(bytes / 2);
+    // SAFETY: a live block, this long.
+    unsafe { large.write_bytes(1, bytes / 2) };
+    let small: Vec<Box<[u8; 200]>> = (0..bytes / 2 / 208).map(|_| Box::new([1; 200])).collect();
+    assert!(resident() > bytes / 2, "written memory is resident");
+    drop(small);
+    // SAFETY: a live block, freed once.
+    unsafe { raw::free(large) };
+    before
+}
+
+fn idle() {
+    let before = dirty(64 * MIB);
+    assert!(control::background_thread());
+    // Only the kernel is asked from here on: the file is read into memory that is there.
+    let text = &mut [0u8; 4096];
+    wait_for("return of memory", || {
+        doze(50);
+        rss_without_allocating(text) < before + 8 * MIB
+    });
+    assert_eq!(background_threads(), 1);
+}
+
+/// RSS by system calls alone.
+fn rss_without_allocating(text: &mut [u8]) -> usize {
+    // SAFETY: a path that is a C string.
+    let fd = unsafe { libc::open(c"/proc/self/smaps_rollup".as_ptr(), libc::O_RDONLY) };
+    // SAFETY: the buffer is writable for its length.
+    let length = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) };
+    let text = std::str::from_utf8(&text[..length as usize]).expect("text");
+    let at = text.find("Rss:").expect("Rss") + 4;
+    let number = text[at..].trim_start().split(' ').next().expect("a number");
+    number.parse::<usize>().expect("a number") << 10
+}
+
+#[test]
+fn an_idle_process_gives_its_memory_back() {
+    play_well("idle", "background_thread:true,dirty_decay_ms:500");
+    play_well("idle", "background_thread:true,dirty_decay_ms:500,tcache:false");
+}
+
+fn kept() {
+    let before = dirty(64 * MIB);
+    assert!(!control::background_thread());
+    // Many times the decay time; nobody comes by a slow path.
+    doze(1000);
+    assert!(rss_without_allocating(&mut [0; 4096]) > before + 32 * MIB);
+    assert_eq!(background_threads(), 0);
+    // Turned on now, it finds what is old.
+    assert!(control::set_background_thread(true));
+    wait_for("return of memory", || {
+        doze(50);
+        rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
+    });
+}
+
+#[test]
+fn without_it_an_idle_process_keeps_its_memory() {
+    play_well("kept", "dirty_decay_ms:100");
+}
+
+/// Blocks of a thread that sleeps, freed by another one that then sleeps too.
+fn owned() {
+    let (send, receive) = std::sync::mpsc::channel::<Vec<Box<[u8; 1000]>>>();
+    let (park, parked) = std::sync::mpsc::channel::<()>();
+    let producer = std::thread::spawn(move || {
+        send.send((0..40_000).map(|_| Box::new([1; 1000])).collect()).expect("a receiver");
+        parked.recv().ok();
+    });
+    let blocks = receive.recv().expect("blocks");
+    let full = resident();
+    drop(blocks);
+    wait_for("return of memory", || {
+        doze(50);
+        rss_without_allocating(&mut [0; 4096]) + 30 * MIB < full
+    });
+    drop(park);
+    producer.join().expect("a thread");
+}
+
+#[test]
+fn what_a_sleeping_thread_s_blocks_left_is_given_back() {
+    play_well("owned", "background_thread:true,dirty_decay_ms:300");
+}
+
+/// When there is nothing to purge it does not wake up at all; the next unused page wakes it.
+fn sleeps() {
+    let mut last = 0;
+    for _ in 0..3 {
+        let before = dirty(16 * MIB);
+        wait_for("return of memory", || {
+            doze(50);
+            rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
+        });
+        // No run in a while: in one tenth of that time, a nap would have ended.
+        wait_for("a long sleep", || {
+            let runs = observe::totals().background_runs;
+            doze(500);
+            observe::totals().background_runs == runs
+        });
+        assert!(observe::totals().background_runs > last, "it was not woken");
+        last = observe::totals().background_runs;
+    }
+    assert!(observe::totals().background_interval > 0);
+}
+
+#[test]
+fn it_sleeps_while_nothing_is_unused_and_is_woken_when_something_is() {
+    play_well("sleeps", "background_thread:true,dirty_decay_ms:400");
+}
+
+fn forked(f: impl FnOnce()) {
+    // SAFETY: the other threads are this library's, or none.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(i32::from(!well)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child just made.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child's status");
+}
+
+fn fork() {
+    assert!(control::set_background_thread(true));
+    for _ in 0..50 {
+        dirty(MIB);
+        forked(|| {
+            assert!(!control::background_thread());
+            assert_eq!(observe::totals().background_threads, 0);
+            assert_eq!(threads().len(), 1);
+            dirty(MIB);
+            assert_eq!(threads().len(), 1, "on by option, it is not started in a child");
+            assert!(control::set_background_thread(true));
+            wait_for("thread", || background_threads() == 1);
+            let before = dirty(16 * MIB);
+            wait_for("return of memory", || {
+                doze(50);
+                rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
+            });
+            assert!(control::set_background_thread(false));
+        });
+        assert!(control::background_thread(), "the parent's goes on");
+    }
+    let runs = observe::totals().background_runs;
+    wait_for("run in the parent", || {
+        dirty(MIB);
+        observe::totals().background_runs > runs
+    });
+    assert_eq!(background_threads(), 1);
+}
+
+#[test]
+fn a_forked_child_is_without_and_can_have_its_own() {
+    play_well("fork", "dirty_decay_ms:100");
+    play_well("fork", "dirty_decay_ms:100,background_thread:true");
+}
+
+fn toggle() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let traffic: Vec<_> = (0..3)
+        .map(|_| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    drop((0..50).map(|n| vec![1u8; n * 700]).collect::<Vec<_>>());
+                    control::set_background_thread(true);
+                    // The processors are not to be the bottleneck: there are 2000 hand-overs.
+                    doze(1);
+                }
+            })
+        })
+        .collect();
+    for round in 0..1000 {
+        assert!(control::set_background_thread(round % 2 == 0));
+        if round % 50 == 0 {
+            forked(|| drop((0..100).map(|n| vec![1u8; n * 700]).collect::<Vec<_>>()));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    traffic.into_iter().for_each(|thread| thread.join().expect("a thread"));
+    assert!(control::set_background_thread(false));
+    assert_eq!(observe::totals().background_threads, 0);
+    // The last one may still be on its way out of the C library.
+    wait_for("end of the thread", || background_threads() == 0);
+}
+
+#[test]
+fn a_thousand_times_on_and_off_under_traffic() {
+    play_well("toggle", "dirty_decay_ms:10");
+    play_well("toggle", "dirty_decay_ms:10,background_thread:true,tcache:false");
+}
+
+const REFUSAL: &str = "<lumalloc>: the background thread cannot be started (error 11)\n";
+
+/// From here on no thread can be made: no address space for a stack.
+fn no_more_threads() {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is readable.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const none) }, 0);
+    // SAFETY: takes a number; root would not be bound by the limit.
+    if unsafe { libc::geteuid() } == 0 {
+        // SAFETY: takes a number.
+        assert_eq!(unsafe { libc::setuid(65_534) }, 0);
+    }
+}
+
+fn refused() {
+    no_more_threads();
+    assert!(!control::set_background_thread(true));
+    assert!(!control::background_thread());
+    assert!(control::set_background_thread(false));
+    dirty(MIB);
+    tell("lives");
+}
+
+#[test]
+fn a_refused_thread_is_reported_and_nothing_else_happens() {
+    let outcome = play("refused", &[]);
+    assert_eq!(outcome.stderr, REFUSAL);
+    assert!(outcome.success);
+    assert_eq!(outcome.told, ["lives"]);
+}
+
+fn lent() {
+    let before = dirty(32 * MIB);
+    // What the background thread does, by a thread that is there anyway.
+    while let Some(wait) = control::decay_pass() {
+        std::thread::sleep(wait.max(Duration::from_millis(5)));
+    }
+    assert!(resident() < before + 8 * MIB);
+    assert_eq!(observe::totals().dirty, 0);
+    assert_eq!(background_threads(), 0);
+}
+
+#[test]
+fn any_thread_can_make_the_passes() {
+    play_well("lent", "dirty_decay_ms:200");
+}
+
+#[test]
+fn a_process_exits_while_it_runs() {
+    play_well("exit", "background_thread:true,dirty_decay_ms:10");
+}
+
+#[test]
+fn at_most_one_and_within_the_option() {
+    assert_eq!(control::max_background_threads(), 4);
+    assert!(control::set_max_background_threads(1));
+    assert_eq!(control::max_background_threads(), 1);
+    assert!(!control::set_max_background_threads(0));
+    assert!(!control::set_max_background_threads(5));
+    assert!(control::set_max_background_threads(4));
+}

@@ -1,0 +1,127 @@
+/* The background thread, asked for by option. The first argument says what is tried:
+ *   idle      frees much and does nothing more; prints what stays and the thread's properties
+ *   refused   cannot make threads: the limit of processes
+ *   seccomp   cannot make threads: the system call is forbidden
+ *   last      the main thread ends by pthread_exit: the process must end, with status 0
+ *   exit      exits while the thread is in the middle of a pass
+ */
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "proc_common.h"
+
+__attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);
+
+static void dirty(size_t mib) {
+    size_t count = mib << 10;
+    char **blocks = malloc(count * sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = malloc(1000);
+        memset(blocks[i], 1, 1000);
+    }
+    for (size_t i = 0; i < count; i++) free(blocks[i]);
+    free(blocks);
+}
+
+/* Finds a line of /proc/self/task/<tid>/status; 1 if the thread's name is `name`. */
+static int is_named(const char *tid, const char *name, char *mask) {
+    char path[300], line[300];
+    int found = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", tid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        if (strncmp(line, "Name:\t", 6) == 0) found = strcmp(line + 6, name) == 0;
+        if (strncmp(line, "SigBlk:\t", 8) == 0) strcpy(mask, line + 8);
+    }
+    fclose(file);
+    return found;
+}
+
+static int background_threads(char *mask) {
+    int count = 0;
+    char other[300];
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;)
+        if (task->d_name[0] != '.' && is_named(task->d_name, "lumalloc_bg", other)) {
+            strcpy(mask, other);
+            count++;
+        }
+    closedir(tasks);
+    return count;
+}
+
+static void idle(void) {
+    char mask[300] = "";
+    size_t before = rss_kib();
+    dirty(64);
+    size_t full = rss_kib();
+    int threads = background_threads(mask);
+    size_t left = full;
+    /* The longest that a busy machine needs; what is judged is that it comes at all. */
+    for (int i = 0; i < 3000 && left > before + (8 << 10); i++) {
+        sleep_ms(20);
+        left = rss_kib();
+    }
+    printf("before_kib=%zu full_kib=%zu left_kib=%zu threads=%d blocked=%s\n", before, full, left,
+         threads, mask);
+}
+
+static int is_on(void) {
+    char on = 2;
+    size_t length = 1;
+    CHECK(mallctl("background_thread", &on, &length, NULL, 0) == 0);
+    return on;
+}
+
+static void try(void) {
+    char on = 1;
+    dirty(8);
+    CHECK(!is_on());
+    CHECK(mallctl("background_thread", NULL, NULL, &on, 1) == EAGAIN);
+    CHECK(!is_on());
+    dirty(8);
+    printf("refused\n");
+}
+
+static void refused(void) {
+    struct rlimit none = {0, 0};
+    CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
+    if (geteuid() == 0) CHECK(setuid(65534) == 0);
+    try();
+}
+
+static void seccomp(void) {
+    struct sock_filter program[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof program / sizeof *program, program};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+        printf("no seccomp here\n");
+        return;
+    }
+    try();
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "idle") == 0) idle();
+    if (strcmp(what, "refused") == 0) refused();
+    if (strcmp(what, "seccomp") == 0) seccomp();
+    if (strcmp(what, "last") == 0) {
+        dirty(8);
+        pthread_exit(NULL);
+    }
+    if (strcmp(what, "exit") == 0) dirty(8);
+    return 0;
+}
