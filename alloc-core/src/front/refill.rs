@@ -10,6 +10,7 @@ use super::registry::RealCache;
 use crate::back::metadata;
 use crate::ground::options;
 use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::middle::choose_arena;
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use core::ptr::NonNull;
@@ -73,11 +74,8 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
-            cache
-                .owner
-                .home
-                .get()
-                .fill_shared(class, want, &cache.owner.effort, |block| filler.give(block));
+            let (home, effort) = (&cache.owner.home, &cache.owner.effort);
+            choose_arena::fill_shared(home, class, want, effort, |block| filler.give(block));
         } else {
             cache.owner.fill(&mut state, class, want, |block| filler.give(block));
         }

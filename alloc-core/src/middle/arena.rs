@@ -194,35 +194,9 @@ impl Arena {
         super::large::purge_if_at_once(self);
     }
 
-    /// Takes up to `want` blocks of slabs that no cache owns. Answers how many: none without
-    /// memory.
-    pub(crate) fn fill_shared(
-        &'static self,
-        class: SizeClass,
-        want: usize,
-        effort: &Effort,
-        mut give: impl FnMut(*mut u8),
-    ) -> usize {
-        effort.add(Deed::RefillShared, 1);
-        let mut slabs = self.bin(class).slabs.lock();
-        let taken =
-            self.fill_from_bin(&mut slabs, class, want, Memory::Resident, effort, &mut give);
-        if taken > 0 {
-            return taken;
-        }
-        // What other arenas have and nobody uses, before new memory.
-        for other in all().filter(|other| other.id != self.id) {
-            let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
-            let taken =
-                other.fill_from_bin(&mut slabs, class, want, Memory::Resident, effort, &mut give);
-            if taken > 0 {
-                return taken;
-            }
-        }
-        self.fill_from_bin(&mut slabs, class, want, Memory::Any, effort, &mut give)
-    }
-
-    fn fill_from_bin(
+    /// Takes up to `want` blocks of slabs of this bin, new ones if it must and `memory` lets it.
+    /// Answers how many: none without memory.
+    pub(crate) fn fill_from_bin(
         &'static self,
         slabs: &mut BinSlabs,
         class: SizeClass,

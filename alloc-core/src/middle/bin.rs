@@ -27,13 +27,15 @@ pub(crate) struct ArenaBin {
 /// What the bin's lock guards.
 pub(crate) struct BinSlabs {
     pub(crate) partial: SlabList,
+    /// Refills that found the lock free.
+    pub(crate) opens: u64,
 }
 
 impl ArenaBin {
     /// A bin without slabs.
     pub(crate) const fn new() -> ArenaBin {
         ArenaBin {
-            slabs: RankedMutex::new(LockRank::Bin, BinSlabs { partial: SlabList::new() }),
+            slabs: RankedMutex::new(LockRank::Bin, BinSlabs { partial: SlabList::new(), opens: 0 }),
             pending: PendingStack::new(),
             filled: OwnedCount::new(),
             flushed: OwnedCount::new(),

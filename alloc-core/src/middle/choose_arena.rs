@@ -1,15 +1,19 @@
 //! Which arena a thread takes pages from, and when a new one is made.
 //!
-//! One arena at the start. A thread that finds its arena's lock taken tries the others once, and
-//! its own for a few microseconds more; if all stay taken and fewer than the limit exist, a new one
-//! is made and becomes the thread's home; else it waits. Source: vmalloc(3), "regions for malloc".
+//! One arena at the start. A thread that finds a lock of its arena taken (that of the pages, or of
+//! a bin whose slabs are shared) tries the others once, and its own for a few microseconds more; if
+//! all stay taken and fewer than the limit exist, a new one is made and becomes the thread's home;
+//! else it waits. Source: vmalloc(3), "regions for malloc".
 
 use super::arena::{self, Arena, ArenaPages};
+use super::bin::BinSlabs;
+use super::effort::{Deed, Effort};
 use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
 use crate::ground::cpu_quota;
 use crate::ground::options;
-use crate::ground::sync::lock::{Guard, SPINS};
+use crate::ground::size_class::SizeClass;
+use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
 
@@ -105,7 +109,7 @@ pub(crate) fn with_pages<R>(
     home: &Home,
     mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
 ) -> Option<R> {
-    let (arena, mut pages) = enter(home);
+    let (arena, mut pages) = enter(home, |arena| &arena.pages);
     if let Some(found) = take(&mut pages, Memory::Resident) {
         return Some(found);
     }
@@ -118,49 +122,179 @@ pub(crate) fn with_pages<R>(
     take(&mut pages, Memory::Any)
 }
 
-/// Locks the pages of `home`, or of another arena that is free just now. A new arena becomes the
+/// Takes up to `want` blocks of slabs that no cache owns, in the order of [`with_pages`]. Answers
+/// how many: none without memory.
+pub(crate) fn fill_shared(
+    home: &Home,
+    class: SizeClass,
+    want: usize,
+    effort: &Effort,
+    mut give: impl FnMut(*mut u8),
+) -> usize {
+    effort.add(Deed::RefillShared, 1);
+    let (arena, mut slabs) = enter(home, |arena| &arena.bin(class).slabs);
+    let (unused, any) = (Memory::Resident, Memory::Any);
+    let taken = arena.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
+    if taken > 0 {
+        return taken;
+    }
+    for other in arena::all().filter(|other| !core::ptr::eq(*other, arena)) {
+        let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
+        let taken = other.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
+        if taken > 0 {
+            return taken;
+        }
+    }
+    arena.fill_from_bin(&mut slabs, class, want, any, effort, &mut give)
+}
+
+/// What a thread enters an arena for.
+trait Entered {
+    /// Counts an entry that did not wait.
+    fn count(&mut self);
+}
+
+impl Entered for ArenaPages {
+    fn count(&mut self) {
+        self.opens += 1;
+    }
+}
+
+impl Entered for BinSlabs {
+    fn count(&mut self) {
+        self.opens += 1;
+    }
+}
+
+/// Takes the lock of `home`, or of another arena that is free just now. A new arena becomes the
 /// home.
-fn enter(home: &Home) -> (&'static Arena, Guard<'static, ArenaPages>) {
+fn enter<T: Entered>(
+    home: &Home,
+    lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
+) -> (&'static Arena, Guard<'static, T>) {
     let arena = home.get();
-    if let Some(pages) = open(arena) {
-        return (arena, pages);
+    if let Some(entered) = open(lock(arena)) {
+        return (arena, entered);
     }
     PROBES.add(1);
     for other in arena::all() {
-        if let Some(pages) = open(other) {
-            return (other, pages);
+        if let Some(entered) = open(lock(other)) {
+            return (other, entered);
         }
     }
-    if let Some(pages) = open_soon(arena) {
-        return (arena, pages);
+    if let Some(entered) = open_soon(lock(arena)) {
+        return (arena, entered);
     }
     if arena::count() < limit()
         && let Some(new) = arena::make_next(limit())
     {
         home.set(new);
-        if let Some(pages) = open(new) {
-            return (new, pages);
+        if let Some(entered) = open(lock(new)) {
+            return (new, entered);
         }
     }
     WAITS.add(1);
-    (arena, arena.pages.lock())
+    (arena, lock(arena).lock())
 }
 
 /// Tries a little longer: a lock that is held for a moment is no reason for one more arena, which
 /// would keep its own unused pages from then on.
-fn open_soon(arena: &'static Arena) -> Option<Guard<'static, ArenaPages>> {
+fn open_soon<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
     let backoff = Backoff::new();
     for _ in 0..SPINS {
         backoff.spin();
-        if let Some(pages) = open(arena) {
-            return Some(pages);
+        if let Some(entered) = open(lock) {
+            return Some(entered);
         }
     }
     None
 }
 
-fn open(arena: &'static Arena) -> Option<Guard<'static, ArenaPages>> {
-    let mut pages = arena.pages.try_lock()?;
-    pages.opens += 1;
-    Some(pages)
+fn open<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
+    let mut entered = lock.try_lock()?;
+    entered.count();
+    Some(entered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_map;
+    use crate::middle::slab::Slab;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    /// Arenas whose pages lie in a buffer would hinder other tests: these are of the system's.
+    fn arenas() -> Vec<&'static Arena> {
+        set_regmax(7);
+        while arena::count() < 3 {
+            arena::make_next(8).expect("memory");
+        }
+        arena::all().collect()
+    }
+
+    fn refill(home: &'static Home, class: SizeClass) -> Vec<usize> {
+        let mut blocks = Vec::new();
+        let effort = Effort::new();
+        fill_shared(home, class, 2, &effort, |block| blocks.push(block as usize));
+        assert_eq!(effort.get(Deed::RefillShared), 1);
+        blocks
+    }
+
+    fn arena_of(block: usize) -> u32 {
+        Slab::of(page_map::lookup(block)).expect("a slab").arena()
+    }
+
+    #[test]
+    fn who_finds_a_bin_taken_goes_elsewhere_and_who_finds_all_taken_waits() {
+        let all = arenas();
+        let class = SizeClass::of(5120);
+        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
+        let (opens, probes) = (all[1].bin(class).slabs.lock().opens, PROBES.get());
+        let held = all[0].bin(class).slabs.lock();
+        let blocks = thread::spawn(move || refill(home, class)).join().unwrap();
+        drop(held);
+        assert_eq!(blocks.len(), 2);
+        assert!(blocks.iter().all(|block| arena_of(*block) == 1), "the next one");
+        assert_eq!(home.get().id(), 0, "a moment's contention moves nobody");
+        assert!(PROBES.get() > probes);
+        assert_eq!(all[1].bin(class).slabs.lock().opens, opens + 1);
+    }
+
+    #[test]
+    fn all_bins_taken_make_an_arena_or_wait() {
+        arenas();
+        let class = SizeClass::of(6144);
+        let home: &'static Home = Box::leak(Box::new(Home::new(arena::by_id(0).unwrap())));
+        loop {
+            let (count, waits) = (arena::count(), WAITS.get());
+            // One thread each: the witness of lock order would not let one hold two bins.
+            let holders = arena::all().map(|arena| {
+                let (ready, is_ready) = channel();
+                let (release, released) = channel::<()>();
+                let thread = thread::spawn(move || {
+                    let _held = arena.bin(class).slabs.lock();
+                    ready.send(()).unwrap();
+                    released.recv().unwrap_err();
+                });
+                is_ready.recv().unwrap();
+                (release, thread)
+            });
+            let holders: Vec<_> = holders.collect();
+            let refill = thread::spawn(move || refill(home, class));
+            if count < limit() {
+                let blocks = refill.join().unwrap();
+                assert_eq!(blocks.len(), 2);
+                assert!(home.get().id() >= count, "the new one is home");
+                drop(holders);
+                continue;
+            }
+            while WAITS.get() == waits {
+                thread::yield_now();
+            }
+            drop(holders);
+            assert_eq!(refill.join().unwrap().len(), 2);
+            return;
+        }
+    }
 }

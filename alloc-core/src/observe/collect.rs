@@ -77,6 +77,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     for class in SizeClass::all() {
         let bin = arena.bin(class);
         sum.totals.work.add_bin_lock(bin.slabs.counts());
+        sum.totals.n_open += bin.slabs.lock().opens;
         sum.taken += bin.filled.get() * class.size() as u64;
         sum.returned += bin.flushed.get() * class.size() as u64;
     }
