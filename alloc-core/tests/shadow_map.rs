@@ -8,6 +8,7 @@ mod common;
 mod shadow;
 
 use common::alone;
+use common::child::{play_well, scenario};
 use proptest::prelude::*;
 use shadow::op::{self, Op};
 use shadow::traffic;
@@ -46,6 +47,33 @@ fn long_programs_agree_with_the_shadow_map() {
 fn sanit_short_programs_agree_with_the_shadow_map() {
     for seed in 100..103 {
         run(&op::long_program(seed, 300));
+    }
+}
+
+/// Modes that see every operation, beside each other and without caches.
+#[test]
+fn modes_agree_with_the_shadow_map() {
+    for conf in [
+        "hardened:true",
+        "hardened:true,junk:true",
+        "hardened:true,tcache:false",
+        "hardened:true,tcache_max:1000,dirty_decay_ms:0",
+        "junk:true,tcache:false",
+        "zero:true",
+    ] {
+        play_well("programs", conf);
+    }
+}
+
+#[test]
+#[ignore = "a scenario of the test above"]
+fn child() {
+    if scenario().as_deref() == Some("programs") {
+        for seed in 0..3 {
+            run(&op::long_program(seed, 2000));
+        }
+        let _alone = alone();
+        traffic::run(7, 6, 10_000);
     }
 }
 

@@ -193,6 +193,9 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   opt.muzzy_decay_ms   ssize_t       r-   milliseconds; -1: never
  *   opt.stats_print      bool          r-
  *   opt.zero_realloc     const char *  r-   free, alloc or abort
+ *   opt.junk             const char *  r-   true, false, alloc or free
+ *   opt.zero             bool          r-
+ *   opt.hardened         bool          r-   misuse is looked for at each call
  *   opt.xmalloc          bool          r-
  *   opt.tcache           bool          r-
  *   opt.tcache_max       size_t        r-   bytes

@@ -8,7 +8,7 @@ use crate::row::{Error, Row, Type, Unit, Value};
 use crate::snapshot;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, ZeroRealloc};
+use lumalloc::options::{self, Junk, ZeroRealloc};
 
 /// The number of rows.
 pub const ROW_COUNT: usize = ROWS.len();
@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 60] = [
+pub static ROWS: [Row; 63] = [
     row(
         "version",
         Type::Str,
@@ -143,6 +143,15 @@ pub static ROWS: [Row; 60] = [
         Read(|_| Ok(Value::Str(zero_realloc()))),
         "what realloc(p, 0) does: alloc, free or abort",
     ),
+    row(
+        "opt.junk",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(junk()))),
+        "fill with junk: true, false, alloc or free",
+    ),
+    opt!(zero, Bool, None, "fresh memory reads zero"),
+    opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
     opt!(stats_print, Bool, None, "print the statistics at exit"),
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
@@ -243,6 +252,16 @@ fn zero_realloc() -> &'static CStr {
         ZeroRealloc::Alloc => c"alloc",
         ZeroRealloc::Free => c"free",
         ZeroRealloc::Abort => c"abort",
+    }
+}
+
+/// How jemalloc spells the option.
+fn junk() -> &'static CStr {
+    match options::current().junk {
+        Junk { alloc: true, free: true } => c"true",
+        Junk { alloc: true, free: false } => c"alloc",
+        Junk { alloc: false, free: true } => c"free",
+        Junk { alloc: false, free: false } => c"false",
     }
 }
 

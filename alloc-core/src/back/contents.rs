@@ -1,10 +1,14 @@
-//! What an active run holds: making it read zero, by hand or by the system.
+//! What an active run holds: making it read zero, by hand or by the system, or junk.
 
 use super::extent::Extent;
 use super::page_provider::{PageProvider, Purged};
+use crate::ground::options;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What freed bytes read under `junk:free`. Source: jemalloc(3), `opt.junk`.
+pub(crate) const JUNK_FREED: u8 = 0x5a;
 
 /// Writes zeros over an active run from `from` bytes on. The caller owns the block.
 pub(crate) fn zero(extent: &'static Extent, from: usize) {
@@ -35,6 +39,21 @@ pub(crate) fn is_better_purged(provider: &dyn PageProvider, extent: &'static Ext
         Some(resident) if resident < extent.pages() / 2 => true,
         Some(_) => FULL.fetch_add(1, Relaxed) % BY_HAND == BY_HAND - 1,
     }
+}
+
+/// Writes one byte over an active run from `from` bytes on. The caller owns the block.
+pub(crate) fn fill(extent: &'static Extent, from: usize, byte: u8) {
+    let base = extent.base_ptr().wrapping_add(from);
+    // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
+    unsafe { base.write_bytes(byte, extent.bytes() - from) };
+}
+
+/// A run that is about to be freed, filled with junk where `junk:free` says so.
+pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
+    if options::current().junk.free {
+        fill(extent, 0, JUNK_FREED);
+    }
+    extent
 }
 
 /// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the

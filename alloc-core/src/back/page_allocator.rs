@@ -156,7 +156,7 @@ impl PageAllocator {
         }
         let Some(tail) = self.spare_record() else { return false };
         split(extent, pages, tail);
-        self.free(tail);
+        self.free(super::contents::junked(tail));
         true
     }
 

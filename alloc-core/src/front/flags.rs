@@ -1,9 +1,10 @@
 //! The `*allocx` family: malloc and free with flags. Source: jemalloc(3), "Non-standard API".
 
+use super::modes::{self, Given};
 use super::{raw, slow};
 use crate::back::extent::Extent;
 use crate::back::page_map;
-use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena;
 use crate::middle::large;
@@ -79,8 +80,8 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     }
     let Ok(arena) = flags.find_arena() else { return slow::no_memory(size) };
     let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
-    let block = match size_for_align(size, flags.align) {
-        Some(rounded) if rounded <= MAX_CACHED => small(arena, rounded, flags.zero),
+    let block = match modes::room(size, flags.align) {
+        Some(room) if room <= MAX_CACHED => small(arena, room, flags.zero),
         Some(_) => large(arena, size, flags),
         None => core::ptr::null_mut(),
     };
@@ -90,9 +91,14 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
 fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
     let class = SizeClass::of(size);
     let block = arena.allocate_uncached(class);
-    if zero && !block.is_null() {
-        // SAFETY: a fresh block of this class.
-        unsafe { block.write_bytes(0, class.size()) };
+    if block.is_null() {
+        return block;
+    }
+    // SAFETY: a fresh block of this class.
+    unsafe { modes::handed_out(block, class) };
+    if zero {
+        // SAFETY: the usable bytes of a fresh block of this class.
+        unsafe { block.write_bytes(0, modes::usable(class)) };
     }
     block
 }
@@ -122,7 +128,7 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     }
     if stays
         // SAFETY: the caller's promise.
-        && let Some(longer) = unsafe { raw::lengthened(ptr, size, flags.align) }
+        && let Some(longer) = unsafe { raw::lengthened(ptr, size, flags.align, flags.zero) }
     {
         return longer;
     }
@@ -183,6 +189,8 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
     if !flags.cached {
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
+            // SAFETY: the slab was found by the address; the caller's promise.
+            unsafe { modes::taken_back(slab, ptr) };
             return slow::free_uncached(slab, ptr.expose_provenance());
         }
         if let Some(extent) = entry.extent() {
@@ -203,6 +211,8 @@ pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
         // SAFETY: the caller's promise.
         unsafe { raw::free_sized_aligned(ptr, size, flags.align) };
     } else {
+        let given = Given { size, align: flags.align };
+        modes::check_size(page_map::lookup(ptr as usize), ptr as usize, given);
         // SAFETY: the caller's promise.
         unsafe { deallocate(ptr, flags) };
     }

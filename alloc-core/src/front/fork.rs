@@ -7,8 +7,8 @@
 
 use super::background::{self, CHANGE};
 use super::process_life::START;
-use super::registry::{self, REGISTRY};
-use super::thread_cache::{self, Kind, REENTRANT, ThreadCache};
+use super::registry::{self, REGISTRY, RealCache};
+use super::thread_cache::{self, REENTRANT};
 use super::thread_life;
 use crate::back::metadata::METADATA;
 use crate::ground::counters::SharedCount;
@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 pub(crate) static ABANDONED: SharedCount = SharedCount::new();
 
 /// The forking thread's cache, from before to after: the one that the child keeps.
-static FORKING: AtomicPtr<ThreadCache> = AtomicPtr::new(core::ptr::null_mut());
+static FORKING: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Registers the handlers. As the first ones, they run last before and first after.
 pub(crate) fn register() {
@@ -56,7 +56,8 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
 
 unsafe extern "C" fn prepare() {
     for_each_lock(&mut |lock| lock.take());
-    FORKING.store(core::ptr::from_ref(thread_cache::current()).cast_mut(), Relaxed);
+    let mine = thread_cache::current().as_real().map_or(core::ptr::null(), core::ptr::from_ref);
+    FORKING.store(mine.cast_mut(), Relaxed);
 }
 
 unsafe extern "C" fn in_parent() {
@@ -69,11 +70,11 @@ unsafe extern "C" fn in_child() {
     for_each_lock(&mut |lock| lock.give_in_child());
     background::forget_in_child();
     let cache = thread_cache::current();
-    if cache.kind() == Kind::Real {
+    if cache.as_real().is_some() {
         thread_cache::set_current(&REENTRANT);
     }
     for other in registry::all() {
-        if other.is_alive() && !core::ptr::eq(&raw const other.front, mine) {
+        if other.is_alive() && !core::ptr::eq(other, mine) {
             ABANDONED.add(thread_life::abandon(other) as u64);
         }
     }

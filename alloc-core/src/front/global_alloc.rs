@@ -1,6 +1,7 @@
 //! The Rust door: `#[global_allocator]`.
 
 use super::{raw, slow};
+use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -31,7 +32,9 @@ unsafe impl GlobalAlloc for Lumalloc {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match size_for_align(layout.size(), layout.align()) {
-            Some(rounded) if rounded <= MAX_CACHED => raw::malloc(rounded),
+            Some(rounded) if rounded <= MAX_CACHED => {
+                raw::malloc_rounded(rounded, layout.size(), layout.align())
+            }
             // Rust never asks how much more there is: whole pages will do.
             _ => slow::malloc_pages(layout.size(), layout.align(), false),
         }
@@ -46,7 +49,9 @@ unsafe impl GlobalAlloc for Lumalloc {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match size_for_align(layout.size(), layout.align()) {
-            Some(rounded) if rounded <= MAX_CACHED => raw::malloc_zeroed(rounded),
+            Some(rounded) if rounded <= MAX_CACHED => {
+                raw::malloc_aligned_zeroed(layout.size(), layout.align())
+            }
             _ => slow::malloc_pages(layout.size(), layout.align(), true),
         }
     }
@@ -57,6 +62,11 @@ unsafe impl GlobalAlloc for Lumalloc {
             // SAFETY: the caller's promise.
             return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
         };
+        if options::current().hardened {
+            // Blocks have canaries: what fits where is not for constants to say.
+            // SAFETY: the caller's promise.
+            return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
+        }
         if class_of(new_size, layout.align()) == Some(old) {
             return ptr;
         }

@@ -1,5 +1,6 @@
 //! The start of the process's allocator: once, by whoever calls first.
 
+use super::hardened::canary;
 use super::{background, fork, thread_life};
 use crate::ground::conf;
 use crate::ground::options;
@@ -27,6 +28,9 @@ pub(crate) fn ensure_started() -> bool {
     if arena::count() == 0 {
         // SAFETY: once, as arenas are made after; and nobody else is here.
         unsafe { options::freeze(conf::read_all()) };
+        if options::current().hardened {
+            canary::prepare();
+        }
         if arena::make_next(1).is_none() {
             return false;
         }

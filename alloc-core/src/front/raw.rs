@@ -3,12 +3,14 @@
 //! Out of memory answers null with `errno` set to ENOMEM (or death under `opt.xmalloc`); success
 //! never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
 
+use super::fill;
+use super::modes;
 use super::slow;
 use super::thread_cache::current;
-use crate::back::extent::Extent;
 use crate::back::page_map;
 use crate::ground::checked::at;
 use crate::ground::fatal;
+use crate::ground::options;
 use crate::ground::size_class::{BIN_OF_SIZE, MAX_CACHED, SizeClass, class_round, size_for_align};
 use crate::ground::units::{MAX_SIZE, PAGE, round_up};
 use crate::middle::large;
@@ -39,9 +41,15 @@ pub fn malloc(size: usize) -> *mut u8 {
     if size > MAX_CACHED {
         return slow::malloc_large(size, 1, false);
     }
-    let bin = bin_of(size);
-    let block = current().bin(bin).pop();
-    if block.is_null() { slow::malloc_bin(bin) } else { block }
+    malloc_rounded(size, size, 1)
+}
+
+/// A block for `size` bytes at a multiple of `align`, which [`size_for_align`] rounds to `rounded`,
+/// at most [`MAX_CACHED`].
+#[inline(always)]
+pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
+    let block = current().bin(bin_of(rounded)).pop();
+    if block.is_null() { slow::malloc_small(size, align) } else { block }
 }
 
 /// As [`malloc`], all zero.
@@ -68,7 +76,7 @@ fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
 #[must_use]
 pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
     match size_for_align(size, align) {
-        Some(rounded) if rounded <= MAX_CACHED => malloc(rounded),
+        Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align),
         Some(_) => slow::malloc_large(size, align, false),
         None => slow::no_memory(size),
     }
@@ -79,7 +87,9 @@ pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
 #[must_use]
 pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
     match size_for_align(size, align) {
-        Some(rounded) if rounded <= MAX_CACHED => zeroed(malloc(rounded), size),
+        Some(rounded) if rounded <= MAX_CACHED => {
+            zeroed(malloc_rounded(rounded, size, align), size)
+        }
         Some(_) => slow::malloc_large(size, align, true),
         None => slow::no_memory(size),
     }
@@ -112,7 +122,7 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { slow::free(ptr) };
+    unsafe { slow::free_sized(ptr, size, 1) };
 }
 
 /// As [`free_sized`], for a block that was asked for with an alignment.
@@ -122,8 +132,11 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
-    // SAFETY: the caller's promise: the block was made for the rounded size.
-    unsafe { free_sized(ptr, rounded) };
+    if rounded <= MAX_CACHED && current().bin(bin_of(rounded)).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { slow::free_sized(ptr, size, align) };
 }
 
 /// Bytes that a block may hold.
@@ -136,7 +149,7 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     let entry = page_map::lookup(address);
     if let Some(slab) = Slab::of(entry) {
         if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() {
-            return slab.class().size();
+            return modes::usable(slab.class());
         }
     } else if let Some(extent) = entry.extent()
         && slow::is_block(extent, address)
@@ -148,18 +161,17 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
 
 /// What [`malloc_aligned`] would give for a size (`align` 1: [`malloc`]); 0 where there is none.
 #[must_use]
-pub const fn good_size(size: usize, align: usize) -> usize {
+pub fn good_size(size: usize, align: usize) -> usize {
+    // Even as the very first call it knows the modes.
+    slow::real_cache();
+    if let Some(room) = modes::room(size, align).filter(|room| *room <= MAX_CACHED) {
+        return modes::usable(SizeClass::of(room));
+    }
     let Some(rounded) = size_for_align(size, align) else { return 0 };
     if rounded > MAX_SIZE {
         return 0;
     }
-    let is_large = rounded > MAX_CACHED;
-    let rounded = if is_large && align > PAGE { size } else { rounded };
-    match class_round(rounded) {
-        Some(class) if !is_large => class,
-        Some(class) => round_up(class, PAGE),
-        None => 0,
-    }
+    class_round(if align > PAGE { size } else { rounded }).map_or(0, |class| round_up(class, PAGE))
 }
 
 /// Whether an address lies in a slab, or is the beginning of a large block, of this allocator's.
@@ -194,7 +206,7 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
         return ptr;
     }
     // SAFETY: the caller's promise.
-    if let Some(longer) = unsafe { lengthened(ptr, size, align) } {
+    if let Some(longer) = unsafe { lengthened(ptr, size, align, false) } {
         return longer;
     }
     let new = malloc_aligned(size, align);
@@ -222,25 +234,40 @@ pub(crate) unsafe fn fits_in_place(
     if !(ptr as usize).is_multiple_of(align) {
         return false;
     }
-    let Some(rounded) = size_for_align(size, align) else { return false };
-    if Slab::of(page_map::lookup(ptr as usize)).is_some() {
-        return rounded <= MAX_CACHED && SizeClass::of(rounded).size() == old;
+    let Some(room) = modes::room(size, align) else { return false };
+    let entry = page_map::lookup(ptr as usize);
+    if let Some(slab) = Slab::of(entry) {
+        return room <= MAX_CACHED && SizeClass::of(room) == slab.class();
     }
-    rounded > MAX_CACHED
-        && page_map::lookup(ptr as usize)
-            .extent()
-            .is_some_and(|extent| large::resize(extent, size, zero))
+    let zero = zero || options::current().zero;
+    let resized =
+        room > MAX_CACHED && entry.extent().is_some_and(|extent| large::resize(extent, size, zero));
+    if resized && !zero {
+        entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
+    }
+    resized
 }
 
-/// Makes a block longer by moving its memory elsewhere; what is added reads zero. `None`: copy it;
-/// nothing changed.
+/// Makes a block longer by moving its memory elsewhere; what is added reads zero, or with `zero`
+/// false junk where the options say so. `None`: copy it; nothing changed.
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's; after success it is used no more.
-pub(crate) unsafe fn lengthened(ptr: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
+pub(crate) unsafe fn lengthened(
+    ptr: *mut u8,
+    size: usize,
+    align: usize,
+    zero: bool,
+) -> Option<*mut u8> {
     let entry = page_map::lookup(ptr as usize);
     if size <= MAX_CACHED || Slab::of(entry).is_some() {
         return None;
     }
-    large::lengthen_by_move(entry.extent()?, size, align).map(Extent::base_ptr)
+    let extent = entry.extent()?;
+    let before = extent.bytes();
+    let longer = large::lengthen_by_move(extent, size, align)?;
+    if !zero {
+        fill::large_allocated(longer, before);
+    }
+    Some(longer.base_ptr())
 }

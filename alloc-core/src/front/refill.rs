@@ -6,6 +6,7 @@
 //! pushes to, never pops from, holds at most 16 KiB.
 
 use super::cache_bin::Filler;
+use super::facade::Facade;
 use super::registry::RealCache;
 use crate::back::metadata;
 use crate::ground::options;
@@ -70,7 +71,9 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     if bin.capacity() == 0 && !grow(cache, class, usize::MAX) {
         return;
     }
-    let want = usize::from(cold.want.get()).max(1).min(bin.capacity());
+    let facade = cache.facade();
+    let least = facade.map_or(1, Facade::least);
+    let want = usize::from(cold.want.get()).max(least).min(bin.capacity());
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
@@ -83,6 +86,9 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.counts(class).filled.add(given as u64);
+    if let Some(facade) = facade {
+        facade.refilled(class);
+    }
     if want * 2 > bin.capacity() / 2 {
         grow(cache, class, usize::MAX);
     }
@@ -125,6 +131,9 @@ fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n:
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
 pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
     state.runs.empty();
+    if let Some(facade) = cache.facade() {
+        facade.flush(state);
+    }
     for class in SizeClass::all() {
         let level = cache.bin(class).level();
         if level > 0 {

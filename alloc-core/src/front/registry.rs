@@ -1,6 +1,7 @@
 //! All thread caches: made on demand, recycled, never unmapped.
 
 use super::cache_bin::CacheBin;
+use super::facade::Facade;
 use super::thread_cache::{BINS, ThreadCache};
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::checked::at;
@@ -25,6 +26,8 @@ pub(crate) struct RealCache {
     pub(crate) budget_used: Cell<usize>,
     /// The class that collection visits next.
     pub(crate) next_visit: Cell<usize>,
+    /// The façade that stands before it when a mode wants one; made once, as for any thread.
+    pub(crate) facade: AtomicPtr<Facade>,
     /// A thread has it.
     alive: AtomicBool,
     next_free: Cell<Option<&'static RealCache>>,
@@ -124,6 +127,7 @@ fn make(home: &'static Arena) -> Option<&'static RealCache> {
         cold: [const { ColdBin::new() }; CLASSES],
         budget_used: Cell::new(0),
         next_visit: Cell::new(0),
+        facade: AtomicPtr::new(core::ptr::null_mut()),
         alive: AtomicBool::new(false),
         next_free: Cell::new(None),
         next: AtomicPtr::new(FIRST.load(Ordering::Relaxed)),
@@ -156,6 +160,20 @@ impl RealCache {
     pub(crate) fn requests(&self, class: SizeClass) -> u64 {
         let left = i64::from(self.bin(class).countdown_seen());
         self.cold(class).armed.get().wrapping_sub(left as u64)
+    }
+
+    /// The façade that was made for it, if one was.
+    #[inline]
+    pub(crate) fn facade(&self) -> Option<&'static Facade> {
+        // Acquire: pairs with the Release in `facade::make`.
+        // SAFETY: façades live for ever.
+        unsafe { self.facade.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Blocks of a class that are free and lie in this cache, or wait behind its façade.
+    pub(crate) fn level(&self, class: SizeClass) -> usize {
+        let waiting = self.facade().map_or(0, |facade| facade.waiting(class));
+        self.bin(class).level() + waiting
     }
 
     /// Whether a thread has it.

@@ -1,10 +1,13 @@
 //! What the fast paths call when they cannot: misses, façades, large blocks, no memory.
 
 use super::background;
+use super::fill;
+use super::modes::{self, Given};
 use super::refill;
 use super::registry;
 use super::thread_cache::{self, Kind};
 use super::thread_life;
+use crate::back::contents;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_map;
 use crate::ground::fatal;
@@ -17,13 +20,36 @@ use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
 use crate::middle::{decay_pass, give_back, large, run_cache};
 
-/// A block of the class of a bin, after the fast path missed. Null: no memory.
+/// A block of a size that slabs serve, after the fast path missed. Null: no memory.
 #[cold]
 #[inline(never)]
-pub(crate) fn malloc_bin(bin: usize) -> *mut u8 {
-    let Some(class) = SizeClass::from_bin(bin) else { return core::ptr::null_mut() };
+pub(crate) fn malloc_small(size: usize, align: usize) -> *mut u8 {
+    if let Some(facade) = thread_cache::current().as_facade() {
+        let block = facade.pop(size, align);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    malloc_missed(size, align)
+}
+
+#[inline(never)]
+fn malloc_missed(size: usize, align: usize) -> *mut u8 {
+    // Even as the very first call it knows the modes.
+    real_cache();
+    let Some(room) = modes::room(size, align) else { return no_memory(size) };
+    if room > MAX_CACHED {
+        // Beside its canary there is no room for it in a slab.
+        return malloc_large(size, align, false);
+    }
+    let class = SizeClass::of(room);
     let block = with_retry(|| small(class));
-    if block.is_null() { no_memory(class.size()) } else { block }
+    if block.is_null() {
+        return no_memory(size);
+    }
+    // SAFETY: a fresh block of the class.
+    unsafe { modes::handed_out(block, class) };
+    block
 }
 
 /// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more
@@ -55,8 +81,10 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
 
 /// Zeroes a fresh large block if asked, and answers its address.
 pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
-    if zero {
+    if zero || options::current().zero {
         large::make_zero(extent);
+    } else {
+        fill::large_allocated(extent, 0);
     }
     extent.base_ptr()
 }
@@ -68,18 +96,63 @@ pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn free(block: *mut u8) {
+    if let Some(facade) = thread_cache::current().as_facade()
+        // SAFETY: the caller's promise.
+        && unsafe { facade.push(block, None) }
+    {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { free_missed(block, None) };
+}
+
+/// As [`free`], for a block that was asked for with this size and alignment.
+///
+/// # Safety
+/// As [`free`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
+    let given = Some(Given { size, align });
+    if let Some(facade) = thread_cache::current().as_facade()
+        // SAFETY: the caller's promise.
+        && unsafe { facade.push(block, given) }
+    {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { free_missed(block, given) };
+}
+
+#[inline(never)]
+unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
     if block.is_null() {
         return;
     }
     let address = block.expose_provenance();
     let entry = page_map::lookup(address);
+    if let Some(given) = given {
+        modes::check_size(entry, address, given);
+    }
     if let Some(slab) = Slab::of(entry) {
+        // SAFETY: the slab was found by the address; the caller's promise.
+        unsafe { modes::taken_back(slab, block) };
         free_small(slab, block);
     } else {
         match entry.extent() {
-            Some(extent) if is_block(extent, address) => free_large(extent),
+            Some(extent) if is_block(extent, address) => free_large(contents::junked(extent)),
             _ => give_back::invalid(address, None),
         }
+    }
+    decay_pass_tick();
+}
+
+/// Takes a block that a façade has judged, and that its real bin does not take.
+#[cold]
+#[inline(never)]
+pub(crate) fn push_missed(block: *mut u8) {
+    if let Some(slab) = Slab::of(page_map::lookup(block as usize)) {
+        free_small(slab, block);
     }
     decay_pass_tick();
 }
@@ -108,7 +181,7 @@ pub(crate) fn free_large_uncached(extent: &'static Extent, address: usize) {
     if !is_block(extent, address) {
         give_back::invalid(address, None);
     }
-    large::free(extent);
+    large::free(contents::junked(extent));
 }
 
 /// Whether threads keep large blocks of this length and arena: not with smaller caches than by
@@ -195,7 +268,7 @@ fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
 
 /// Runs the decay pass if it is due, unless this thread is inside the allocator already.
 fn decay_pass_tick() {
-    if matches!(thread_cache::current().kind(), Kind::Real | Kind::Uncached) {
+    if matches!(thread_cache::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
         background::tick();
     }
 }
@@ -203,7 +276,7 @@ fn decay_pass_tick() {
 /// Tries once more after everything that can be free was made free.
 fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
     let block = attempt();
-    if !block.is_null() || thread_cache::current().kind() != Kind::Real {
+    if !block.is_null() || thread_cache::current().as_real().is_none() {
         return block;
     }
     thread_life::flush_current();

@@ -2,13 +2,14 @@
 //!
 //! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade*
 //! has bins that always miss and take nothing, so that every operation goes the slow way, which
-//! asks for the façade's kind; the fast path never tests a mode. Façades are read-only and shared
-//! by all.
+//! asks for the façade's kind; the fast path never tests a mode. The façades here are read-only and
+//! shared by all; the one with a real cache behind it is in [`super::facade`].
 //!
 //! Bin 0 is the trap: large, foreign and null pointers have bin offset 0 in the page map, and a bin
 //! that takes nothing sends their free the slow way.
 
 use super::cache_bin::CacheBin;
+use super::facade::Facade;
 use super::registry::RealCache;
 use super::tls;
 use crate::ground::size_class::CLASSES;
@@ -28,6 +29,8 @@ pub(crate) enum Kind {
     Uncached,
     /// Bins that hold blocks.
     Real,
+    /// A mode sees every operation: a thread's own façade, with a real cache behind it.
+    Mode,
 }
 
 /// The part of a cache that the fast paths touch.
@@ -69,6 +72,11 @@ impl ThreadCache {
         ThreadCache::facade(Kind::Real)
     }
 
+    /// The front of a thread's own façade.
+    pub(crate) const fn mode() -> ThreadCache {
+        ThreadCache::facade(Kind::Mode)
+    }
+
     /// The bin with a number below [`BINS`].
     #[inline(always)]
     pub(crate) fn bin(&self, bin: usize) -> &CacheBin {
@@ -86,14 +94,24 @@ impl ThreadCache {
         unsafe { &*bin }
     }
 
-    /// The real cache that this is the front of.
+    /// The real cache that this is the front of, or that its façade stands before.
     #[inline]
     pub(crate) fn as_real(&'static self) -> Option<&'static RealCache> {
         if self.kind != Kind::Real {
-            return None;
+            return self.as_facade().map(|facade| facade.real);
         }
         // SAFETY: a front of kind Real is the first field of a real cache, which lives for ever.
         Some(unsafe { &*core::ptr::from_ref(self).cast::<RealCache>() })
+    }
+
+    /// The façade with a real cache behind it that this is the front of.
+    #[inline(always)]
+    pub(crate) fn as_facade(&'static self) -> Option<&'static Facade> {
+        if self.kind != Kind::Mode {
+            return None;
+        }
+        // SAFETY: a front of kind Mode is the first field of a façade, which lives for ever.
+        Some(unsafe { &*core::ptr::from_ref(self).cast::<Facade>() })
     }
 
     /// What the slow way finds here.

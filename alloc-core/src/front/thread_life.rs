@@ -3,10 +3,12 @@
 //! ```text
 //!   EMPTY ──first call──▶ REENTRANT ──▶ real cache ──exit──▶ REENTRANT ──▶ UNCACHED
 //! ```
+//! Where a mode watches, the thread's word is on the real cache's façade ([`facade`]) instead.
 //! The exit call is the destructor of one pthread key: it runs after C++ and Rust thread-local
 //! destructors. What still allocates or frees after it goes past all caches.
 
 use super::background;
+use super::facade;
 use super::process_life;
 use super::refill;
 use super::registry::{self, RealCache};
@@ -49,6 +51,11 @@ pub(crate) fn begin() {
         thread_cache::set_current(&EMPTY);
         return;
     };
+    let Some(front) = facade::front_of(cache) else {
+        registry::put(cache);
+        thread_cache::set_current(&EMPTY);
+        return;
+    };
     // Acquire: pairs with the Release in `register_exit`.
     let key = KEY.load(Ordering::Acquire);
     if key != NO_KEY {
@@ -57,7 +64,7 @@ pub(crate) fn begin() {
             libc::pthread_setspecific(key, core::ptr::from_ref(cache).cast())
         });
     }
-    thread_cache::set_current(&cache.front);
+    thread_cache::set_current(front);
 }
 
 /// The exit call.
@@ -87,6 +94,9 @@ fn retire(cache: &'static RealCache) {
 /// the blocks in them are abandoned; answers how many. Its slabs are given up.
 pub(crate) fn abandon(cache: &'static RealCache) -> usize {
     let mut lost = 0;
+    if let Some(facade) = cache.facade() {
+        lost += facade.forget();
+    }
     {
         let mut state = cache.owner.state.lock();
         for class in SizeClass::all() {

@@ -3,7 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
-use super::options::{Options, ZeroRealloc};
+use super::options::{Junk, Options, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -124,6 +124,9 @@ pub(crate) static TABLE: &[OptionRow] = &[
         },
     ),
     row("zero_realloc", Kind::Word(&["alloc", "free", "abort"], set_zero_realloc)),
+    row("junk", Kind::Word(&["false", "alloc", "free", "true"], set_junk)),
+    row("zero", Kind::Bool(|o, on| o.zero = on)),
+    row("hardened", Kind::Bool(|o, on| o.hardened = on)),
     none("cache_oblivious", Shape::Bool),
     none("trust_madvise", Shape::Bool),
     none("huge_arena_pac_thp", Shape::Bool),
@@ -137,8 +140,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("stats_print_opts", Shape::Any),
     none("stats_interval", Shape::Number),
     none("stats_interval_opts", Shape::Any),
-    none("junk", Shape::Words(&["true", "false", "alloc", "free"])),
-    none("zero", Shape::Bool),
     none("utrace", Shape::Bool),
     none("experimental_infallible_new", Shape::Bool),
     none("experimental_tcache_gc", Shape::Bool),
@@ -206,6 +207,10 @@ fn set_zero_realloc(options: &mut Options, word: usize) {
     };
 }
 
+fn set_junk(options: &mut Options, word: usize) {
+    options.junk = Junk { alloc: word & 1 != 0, free: word & 2 != 0 };
+}
+
 #[cfg(test)]
 mod tests {
     use super::TABLE;
@@ -217,7 +222,9 @@ mod tests {
         let before = names.len();
         names.dedup();
         assert_eq!(before, names.len());
-        // The 90 rows of jemalloc's own table (5.0 to 5.3.1).
-        assert_eq!(names.len(), 90);
+        // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and ours.
+        let ours = ["hardened"];
+        assert_eq!(names.len(), 90 + ours.len());
+        assert!(ours.iter().all(|name| names.contains(name)));
     }
 }

@@ -81,6 +81,16 @@ pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// The canary behind a block's usable bytes was overwritten. Found when the block is freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
+    let mut line = begin("buffer overflow", address);
+    line.text(": the canary behind its ").number(usable as u64).text(" bytes was overwritten");
+    place(&mut line, at);
+    die(&mut line)
+}
+
 /// A query (usable size, realloc) named a pointer that is not a block's.
 #[cold]
 #[inline(never)]

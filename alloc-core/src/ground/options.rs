@@ -16,6 +16,15 @@ pub enum ZeroRealloc {
     Abort,
 }
 
+/// What is filled with junk bytes. Source: jemalloc(3), `opt.junk`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Junk {
+    /// What is allocated, with 0xa5.
+    pub alloc: bool,
+    /// What is freed, with 0x5a.
+    pub free: bool,
+}
+
 /// Options that have a meaning so far. Names, units and defaults: jemalloc(3), `opt.*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -54,6 +63,20 @@ pub struct Options {
     pub calloc_madvise_threshold: usize,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
+    /// What is filled with junk.
+    pub junk: Junk,
+    /// What is allocated reads zero.
+    pub zero: bool,
+    /// Misuse is looked for at each call: canaries, double frees, sizes; what is freed is zeroed
+    /// and waits before its reuse.
+    pub hardened: bool,
+}
+
+impl Options {
+    /// Whether each allocation and free must be seen, so that threads have façades.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.hardened || self.zero || self.junk.alloc || self.junk.free
+    }
 }
 
 /// What holds before anything is read.
@@ -75,6 +98,9 @@ pub(crate) const DEFAULTS: Options = Options {
     lg_extent_max_active_fit: 6,
     calloc_madvise_threshold: 1 << 47,
     zero_realloc: ZeroRealloc::Free,
+    junk: Junk { alloc: false, free: false },
+    zero: false,
+    hardened: false,
 };
 
 struct Frozen(UnsafeCell<Options>);

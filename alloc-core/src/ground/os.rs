@@ -182,3 +182,37 @@ pub(crate) fn system_page() -> usize {
     let size = keep_errno(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
     if size <= 0 { 4096 } else { size as usize }
 }
+
+/// 64 random bits: the kernel's, or where that has none yet a mixture of the bits that it gave this
+/// process at its start, the time and an address.
+pub(crate) fn random() -> u64 {
+    let mut bits = 0u64;
+    let (place, size) = ((&raw mut bits).cast(), size_of::<u64>());
+    // SAFETY: `bits` is writable for its size.
+    let got = keep_errno(|| unsafe { libc::getrandom(place, size, libc::GRND_NONBLOCK) });
+    if got == size as isize { bits } else { weak_random(place as usize) }
+}
+
+#[cold]
+fn weak_random(address: usize) -> u64 {
+    // SAFETY: takes a number, answers a number.
+    let given = keep_errno(|| unsafe { libc::getauxval(libc::AT_RANDOM) }) as *const u64;
+    // SAFETY: 16 bytes lie there for the life of the process, or the pointer is null.
+    let bits = if given.is_null() { 0 } else { unsafe { given.read_unaligned() } };
+    let mut mixed = bits ^ (address as u64).rotate_left(32) ^ coarse_millis();
+    for _ in 0..3 {
+        mixed = (mixed ^ mixed >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    mixed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{random, weak_random};
+
+    #[test]
+    fn random_bits_differ() {
+        assert_ne!(random(), random());
+        assert_ne!(weak_random(1), weak_random(2));
+    }
+}

@@ -225,6 +225,12 @@ impl Remote {
         // the Acquire of an OR that comes after.
         self.words.get(word).map_or(0, |remote| remote.swap(0, Ordering::AcqRel))
     }
+
+    /// The bits of one remote word as they are now, for last words.
+    #[cfg(not(loom))]
+    pub(crate) fn seen(&self, word: usize) -> u64 {
+        self.words.get(word).map_or(0, |remote| remote.load(Ordering::Relaxed))
+    }
 }
 
 impl PendingStack {

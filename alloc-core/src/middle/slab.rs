@@ -252,6 +252,16 @@ impl Slab {
         class.words() <= 4
     }
 
+    /// Whether the block at an address seems to be free, for last words: nothing is locked.
+    #[cold]
+    pub(crate) fn looks_free(&self, address: usize) -> bool {
+        let slot = self.class().slot_around(address.wrapping_sub(self.base()));
+        let Some(word) = self.free_words().get(slot / 64) else { return false };
+        // SAFETY: a word of the record; it may be a moment old.
+        let free = unsafe { word.as_ptr().read_volatile() };
+        (free | self.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
+    }
+
     /// The address of the block of one bit.
     pub(crate) fn block_at(&self, word: usize, bit: u32) -> usize {
         self.base() + (word * 64 + bit as usize) * self.class().size()

@@ -69,7 +69,7 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
         sum.returned += counts.flushed.get() * size as u64;
         sum.totals.remote_frees += counts.remote.get();
         sum.totals.requests += cache.requests(class);
-        sum.totals.cached += cache.bin(class).level() * size;
+        sum.totals.cached += cache.level(class) * size;
     }
 }
 

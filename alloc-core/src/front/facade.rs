@@ -1,0 +1,192 @@
+//! A thread's façade: bins that always miss, in front of its real cache.
+//!
+//! A thread whose every operation must be seen has its word on one of these instead of on its real
+//! cache; the fast paths miss and come here, and take the block from the real bin behind. One is
+//! made on demand for each real cache, and recycled with it. Nothing is locked, and nothing is
+//! asked twice: what the modes want is noted in the façade.
+//!
+//! ```text
+//!   TLS word ──▶ Facade { front: bins that miss } ──▶ RealCache { front: bins with blocks }
+//! ```
+
+use super::fill;
+use super::hardened::canary;
+use super::hardened::order;
+use super::hardened::quarantine::Quarantine;
+use super::hardened::random::Random;
+use super::modes::{self, Given};
+use super::raw::bin_of;
+use super::registry::RealCache;
+use super::slow;
+use super::thread_cache::ThreadCache;
+use crate::back::metadata;
+use crate::back::page_map;
+use crate::ground::options;
+use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::middle::give_back::give_back;
+use crate::middle::owner::{BIN_BYTES, OwnerState};
+use crate::middle::slab::Slab;
+use core::sync::atomic::Ordering;
+
+/// A façade with a real cache behind it.
+#[repr(C)]
+pub(crate) struct Facade {
+    /// First, so that the TLS word names it.
+    front: ThreadCache,
+    /// What serves the thread.
+    pub(crate) real: &'static RealCache,
+    hardened: bool,
+    /// Junk or zeroes are written.
+    fills: bool,
+    pub(crate) random: Random,
+    quarantine: Quarantine,
+}
+
+// SAFETY: the cells are touched by the thread of the real cache only, or under its owner's lock
+// once that thread is gone; the rest is atomic or never changes.
+unsafe impl Sync for Facade {}
+
+/// What a thread with this cache is to have its word on: its façade where a mode watches, else the
+/// cache itself. `None`: there is no memory for a façade.
+pub(crate) fn front_of(cache: &'static RealCache) -> Option<&'static ThreadCache> {
+    if !options::current().is_watching() {
+        return Some(&cache.front);
+    }
+    match cache.facade() {
+        Some(facade) => Some(&facade.front),
+        None => make(cache).map(|facade| &facade.front),
+    }
+}
+
+fn make(real: &'static RealCache) -> Option<&'static Facade> {
+    let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
+    let options = options::current();
+    let facade = Facade {
+        front: ThreadCache::mode(),
+        real,
+        hardened: options.hardened,
+        fills: options.zero || options.junk.alloc || options.junk.free,
+        random: Random::new(),
+        quarantine: Quarantine::new(),
+    };
+    // SAFETY: fresh memory of the right size and alignment.
+    unsafe { memory.write(facade) };
+    // Release: pairs with the Acquire in `RealCache::facade`.
+    real.facade.store(memory.as_ptr(), Ordering::Release);
+    real.facade()
+}
+
+impl Facade {
+    /// A block for a request, made ready. Null: the real bin misses too, or the request is large.
+    #[inline(always)]
+    pub(crate) fn pop(&self, size: usize, align: usize) -> *mut u8 {
+        let room =
+            if self.hardened { canary::room(size, align) } else { size_for_align(size, align) };
+        let Some(room) = room.filter(|room| *room <= MAX_CACHED) else {
+            return core::ptr::null_mut();
+        };
+        let bin = bin_of(room);
+        let block = self.real.front.bin(bin).pop();
+        if let Some(class) = SizeClass::from_bin(bin)
+            && !block.is_null()
+        {
+            // SAFETY: a free block of the class, just popped.
+            unsafe { self.hand_out(block, class) };
+        }
+        block
+    }
+
+    /// As [`modes::handed_out`].
+    #[inline(always)]
+    unsafe fn hand_out(&self, block: *mut u8, class: SizeClass) {
+        if self.fills {
+            // SAFETY: the caller's promise.
+            unsafe { fill::allocated(block, modes::usable(class)) };
+        }
+        if self.hardened {
+            // SAFETY: the caller's promise.
+            unsafe { canary::seal(block, class) };
+        }
+    }
+
+    /// Takes a small block back. `false`: it is none, and nothing was done.
+    ///
+    /// # Safety
+    /// As [`slow::free`].
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, block: *mut u8, given: Option<Given>) -> bool {
+        let entry = page_map::lookup(block.expose_provenance());
+        let Some(slab) = Slab::of(entry) else { return false };
+        let class = slab.class();
+        let mut block = block;
+        if self.hardened {
+            if let Some(given) = given
+                && modes::bin_of(given) * BIN_BYTES != entry.bin_offset()
+            {
+                modes::wrong_size(entry, block as usize, given);
+            }
+            // SAFETY: the address lies in the slab.
+            unsafe { canary::unseal(slab, block) };
+            // SAFETY: a block of the slab's, which the caller gave up.
+            unsafe { self.wipe(block, class) };
+            block = self.quarantine.exchange(class, block, &self.random);
+            if block.is_null() {
+                return true;
+            }
+        } else {
+            // SAFETY: a block of the slab's, which the caller gave up, or no block.
+            unsafe { modes::taken_back(slab, block) };
+        }
+        if !self.real.bin(class).push(block) {
+            slow::push_missed(block);
+        }
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn wipe(&self, block: *mut u8, class: SizeClass) {
+        if self.fills {
+            // SAFETY: the caller's promise.
+            unsafe { modes::wipe(block, class, true) };
+        } else if class.size() <= canary::ZEROED {
+            // SAFETY: the caller's promise.
+            unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
+        }
+    }
+
+    /// The least number of blocks that a refill asks for.
+    pub(crate) fn least(&self) -> usize {
+        if self.hardened { order::FEWEST } else { 1 }
+    }
+
+    /// What is to be done after a refill of a bin of the real cache. By its thread.
+    pub(crate) fn refilled(&self, class: SizeClass) {
+        if self.hardened {
+            // SAFETY: a refill is made by the bin's thread.
+            unsafe { order::shuffle(self.real.bin(class), &self.random) };
+        }
+    }
+
+    /// Blocks of a class that are free, and lie in no bin.
+    pub(crate) fn waiting(&self, class: SizeClass) -> usize {
+        self.quarantine.level(class)
+    }
+
+    /// Sends home what waits in quarantine. Under the owner's lock, by the thread or after it.
+    pub(crate) fn flush(&self, state: &mut OwnerState) {
+        for class in SizeClass::all() {
+            self.quarantine.release(class, |block| {
+                give_back(&self.real.owner, state, class, &[block]);
+            });
+        }
+    }
+
+    /// Forgets what waits: the thread is gone, perhaps in the middle of a change. Answers how many.
+    pub(crate) fn forget(&self) -> usize {
+        let mut lost = 0;
+        for class in SizeClass::all() {
+            self.quarantine.release(class, |_| lost += 1);
+        }
+        lost
+    }
+}

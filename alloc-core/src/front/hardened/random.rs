@@ -1,0 +1,48 @@
+//! A small generator of numbers that a program cannot guess from its own addresses alone.
+
+use crate::ground::os;
+use core::cell::Cell;
+
+/// One thread's generator: the upper bits of a 64-bit product (Knuth's MMIX), seeded by the system.
+pub(crate) struct Random(Cell<u64>);
+
+impl Random {
+    /// A generator with a seed of its own.
+    pub(crate) fn new() -> Random {
+        Random(Cell::new(os::random()))
+    }
+
+    /// A number below `2^bits`, which is 1 to 32.
+    #[inline(always)]
+    pub(crate) fn bits(&self, bits: u32) -> usize {
+        let next = self
+            .0
+            .get()
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0.set(next);
+        (next >> (64 - bits)) as usize
+    }
+
+    /// A number below `n`, which is not 0 and below 2^32.
+    #[inline]
+    pub(crate) fn below(&self, n: usize) -> usize {
+        (self.bits(32) * n) >> 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_in_range_and_reach_all_of_it() {
+        let random = Random::new();
+        let mut seen = [0usize; 16];
+        (0..10_000).for_each(|_| seen[random.bits(4)] += 1);
+        assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+        let mut seen = [0usize; 7];
+        (0..7_000).for_each(|_| seen[random.below(7)] += 1);
+        assert!(seen.iter().all(|count| *count > 500), "{seen:?}");
+    }
+}

@@ -1,0 +1,128 @@
+//! What the modes in force ask of a block, wherever it is handed out and taken back.
+//!
+//! The modes are the process's, and frozen at start: each small block has a canary or none has, so
+//! that any thread may free what any other allocated, cached or not. A thread's
+//! [`Facade`](super::facade::Facade) does the same without asking for the options.
+
+use super::fill;
+use super::hardened::canary;
+use crate::back::page_map::Entry;
+use crate::ground::fatal::{self, Place};
+use crate::ground::options;
+use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::middle::owner::BIN_BYTES;
+use crate::middle::slab::Slab;
+use crate::middle::slab_guard::place_of;
+
+/// What a sized free says of its block: the size and the alignment that were asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+}
+
+/// What a request takes, rounded so that its class is a multiple of `align`. Above [`MAX_CACHED`]
+/// it is a large block, of the size that was asked for. The options must be known.
+#[inline]
+pub(crate) fn room(size: usize, align: usize) -> Option<usize> {
+    if options::current().hardened {
+        canary::room(size, align)
+    } else {
+        size_for_align(size, align)
+    }
+}
+
+/// Bytes of a class's block that are the program's.
+#[inline]
+pub(crate) fn usable(class: SizeClass) -> usize {
+    if options::current().hardened { class.size() - canary::BYTES } else { class.size() }
+}
+
+/// Makes a small block ready for the program.
+///
+/// # Safety
+/// It is a free block of that class, and the caller's.
+pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
+    let options = options::current();
+    if !options.is_watching() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { fill::allocated(block, usable(class)) };
+    if options.hardened {
+        // SAFETY: the caller's promise.
+        unsafe { canary::seal(block, class) };
+    }
+}
+
+/// Judges a block of a slab that comes back, and wipes it.
+///
+/// # Safety
+/// The block was the caller's to free, or dies here.
+pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
+    let options = options::current();
+    if !options.is_watching() {
+        return;
+    }
+    if options.hardened {
+        // SAFETY: the caller found the slab by this address.
+        unsafe { canary::unseal(slab, block) };
+    } else if slab.class().slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
+        // An address between blocks: whoever takes it home says so.
+        return;
+    }
+    // SAFETY: a block of the slab's, which the caller gave up.
+    unsafe { wipe(block, slab.class(), options.hardened) };
+}
+
+/// Fills or zeroes what was freed.
+///
+/// # Safety
+/// It is a block of that class, and the caller's.
+#[inline]
+pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
+    let usable = usable(class);
+    if options::current().junk.free {
+        // SAFETY: the caller's promise.
+        unsafe { fill::freed(block, usable) };
+    } else if hardened && class.size() <= canary::ZEROED {
+        // SAFETY: the caller's promise.
+        unsafe { block.write_bytes(0, usable) };
+    }
+}
+
+/// Dies of a sized free whose size is another class's, in the hardened tier.
+pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
+    if options::current().hardened {
+        let bin = bin_of(given);
+        if bin * BIN_BYTES != entry.bin_offset() {
+            wrong_size(entry, address, given);
+        }
+    }
+}
+
+/// The bin that serves a size in the hardened tier; 0 for a large block's.
+#[inline(always)]
+pub(crate) fn bin_of(given: Given) -> usize {
+    match canary::room(given.size, given.align) {
+        Some(room) if room <= MAX_CACHED => SizeClass::of(room).bin(),
+        _ => 0,
+    }
+}
+
+/// Dies of a block that was freed by another size than its own; what is no block at all is for
+/// others to judge.
+#[cold]
+#[inline(never)]
+pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given) {
+    let place = match (Slab::of(entry), entry.extent()) {
+        (Some(slab), _) if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() => {
+            place_of(slab)
+        }
+        (None, Some(extent)) if super::slow::is_block(extent, address) => {
+            Place { size: extent.bytes(), arena: extent.arena(), owner: None }
+        }
+        _ => return,
+    };
+    fatal::wrong_size(address, given.size, place)
+}

@@ -1,0 +1,194 @@
+//! The hardened tier: what is freed is wiped and waits, blocks come in random order, and an honest
+//! program notices nothing but 8 bytes less. Its deaths are in `hardened_deaths.rs`.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use lumalloc::raw;
+use lumalloc::{Lumalloc, control, observe};
+use std::alloc::{GlobalAlloc, Layout};
+use std::collections::HashSet;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("sizes") => sizes(),
+        Some("wiped") => wiped(),
+        Some("order") => order(),
+        Some("waits") => waits(),
+        Some("layouts") => layouts(),
+        Some("fork") => fork(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+fn pointer(address: usize) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+fn free(address: usize) {
+    // SAFETY: live and not used after, or the mistake that is tested.
+    unsafe { raw::free(pointer(address)) };
+}
+
+fn malloc(size: usize) -> usize {
+    let ptr = raw::malloc(size);
+    assert!(!ptr.is_null());
+    ptr.expose_provenance()
+}
+
+fn write(address: usize, byte: u8) {
+    // SAFETY: memory of the allocator's, which is mapped.
+    unsafe { pointer(address).write(byte) };
+}
+
+/// Usable sizes leave the canary out, and all doors agree on them.
+fn sizes() {
+    for size in (0..3000).chain([8000, 14328, 14329, 32759, 32760, 32761, 32768, 32769, 100_000]) {
+        for align in [1, 16, 64, 4096] {
+            let ptr = raw::malloc_aligned(size, align);
+            assert!((ptr as usize).is_multiple_of(align));
+            // SAFETY: a live block.
+            let usable = unsafe { raw::usable_size(ptr) };
+            assert!(usable >= size);
+            assert_eq!(usable, raw::good_size(size, align), "{size} at {align}");
+            assert_eq!(usable % 16, if usable < 32 << 10 { 8 } else { 0 });
+            // SAFETY: a live block, this long.
+            unsafe { ptr.write_bytes(0xff, usable) };
+            // SAFETY: a live block; any size between the two is right.
+            unsafe { raw::free_sized_aligned(ptr, (size + usable) / 2, align) };
+        }
+    }
+}
+
+#[test]
+fn usable_sizes_leave_the_canary_out() {
+    play_well("sizes", "hardened:true");
+    play_well("sizes", "hardened:true,tcache:false");
+}
+
+/// What is freed up to 1 KiB reads zero, and larger blocks are left alone.
+fn wiped() {
+    for size in [1, 16, 24, 100, 500, 1016, 1017, 4000] {
+        let block = malloc(size);
+        // SAFETY: a live block.
+        let usable = unsafe { raw::usable_size(pointer(block)) };
+        (0..usable).for_each(|at| write(block + at, 0x77));
+        free(block);
+        // SAFETY: the slab stays mapped: the block waits in this thread's cache.
+        let left = unsafe { std::slice::from_raw_parts(pointer(block), usable) };
+        let expected = if usable < 1024 { 0 } else { 0x77 };
+        assert!(left.iter().all(|byte| *byte == expected), "{size}: {left:?}");
+    }
+}
+
+#[test]
+fn what_is_freed_is_zeroed_up_to_a_kibibyte() {
+    play_well("wiped", "hardened:true");
+}
+
+/// Blocks that were allocated one after the other do not lie one after the other.
+fn order() {
+    let blocks: Vec<usize> = (0..2000).map(|_| malloc(64)).collect();
+    let rising = blocks.windows(2).filter(|two| two[1] == two[0] + 80).count();
+    assert!(rising < 400, "{rising} of 2000 follow their predecessor");
+    let different: HashSet<_> = blocks.iter().collect();
+    assert_eq!(different.len(), blocks.len());
+}
+
+#[test]
+fn the_order_of_blocks_is_random() {
+    play_well("order", "hardened:true");
+}
+
+/// A freed block is not what the next request gets, and all come back at last.
+fn waits() {
+    let first = malloc(100);
+    let before = observe::totals().allocated;
+    let mut reused = 0;
+    for _ in 0..1000 {
+        let block = malloc(100);
+        free(block);
+        let next = malloc(100);
+        reused += usize::from(next == block);
+        free(next);
+    }
+    assert!(reused < 200, "{reused} of 1000 came back at once");
+    let totals = observe::totals();
+    assert_eq!(totals.allocated, before, "what waits is not the program's");
+    assert!(totals.cached >= 112);
+    control::flush_thread_cache();
+    assert_eq!(observe::totals().cached, 0);
+    free(first);
+    let thread = || (0..100).map(|_| malloc(100)).for_each(free);
+    std::thread::spawn(thread).join().expect("a thread");
+    assert_eq!(observe::totals().cached, 112, "the thread's exit sent its blocks home");
+}
+
+#[test]
+fn a_freed_block_waits_in_quarantine() {
+    play_well("waits", "hardened:true");
+}
+
+/// Rust's door: a block is resized by its real room, not by its layout's class.
+fn layouts() {
+    let layout = |size, align| Layout::from_size_align(size, align).expect("a layout");
+    for align in [1, 8, 64] {
+        for from in 1..300 {
+            for to in [1, from + 1, from + 8, from * 2, 40_000] {
+                // SAFETY: the layout is not empty.
+                let ptr = unsafe { Lumalloc.alloc_zeroed(layout(from, align)) };
+                // SAFETY: a live block of this layout.
+                let new = unsafe { Lumalloc.realloc(ptr, layout(from, align), to) };
+                assert!((new as usize).is_multiple_of(align));
+                // SAFETY: a live block, this long.
+                unsafe { new.write_bytes(0xee, to) };
+                // SAFETY: a live block of this layout, not used after.
+                unsafe { Lumalloc.dealloc(new, layout(to, align)) };
+            }
+        }
+    }
+}
+
+#[test]
+fn layouts_have_their_room() {
+    play_well("layouts", "hardened:true");
+    play_well("layouts", "hardened:true,zero:true");
+}
+
+/// The child frees what the parent allocated, and has lost what other threads had waiting.
+fn fork() {
+    let blocks: Vec<usize> = (0..100).map(|_| malloc(100)).collect();
+    let (send, wait) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || {
+        (0..50).map(|_| malloc(100)).for_each(free);
+        ready.send(()).expect("the parent");
+        let _ = wait.recv();
+    });
+    is_ready.recv().expect("the thread");
+    // SAFETY: the child uses this thread's memory only.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        blocks.iter().for_each(|block| free(*block));
+        let lost = observe::totals().fork_abandoned;
+        (0..1000).map(|_| malloc(100)).for_each(free);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(lost < 16)) };
+    }
+    let mut status = -1;
+    // SAFETY: our child; `status` is writable.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    drop(send);
+    other.join().expect("the thread");
+    blocks.into_iter().for_each(free);
+}
+
+#[test]
+fn a_forked_child_goes_on() {
+    play_well("fork", "hardened:true");
+}

@@ -1,0 +1,273 @@
+//! The hardened tier: misuse dies at the call, with its exact words.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, scenario, tell, without_trail};
+use lumalloc::raw::{self, Flags};
+use lumalloc::{Lumalloc, control};
+use std::alloc::{GlobalAlloc, Layout};
+
+#[track_caller]
+fn dies(name: &str, conf: &str) {
+    let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{conf}: {outcome:#?}");
+    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
+    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+}
+
+macro_rules! deaths {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                dies(stringify!($name), "hardened:true");
+                dies(stringify!($name), "hardened:true,tcache:false");
+                dies(stringify!($name), "hardened:true,junk:true");
+            }
+        )*
+
+        fn play_death(name: &str) {
+            match name {
+                $(stringify!($name) => deaths::$name(),)*
+                _ => panic!("no scenario {name}"),
+            }
+            panic!("{name} survived");
+        }
+    };
+}
+
+deaths!(
+    double_free,
+    double_free_by_size,
+    double_free_past_the_caches,
+    double_free_of_what_went_home,
+    double_free_by_another_thread,
+    overflow_by_one,
+    overflow_by_a_zero_byte,
+    overflow_of_a_whole_class,
+    overflow_of_an_aligned_block,
+    overflow_of_a_resized_block,
+    overflow_seen_by_another_thread,
+    overflow_seen_past_the_caches,
+    overflow_seen_by_realloc,
+    size_too_small,
+    size_too_large,
+    size_of_a_large_block,
+    size_of_a_small_block_is_large,
+    size_by_flags,
+    size_with_another_alignment,
+    size_of_a_layout,
+    inside_a_block,
+);
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    scenario().iter().for_each(|name| play_death(name));
+}
+
+fn pointer(address: usize) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+fn free(address: usize) {
+    // SAFETY: live and not used after, or the mistake that is tested.
+    unsafe { raw::free(pointer(address)) };
+}
+
+fn free_sized(address: usize, size: usize) {
+    // SAFETY: live and not used after, or the mistake that is tested.
+    unsafe { raw::free_sized(pointer(address), size) };
+}
+
+fn malloc(size: usize) -> usize {
+    let ptr = raw::malloc(size);
+    assert!(!ptr.is_null());
+    ptr.expose_provenance()
+}
+
+fn write(address: usize, byte: u8) {
+    // SAFETY: memory of the allocator's, which is mapped.
+    unsafe { pointer(address).write(byte) };
+}
+
+mod deaths {
+    use super::*;
+
+    /// No scene allocates so much that a cache owns a slab.
+    fn twice(address: usize, size: usize) {
+        tell(&format!("double free of {address:#x} (size {size}, arena 0)"));
+    }
+
+    fn overrun(address: usize, usable: usize) {
+        tell(&format!(
+            "buffer overflow of {address:#x}: the canary behind its {usable} bytes was \
+             overwritten (size {}, arena 0)",
+            usable + 8
+        ));
+    }
+
+    fn wrong(address: usize, given: usize, size: usize) {
+        tell(&format!(
+            "sized free of {address:#x} with size {given}, which is not its own (size {size}, \
+             arena 0)"
+        ));
+    }
+
+    pub(super) fn double_free() {
+        let block = malloc(100);
+        free(block);
+        twice(block, 112);
+        free(block);
+    }
+
+    pub(super) fn double_free_by_size() {
+        let block = malloc(5000);
+        free_sized(block, 5000);
+        twice(block, 5120);
+        free_sized(block, 5000);
+    }
+
+    pub(super) fn double_free_past_the_caches() {
+        let (block, _neighbour) = (malloc(200), malloc(200));
+        free(block);
+        twice(block, 224);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate(pointer(block), Flags::NONE.uncached()) };
+    }
+
+    pub(super) fn double_free_of_what_went_home() {
+        let (block, _neighbour) = (malloc(2000), malloc(2000));
+        free(block);
+        control::flush_thread_cache();
+        twice(block, 2048);
+        free(block);
+    }
+
+    pub(super) fn double_free_by_another_thread() {
+        let (block, _neighbour) = (malloc(500), malloc(500));
+        free(block);
+        twice(block, 512);
+        std::thread::spawn(move || free(block)).join().expect("dead by now");
+    }
+
+    pub(super) fn overflow_by_one() {
+        let block = malloc(56);
+        overrun(block, 56);
+        write(block + 56, 0x41);
+        free(block);
+    }
+
+    pub(super) fn overflow_by_a_zero_byte() {
+        let block = malloc(24);
+        overrun(block, 24);
+        write(block + 24, 0);
+        free(block);
+    }
+
+    pub(super) fn overflow_of_a_whole_class() {
+        let block = malloc(1000);
+        let usable = 1016;
+        overrun(block, usable);
+        (0..usable + 8).for_each(|at| write(block + at, 0xff));
+        free_sized(block, 1000);
+    }
+
+    pub(super) fn overflow_of_an_aligned_block() {
+        let block = raw::malloc_aligned(100, 64).expose_provenance();
+        assert!(block.is_multiple_of(64));
+        overrun(block, 120);
+        write(block + 120, 1);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::free_sized_aligned(pointer(block), 100, 64) };
+    }
+
+    pub(super) fn overflow_of_a_resized_block() {
+        let block = malloc(90);
+        // SAFETY: a live block; the class stays, so the block does.
+        let same = unsafe { raw::realloc(pointer(block), 104) }.expose_provenance();
+        assert_eq!(same, block);
+        overrun(block, 104);
+        write(block + 104, 1);
+        free(block);
+    }
+
+    pub(super) fn overflow_seen_by_another_thread() {
+        let block = malloc(40);
+        overrun(block, 40);
+        write(block + 47, 1);
+        std::thread::spawn(move || free(block)).join().expect("dead by now");
+    }
+
+    pub(super) fn overflow_seen_past_the_caches() {
+        let block = raw::allocate(700, Flags::NONE.arena(0)).expose_provenance();
+        overrun(block, 760);
+        write(block + 760, 1);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate(pointer(block), Flags::NONE.arena(0)) };
+    }
+
+    pub(super) fn overflow_seen_by_realloc() {
+        let block = malloc(24);
+        overrun(block, 24);
+        write(block + 31, 7);
+        // SAFETY: the mistake that is tested.
+        let _moved = unsafe { raw::realloc(pointer(block), 3000) };
+    }
+
+    pub(super) fn size_too_small() {
+        let block = malloc(100);
+        wrong(block, 50, 112);
+        free_sized(block, 50);
+    }
+
+    pub(super) fn size_too_large() {
+        let block = malloc(100);
+        wrong(block, 105, 112);
+        free_sized(block, 105);
+    }
+
+    pub(super) fn size_of_a_large_block() {
+        let block = malloc(100_000);
+        wrong(block, 1000, 114_688);
+        free_sized(block, 1000);
+    }
+
+    pub(super) fn size_of_a_small_block_is_large() {
+        let block = malloc(1000);
+        wrong(block, 100_000, 1024);
+        free_sized(block, 100_000);
+    }
+
+    pub(super) fn size_by_flags() {
+        let block = raw::allocate(100, Flags::NONE.uncached()).expose_provenance();
+        wrong(block, 300, 112);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate_sized(pointer(block), 300, Flags::NONE.uncached()) };
+    }
+
+    pub(super) fn size_with_another_alignment() {
+        let block = raw::malloc_aligned(100, 256).expose_provenance();
+        wrong(block, 100, 256);
+        free_sized(block, 100);
+    }
+
+    pub(super) fn size_of_a_layout() {
+        let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
+        // SAFETY: a layout of 100 bytes.
+        let block = unsafe { Lumalloc.alloc(layout(100)) };
+        wrong(block.expose_provenance(), 200, 112);
+        // SAFETY: the mistake that is tested.
+        unsafe { Lumalloc.dealloc(block, layout(200)) };
+    }
+
+    pub(super) fn inside_a_block() {
+        let block = malloc(100);
+        tell(&format!(
+            "invalid free of {:#x}: inside the block {block:#x} (size 112, arena 0)",
+            block + 16
+        ));
+        free(block + 16);
+    }
+}
