@@ -116,14 +116,14 @@ mod deaths {
     }
 
     pub(super) fn double_free() {
-        let block = malloc(100);
+        let (block, _neighbour) = (malloc(100), malloc(100));
         free(block);
         twice(block, 112);
         free(block);
     }
 
     pub(super) fn double_free_by_size() {
-        let block = malloc(5000);
+        let (block, _neighbour) = (malloc(5000), malloc(5000));
         free_sized(block, 5000);
         twice(block, 5120);
         free_sized(block, 5000);
