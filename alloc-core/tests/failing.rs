@@ -17,7 +17,12 @@ use lumalloc::{control, observe};
 #[test]
 fn every_nth_call_fails() {
     for n in 1..=10 {
-        for conf in ["", "dirty_decay_ms:0,calloc_madvise_threshold:0", "muzzy_decay_ms:10000"] {
+        for conf in [
+            "",
+            "dirty_decay_ms:0,calloc_madvise_threshold:0",
+            "muzzy_decay_ms:10000",
+            "retain:false",
+        ] {
             play_well(&format!("storm {n}"), conf);
         }
     }

@@ -18,6 +18,8 @@ fn child() {
         Some("many_grow") => many_grow(),
         Some("sparse_zeros") => sparse_zeros(),
         Some("dense_zeros") => dense_zeros(),
+        Some("addresses_back") => addresses_back(true),
+        Some("addresses_kept") => addresses_back(false),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -58,6 +60,7 @@ fn assert_touched(block: *mut u8, size: usize) {
 #[test]
 fn a_doubling_block_is_moved_and_not_copied() {
     play_well("doubling", "");
+    play_well("doubling", "retain:false");
 }
 
 fn doubling() {
@@ -192,4 +195,54 @@ fn dense_zeros() {
     }
     let (at_end, _) = faults_and_peak();
     assert!((PAGES / 2..PAGES * 2).contains(&(at_end - after)), "{} faults", at_end - after);
+}
+
+// --- addresses ---------------------------------------------------------------------------------
+
+/// From now on the process may have so many bytes of addresses more than it has.
+fn limit_addresses(more: usize) {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
+    let pages: usize = text.split(' ').next().expect("a word").parse().expect("a number");
+    let most = (pages * PAGE + more) as u64;
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is readable.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+}
+
+#[test]
+fn without_retain_addresses_go_back() {
+    for conf in ["retain:false", "retain:false,dirty_decay_ms:0", "retain:false,muzzy_decay_ms:9"] {
+        play_well("addresses_back", conf);
+    }
+    play_well("addresses_kept", "");
+}
+
+/// Several blocks of a third of the addresses, one after the other: the system must have had each
+/// Blocks of a third of the addresses and more, one after the other: the system must have had each
+/// back before it can give the next, larger one.
+fn addresses_back(go_back: bool) {
+    let started = raw::malloc(100 << 10);
+    limit_addresses(300 * MIB);
+    for size in [100, 130, 160, 190, 220, 250] {
+        let block = raw::malloc(size * MIB);
+        assert_eq!(block.is_null(), !go_back && size > 160, "{size} MiB");
+        if block.is_null() {
+            continue;
+        }
+        touch(block, 0, MIB);
+        // SAFETY: a live block, not used after.
+        unsafe { raw::free(block) };
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    let totals = observe::totals();
+    assert_eq!(totals.retained < 4 * MIB, go_back, "{totals:#?}");
+    assert_eq!(totals.dirty + totals.muzzy, 0, "{totals:#?}");
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let null = std::ptr::null_mut();
+    // SAFETY: new memory anywhere.
+    let others = unsafe { libc::mmap(null, 280 * MIB, protection, flags, -1, 0) };
+    assert_eq!(others != libc::MAP_FAILED, go_back, "memory for somebody else");
+    // SAFETY: a live block, not used after.
+    unsafe { raw::free(started) };
 }

@@ -160,6 +160,7 @@ fn show() {
     tell_one("narenas_ratio", &options.narenas_ratio);
     tell_one("lg_extent_max_active_fit", &options.lg_extent_max_active_fit);
     tell_one("calloc_madvise_threshold", &options.calloc_madvise_threshold);
+    tell_one("retain", &options.retain);
     assert!(options.zero_realloc != ZeroRealloc::Abort || !raw::malloc(1).is_null());
     tell_one("zero_realloc", &options.zero_realloc);
 }
@@ -199,6 +200,8 @@ fn values_arrive() {
         ("tcache_gc_incr_bytes:1", "tcache_gc_incr_bytes", "1024"),
         ("lg_extent_max_active_fit:0", "lg_extent_max_active_fit", "0"),
         ("calloc_madvise_threshold:0", "calloc_madvise_threshold", "0"),
+        ("", "retain", "true"),
+        ("retain:false", "retain", "false"),
     ];
     for (conf, name, expected) in cases {
         let outcome = play("show", &[("MALLOC_CONF", conf)]);
@@ -292,6 +295,9 @@ fn everything_works_under_odd_options() {
         "lg_extent_max_active_fit:0",
         "lg_extent_max_active_fit:64",
         "calloc_madvise_threshold:0",
+        "retain:false",
+        "retain:false,dirty_decay_ms:0",
+        "retain:false,muzzy_decay_ms:1000",
     ] {
         play_well("work", conf);
     }

@@ -196,6 +196,7 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   opt.junk             const char *  r-   true, false, alloc or free
  *   opt.zero             bool          r-
  *   opt.hardened         bool          r-   misuse is looked for at each call
+ *   opt.retain           bool          r-
  *   opt.xmalloc          bool          r-
  *   opt.tcache           bool          r-
  *   opt.tcache_max       size_t        r-   bytes

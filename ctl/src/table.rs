@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 63] = [
+pub static ROWS: [Row; 64] = [
     row(
         "version",
         Type::Str,
@@ -134,6 +134,7 @@ pub static ROWS: [Row; 63] = [
         "start a background thread when there is something to purge"
     ),
     opt!(max_background_threads, Size, Count, "most background threads"),
+    opt!(retain, Bool, None, "addresses whose memory was given back are kept for later"),
     opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
     opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
     row(

@@ -5,8 +5,9 @@
 //!      ▲└───free──▶ Kept ──────▲
 //!      └──────malloc──┘
 //! ```
-//! `Purging` runs are in nobody's list while the system takes their memory outside the lock. `Kept`
-//! runs wait in a thread cache; for their arena they are in use.
+//! `Purging` runs are in nobody's list while the system takes their memory outside the lock. Without
+//! `opt.retain` it takes their addresses too, and no record of them remains. `Kept` runs wait in a
+//! thread cache; for their arena they are in use.
 
 use super::metadata::Recycled;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -27,6 +28,8 @@ pub(crate) enum ExtentState {
     Retained,
     /// On its way from one list to the next.
     Purging,
+    /// Given back, addresses and all (for a run of a purge batch).
+    Gone,
     /// Free, in a thread's cache of runs; its memory is still there.
     Kept,
 }
@@ -43,9 +46,9 @@ impl StateCell {
     /// The state.
     #[inline]
     pub(crate) fn get(&self) -> ExtentState {
-        use ExtentState::{Active, Dirty, Kept, Muzzy, Purging, Retained};
-        const STATES: [ExtentState; 6] = [Active, Dirty, Muzzy, Retained, Purging, Kept];
-        const _: () = assert!(Purging as usize == 4 && Kept as usize == 5);
+        use ExtentState::{Active, Dirty, Gone, Kept, Muzzy, Purging, Retained};
+        const STATES: [ExtentState; 7] = [Active, Dirty, Muzzy, Retained, Purging, Gone, Kept];
+        const _: () = assert!(Purging as usize == 4 && Kept as usize == 6);
         STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(Purging)
     }
 

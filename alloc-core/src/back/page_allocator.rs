@@ -19,7 +19,7 @@ use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages
 use crate::ground::units::{LG_PAGE, PAGE};
 
 /// The first reservation of an arena, in pages; later ones grow class by class.
-const FIRST_CHUNK: usize = (2 << 20) / PAGE;
+pub(super) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
 /// No reservation is made larger than this by growth alone.
 const LAST_CHUNK: usize = (1 << 30) / PAGE;
 /// Reservations begin at a multiple of this.
@@ -250,14 +250,17 @@ impl PageAllocator {
 
     /// Asks the provider for a new chunk and cuts the run out of it.
     pub(super) fn reserve(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
-        if align > CHUNK_ALIGN {
+        let is_long = !options::current().retain && pages >= FIRST_CHUNK;
+        // What is not to stay is not taken in advance either.
+        if align > CHUNK_ALIGN || is_long {
             return self.reserve_exactly(pages, align);
         }
         let chunk = self.next_chunk.max(page_class_pages(page_class_ceil(pages)));
         let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
             Some(extent) => {
                 let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
-                self.next_chunk = grown.min(LAST_CHUNK);
+                self.next_chunk =
+                    grown.min(if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK });
                 extent
             }
             // No room for a generous chunk: what is needed and no more.

@@ -53,10 +53,10 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// `None` when there is no room; nothing has changed then.
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved>;
 
-    /// Gives a whole reservation back. `false`: it stays mapped and the caller keeps it.
+    /// Gives addresses back. `false`: they stay mapped and the caller keeps them.
     ///
     /// # Safety
-    /// `base` and `size` are what `reserve` answered, and nobody uses the memory any more.
+    /// The range is what `reserve` answered, or a part of it, and nobody uses it any more.
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool;
 
     /// Gives the memory under pages back now; the addresses stay.

@@ -3,9 +3,11 @@
 
 use super::extent::{Extent, ExtentState};
 use super::moves;
-use super::page_allocator::PageAllocator;
+use super::page_allocator::{FIRST_CHUNK, PageAllocator};
+use super::page_map;
 use super::page_provider::{PageProvider, Purged};
 use super::split_merge::split;
+use crate::ground::options;
 use crate::ground::units::{PAGE, SLAB_BYTES};
 use core::ptr::NonNull;
 
@@ -17,20 +19,14 @@ const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 /// Runs on their way back to the system, chained by their `younger` links.
 pub(crate) struct Batch {
     first: Option<&'static Extent>,
+    /// The system may take its time.
     lazily: bool,
+    /// The addresses stay ours.
+    retain: bool,
     provider: &'static dyn PageProvider,
 }
 
 impl Batch {
-    /// The runs from `first` on; `lazily`: the system may take its time.
-    pub(crate) fn new(
-        first: Option<&'static Extent>,
-        lazily: bool,
-        provider: &'static dyn PageProvider,
-    ) -> Batch {
-        Batch { first, lazily, provider }
-    }
-
     /// The first run.
     pub(crate) fn first(&self) -> Option<&'static Extent> {
         self.first
@@ -50,6 +46,9 @@ impl Batch {
 
     fn purge_one(&self, extent: &'static Extent, base: NonNull<u8>) -> (ExtentState, bool) {
         let size = extent.bytes();
+        if !self.retain && !self.lazily && self.release(extent, base) {
+            return (ExtentState::Gone, false);
+        }
         // SAFETY: the run is free; nobody needs its contents.
         if extent.mapping() != 0 && unsafe { self.provider.renew(base, size) } {
             moves::mark(extent, 0);
@@ -66,6 +65,18 @@ impl Batch {
             Purged::Refused => (ExtentState::Dirty, false),
         }
     }
+
+    /// Gives a run's addresses back too. It leaves the page map first: somebody else may be given
+    /// the addresses at once.
+    fn release(&self, extent: &'static Extent, base: NonNull<u8>) -> bool {
+        page_map::clear_ends(extent);
+        // SAFETY: the run is free, and nobody looks at it.
+        let released = unsafe { self.provider.release(base, extent.bytes()) };
+        if !released {
+            page_map::set_ends(extent);
+        }
+        released
+    }
 }
 
 impl PageAllocator {
@@ -73,12 +84,16 @@ impl PageAllocator {
     pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
         // Muzzy pages exist only while their decay time is not 0; without one they go at once.
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
-        let first = self.chain(ExtentState::Dirty, dirty);
-        if first.is_some() {
-            return Some(Batch::new(first, lazily, self.provider));
-        }
-        let first = self.chain(ExtentState::Muzzy, muzzy);
-        first.map(|_| Batch::new(first, false, self.provider))
+        let retain = options::current().retain;
+        let provider = self.provider;
+        let batch = |lazily| move |first| Batch { first: Some(first), lazily, retain, provider };
+        self.chain(ExtentState::Dirty, dirty)
+            .map(batch(lazily))
+            .or_else(|| self.chain(ExtentState::Muzzy, muzzy).map(batch(false)))
+            .or_else(|| {
+                let keep = if retain { usize::MAX } else { FIRST_CHUNK };
+                self.chain(ExtentState::Retained, keep).map(batch(false))
+            })
     }
 
     /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
@@ -89,12 +104,18 @@ impl PageAllocator {
             next = extent.younger.take();
             self.counts.purging -= extent.pages();
             let state = extent.after_purge.get();
+            let refused =
+                state == ExtentState::Dirty || (state == ExtentState::Retained && !batch.retain);
+            all &= !refused;
             if state != ExtentState::Dirty {
                 self.counts.purges += 1;
                 self.counts.purged += extent.pages() as u64;
             }
-            all &= state != ExtentState::Dirty;
-            self.file(extent, state);
+            if state == ExtentState::Gone {
+                self.forget(extent);
+            } else {
+                self.file(extent, state);
+            }
         }
         all
     }

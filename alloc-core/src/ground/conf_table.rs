@@ -131,7 +131,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("trust_madvise", Shape::Bool),
     none("huge_arena_pac_thp", Shape::Bool),
     none("metadata_thp", Shape::Words(&["disabled", "auto", "always"])),
-    none("retain", Shape::Bool),
+    row("retain", Kind::Bool(|o, on| o.retain = on)),
     none("dss", Shape::Words(&["disabled", "primary", "secondary"])),
     none("bin_shards", Shape::Any),
     none("tcache_ncached_max", Shape::Any),

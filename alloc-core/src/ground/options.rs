@@ -61,6 +61,8 @@ pub struct Options {
     /// From this size on, `calloc` always gives dirty pages back instead of zeroing them; below, it
     /// looks at how many there are.
     pub calloc_madvise_threshold: usize,
+    /// Addresses whose memory was given back are kept for later use.
+    pub retain: bool,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
     /// What is filled with junk.
@@ -97,6 +99,7 @@ pub(crate) const DEFAULTS: Options = Options {
     narenas_ratio: 4 << 16,
     lg_extent_max_active_fit: 6,
     calloc_madvise_threshold: 1 << 47,
+    retain: true,
     zero_realloc: ZeroRealloc::Free,
     junk: Junk { alloc: false, free: false },
     zero: false,

@@ -101,8 +101,13 @@ fn run(now: u64) -> Option<u64> {
     (next != u64::MAX).then_some(next)
 }
 
-/// Drains every owner and every bin, idle or not: what can be free, is.
+/// Drains every owner and every bin, idle or not: what can be free, is. Where addresses are not to
+/// be kept, unused ones go back, for the system to hand out again as one.
 pub(crate) fn settle() {
+    if !options::current().retain {
+        purge(|_| true);
+        return;
+    }
     let _pass = PASS.lock();
     settle_all();
 }

@@ -35,7 +35,7 @@ unsafe impl PageProvider for Mmap {
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
-        unmap(base, size)
+        is_whole_pages(base, size) && unmap(base, size)
     }
 
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
