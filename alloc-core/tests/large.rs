@@ -98,6 +98,9 @@ fn doubling() {
 fn growing_blocks_keep_what_they_hold_and_few_mappings() {
     play_well("many_grow", "");
     play_well("many_grow", "dirty_decay_ms:0");
+    play_well("many_grow", "retain:false");
+    play_well("many_grow", "retain:false,dirty_decay_ms:0");
+    play_well("many_grow", "retain:false,muzzy_decay_ms:1000");
 }
 
 fn many_grow() {

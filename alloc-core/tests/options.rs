@@ -295,9 +295,6 @@ fn everything_works_under_odd_options() {
         "lg_extent_max_active_fit:0",
         "lg_extent_max_active_fit:64",
         "calloc_madvise_threshold:0",
-        "retain:false",
-        "retain:false,dirty_decay_ms:0",
-        "retain:false,muzzy_decay_ms:1000",
     ] {
         play_well("work", conf);
     }

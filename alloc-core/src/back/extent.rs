@@ -5,9 +5,9 @@
 //!      ▲└───free──▶ Kept ──────▲
 //!      └──────malloc──┘
 //! ```
-//! `Purging` runs are in nobody's list while the system takes their memory outside the lock. Without
-//! `opt.retain` it takes their addresses too, and no record of them remains. `Kept` runs wait in a
-//! thread cache; for their arena they are in use.
+//! `Purging` runs are in nobody's list while the system takes their memory outside the lock.
+//! Without `opt.retain` it takes their addresses too, and no record of them remains. `Kept` runs
+//! wait in a thread cache; for their arena they are in use.
 
 use super::metadata::Recycled;
 use crate::ground::units::{LG_PAGE, PAGE};
