@@ -88,6 +88,8 @@ static long rss_before, rss_after;
 void idle_here(void) {
     if (idle_seconds == 0 || has_idled) return;
     has_idled = 1;
+    puts("idling");
+    fflush(stdout);
     rss_before = resident_kib();
     struct timespec rest = {(time_t)idle_seconds, 0};
     while (nanosleep(&rest, &rest) != 0)

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::measure::Kind;
 use crate::peers::{self, PEERS, Peer, REFERENCE};
 use std::path::PathBuf;
 
@@ -7,15 +8,23 @@ use std::path::PathBuf;
 pub(crate) const HELP: &str = "\
 lumalloc beside its peers.
 
-    cargo run --release -p lumalloc-bench -- ratios [OPTIONS]   measure, print, write the results
-    cargo run --release -p lumalloc-bench -- list               the workloads and the peers
+    cargo run --release -p lumalloc-bench -- COMMAND [OPTIONS]
+
+    suite             all that follows
+    ratios            time, peak RSS, faults
+    idle              RSS after 20 seconds of idling
+    calls             system calls about memory
+    instructions      of each operation, by callgrind
+    report            tables and plots from what was measured before
+    list              the workloads and the peers
 
     --rounds N        rounds, interleaved over the peers (default 5)
     --scale PERCENT   how much of each workload (default 100)
     --quick           3 rounds at 10 per cent: does it run, not how fast
-    --peers A,B       these and no others
+    --peers A,B       these and no others; all: every one
     --without A,B     not these
     --only A,B        these cases: pair, rust/pair, c/, group-a (default: all)
+    --merge           keep what was measured before of other cases
     --out DIR         where the results go (default: benches/results)
 ";
 
@@ -25,8 +34,10 @@ pub(crate) enum Command {
     Help,
     /// Print the tables of workloads and peers.
     List,
-    /// Measure.
-    Ratios(Options),
+    /// Measure, and report.
+    Measure(Vec<Kind>, Options),
+    /// Report what was measured before.
+    Report(Options),
 }
 
 /// How to measure.
@@ -35,6 +46,7 @@ pub(crate) struct Options {
     pub(crate) scale: u32,
     pub(crate) peers: Vec<&'static Peer>,
     pub(crate) only: Vec<String>,
+    pub(crate) merge: bool,
     pub(crate) out: Option<PathBuf>,
     /// The arguments that shaped the numbers, for the record; where results go is not among them.
     pub(crate) as_given: Vec<String>,
@@ -47,26 +59,35 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         Some((command, rest)) => match command.as_str() {
             "-h" | "--help" | "help" => Ok(Command::Help),
             "list" => Ok(Command::List),
-            "ratios" => parse_ratios(rest).map(Command::Ratios),
-            other => Err(format!("no command called {other}; try --help")),
+            "suite" => Ok(Command::Measure(Kind::ALL.to_vec(), parse_options(command, rest)?)),
+            "report" => parse_options(command, rest).map(Command::Report),
+            other => match Kind::ALL.into_iter().find(|kind| kind.name() == other) {
+                Some(kind) => Ok(Command::Measure(vec![kind], parse_options(command, rest)?)),
+                None => Err(format!("no command called {other}; try --help")),
+            },
         },
     }
 }
 
-fn parse_ratios(arguments: &[String]) -> Result<Options, String> {
+fn parse_options(command: &str, arguments: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 5,
         scale: 100,
         peers: PEERS.iter().filter(|peer| peer.by_default).collect(),
         only: Vec::new(),
+        merge: false,
         out: None,
-        as_given: vec!["ratios".to_owned()],
+        as_given: vec![command.to_owned()],
     };
     let mut rest = arguments.iter();
     while let Some(option) = rest.next() {
         if option == "--quick" {
             (options.rounds, options.scale) = (3, 10);
             options.as_given.push(option.clone());
+            continue;
+        }
+        if option == "--merge" {
+            options.merge = true;
             continue;
         }
         let value = rest.next().ok_or_else(|| format!("{option} wants a value, or is unknown"))?;
@@ -102,17 +123,22 @@ fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
 }
 
 fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
+    if list == "all" {
+        return Ok(PEERS.iter().collect());
+    }
     list.split(',').map(peers::by_name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Command, Options, parse};
+    use crate::measure::Kind;
+    use crate::peers::PEERS;
 
     fn ratios(line: &str) -> Result<Options, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         match parse(&words)? {
-            Command::Ratios(options) => Ok(options),
+            Command::Measure(kinds, options) if kinds == [Kind::Ratios] => Ok(options),
             _ => Err("another command".to_owned()),
         }
     }
@@ -123,6 +149,20 @@ mod tests {
         assert_eq!(options.rounds, 7);
         assert!(options.peers.iter().all(|peer| peer.name != "lumalloc"));
         assert_eq!(options.as_given.join(" "), "ratios --rounds 7 --without lumalloc");
+    }
+
+    #[test]
+    fn commands_and_pieces() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let Ok(Command::Measure(kinds, options)) = parse(&words("suite --merge --peers all"))
+        else {
+            panic!("a measurement")
+        };
+        assert_eq!(kinds, Kind::ALL);
+        assert!(options.merge);
+        assert_eq!(options.peers.len(), PEERS.len());
+        assert!(!ratios("ratios").unwrap().merge);
+        assert!(matches!(parse(&words("report --out here")), Ok(Command::Report(_))));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Medians, ratios, and how far they can be trusted.
 
-/// A median with the least and the greatest of what it stands for.
+/// A median, with the least and the greatest of what it stands for and their noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
+    /// Half the distance between the quartiles: half of the numbers lie no further than about this
+    /// from the median.
+    pub(crate) noise: f64,
 }
 
 impl Figure {
@@ -14,14 +17,21 @@ impl Figure {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let (&least, &most) = (sorted.first()?, sorted.last()?);
-        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-        Some(Self { median: f64::midpoint(low, high), least, most })
+        let noise = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / 2.0;
+        Some(Self { median: quantile(&sorted, 0.5), least, most, noise })
     }
 
     /// Of the ratios of what ran in the same round, so that a slow minute of the machine cancels.
     pub(crate) fn of_ratios(ours: &[f64], theirs: &[f64]) -> Option<Self> {
         Self::of(ours.iter().zip(theirs).filter(|(_, t)| **t > 0.0).map(|(o, t)| o / t))
     }
+}
+
+/// Between the two neighbours where it falls between them.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let at = part * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
 }
 
 /// The geometric mean of numbers above zero.
@@ -40,7 +50,7 @@ mod tests {
     #[test]
     fn medians_of_odd_and_even_counts() {
         let odd = Figure::of([3.0, 1.0, 2.0]).unwrap();
-        assert_eq!(odd, Figure { median: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(odd, Figure { median: 2.0, least: 1.0, most: 3.0, noise: 0.5 });
         assert_eq!(Figure::of([4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
         assert_eq!(Figure::of([]), None);
     }

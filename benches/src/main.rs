@@ -1,9 +1,9 @@
 //! lumalloc beside its peers: every workload in a process of its own, interleaved over the
-//! allocators, several rounds; ratios to mimalloc v3 with their noise, memory and faults beside
-//! them.
+//! allocators, several rounds; ratios to mimalloc v3 and to the best peer with their noise, memory,
+//! faults and system calls beside them.
 //!
 //! ```text
-//! arguments -> cases x peers -> prepare (build all) -> measure (rounds) -> figures -> report
+//! arguments -> cases x peers -> prepare (build all) -> measure -> store (CSV) -> report, plots
 //! ```
 
 mod arguments;
@@ -12,16 +12,24 @@ mod figures;
 mod machine;
 mod measure;
 mod peers;
+mod plots;
 mod prepare;
 mod report;
+mod run;
 mod sources;
+mod store;
+mod svg;
+mod targets;
 
 use arguments::{Command, HELP, Options};
-use cases::{Door, WORKLOADS};
+use cases::{Case, Door, WORKLOADS};
+use measure::{Kind, Task};
 use prepare::{Contender, Places};
-use report::Report;
+use report::Results;
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
+use store::Store;
 
 fn list() {
     println!("workloads (behind both doors, c/ and rust/):");
@@ -41,48 +49,103 @@ fn list() {
     }
 }
 
-fn ratios(options: &Options) -> Result<(), String> {
-    let places = Places::find()?;
+/// The results of earlier commands, those of `kind`.
+fn earlier(out: &Path, kind: Kind) -> Result<Option<Store>, String> {
+    let file = format!("{}.csv", kind.name());
+    match fs::read_to_string(out.join(&file)) {
+        Ok(text) => {
+            let store = Store::read(&text, kind.columns());
+            store.map(Some).map_err(|why| format!("{file}: {why}"))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// Measures; how many series failed.
+fn measure(
+    kinds: &[Kind],
+    options: &Options,
+    places: &Places,
+    out: &Path,
+) -> Result<usize, String> {
     let cases = cases::chosen(&options.only)?;
     let doors = [Door::C, Door::Rust].map(|door| cases.iter().any(|case| case.door == door));
-    let programs = prepare::programs(&places)?;
+    let programs = prepare::programs(places)?;
     let mut contenders: Vec<Contender> = Vec::new();
     for peer in &options.peers {
         eprintln!("building {}", peer.name);
-        let ready = prepare::contender(&places, peer, (doors[0], doors[1]))
+        let ready = prepare::contender(places, peer, (doors[0], doors[1]))
             .map_err(|why| format!("{why}\n(or leave it out: --without {})", peer.name))?;
         contenders.push(ready);
     }
-    let facts = machine::facts(&contenders, &options.as_given.join(" "));
-    let series = measure::all_rounds(&programs, &contenders, &cases, options.rounds, options.scale);
-    let report = Report { facts: &facts, rounds: options.rounds, cases: &cases, series: &series };
-    let markdown = report.markdown();
+    let mut failed = 0;
+    for kind in kinds {
+        let cases: Vec<Case> = cases.iter().copied().filter(|case| kind.wants(*case)).collect();
+        let task = Task {
+            programs: &programs,
+            contenders: &contenders,
+            cases: &cases,
+            rounds: options.rounds,
+            scale: options.scale,
+            facts: machine::facts(&contenders, &options.as_given.join(" ")),
+        };
+        let mut store = kind.measure(&task);
+        failed += store.failures().count();
+        if options.merge {
+            let before = earlier(out, *kind)?;
+            store = before.into_iter().fold(store, |newer, older| older.with(newer));
+        }
+        write(out, &format!("{}.csv", kind.name()), &store.csv())?;
+    }
+    Ok(failed)
+}
+
+fn write(out: &Path, name: &str, text: &str) -> Result<(), String> {
+    fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Tables and plots from all results that are there.
+fn report(out: &Path) -> Result<(), String> {
+    let ratios = earlier(out, Kind::Ratios)?.ok_or("no ratios.csv: measure first")?;
+    let idle = earlier(out, Kind::Idle)?;
+    let calls = earlier(out, Kind::Calls)?;
+    let instructions = earlier(out, Kind::Instructions)?;
+    let results = Results { ratios, idle, calls, instructions };
+    let markdown = report::markdown(&results);
     println!("{markdown}");
-    let out = options.out.clone().unwrap_or_else(|| places.benches("results"));
-    let write = |name: &str, text: &str| {
-        fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))
+    write(out, "suite.md", &markdown)?;
+    for (name, picture) in plots::all(&results.ratios) {
+        write(out, &name, &picture)?;
+    }
+    Ok(())
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let (kinds, options) = match arguments::parse(arguments)? {
+        Command::Help => {
+            print!("{HELP}");
+            return Ok(());
+        }
+        Command::List => {
+            list();
+            return Ok(());
+        }
+        Command::Measure(kinds, options) => (kinds, options),
+        Command::Report(options) => (Vec::new(), options),
     };
+    let places = Places::find()?;
+    let out = options.out.clone().unwrap_or_else(|| places.benches("results"));
     fs::create_dir_all(&out).map_err(|error| format!("the directory of results: {error}"))?;
-    write("ratios.md", &markdown)?;
-    write("ratios.csv", &report.csv())?;
-    let failed = series.iter().filter(|one| one.outcome.is_err()).count();
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} series failed, see the report")) }
+    let failed = measure(&kinds, &options, &places, &out)?;
+    if options.merge || kinds.is_empty() || kinds.contains(&Kind::Ratios) {
+        report(&out)?;
+    }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} runs failed, see the report")) }
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = arguments::parse(&arguments).and_then(|command| match command {
-        Command::Help => {
-            print!("{HELP}");
-            Ok(())
-        }
-        Command::List => {
-            list();
-            Ok(())
-        }
-        Command::Ratios(options) => ratios(&options),
-    });
-    match done {
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("lumalloc-bench: {message}");

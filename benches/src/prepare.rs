@@ -59,6 +59,8 @@ impl Places {
 pub(crate) struct Programs {
     pub(crate) c: PathBuf,
     pub(crate) launch: PathBuf,
+    /// A directory for what the tools write.
+    pub(crate) scratch: PathBuf,
 }
 
 /// A peer that is ready to run.
@@ -84,6 +86,7 @@ pub(crate) fn programs(places: &Places) -> Result<Programs, String> {
     let programs = Programs {
         c: places.bench.join("lumalloc-bench-c"),
         launch: places.bench.join("lumalloc-bench-launch"),
+        scratch: places.bench.clone(),
     };
     let mut compiler = Command::new("gcc");
     compiler.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);

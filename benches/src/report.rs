@@ -1,213 +1,215 @@
-//! The numbers as tables: Markdown, which the terminal shows too, and CSV.
+//! The numbers as Markdown tables, which the terminal shows too.
+
+mod tables;
 
 use crate::cases::{Case, Door};
 use crate::figures::{Figure, geometric_mean};
-use crate::measure::{Sample, Series};
-use crate::peers::{PEERS, REFERENCE};
+use crate::peers::REFERENCE;
+use crate::store::Store;
+use crate::targets;
 use std::fmt::Write;
 
-/// The results of one command.
-pub(crate) struct Report<'a> {
-    pub(crate) facts: &'a [(String, String)],
-    pub(crate) rounds: usize,
-    pub(crate) cases: &'a [Case],
-    pub(crate) series: &'a [Series],
+/// All that was measured.
+pub(crate) struct Results {
+    pub(crate) ratios: Store,
+    pub(crate) idle: Option<Store>,
+    pub(crate) calls: Option<Store>,
+    pub(crate) instructions: Option<Store>,
 }
 
-impl Report<'_> {
-    fn of(&self, case: Case, peer: &str) -> Option<&Series> {
-        self.series.iter().find(|s| s.peer == peer && s.case.name() == case.name())
-    }
+/// A number of a run: columns that are added.
+pub(crate) type Number = &'static [&'static str];
 
-    fn ratio(&self, case: Case, peer: &str, number: fn(&Sample) -> f64) -> Option<Figure> {
-        let ours = self.of(case, peer)?.each(number);
-        let theirs = self.of(case, REFERENCE)?.each(number);
-        // A series that failed half-way has no rounds that could be compared.
-        Figure::of_ratios(&ours, &theirs).filter(|_| ours.len() == theirs.len())
-    }
+pub(crate) const WALL: Number = &["wall_ns"];
+pub(crate) const CPU: Number = &["user_ns", "system_ns"];
+pub(crate) const PEAK: Number = &["peak_rss_kib"];
+pub(crate) const FAULTS: Number = &["faults"];
 
-    /// The whole report.
-    pub(crate) fn markdown(&self) -> String {
-        let mut text = String::from("# lumalloc beside its peers\n\n");
-        for (name, value) in self.facts {
-            text += &format!("- {name}: {value}\n");
+/// Groups of workloads with what they are called.
+pub(crate) const GROUPS: [(char, &str); 3] = [('a', "micro"), ('b', "threads"), ('c', "large")];
+
+/// The median over the rounds.
+pub(crate) fn median(store: &Store, case: Case, peer: &str, number: Number) -> Option<f64> {
+    Some(Figure::of(store.sums(case, peer, number)?)?.median)
+}
+
+/// One peer to another, round by round.
+pub(crate) fn ratio(
+    store: &Store,
+    case: Case,
+    (peer, other): (&str, &str),
+    number: Number,
+) -> Option<Figure> {
+    let (ours, theirs) = (store.sums(case, peer, number)?, store.sums(case, other, number)?);
+    // A series that failed half-way has no rounds that could be compared.
+    Figure::of_ratios(&ours, &theirs).filter(|_| ours.len() == theirs.len())
+}
+
+/// Geometric mean of the ratios over some cases; nothing if one of them failed.
+pub(crate) fn mean(
+    store: &Store,
+    cases: &[Case],
+    pair: (&str, &str),
+    number: Number,
+) -> Option<f64> {
+    let ratios: Option<Vec<f64>> =
+        cases.iter().map(|&case| Some(ratio(store, case, pair, number)?.median)).collect();
+    geometric_mean(&ratios?)
+}
+
+/// The peer with the least median in a case; settings of ours are no peers.
+pub(crate) fn best(store: &Store, case: Case, number: Number) -> Option<&'static str> {
+    let peers = store.peers(case.door);
+    let medians = peers
+        .iter()
+        .filter(|peer| !peer.is_ours())
+        .filter_map(|peer| Some((peer.name, median(store, case, peer.name, number)?)));
+    medians.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(name, _)| name)
+}
+
+/// The peer with the least geometric mean over some cases.
+pub(crate) fn best_of_all(store: &Store, cases: &[Case], number: Number) -> Option<&'static str> {
+    let peers = store.peers(cases.first()?.door);
+    let means = peers
+        .iter()
+        .filter(|peer| !peer.is_ours())
+        .filter_map(|peer| Some((peer.name, mean(store, cases, (peer.name, REFERENCE), number)?)));
+    means.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(name, _)| name)
+}
+
+/// The cases of a store behind a door.
+pub(crate) fn behind(store: &Store, door: Door) -> Vec<Case> {
+    store.cases().into_iter().filter(|case| case.door == door).collect()
+}
+
+fn title(door: Door) -> &'static str {
+    match door {
+        Door::C => "From C, preloaded",
+        Door::Rust => "From Rust, `#[global_allocator]`, LTO",
+    }
+}
+
+/// The whole report.
+pub(crate) fn markdown(results: &Results) -> String {
+    let store = &results.ratios;
+    let mut text = String::from("# lumalloc beside its peers\n\n");
+    for (name, value) in &store.facts {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    let _ = write!(
+        text,
+        "\nMedians of {} rounds, interleaved; peers as they come, with default options. A ratio is \
+         taken between runs of one round; after ± half the distance between the quartiles of its \
+         rounds. Below 1 is faster or smaller.\n\n\
+         ![time and memory, micro](group-a.svg)\n![time and memory, threads](group-b.svg)\n\
+         ![time and memory, large](group-c.svg)\n![every workload](heat.svg)\n",
+        store.rounds()
+    );
+    text += &targets::section(results);
+    for door in [Door::C, Door::Rust] {
+        let cases = behind(store, door);
+        if !cases.is_empty() {
+            text += &of_door(store, door, &cases);
         }
-        text += &format!(
-            "\nMedians of {} rounds, interleaved. A ratio is that to mimalloc v3 in the same round, \
-             median (least–most); below 1 is faster or smaller.\n",
-            self.rounds
-        );
-        for door in [Door::C, Door::Rust] {
-            let cases: Vec<Case> = self.cases.iter().copied().filter(|c| c.door == door).collect();
-            if !cases.is_empty() {
-                self.door(&mut text, door, &cases);
+    }
+    if let Some(idle) = &results.idle {
+        text += &idle_tables(idle);
+    }
+    if let Some(calls) = &results.calls {
+        text += &counts(calls, "System calls about memory, of one run", 0, targets::CALLS);
+    }
+    if let Some(instructions) = &results.instructions {
+        let heading = "Instructions of one operation, by callgrind";
+        text += &counts(instructions, heading, 1, &["instructions"]);
+    }
+    let stores = [Some(store), results.idle.as_ref(), results.calls.as_ref()];
+    text + &failures(stores.into_iter().flatten().chain(&results.instructions))
+}
+
+fn of_door(store: &Store, door: Door, cases: &[Case]) -> String {
+    let mut text =
+        format!("\n## {}\n\n### Geometric means of the ratios to {REFERENCE}\n\n", title(door));
+    text += &tables::means(store, cases);
+    text += "\n### Wall time of lumalloc, ns per operation, and its ratios\n\n";
+    text += &tables::ours(store, cases);
+    let _ = write!(text, "\n### Wall time, ratio to {REFERENCE}\n\n");
+    text += &tables::ratios(store, cases, WALL);
+    let _ = write!(text, "\n### User and system time of the process, ratio to {REFERENCE}\n\n");
+    text += &tables::ratios(store, cases, CPU);
+    text += "\n### Peak RSS, MiB\n\n";
+    text += &tables::plain(store, cases, |case, peer| {
+        Some(format!("{:.1}", median(store, case, peer, PEAK)? / 1024.0))
+    });
+    text += "\n### Page faults\n\n";
+    text += &tables::plain(store, cases, |case, peer| {
+        Some(format!("{:.0}", median(store, case, peer, FAULTS)?))
+    });
+    text
+}
+
+fn idle_tables(idle: &Store) -> String {
+    let mut text = String::from(
+        "\n## RSS after 20 seconds of idling, MiB\n\n\
+         In brackets: when the work was done. Pages given back lazily (`MADV_FREE`) count until \
+         the system takes them.\n",
+    );
+    let halves: [(&str, Number, Number); 2] = [
+        ("defaults", &["worked_kib"], &["idle_kib"]),
+        (
+            "background thread on, where there is one (jemalloc, lumalloc)",
+            &["background_worked_kib"],
+            &["background_idle_kib"],
+        ),
+    ];
+    for door in [Door::C, Door::Rust] {
+        let cases = behind(idle, door);
+        for (heading, before, after) in halves {
+            if cases.is_empty() {
+                continue;
             }
-        }
-        text += &self.verdicts();
-        text += &self.failures();
-        text
-    }
-
-    fn door(&self, text: &mut String, door: Door, cases: &[Case]) {
-        let title = match door {
-            Door::C => "From C, preloaded",
-            Door::Rust => "From Rust, `#[global_allocator]`, LTO",
-        };
-        let peers: Vec<&str> = PEERS
-            .iter()
-            .map(|peer| peer.name)
-            .filter(|name| cases.iter().any(|&case| self.of(case, name).is_some()))
-            .collect();
-        *text += &format!("\n## {title}\n\n### Wall time, ns per operation · ratio\n\n");
-        *text += &self.timed(cases, &peers, |s| s.wall_ns);
-        *text += &self.means(cases, &peers);
-        *text += "\n### User and system time of the process, ns per operation · ratio\n\n";
-        *text += &self.timed(cases, &peers, |s| s.cpu_ns);
-        *text += "\n### Peak RSS, MiB\n\n";
-        *text += &self.plain(cases, &peers, 1, |s| s.peak_rss_kib / 1024.0);
-        *text += "\n### Page faults\n\n";
-        *text += &self.plain(cases, &peers, 0, |s| s.faults);
-    }
-
-    fn timed(&self, cases: &[Case], peers: &[&str], number: fn(&Sample) -> f64) -> String {
-        self.table(cases, peers, |case, peer| {
-            let median = Figure::of(self.of(case, peer)?.each(number))?.median;
-            let Figure { median: ratio, least, most } = self.ratio(case, peer, number)?;
-            Some(format!("{median:.2} · **{ratio:.2}** ({least:.2}–{most:.2})"))
-        })
-    }
-
-    fn plain(
-        &self,
-        cases: &[Case],
-        peers: &[&str],
-        digits: usize,
-        number: fn(&Sample) -> f64,
-    ) -> String {
-        self.table(cases, peers, |case, peer| {
-            Some(format!("{:.digits$}", Figure::of(self.of(case, peer)?.each(number))?.median))
-        })
-    }
-
-    fn table(
-        &self,
-        cases: &[Case],
-        peers: &[&str],
-        cell: impl Fn(Case, &str) -> Option<String>,
-    ) -> String {
-        let mut rows = vec![vec!["workload".to_owned()]];
-        rows[0].extend(peers.iter().map(|peer| (*peer).to_owned()));
-        for &case in cases {
-            let mut row = vec![case.workload.name.to_owned()];
-            for peer in peers {
-                let failed = self.of(case, peer).is_some_and(|series| series.outcome.is_err());
-                let empty = if failed { "failed" } else { "–" };
-                row.push(cell(case, peer).unwrap_or_else(|| empty.to_owned()));
-            }
-            rows.push(row);
-        }
-        aligned(&rows)
-    }
-
-    /// Geometric means of the ratios, group by group.
-    fn means(&self, cases: &[Case], peers: &[&str]) -> String {
-        let mut text = String::from("\nGeometric means of the ratios:");
-        for (group, title) in [('a', "micro"), ('b', "threads"), ('c', "large")] {
-            let of_group: Vec<Case> =
-                cases.iter().copied().filter(|c| c.workload.group == group).collect();
-            let means = peers.iter().filter_map(|peer| {
-                let ratios: Option<Vec<f64>> = of_group
-                    .iter()
-                    .map(|&case| self.ratio(case, peer, |s| s.wall_ns).map(|r| r.median))
-                    .collect();
-                Some(format!("{peer} {:.2}", geometric_mean(&ratios?)?))
+            let _ = write!(text, "\n### {}: {heading}\n\n", title(door));
+            text += &tables::plain(idle, &cases, |case, peer| {
+                let mib = |number| Some(median(idle, case, peer, number)? / 1024.0);
+                Some(format!("{:.1} ({:.1})", mib(after)?, mib(before)?))
+            });
+            let means = idle.peers(door).into_iter().filter_map(|peer| {
+                let mean = mean(idle, &cases, (peer.name, REFERENCE), after)?;
+                Some(format!("{} {mean:.2}", peer.name))
             });
             let means: Vec<String> = means.collect();
-            if !means.is_empty() {
-                let _ = write!(text, "\n- {title}: {}", means.join(", "));
-            }
+            let _ = writeln!(text, "\nGeometric means, to {REFERENCE}: {}", means.join(", "));
         }
-        text + "\n"
     }
+    text
+}
 
-    /// What was to be reached, and whether it was.
-    fn verdicts(&self) -> String {
-        let mut text = String::new();
-        for &case in self.cases {
-            let (Some(target), Some(wall), Some(cpu)) = (
-                case.target(),
-                self.ratio(case, "lumalloc", |s| s.wall_ns),
-                self.ratio(case, "lumalloc", |s| s.cpu_ns),
-            ) else {
-                continue;
-            };
-            let verdict = if wall.median <= target { "reached" } else { "**missed**" };
-            let _ = writeln!(
-                text,
-                "- {}: {:.2} ({:.2}–{:.2}), at most {target:.2}: {verdict}; user and system time {:.2}",
-                case.name(),
-                wall.median,
-                wall.least,
-                wall.most,
-                cpu.median
-            );
+/// A table of counts for each door: the columns added.
+fn counts(store: &Store, heading: &str, digits: usize, number: Number) -> String {
+    let mut text = format!("\n## {heading}\n");
+    for door in [Door::C, Door::Rust] {
+        let cases = behind(store, door);
+        if !cases.is_empty() {
+            let _ = write!(text, "\n### {}\n\n", title(door));
+            text += &tables::plain(store, &cases, |case, peer| {
+                Some(format!("{:.digits$}", median(store, case, peer, number)?))
+            });
         }
-        if text.is_empty() { text } else { format!("\n## Targets for lumalloc\n\n{text}") }
     }
+    text
+}
 
-    fn failures(&self) -> String {
-        let mut text = String::new();
-        for series in self.series {
-            if let Err(why) = &series.outcome {
-                let _ = writeln!(text, "- {} {}: {why}", series.case.name(), series.peer);
-            }
+fn failures<'a>(stores: impl Iterator<Item = &'a Store>) -> String {
+    let mut text = String::new();
+    for store in stores {
+        for (row, why) in store.failures() {
+            let _ = writeln!(text, "- {} {}: {why}", row.case.name(), row.peer.name);
         }
-        if text.is_empty() { text } else { format!("\n## Failed\n\n{text}") }
     }
-
-    /// One row per case and peer, every figure with its least and most.
-    pub(crate) fn csv(&self) -> String {
-        let mut text: String =
-            self.facts.iter().map(|(name, value)| format!("# {name}: {value}\n")).collect();
-        text += "door,workload,group,peer,rounds";
-        for name in ["wall_ns", "wall_ratio", "cpu_ns", "cpu_ratio", "peak_rss_kib", "page_faults"]
-        {
-            let _ = write!(text, ",{name},{name}_least,{name}_most");
-        }
-        text += "\n";
-        for series in self.series {
-            let case = series.case;
-            let _ = write!(
-                text,
-                "{},{},{},{},{}",
-                case.door.name(),
-                case.workload.name,
-                case.workload.group,
-                series.peer,
-                series.each(|s| s.wall_ns).len()
-            );
-            let figures = [
-                Figure::of(series.each(|s| s.wall_ns)),
-                self.ratio(case, series.peer, |s| s.wall_ns),
-                Figure::of(series.each(|s| s.cpu_ns)),
-                self.ratio(case, series.peer, |s| s.cpu_ns),
-                Figure::of(series.each(|s| s.peak_rss_kib)),
-                Figure::of(series.each(|s| s.faults)),
-            ];
-            for figure in figures {
-                text += &figure.map_or_else(
-                    || ",,,".to_owned(),
-                    |f| format!(",{:.4},{:.4},{:.4}", f.median, f.least, f.most),
-                );
-            }
-            text += "\n";
-        }
-        text
-    }
+    if text.is_empty() { text } else { format!("\n## Failed\n\n{text}") }
 }
 
 /// A Markdown table with its columns padded, so that it can be read on a terminal.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
@@ -222,4 +224,15 @@ fn aligned(rows: &[Vec<String>]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::aligned;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["a", "bcd"], ["ef", "g"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(aligned(&rows), "| a  | bcd |\n| -- | --- |\n| ef | g   |\n");
+    }
 }

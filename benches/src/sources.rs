@@ -112,7 +112,8 @@ fn mimalloc_version(source: &Path) -> Result<String, String> {
     Ok(format!("{}.{}.{}", packed / 10_000, packed / 100 % 100, packed % 100))
 }
 
-/// By its own `configure` and nothing but defaults. The crate keeps that script beside the source.
+/// By its own `configure` and, as in the crate, without the operators of C++: they would bring
+/// libstdc++ into every process. The crate keeps that script beside the source.
 fn jemalloc(places: &Places) -> Result<Built, String> {
     let package = package_directory(places, "tikv-jemalloc-sys")?;
     let name = package.to_string_lossy().into_owned();
@@ -123,7 +124,7 @@ fn jemalloc(places: &Places) -> Result<Built, String> {
         let copy = places.built("jemalloc");
         let _ = fs::remove_dir_all(&copy);
         let script = "cp -r \"$1/jemalloc\" \"$2\" && cp \"$1\"/configure/* \"$2\" && cd \"$2\" && \
-             ./configure --with-version=\"$3\" --enable-doc=no --disable-static && \
+             ./configure --with-version=\"$3\" --enable-doc=no --disable-static --disable-cxx && \
              make -j2 build_lib_shared && cp lib/libjemalloc.so.2 \"$4\"";
         let mut shell = Command::new("sh");
         shell.args(["-c", script, "sh"]).args([&package, &copy]).arg(&version).arg(&path);

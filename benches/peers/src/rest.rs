@@ -1,5 +1,5 @@
 //! Idling: the process sleeps after its work and notes its RSS before and after. Nothing here
-//! allocates.
+//! allocates but the buffer of standard output.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +21,7 @@ pub(crate) fn wanted(seconds: &str) -> Result<(), String> {
 pub(crate) fn here() {
     if let Some(&seconds) = SECONDS.get() {
         TAKEN.get_or_init(|| {
+            println!("idling");
             let before = resident_kib();
             thread::sleep(Duration::from_secs(seconds));
             (before, resident_kib())

@@ -1,0 +1,196 @@
+//! What lumalloc has to reach, and whether it did.
+
+use crate::cases::{Case, Door};
+use crate::peers::{OURS, REFERENCE};
+use crate::report::{
+    CPU, FAULTS, GROUPS, Number, PEAK, Results, WALL, behind, best, best_of_all, mean, median,
+    ratio,
+};
+use crate::store::Store;
+use std::fmt::Write;
+
+/// Geometric mean of the time to mimalloc v3, over a group.
+const TO_REFERENCE: f64 = 0.92;
+/// Time of one workload to its best peer.
+const TO_BEST: f64 = 1.10;
+/// Peak RSS of one workload to the smallest of [`FAST`].
+const TO_SMALLEST: f64 = 1.25;
+/// Faults and calls to the fewest of [`FAST`]; fewer than [`STORM`] more are no storm.
+const TO_FEWEST: f64 = 1.5;
+const STORM: f64 = 1000.0;
+/// The peers that are fast, as they come.
+const FAST: [&str; 3] = ["jemalloc", "mimalloc", "snmalloc"];
+
+/// The calls that a purge or a mapping costs.
+pub(crate) const CALLS: Number =
+    &["mmap", "munmap", "mremap", "mprotect", "madvise", "process_madvise", "brk"];
+
+/// Lines of the section, and how many of them were missed.
+#[derive(Default)]
+struct Verdicts {
+    text: String,
+    reached: usize,
+    missed: usize,
+}
+
+impl Verdicts {
+    fn line(&mut self, what: &str, value: f64, limit: f64, note: &str) {
+        let verdict = if value <= limit { "reached" } else { "**missed**" };
+        let _ = writeln!(self.text, "- {what}: {value:.2}, at most {limit:.2}: {verdict}{note}");
+        if value <= limit {
+            self.reached += 1;
+        } else {
+            self.missed += 1;
+        }
+    }
+
+    /// One line for all workloads: it is reached if `misses`, those above their limit, is empty.
+    fn all(&mut self, what: &str, count: usize, misses: &[String]) {
+        if misses.is_empty() {
+            let _ = writeln!(self.text, "- {what}: reached in all {count}");
+            self.reached += 1;
+        } else {
+            let list = misses.join("; ");
+            let _ =
+                writeln!(self.text, "- {what}: **missed** in {} of {count}: {list}", misses.len());
+            self.missed += 1;
+        }
+    }
+}
+
+/// The section of the report; empty if ours was not measured.
+pub(crate) fn section(results: &Results) -> String {
+    let mut verdicts = Verdicts::default();
+    for door in [Door::C, Door::Rust] {
+        let cases = behind(&results.ratios, door);
+        let ours = results.ratios.peers(door).iter().any(|peer| peer.name == OURS);
+        if cases.is_empty() || !ours {
+            continue;
+        }
+        let _ = writeln!(
+            verdicts.text,
+            "\n### {}\n",
+            if door == Door::C { "From C" } else { "From Rust" }
+        );
+        groups(&mut verdicts, &results.ratios, &cases);
+        single(&mut verdicts, &results.ratios, &cases);
+        memory(&mut verdicts, &results.ratios, &cases);
+        if let Some(idle) = &results.idle {
+            idling(&mut verdicts, idle, door);
+        }
+        storms(&mut verdicts, &results.ratios, &cases, ("page faults", FAULTS));
+        if let Some(calls) = &results.calls {
+            let cases = behind(calls, door);
+            let number: Number = &["madvise", "process_madvise"];
+            storms(&mut verdicts, calls, &cases, ("madvise calls", number));
+        }
+        pairs(&mut verdicts, &results.ratios, &cases);
+    }
+    if verdicts.text.is_empty() {
+        return String::new();
+    }
+    let (reached, missed) = (verdicts.reached, verdicts.missed);
+    format!("\n## Targets for lumalloc: {reached} reached, {missed} missed\n{}", verdicts.text)
+}
+
+fn groups(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
+    for (group, name) in GROUPS {
+        let of_group: Vec<Case> =
+            cases.iter().copied().filter(|case| case.workload.group == group).collect();
+        if let Some(value) = mean(store, &of_group, (OURS, REFERENCE), WALL) {
+            let what = format!("group {group} ({name}), time to {REFERENCE}");
+            verdicts.line(&what, value, TO_REFERENCE, "");
+        }
+        let best = best_of_all(store, &of_group, WALL);
+        let to_best = best.and_then(|best| mean(store, &of_group, (OURS, best), WALL));
+        if let (Some(best), Some(value)) = (best, to_best) {
+            let what = format!("group {group} ({name}), time to the best peer, {best}");
+            verdicts.line(&what, value, 1.0, "");
+        }
+    }
+}
+
+fn single(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
+    let mut misses: Vec<(f64, String)> = Vec::new();
+    for &case in cases {
+        let Some(best) = best(store, case, WALL) else { continue };
+        let Some(figure) = ratio(store, case, (OURS, best), WALL) else { continue };
+        if figure.median > TO_BEST {
+            let (value, noise) = (figure.median, figure.noise);
+            let name = case.workload.name;
+            misses.push((value, format!("{name} {value:.2} ±{noise:.2} of {best}")));
+        }
+    }
+    misses.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let misses: Vec<String> = misses.into_iter().map(|(_, text)| text).collect();
+    let what = format!("no workload above {TO_BEST:.2} of its best peer's time");
+    verdicts.all(&what, cases.len(), &misses);
+}
+
+fn memory(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
+    if let Some(value) = mean(store, cases, (OURS, "jemalloc"), PEAK) {
+        verdicts.line("peak RSS over all, to jemalloc", value, 1.0, "");
+    }
+    let misses: Vec<String> = cases
+        .iter()
+        .filter_map(|&case| {
+            let ours = median(store, case, OURS, PEAK)?;
+            let (least, who) = least_of_fast(store, case, PEAK)?;
+            (ours > TO_SMALLEST * least).then(|| {
+                let (name, mib) = (case.workload.name, 1.0 / 1024.0);
+                format!("{name} {:.1} MiB, {who} {:.1}", ours * mib, least * mib)
+            })
+        })
+        .collect();
+    let what =
+        format!("peak RSS of no workload above {TO_SMALLEST:.2} of the smallest fast peer's");
+    verdicts.all(&what, cases.len(), &misses);
+}
+
+fn least_of_fast(store: &Store, case: Case, number: Number) -> Option<(f64, &'static str)> {
+    let medians =
+        FAST.into_iter().filter_map(|peer| Some((median(store, case, peer, number)?, peer)));
+    medians.min_by(|one, other| one.0.total_cmp(&other.0))
+}
+
+/// Lowest in the second table: to the lowest peer by the geometric mean.
+fn idling(verdicts: &mut Verdicts, idle: &Store, door: Door) {
+    let cases = behind(idle, door);
+    let number: Number = &["background_idle_kib"];
+    let best = best_of_all(idle, &cases, number);
+    let value = best.and_then(|best| mean(idle, &cases, (OURS, best), number));
+    if let (Some(best), Some(value)) = (best, value) {
+        let what = format!("RSS after idling, background thread on, to the lowest peer, {best}");
+        verdicts.line(&what, value, 1.0, "");
+    }
+}
+
+fn storms(verdicts: &mut Verdicts, store: &Store, cases: &[Case], (name, number): (&str, Number)) {
+    let misses: Vec<String> = cases
+        .iter()
+        .filter_map(|&case| {
+            let ours = median(store, case, OURS, number)?;
+            let (least, who) = least_of_fast(store, case, number)?;
+            (ours > TO_FEWEST * least && ours > least + STORM)
+                .then(|| format!("{} {ours:.0}, {who} {least:.0}", case.workload.name))
+        })
+        .collect();
+    let what = format!("{name} within {TO_FEWEST:.1} of the fast peer with the fewest");
+    verdicts.all(&what, cases.len(), &misses);
+}
+
+/// The ratios to the reference that single workloads were given.
+fn pairs(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
+    for &case in cases {
+        let (Some(target), Some(wall), Some(cpu)) = (
+            case.target(),
+            ratio(store, case, (OURS, REFERENCE), WALL),
+            ratio(store, case, (OURS, REFERENCE), CPU),
+        ) else {
+            continue;
+        };
+        let what = format!("{} to {REFERENCE}", case.name());
+        let note = format!("; ±{:.2}, user and system time {:.2}", wall.noise, cpu.median);
+        verdicts.line(&what, wall.median, target, &note);
+    }
+}
