@@ -10,11 +10,14 @@ lumalloc beside its peers.
 
     cargo run --release -p lumalloc-bench -- COMMAND [OPTIONS]
 
-    suite             all that follows
+    suite             ratios, idle, calls, instructions
     ratios            time, peak RSS, faults
     idle              RSS after 20 seconds of idling
     calls             system calls about memory
     instructions      of each operation, by callgrind
+    programs          real programs: time, peak RSS, faults
+    traces record     what some of those ask of malloc
+    traces replay     the same, asked of every allocator
     report            tables and plots from what was measured before
     list              the workloads and the peers
 

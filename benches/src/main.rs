@@ -14,12 +14,14 @@ mod measure;
 mod peers;
 mod plots;
 mod prepare;
+mod programs;
 mod report;
 mod run;
 mod sources;
 mod store;
 mod svg;
 mod targets;
+mod traces;
 
 use arguments::{Command, HELP, Options};
 use cases::{Case, Door, WORKLOADS};
@@ -145,7 +147,12 @@ fn run(arguments: &[String]) -> Result<(), String> {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    let done = match arguments.split_first() {
+        Some((command, rest)) if command == "programs" => programs::run(rest),
+        Some((command, rest)) if command == "traces" => traces::run(rest),
+        _ => run(&arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("lumalloc-bench: {message}");

@@ -1,0 +1,138 @@
+//! Group (d): real programs with an allocator in front of them.
+//!
+//! ```text
+//! table -> made (packages, inputs, builds) -> bound (is the allocator in front?)
+//!       -> census (how much do they allocate?) -> launch (rounds) -> report
+//! ```
+
+mod bound;
+pub(crate) mod census;
+mod inputs;
+pub(crate) mod keep;
+pub(crate) mod launch;
+pub(crate) mod line;
+pub(crate) mod made;
+pub(crate) mod options;
+pub(crate) mod report;
+pub(crate) mod table;
+
+use crate::machine;
+use crate::prepare::{self, Contender, Places};
+use launch::{Stage, once, preload};
+use options::Options;
+use report::{Comparison, Series};
+use std::fs;
+use std::io::Write;
+use table::Program;
+
+/// `lumalloc-bench -- programs [OPTIONS]`.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let options = options::parse("programs", arguments)?;
+    let programs = table::chosen(&options.only)?;
+    let places = Places::find()?;
+    let launch = prepare::programs(&places)?.launch;
+    let contenders = contenders(&places, &options)?;
+    let short = made::make(&places, &programs, 1)?;
+    let full = made::make(&places, &programs, options.percent)?;
+    let counted = census::take(&places, &launch, &programs, &full)?;
+    for program in &programs {
+        for contender in &contenders {
+            progress(&format!("in front of {}? {}", program.name, contender.peer.name));
+            bound::check(&Stage { launch: &launch, values: &short }, program, contender)
+                .map_err(|why| format!("{} under {}: {why}", program.name, contender.peer.name))?;
+        }
+    }
+    let stage = Stage { launch: &launch, values: &full };
+    let series = all_rounds(&stage, &programs, &contenders, options.rounds);
+    let facts = machine::facts(&contenders, &options.as_given.join(" "));
+    let names: Vec<&'static str> = table::PROGRAMS.iter().map(|program| program.name).collect();
+    let file = places.built("programs.samples");
+    let kept = keep::merged(&file, options.merge, &names, series, census::notes(&counted))?;
+    let comparison = Comparison {
+        title: "Programs under each allocator",
+        facts: &facts,
+        notes: &format!("\n## What a run asks for\n\n{}", kept.table(&census::COLUMNS)),
+        cases: &kept.cases,
+        series: &kept.series,
+    };
+    write("programs", &places, &options, &comparison)
+}
+
+/// Makes the shared objects of the peers.
+pub(crate) fn contenders(places: &Places, options: &Options) -> Result<Vec<Contender>, String> {
+    let mut contenders = Vec::new();
+    for peer in &options.peers {
+        progress(&format!("building {}", peer.name));
+        let ready = prepare::contender(places, peer, (true, false))
+            .map_err(|why| format!("{why}\n(or leave it out: --without {})", peer.name))?;
+        contenders.push(ready);
+    }
+    Ok(contenders)
+}
+
+/// Prints a report and writes it beside the others.
+pub(crate) fn write(
+    name: &str,
+    places: &Places,
+    options: &Options,
+    comparison: &Comparison,
+) -> Result<(), String> {
+    let markdown = comparison.markdown();
+    println!("{markdown}");
+    let out = options.out.clone().unwrap_or_else(|| places.benches("results"));
+    fs::create_dir_all(&out).map_err(|error| format!("the directory of results: {error}"))?;
+    for (file, text) in
+        [(format!("{name}.md"), markdown), (format!("{name}.csv"), comparison.csv())]
+    {
+        fs::write(out.join(&file), text).map_err(|error| format!("{file}: {error}"))?;
+    }
+    let failed = comparison.series.iter().filter(|one| one.outcome.is_err()).count();
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} series failed, see the report")) }
+}
+
+/// One line on the terminal, over the last one.
+pub(crate) fn progress(text: &str) {
+    eprint!("\r\x1b[K{text}");
+    // A progress line that can't be shown is not worth stopping for.
+    let _ = std::io::stderr().flush();
+}
+
+/// Every program under every allocator, `rounds` times; a round visits all before the next begins,
+/// each round beginning with another allocator.
+fn all_rounds(
+    stage: &Stage,
+    programs: &[&'static Program],
+    contenders: &[Contender],
+    rounds: usize,
+) -> Vec<Series> {
+    let mut series = Vec::new();
+    for program in programs {
+        for contender in contenders {
+            let peer = contender.peer.name;
+            series.push(Series { case: program.name, peer, outcome: Ok(Vec::new()) });
+        }
+    }
+    let mut printed: Vec<Option<String>> = vec![None; programs.len()];
+    for round in 0..rounds {
+        for (number, program) in programs.iter().enumerate() {
+            for turn in 0..contenders.len() {
+                let index = (round + turn) % contenders.len();
+                let contender = &contenders[index];
+                let one = &mut series[number * contenders.len() + index];
+                let Ok(samples) = &mut one.outcome else { continue };
+                progress(&format!("round {}/{rounds}: {} {}", round + 1, one.case, one.peer));
+                let done = once(stage, program, &|command| preload(command, contender));
+                let same = done.and_then(|(sample, text)| {
+                    let first = printed[number].get_or_insert_with(|| text.clone());
+                    if *first == text { Ok(sample) } else { Err("printed something else".into()) }
+                });
+                match same {
+                    Ok(sample) => samples.push(sample),
+                    Err(why) => one.outcome = Err(why),
+                }
+            }
+        }
+    }
+    progress("");
+    series
+}

@@ -1,0 +1,155 @@
+//! The programs: which command, how much of it, who in it calls malloc.
+//!
+//! A command line is a template: words apart by spaces, `{percent}` the scale, `{seconds}` for
+//! those that run by the clock, `{programs}` the directory `benches/programs`, `{made}` that of
+//! what was generated or built, `{address}` where a server listens, `''` an empty word. Words
+//! `NAME=value` in front go to the environment, a last word `<FILE` is the standard input.
+
+/// How a program runs.
+pub(crate) enum Role {
+    /// Once, to its end.
+    Batch(&'static str),
+    /// As a server; its line that ends in the address begins with, or has, `ready`. The clients run
+    /// on the C library's malloc, one after the other.
+    Server { server: &'static str, ready: &'static str, clients: &'static [&'static str] },
+}
+
+/// One program.
+pub(crate) struct Program {
+    /// As in the tables and after `--only`.
+    pub(crate) name: &'static str,
+    /// The beginning of the name of the file whose malloc has to be the peer's.
+    pub(crate) worker: &'static str,
+    /// Command and Debian package of all that it needs.
+    pub(crate) tools: &'static [(&'static str, &'static str)],
+    pub(crate) role: Role,
+}
+
+const fn batch(
+    name: &'static str,
+    worker: &'static str,
+    tools: &'static [(&'static str, &'static str)],
+    line: &'static str,
+) -> Program {
+    Program { name, worker, tools, role: Role::Batch(line) }
+}
+
+const fn redis(name: &'static str, clients: &'static [&'static str]) -> Program {
+    Program {
+        name,
+        worker: "redis-server",
+        tools: &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
+        role: Role::Server {
+            server: "redis-server --port 0 --unixsocket {made}/redis.sock --save '' \
+                     --dir {made} --daemonize no",
+            ready: "ready to accept connections at",
+            clients,
+        },
+    }
+}
+
+/// Every program. `redis-server` of Debian is linked to jemalloc: the C library's malloc has to be
+/// put in front of it as the peers' are.
+pub(crate) static PROGRAMS: [Program; 15] = [
+    redis(
+        "redis-64",
+        &["redis-benchmark -s {address} -q -n {percent}000 -c 50 -P 16 -r 100000 -d 64 \
+           -t set,get,incr,lpush,lpop,sadd,hset,spop,zadd,mset,lrange_100"],
+    ),
+    redis(
+        "redis-1k",
+        &[
+            "redis-benchmark -s {address} -q -n {percent}500 -c 50 -r 100000 -d 1000 -t set,get,lpush,lpop",
+        ],
+    ),
+    redis(
+        "redis-16k",
+        &[
+            "redis-benchmark -s {address} -q -n {percent}00 -c 50 -P 4 -r 4000 -d 16000 -t set,get",
+            "redis-benchmark -s {address} -q -n {percent}00 -c 50 -P 4 -r 4000 -d 7000 -t set,get,lpush,lpop",
+        ],
+    ),
+    batch(
+        "sqlite",
+        "libsqlite3.so",
+        &[("sqlite3", "sqlite3")],
+        "sqlite3 -batch :memory: <{made}/rows.sql",
+    ),
+    batch(
+        "python",
+        "python3",
+        &[("/usr/bin/python3", "python3")],
+        "/usr/bin/python3 {programs}/objects.py {percent}",
+    ),
+    batch(
+        "python-malloc",
+        "python3",
+        &[("/usr/bin/python3", "python3")],
+        "PYTHONMALLOC=malloc /usr/bin/python3 {programs}/objects.py {percent}",
+    ),
+    batch("lua", "lua5.4", &[("lua5.4", "lua5.4")], "lua5.4 {programs}/trees.lua {percent}"),
+    batch(
+        "perl",
+        "perl",
+        &[("/usr/bin/perl", "perl")],
+        "/usr/bin/perl {programs}/words.pl {percent}",
+    ),
+    batch("z3", "z3", &[("z3", "z3")], "z3 -smt2 {made}/factors.smt2"),
+    batch(
+        "ghostscript",
+        "libgs.so",
+        &[("gs", "ghostscript")],
+        "gs -q -dNOPAUSE -dBATCH -dSAFER -sDEVICE=pdfwrite -dpages={percent} \
+         -sOutputFile=/dev/null {programs}/document.ps",
+    ),
+    batch("gcc", "cc1", &[("gcc", "gcc")], "gcc -S -O2 -o /dev/null {made}/functions.c"),
+    batch(
+        "g++",
+        "cc1plus",
+        &[("g++", "g++")],
+        "g++ -S -O1 -std=c++17 -o /dev/null {made}/shapes.cc",
+    ),
+    batch(
+        "rustc",
+        "librustc_driver",
+        &[("gcc", "gcc"), ("nm", "binutils")],
+        "{made}/rustc --edition=2021 --crate-type=lib --emit=obj -O -o {made}/modules.o {made}/modules.rs",
+    ),
+    Program {
+        name: "http",
+        worker: "http",
+        tools: &[("wrk", "wrk")],
+        role: Role::Server {
+            server: "{made}/http",
+            ready: "listening",
+            clients: &["wrk -t 1 -c 32 -d {seconds} -s {programs}/requests.lua http://{address}"],
+        },
+    },
+    batch("documents", "documents", &[], "{made}/documents {percent}"),
+];
+
+/// The programs that a list of names asks for; no name: all.
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Program>, String> {
+    if let Some(unknown) = names.iter().find(|name| PROGRAMS.iter().all(|p| p.name != **name)) {
+        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        return Err(format!("no program called {unknown}; there are {}", known.join(", ")));
+    }
+    let wanted = |program: &&Program| names.is_empty() || names.iter().any(|n| n == program.name);
+    Ok(PROGRAMS.iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn names_choose() {
+        let names = |list: &[&str]| -> Vec<&str> {
+            let list: Vec<String> = list.iter().map(|name| (*name).to_owned()).collect();
+            chosen(&list).unwrap().iter().map(|program| program.name).collect()
+        };
+        assert_eq!(names(&["z3", "lua"]), ["lua", "z3"]);
+        assert_eq!(names(&[]).len(), 15);
+        assert!(chosen(&["word".to_owned()]).is_err());
+    }
+}
