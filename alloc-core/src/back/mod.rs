@@ -6,7 +6,7 @@
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
-//! pages), [`page_map`] (address → record), [`extent_heap`] and [`extent_cache`] (free runs),
+//! pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and [`extent_cache`] (free runs),
 //! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
 //! system), [`page_counts`], [`page_allocator`] (all of it for one arena), [`moves`] (of a run's
 //! memory), [`contents`] (of a run in use).
@@ -21,6 +21,8 @@ pub(crate) mod metadata;
 pub(crate) mod extent;
 #[allow(unsafe_code)]
 pub(crate) mod page_map;
+#[allow(unsafe_code)]
+pub(crate) mod class_map;
 pub(crate) mod extent_heap;
 pub(crate) mod extent_cache;
 pub(crate) mod decay;

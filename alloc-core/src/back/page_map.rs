@@ -11,6 +11,7 @@
 //! bin, 0; all other words are 0. So the low half of a word sends the free of anything unusual to
 //! the trap bin, which always takes the slow path.
 
+use super::class_map;
 use super::extent::Extent;
 use super::page_provider::system;
 use crate::ground::checked::at;
@@ -87,54 +88,16 @@ fn leaf_of(address: usize) -> Option<&'static Leaf> {
     unsafe { leaf.as_ref() }
 }
 
+/// A 32-bit shift: the bits of the root fall away, and the index is in range by construction.
+#[inline(always)]
+fn word_index(address: usize) -> usize {
+    ((address as u32) >> LG_PAGE) as usize
+}
+
 #[inline(always)]
 fn word_in(leaf: &Leaf, address: usize) -> &AtomicU64 {
-    // A 32-bit shift: the bits of the root fall away, and the index is in range by construction.
     // SAFETY: 2^32 >> 12 is the number of words.
-    unsafe { at(&leaf.0, ((address as u32) >> LG_PAGE) as usize) }
-}
-
-/// The offset of the bin for a block's page: what the fast path of free needs, and no more. `None`
-/// where no page near the address is ours.
-#[inline(always)]
-pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
-    let address = block as usize;
-    let index = root_index(address);
-    if index >= ROOT_WORDS {
-        return None;
-    }
-    // SAFETY: just checked.
-    let slot = unsafe { at(&ROOT, index) };
-    // Acquire: pairs with the Release in `make_leaf`.
-    let leaf = slot.load(Ordering::Acquire);
-    // SAFETY: a leaf in the root is mapped for ever.
-    let word = word_in(unsafe { leaf.as_ref() }?, address).as_ptr();
-    let half = if cfg!(target_endian = "big") { 3 } else { 0 };
-    // A plain load of the low half: the word of a block in use was written before the block was
-    // handed out, and stands still until the block has gone home.
-    // SAFETY: within the word.
-    let low = unsafe { word.cast::<u16>().add(half) };
-    // SAFETY: as above.
-    Some(usize::from(unsafe { low.read() }))
-}
-
-/// The root's index for an address. Opaque on x86-64, where the optimiser would otherwise shift
-/// twice instead of comparing the shifted value.
-#[inline(always)]
-fn root_index(address: usize) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let mut index = address;
-        // SAFETY: shifts a register.
-        unsafe {
-            core::arch::asm!("shr {0}, 32", inout(reg) index, options(pure, nomem, nostack));
-        }
-        index
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        address >> LEAF_BITS
-    }
+    unsafe { at(&leaf.0, word_index(address)) }
 }
 
 /// The word of the page that `address` lies in. Any address may be asked for.
@@ -159,7 +122,9 @@ pub(crate) fn cover(base: usize, bytes: usize) -> bool {
             return false;
         }
     }
-    USED.add((bytes >> LG_PAGE) as u64 * 8);
+    class_map::open(base);
+    // A word and the class map's byte for each page.
+    USED.add((bytes >> LG_PAGE) as u64 * 9);
     true
 }
 
@@ -205,11 +170,21 @@ pub(crate) fn clear_ends(extent: &Extent) {
     set(extent.end() - PAGE, Entry::NONE);
 }
 
-/// Sets the words of all pages of a run.
+/// Sets the words of all pages of a run, and the bytes of the class map.
 pub(crate) fn set_all(extent: &Extent, entry: Entry) {
-    for page in 0..extent.pages() {
-        set(extent.base() + page * PAGE, entry);
+    let (mut address, end) = (extent.base(), extent.end());
+    while address < end {
+        // Leaf by leaf; few runs lie in two.
+        let stop = end.min((address | ((1 << LEAF_BITS) - 1)) + 1);
+        if let Some(leaf) = leaf_of(address) {
+            let (first, pages) = (word_index(address), (stop - address) >> LG_PAGE);
+            for word in leaf.0.get(first..first + pages).unwrap_or_default() {
+                word.store(entry.0, Ordering::Relaxed);
+            }
+        }
+        address = stop;
     }
+    class_map::set(extent.base(), extent.pages(), entry.bin_offset());
 }
 
 /// The run around an address inside it, found by walking down: for last words only.

@@ -10,7 +10,7 @@
 //! only bookkeeping of the fast path: it gives the exact number of requests, and sends every n-th
 //! one the slow way, where collection and ageing happen.
 
-use crate::middle::owner::BIN_BYTES;
+use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -182,7 +182,8 @@ impl CacheBin {
     /// `fill` is handed a [`Filler`] that takes one block at a time. Answers how many it gave.
     ///
     /// # Safety
-    /// The caller is the bin's thread; the bin is empty; `n <= capacity()`.
+    /// The caller is the bin's thread; the bin is empty; `n <= capacity()`; `fill` gives no more
+    /// than `n`.
     #[inline]
     pub(crate) unsafe fn fill(&self, n: usize, fill: impl FnOnce(&mut Filler)) -> usize {
         let base = self.base();
@@ -229,14 +230,14 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Puts a block into the next slot. One too many is dropped: callers keep to their `n`.
+    /// Puts a block into the next slot.
     #[inline(always)]
     pub(crate) fn give(&mut self, block: *mut u8) {
-        if self.left > 0 {
-            // SAFETY: slots 1..=n lie within the capacity (the promise of `fill`).
-            unsafe { *self.base.wrapping_add(self.left) = block };
-            self.left -= 1;
-        }
+        debug_assert!(self.left > 0);
+        // SAFETY: slots 1..=n lie within the capacity, and no more are given (the promise of
+        // `fill`).
+        unsafe { *self.base.wrapping_add(self.left) = block };
+        self.left -= 1;
     }
 }
 

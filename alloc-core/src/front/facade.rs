@@ -15,16 +15,15 @@ use super::hardened::order;
 use super::hardened::quarantine::Quarantine;
 use super::hardened::random::Random;
 use super::modes::{self, Given};
-use super::raw::bin_of;
 use super::registry::RealCache;
 use super::slow;
 use super::thread_cache::ThreadCache;
 use crate::back::metadata;
 use crate::back::page_map;
 use crate::ground::options;
-use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::give_back::give_back;
-use crate::middle::owner::{BIN_BYTES, OwnerState};
+use crate::middle::owner::OwnerState;
 use crate::middle::slab::Slab;
 use core::sync::atomic::Ordering;
 
@@ -85,11 +84,9 @@ impl Facade {
         let Some(room) = room.filter(|room| *room <= MAX_CACHED) else {
             return core::ptr::null_mut();
         };
-        let bin = bin_of(room);
-        let block = self.real.front.bin(bin).pop();
-        if let Some(class) = SizeClass::from_bin(bin)
-            && !block.is_null()
-        {
+        let class = SizeClass::of(room);
+        let block = self.real.front.bin(class.bin()).pop();
+        if !block.is_null() {
             // SAFETY: a free block of the class, just popped.
             unsafe { self.hand_out(block, class) };
         }

@@ -9,8 +9,7 @@ use super::hardened::canary;
 use crate::back::page_map::Entry;
 use crate::ground::fatal::{self, Place};
 use crate::ground::options;
-use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
-use crate::middle::owner::BIN_BYTES;
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::slab::Slab;
 use crate::middle::slab_guard::place_of;
 

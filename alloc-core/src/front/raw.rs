@@ -7,11 +7,13 @@ use super::fill;
 use super::modes;
 use super::slow;
 use super::thread_cache::current;
-use crate::back::page_map;
+use crate::back::{class_map, page_map};
 use crate::ground::checked::at;
 use crate::ground::fatal;
 use crate::ground::options;
-use crate::ground::size_class::{BIN_OF_SIZE, MAX_CACHED, SizeClass, class_round, size_for_align};
+use crate::ground::size_class::{
+    MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, class_round, size_for_align,
+};
 use crate::ground::units::{MAX_SIZE, PAGE, round_up};
 use crate::middle::large;
 use crate::middle::slab::Slab;
@@ -20,11 +22,11 @@ pub use super::flags::{
     Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,
 };
 
-/// The bin of a size that is at most [`MAX_CACHED`].
+/// Where the bin of a size begins, in units of [`OFFSET_UNIT`]; the size is at most [`MAX_CACHED`].
 #[inline(always)]
-pub(crate) fn bin_of(size: usize) -> usize {
+fn offset_of(size: usize) -> usize {
     // SAFETY: the table has an entry for each size up to MAX_CACHED.
-    usize::from(*unsafe { at(&BIN_OF_SIZE, (size + 7) >> 3) })
+    usize::from(*unsafe { at(&OFFSET_OF_SIZE, (size + 7) >> 3) })
 }
 
 /// At least `size` bytes, 16-byte aligned from 16 bytes on; 0 gives a smallest block.
@@ -48,7 +50,7 @@ pub fn malloc(size: usize) -> *mut u8 {
 /// at most [`MAX_CACHED`].
 #[inline(always)]
 pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
-    let block = current().bin(bin_of(rounded)).pop();
+    let block = current().bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
     if block.is_null() { slow::malloc_small(size, align) } else { block }
 }
 
@@ -102,7 +104,7 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 /// twice freed pointers end the process with a message, at once or when the block goes home.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
-    if let Some(offset) = page_map::bin_offset(ptr)
+    if let Some(offset) = class_map::bin_offset(ptr)
         && current().bin_at(offset).push(ptr)
     {
         return;
@@ -118,7 +120,7 @@ pub unsafe fn free(ptr: *mut u8) {
 /// up to its usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
-    if size <= MAX_CACHED && current().bin(bin_of(size)).push(ptr) {
+    if size <= MAX_CACHED && current().bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
@@ -132,7 +134,7 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
-    if rounded <= MAX_CACHED && current().bin(bin_of(rounded)).push(ptr) {
+    if rounded <= MAX_CACHED && current().bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.

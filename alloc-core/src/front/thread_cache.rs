@@ -12,8 +12,7 @@ use super::cache_bin::CacheBin;
 use super::facade::Facade;
 use super::registry::RealCache;
 use super::tls;
-use crate::ground::size_class::CLASSES;
-use crate::middle::owner::BIN_BYTES;
+use crate::ground::size_class::{BIN_BYTES, CLASSES};
 
 /// Bins in a cache: the trap and one for each class.
 pub(crate) const BINS: usize = CLASSES + 1;

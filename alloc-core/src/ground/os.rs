@@ -28,6 +28,14 @@ pub(crate) fn set_errno(value: c_int) {
     unsafe { *location = value };
 }
 
+/// The most bytes of addresses that the process may have (RLIMIT_AS).
+pub(crate) fn address_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes the struct, and touches nothing else.
+    let status = keep_errno(|| unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) });
+    if status == 0 { limit.rlim_cur as usize } else { usize::MAX }
+}
+
 /// Sleeps while `*word == expected`, or until woken. May return early for no reason.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     futex_wait_for(word, expected, None);

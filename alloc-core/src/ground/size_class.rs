@@ -102,22 +102,32 @@ pub(crate) static ROWS: [Row; CLASSES] = {
     rows
 };
 
-/// `BIN_OF_SIZE[(size + 7) / 8]` is the class of `size`, plus one.
+/// Bytes of one bin in a thread cache.
+pub(crate) const BIN_BYTES: usize = 32;
+/// What the offsets of bins are counted in where they have to fit a byte; the machine multiplies by
+/// it as it adds the address of the cache.
+pub(crate) const OFFSET_UNIT: usize = 8;
+
+/// `OFFSET_OF_SIZE[(size + 7) / 8]` is where the bin of `size` begins in a thread cache, in units
+/// of [`OFFSET_UNIT`].
 ///
-/// Plus one because a thread cache's bin 0 is a trap: see [`crate::front::thread_cache`].
-pub(crate) static BIN_OF_SIZE: [u8; MAX_CACHED / 8 + 1] = {
-    let mut table = [1; MAX_CACHED / 8 + 1];
+/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::thread_cache`].
+pub(crate) static OFFSET_OF_SIZE: [u8; MAX_CACHED / 8 + 1] = {
+    let mut table = [0; MAX_CACHED / 8 + 1];
     let mut index = 0;
     let mut eighth = 0;
     while eighth < table.len() {
         if class_size(index) < eighth * 8 {
             index += 1;
         }
-        table[eighth] = index as u8 + 1;
+        table[eighth] = ((index + 1) * UNITS_OF_BIN) as u8;
         eighth += 1;
     }
     table
 };
+
+const UNITS_OF_BIN: usize = BIN_BYTES / OFFSET_UNIT;
+const _: () = assert!(CLASSES * UNITS_OF_BIN <= u8::MAX as usize);
 
 // The relations that the rest of the core relies on.
 const _: () = {
@@ -149,7 +159,7 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) const fn of(size: usize) -> SizeClass {
         debug_assert!(size <= MAX_CACHED);
-        SizeClass(BIN_OF_SIZE[(size + 7) >> 3 & 0x1fff] - 1)
+        SizeClass(OFFSET_OF_SIZE[(size + 7) >> 3 & 0x1fff] / UNITS_OF_BIN as u8 - 1)
     }
 
     /// The class of a thread cache's bin: bin 0 is the trap, bin `n` is class `n - 1`.
@@ -194,13 +204,6 @@ impl SizeClass {
     pub(crate) fn slab_align(self) -> usize {
         (1 << self.size().trailing_zeros()).max(PAGE)
     }
-
-    /// Bytes in a slab.
-    #[inline(always)]
-    pub(crate) fn slab_bytes(self) -> usize {
-        usize::from(self.row().slab_pages) * PAGE
-    }
-
     /// Blocks in a slab.
     #[inline(always)]
     pub(crate) fn slots(self) -> usize {
@@ -224,6 +227,37 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) fn slot_around(self, offset: usize) -> usize {
         ((offset as u64).wrapping_mul(self.row().reciprocal) >> 40) as usize
+    }
+}
+
+/// The blocks of a slab, for many questions in a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Grid {
+    size: usize,
+    slots: usize,
+    reciprocal: u64,
+}
+
+impl SizeClass {
+    /// Where the blocks of a slab begin.
+    #[inline(always)]
+    pub(crate) fn grid(self) -> Grid {
+        Grid { size: self.size(), slots: self.slots(), reciprocal: self.row().reciprocal }
+    }
+}
+
+impl Grid {
+    /// Bytes that the blocks take, from the slab's first.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> usize {
+        self.size * self.slots
+    }
+
+    /// The block that begins at an offset below [`Grid::bytes`]; `None` inside a block.
+    #[inline(always)]
+    pub(crate) fn slot_at(self, offset: usize) -> Option<usize> {
+        let slot = ((offset as u64).wrapping_mul(self.reciprocal) >> 40) as usize;
+        if slot * self.size == offset { Some(slot) } else { None }
     }
 }
 

@@ -253,7 +253,7 @@ impl Arena {
         bin.flushed.add(1);
         let (word, mask) = (slot / 64, 1 << (slot % 64));
         let twice = if slab.remote.guard() == Some(Guard::Bin) {
-            let twice = slab.put(word, mask).is_err();
+            let twice = slab.put(word, mask, 1).is_err();
             self.refile(&mut slabs, slab, 1);
             twice
         } else {
@@ -287,7 +287,7 @@ impl Arena {
     }
 
     /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes.
-    fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
+    pub(crate) fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
         slabs.file(slab);
         if slab.list() == ListName::None {
             return;

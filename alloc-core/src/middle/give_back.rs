@@ -1,17 +1,22 @@
 //! Blocks on their way home, many at a time.
 //!
-//! A batch is grouped by the 64-bit word of the slab that its blocks belong to. For a slab of the
-//! cache's own a group is a plain OR; for any other it is one atomic OR, and the block itself is
-//! never touched. Misuse is noticed here at no cost to the fast path: bits already set are a double
-//! free, an offset that is no multiple of the size an interior pointer, another class a wrong size.
+//! Into a slab of the cache's own, and into one of an arena's bin whose lock is free, blocks go one
+//! after the other by plain ORs. For any other slab they are grouped by the 64-bit word that they
+//! belong to, and a group is one atomic OR; the block itself is never touched. Misuse is noticed
+//! here at no cost to the fast path: bits already set are a double free, an offset that is no
+//! multiple of the size an interior pointer, another class a wrong size.
 
+use super::arena::{self, Arena};
+use super::bin::BinSlabs;
 use super::effort::Deed;
-use super::owner::{BIN_BYTES, Owner, OwnerState};
-use super::slab::Slab;
+use super::owner::{Owner, OwnerState};
+use super::remote_free::Guard;
+use super::slab::{Misuse, Slab};
 use super::slab_guard::{free_remotely, place_of};
 use crate::back::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
-use crate::ground::size_class::SizeClass;
+use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
+use crate::ground::sync::lock;
 use crate::ground::units::PAGE;
 
 /// Groups held open at a time.
@@ -22,6 +27,7 @@ struct Group {
     slab: &'static Slab,
     word: usize,
     mask: u64,
+    count: usize,
 }
 
 /// A batch of one class on its way home.
@@ -29,8 +35,22 @@ struct Batch<'a> {
     owner: &'static Owner,
     state: &'a mut OwnerState,
     class: SizeClass,
+    grid: Grid,
+    /// An arena whose bin of the class this batch has locked.
+    held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
     remote: u64,
     groups: [Option<Group>; GROUPS],
+}
+
+/// How blocks get into a slab.
+#[derive(Clone, Copy)]
+enum Way {
+    /// It is the cache's own.
+    Own,
+    /// The bin that guards it is locked by this batch.
+    Bin,
+    /// Somebody else guards it.
+    Remote,
 }
 
 /// Gives blocks of a class back to their slabs. The caller holds the owner's lock.
@@ -40,19 +60,13 @@ pub(crate) fn give_back(
     class: SizeClass,
     blocks: &[*mut u8],
 ) {
-    let mut batch = Batch { owner, state, class, remote: 0, groups: [None; GROUPS] };
-    let mut last: Option<&'static Slab> = None;
-    for block in blocks {
-        let address = block.expose_provenance();
-        let slab = match last.filter(|slab| is_in(slab, address)) {
-            Some(slab) => slab,
-            None => find_slab(class, address),
-        };
-        last = Some(slab);
-        let Some(slot) = class.slot_at(address.wrapping_sub(slab.base())) else {
-            interior(slab, address)
-        };
-        batch.add(slab, slot / 64, 1 << (slot % 64));
+    let (grid, groups) = (class.grid(), [None; GROUPS]);
+    let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, groups };
+    let mut left = blocks;
+    while let Some(first) = left.first() {
+        let slab = find_slab(class, first.expose_provenance());
+        let same = batch.add_same(slab, left);
+        left = left.get(same..).unwrap_or_default();
     }
     batch.finish();
     let counts = owner.counts(class);
@@ -61,16 +75,14 @@ pub(crate) fn give_back(
     owner.effort.add(Deed::Flush, 1);
 }
 
-fn is_in(slab: &Slab, address: usize) -> bool {
-    address.wrapping_sub(slab.base()) < slab.class().slab_bytes()
-}
-
 fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     let entry = page_map::lookup(address);
-    match Slab::of(entry) {
-        Some(slab) if entry.bin_offset() == class.bin() * BIN_BYTES => slab,
-        _ => reject(entry, class, address),
+    if entry.bin_offset() == class.bin() * BIN_BYTES
+        && let Some(slab) = Slab::of(entry)
+    {
+        return slab;
     }
+    reject(entry, class, address)
 }
 
 /// Dies of a block that is not what its cache bin holds.
@@ -112,18 +124,95 @@ pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
 }
 
 impl Batch<'_> {
-    fn add(&mut self, slab: &'static Slab, word: usize, mask: u64) {
-        let key = slab.base() / PAGE + word;
+    /// Gives back the blocks at the beginning that lie in one slab; answers how many they are.
+    #[inline]
+    fn add_same(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        match self.way(slab) {
+            Way::Remote => self.add_remote(slab, blocks),
+            Way::Own => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.state.refile(slab, count);
+                count
+            }
+            Way::Bin => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.remote += count as u64;
+                if let Some((arena, slabs)) = &mut self.held {
+                    arena.refile(slabs, slab, count);
+                }
+                count
+            }
+        }
+    }
+
+    fn add_remote(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        // The word at hand stays in registers while blocks of it follow each other.
+        let (mut word, mut mask, mut group) = (0, 0u64, 0);
+        let mut count = 0;
+        for block in blocks {
+            let offset = block.expose_provenance().wrapping_sub(slab.base());
+            if offset >= self.grid.bytes() {
+                break;
+            }
+            let Some(slot) = self.grid.slot_at(offset) else {
+                interior(slab, slab.base() + offset)
+            };
+            let bit = 1 << (slot % 64);
+            if slot / 64 != word || mask & bit != 0 {
+                self.add(Group { slab, word, mask, count: group });
+                (word, mask, group) = (slot / 64, 0, 0);
+            }
+            mask |= bit;
+            group += 1;
+            count += 1;
+        }
+        if count == 0 {
+            interior(slab, blocks.first().map_or(0, |block| block.expose_provenance()));
+        }
+        self.add(Group { slab, word, mask, count: group });
+        count
+    }
+
+    fn way(&mut self, slab: &Slab) -> Way {
+        if slab.remote.is_owned_by(self.owner.id()) {
+            return Way::Own;
+        }
+        if slab.remote.guard() != Some(Guard::Bin) {
+            return Way::Remote;
+        }
+        if self.held.is_none() {
+            self.held = arena::by_id(slab.arena()).and_then(|arena| {
+                arena.bin(self.class).slabs.try_lock().map(|slabs| (arena, slabs))
+            });
+        }
+        match &self.held {
+            // Under the lock the guard is what it is.
+            Some((arena, _)) if arena.id() == slab.arena() => match slab.remote.guard() {
+                Some(Guard::Bin) => Way::Bin,
+                _ => Way::Remote,
+            },
+            _ => Way::Remote,
+        }
+    }
+
+    fn add(&mut self, new: Group) {
+        if new.count == 0 {
+            return;
+        }
+        let key = new.slab.base() / PAGE + new.word;
         let Some(place) = self.groups.get_mut(key % GROUPS) else { return };
         match place {
-            Some(group) if core::ptr::eq(group.slab, slab) && group.word == word => {
-                if group.mask & mask != 0 {
-                    died_twice(slab, word, mask);
+            Some(group) if core::ptr::eq(group.slab, new.slab) && group.word == new.word => {
+                if group.mask & new.mask != 0 {
+                    died_twice(group.slab, group.word, group.mask & new.mask);
                 }
-                group.mask |= mask;
+                group.mask |= new.mask;
+                group.count += new.count;
             }
             _ => {
-                if let Some(full) = place.replace(Group { slab, word, mask }) {
+                if let Some(full) = place.replace(new) {
                     self.emit(full);
                 }
             }
@@ -138,19 +227,24 @@ impl Batch<'_> {
         }
     }
 
-    fn emit(&mut self, Group { slab, word, mask }: Group) {
+    fn emit(&mut self, Group { slab, word, mask, count }: Group) {
         self.owner.effort.add(Deed::Group, 1);
-        if slab.remote.is_owned_by(self.owner.id()) {
-            if let Err(twice) = slab.put(word, mask) {
-                died_twice(slab, word, twice);
-            }
-            self.state.refile(slab, mask.count_ones() as usize);
-            return;
-        }
-        self.remote += u64::from(mask.count_ones());
+        self.remote += count as u64;
         if let Err(twice) = free_remotely(&self.owner.effort, slab, self.class, word, mask) {
             died_twice(slab, word, twice);
         }
+    }
+}
+
+/// Puts the blocks at the beginning that lie in a slab into it, whose guard's lock is held; answers
+/// how many they are.
+#[inline]
+fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
+    match slab.put_run(grid, blocks) {
+        Ok(count) if count > 0 => count,
+        Ok(_) => interior(slab, blocks.first().map_or(0, |block| block.expose_provenance())),
+        Err(Misuse::Interior(address)) => interior(slab, address),
+        Err(Misuse::Twice(address)) => fatal::double_free(address, place_of(slab)),
     }
 }
 

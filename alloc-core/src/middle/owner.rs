@@ -22,9 +22,6 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Bytes of one bin in a thread cache; a page-map word of a slab holds a multiple of it.
-pub(crate) const BIN_BYTES: usize = 32;
-
 /// The slow side of a thread cache.
 pub(crate) struct Owner {
     id: u32,
@@ -353,7 +350,14 @@ impl OwnerState {
 
     /// Puts a slab of this owner where it belongs after `freed` blocks came back. All free it goes
     /// back to its arena, unless it is the only one with free blocks.
+    #[inline]
     pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
+        if !slab.stays_in_place(freed) {
+            self.refile_moved(slab, freed);
+        }
+    }
+
+    fn refile_moved(&mut self, slab: &'static Slab, freed: usize) {
         let slabs = self.slabs(slab.class());
         if slab.list() == ListName::Full && !slab.is_full() {
             slabs.full.remove(slab);

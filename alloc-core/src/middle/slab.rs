@@ -13,7 +13,7 @@ use crate::back::extent::Extent;
 use crate::back::metadata::{self, Recycled};
 use crate::back::page_map::Entry;
 use crate::ground::checked::at;
-use crate::ground::size_class::{MAX_WORDS, SizeClass};
+use crate::ground::size_class::{Grid, MAX_WORDS, SizeClass};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 
@@ -47,6 +47,8 @@ pub(crate) struct Slab {
     lg_words: u8,
     /// No word before this one has a free bit.
     first: Cell<u8>,
+    /// Half of its blocks.
+    half: Cell<u16>,
     /// The part that others write.
     pub(crate) remote: Remote,
 }
@@ -87,6 +89,7 @@ impl Slab {
             list: Cell::new(ListName::None),
             lg_words: lg as u8,
             first: Cell::new(0),
+            half: Cell::new(0),
             remote: Remote::new(remote),
         };
         // SAFETY: fresh memory of the right size and alignment.
@@ -104,6 +107,7 @@ impl Slab {
         self.class.set(class);
         self.list.set(ListName::None);
         self.first.set(0);
+        self.half.set((class.slots() / 2) as u16);
         let mut left = class.slots();
         for word in self.free_words() {
             let bits = left.min(64);
@@ -135,7 +139,7 @@ impl Slab {
 
     /// What the page map says for each of its pages.
     pub(crate) fn entry(&'static self) -> Entry {
-        let offset = self.class().bin() * crate::middle::owner::BIN_BYTES;
+        let offset = self.class().bin() * crate::ground::size_class::BIN_BYTES;
         Entry::of_record(core::ptr::from_ref(self).cast(), offset as u16)
     }
 
@@ -216,9 +220,11 @@ impl Slab {
         want - left
     }
 
-    /// Puts the blocks of `mask` in word `word` back. `Err`: the bits that were free already.
+    /// Puts the `count` blocks of `mask` in word `word` back. `Err`: the bits that were free
+    /// already.
     #[inline]
-    pub(crate) fn put(&self, word: usize, mask: u64) -> Result<(), u64> {
+    pub(crate) fn put(&self, word: usize, mask: u64, count: usize) -> Result<(), u64> {
+        debug_assert_eq!(mask.count_ones() as usize, count);
         // SAFETY: the callers derive `word` from a slot of this slab's class.
         let cell = unsafe { at(self.free_words(), word) };
         let before = cell.get();
@@ -226,11 +232,42 @@ impl Slab {
             return Err(before & mask);
         }
         cell.set(before | mask);
-        self.used.set(self.used.get() - mask.count_ones());
+        self.used.set(self.used.get() - count as u32);
         if word < usize::from(self.first.get()) {
             self.first.set(word as u8);
         }
         Ok(())
+    }
+
+    /// Puts back the blocks at the beginning that lie here; answers how many they are. After an
+    /// error the slab is half done.
+    #[inline(always)]
+    pub(crate) fn put_run(&self, grid: Grid, blocks: &[*mut u8]) -> Result<usize, Misuse> {
+        let (base, words) = (self.base(), self.free_words());
+        let (mut count, mut lowest) = (0, usize::MAX);
+        for block in blocks {
+            let offset = block.expose_provenance().wrapping_sub(base);
+            if offset >= grid.bytes() {
+                break;
+            }
+            let Some(slot) = grid.slot_at(offset) else {
+                return Err(Misuse::Interior(base + offset));
+            };
+            // SAFETY: the slot is one of this slab's.
+            let word = unsafe { at(words, slot / 64) };
+            let (before, bit) = (word.get(), 1 << (slot % 64));
+            if before & bit != 0 {
+                return Err(Misuse::Twice(base + offset));
+            }
+            word.set(before | bit);
+            lowest = lowest.min(slot);
+            count += 1;
+        }
+        self.used.set(self.used.get() - count as u32);
+        if lowest / 64 < usize::from(self.first.get()) {
+            self.first.set((lowest / 64) as u8);
+        }
+        Ok(count)
     }
 
     /// Takes in what others have freed. Under the guard's lock, after PENDING was cleared.
@@ -239,8 +276,9 @@ impl Slab {
         for word in 0..self.class().words() {
             let bits = self.remote.take_word(word);
             if bits != 0 {
-                self.put(word, bits).map_err(|twice| (word, twice))?;
-                taken += bits.count_ones() as usize;
+                let count = bits.count_ones() as usize;
+                self.put(word, bits, count).map_err(|twice| (word, twice))?;
+                taken += count;
             }
         }
         Ok(taken)
@@ -260,6 +298,20 @@ impl Slab {
         // SAFETY: a word of the record; it may be a moment old.
         let free = unsafe { word.as_ptr().read_volatile() };
         (free | self.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
+    }
+
+    /// Whether it may stay where it is in the list of partial slabs after `freed` blocks came back.
+    #[inline]
+    pub(crate) fn stays_in_place(&self, freed: usize) -> bool {
+        let used = self.used();
+        self.list() == ListName::Partial && used != 0 && !self.became_sparse(freed)
+    }
+
+    /// Whether the last `freed` blocks made it half empty.
+    #[inline]
+    fn became_sparse(&self, freed: usize) -> bool {
+        let half = usize::from(self.half.get());
+        self.used() < half && self.used() + freed >= half
     }
 
     /// The address of the block of one bit.
@@ -294,6 +346,14 @@ impl Recycled for Slab {
     fn next_free(&self) -> &Cell<Option<&'static Slab>> {
         &self.next
     }
+}
+
+/// What may be wrong with a block that comes back.
+pub(crate) enum Misuse {
+    /// This address is not where a block begins.
+    Interior(usize),
+    /// The block at this address is free already.
+    Twice(usize),
 }
 
 /// Slabs of one guard and class, in both directions, links in the records.
@@ -365,8 +425,7 @@ impl SlabList {
     /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
     /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
     pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
-        let half = slab.class().slots() / 2;
-        if slab.used() < half && slab.used() + freed >= half {
+        if slab.became_sparse(freed) {
             let name = slab.list();
             self.remove(slab);
             self.push_back(slab, name);
@@ -414,8 +473,8 @@ mod tests {
             assert!(slab.is_full());
             for (slot, block) in blocks.iter().enumerate().rev() {
                 assert_eq!(class.slot_at(block - slab.base()), Some(slot));
-                slab.put(slot / 64, 1 << (slot % 64)).unwrap();
-                assert_eq!(slab.put(slot / 64, 1 << (slot % 64)), Err(1 << (slot % 64)));
+                slab.put(slot / 64, 1 << (slot % 64), 1).unwrap();
+                assert_eq!(slab.put(slot / 64, 1 << (slot % 64), 1), Err(1 << (slot % 64)));
             }
             assert_eq!(slab.used(), 0);
             slab.check();
