@@ -62,8 +62,8 @@ pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
     Some(usize::from(unsafe { byte.read() }) * OFFSET_UNIT)
 }
 
-/// Notes the bin of all pages of a slab, or 0 when it is one no more. A slab that reaches out of the
-/// window is not noted.
+/// Notes the bin of all pages of a slab, or 0 when it is one no more. A slab that reaches out of
+/// the window is not noted.
 pub(crate) fn set(base: usize, pages: usize, bin_offset: usize) {
     debug_assert!(bin_offset.is_multiple_of(OFFSET_UNIT) && bin_offset / OFFSET_UNIT <= 255);
     let (Some(first), Some(_)) = (byte_of(base), byte_of(base + (pages - 1) * PAGE)) else {

@@ -5,11 +5,11 @@
 //!                                                    │                             ▲
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
-//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
-//! pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and [`extent_cache`] (free runs),
-//! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
-//! system), [`page_counts`], [`page_allocator`] (all of it for one arena), [`moves`] (of a run's
-//! memory), [`contents`] (of a run in use).
+//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
+//! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and
+//! [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give back), [`split_merge`],
+//! [`purge_batch`] (on the way to the system), [`page_counts`], [`page_allocator`] (all of it for
+//! one arena), [`moves`] (of a run's memory), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;

@@ -6,8 +6,9 @@
 use super::bin::{ArenaBin, BinSlabs};
 use super::effort::{Deed, Effort, UNCACHED};
 use super::remote_free::Guard;
-use super::slab::{ListName, RECORD_CLASSES, Slab, lg_words};
+use super::slab::{RECORD_CLASSES, Slab, lg_words};
 use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
+use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Pool};
 use crate::back::page_allocator::{Memory, PageAllocator};

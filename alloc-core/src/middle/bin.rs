@@ -5,7 +5,8 @@
 //! one from here before a fresh one is made.
 
 use super::remote_free::PendingStack;
-use super::slab::{ListName, Slab, SlabList};
+use super::slab::Slab;
+use super::slab_list::{ListName, SlabList};
 use crate::ground::counters::OwnedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;

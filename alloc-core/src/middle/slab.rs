@@ -9,6 +9,7 @@
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
 use super::remote_free::{Guard, Remote};
+use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Recycled};
 use crate::back::page_map::Entry;
@@ -20,29 +21,17 @@ use core::sync::atomic::AtomicU64;
 /// log2 of the lengths that records come in, plus one.
 pub(crate) const RECORD_CLASSES: usize = MAX_WORDS.trailing_zeros() as usize + 1;
 
-/// Which of its guard's lists a slab is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum ListName {
-    /// In none: full and guarded by a bin, or a free record.
-    None,
-    /// Has free blocks.
-    Partial,
-    /// Has none (kept only by caches, so that they know what they own).
-    Full,
-}
-
 /// The record of a slab.
 #[repr(C, align(64))]
 pub(crate) struct Slab {
     base: Cell<usize>,
     extent: Cell<Option<&'static Extent>>,
-    next: Cell<Option<&'static Slab>>,
-    previous: Cell<Option<&'static Slab>>,
+    pub(super) next: Cell<Option<&'static Slab>>,
+    pub(super) previous: Cell<Option<&'static Slab>>,
     used: Cell<u32>,
     arena: Cell<u32>,
     class: Cell<SizeClass>,
-    list: Cell<ListName>,
+    pub(super) list: Cell<ListName>,
     /// log2 of the words that follow the record, twice.
     lg_words: u8,
     /// No word before this one has a free bit.
@@ -309,7 +298,7 @@ impl Slab {
 
     /// Whether the last `freed` blocks made it half empty.
     #[inline]
-    fn became_sparse(&self, freed: usize) -> bool {
+    pub(super) fn became_sparse(&self, freed: usize) -> bool {
         let half = usize::from(self.half.get());
         self.used() < half && self.used() + freed >= half
     }
@@ -354,95 +343,6 @@ pub(crate) enum Misuse {
     Interior(usize),
     /// The block at this address is free already.
     Twice(usize),
-}
-
-/// Slabs of one guard and class, in both directions, links in the records.
-#[derive(Default)]
-pub(crate) struct SlabList {
-    head: Option<&'static Slab>,
-    tail: Option<&'static Slab>,
-    length: usize,
-}
-
-impl SlabList {
-    /// An empty list.
-    pub(crate) const fn new() -> SlabList {
-        SlabList { head: None, tail: None, length: 0 }
-    }
-
-    /// The slab that is used next.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<&'static Slab> {
-        self.head
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Adds a slab at the front: it is used next.
-    pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
-        slab.list.set(name);
-        slab.previous.set(None);
-        slab.next.set(self.head);
-        match self.head {
-            Some(head) => head.previous.set(Some(slab)),
-            None => self.tail = Some(slab),
-        }
-        self.head = Some(slab);
-        self.length += 1;
-    }
-
-    /// Adds a slab at the back: it is used last.
-    pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
-        slab.list.set(name);
-        slab.next.set(None);
-        slab.previous.set(self.tail);
-        match self.tail {
-            Some(tail) => tail.next.set(Some(slab)),
-            None => self.head = Some(slab),
-        }
-        self.tail = Some(slab);
-        self.length += 1;
-    }
-
-    /// Takes out a slab that is here.
-    pub(crate) fn remove(&mut self, slab: &'static Slab) {
-        let (previous, next) = (slab.previous.take(), slab.next.take());
-        match previous {
-            Some(previous) => previous.next.set(next),
-            None => self.head = next,
-        }
-        match next {
-            Some(next) => next.previous.set(previous),
-            None => self.tail = previous,
-        }
-        slab.list.set(ListName::None);
-        self.length -= 1;
-    }
-
-    /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
-    /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
-    pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
-        if slab.became_sparse(freed) {
-            let name = slab.list();
-            self.remove(slab);
-            self.push_back(slab, name);
-        }
-    }
-
-    /// The first slab that answers to a description.
-    pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
-        let mut next = self.head;
-        while let Some(slab) = next {
-            if wanted(slab) {
-                return Some(slab);
-            }
-            next = slab.next.get();
-        }
-        None
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,104 @@
+//! Lists of slabs, links in the records.
+
+use super::slab::Slab;
+
+/// Which of its guard's lists a slab is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ListName {
+    /// In none: full and guarded by a bin, or a free record.
+    None,
+    /// Has free blocks.
+    Partial,
+    /// Has none (kept only by caches, so that they know what they own).
+    Full,
+}
+
+/// Slabs of one guard and class, in both directions, links in the records.
+#[derive(Default)]
+pub(crate) struct SlabList {
+    head: Option<&'static Slab>,
+    tail: Option<&'static Slab>,
+    length: usize,
+}
+
+impl SlabList {
+    /// An empty list.
+    pub(crate) const fn new() -> SlabList {
+        SlabList { head: None, tail: None, length: 0 }
+    }
+
+    /// The slab that is used next.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&'static Slab> {
+        self.head
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Adds a slab at the front: it is used next.
+    pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
+        slab.list.set(name);
+        slab.previous.set(None);
+        slab.next.set(self.head);
+        match self.head {
+            Some(head) => head.previous.set(Some(slab)),
+            None => self.tail = Some(slab),
+        }
+        self.head = Some(slab);
+        self.length += 1;
+    }
+
+    /// Adds a slab at the back: it is used last.
+    pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
+        slab.list.set(name);
+        slab.next.set(None);
+        slab.previous.set(self.tail);
+        match self.tail {
+            Some(tail) => tail.next.set(Some(slab)),
+            None => self.head = Some(slab),
+        }
+        self.tail = Some(slab);
+        self.length += 1;
+    }
+
+    /// Takes out a slab that is here.
+    pub(crate) fn remove(&mut self, slab: &'static Slab) {
+        let (previous, next) = (slab.previous.take(), slab.next.take());
+        match previous {
+            Some(previous) => previous.next.set(next),
+            None => self.head = next,
+        }
+        match next {
+            Some(next) => next.previous.set(previous),
+            None => self.tail = previous,
+        }
+        slab.list.set(ListName::None);
+        self.length -= 1;
+    }
+
+    /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
+    /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
+    pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
+        if slab.became_sparse(freed) {
+            let name = slab.list();
+            self.remove(slab);
+            self.push_back(slab, name);
+        }
+    }
+
+    /// The first slab that answers to a description.
+    pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
+        let mut next = self.head;
+        while let Some(slab) = next {
+            if wanted(slab) {
+                return Some(slab);
+            }
+            next = slab.next.get();
+        }
+        None
+    }
+}
