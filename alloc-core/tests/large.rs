@@ -20,6 +20,10 @@ fn child() {
         Some("dense_zeros") => dense_zeros(),
         Some("addresses_back") => addresses_back(true),
         Some("addresses_kept") => addresses_back(false),
+        Some("huge_default") => huge_default(),
+        Some("huge_always") => huge_everywhere(listens()),
+        Some("huge_never") => huge_everywhere(false),
+        Some("huge_records") => huge_records(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -59,8 +63,8 @@ fn assert_touched(block: *mut u8, size: usize) {
 /// A block that doubles to a gigabyte touches each page once, and never has two copies.
 #[test]
 fn a_doubling_block_is_moved_and_not_copied() {
-    play_well("doubling", "");
     play_well("doubling", "retain:false");
+    play_well("doubling", "thp:never");
 }
 
 fn doubling() {
@@ -97,6 +101,7 @@ fn doubling() {
 #[test]
 fn growing_blocks_keep_what_they_hold_and_few_mappings() {
     play_well("many_grow", "");
+    play_well("many_grow", "thp:always,metadata_thp:auto");
     play_well("many_grow", "dirty_decay_ms:0");
     play_well("many_grow", "retain:false");
     play_well("many_grow", "retain:false,dirty_decay_ms:0");
@@ -248,4 +253,106 @@ fn addresses_back(go_back: bool) {
     assert_eq!(others != libc::MAP_FAILED, go_back, "memory for somebody else");
     // SAFETY: a live block, not used after.
     unsafe { raw::free(started) };
+}
+
+// --- huge pages --------------------------------------------------------------------------------
+
+/// Whether the system gives huge pages to who asks.
+fn listens() -> bool {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// The flags of each mapping of this process, with its first and last address.
+fn flags() -> Vec<(usize, usize, String)> {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let (mut found, mut range) = (Vec::new(), (0, 0));
+    for line in text.lines() {
+        let first = line.split(' ').next().expect("a word");
+        let number = |text| usize::from_str_radix(text, 16);
+        if let Some((from, to)) = first.split_once('-')
+            && let (Ok(from), Ok(to)) = (number(from), number(to))
+        {
+            range = (from, to);
+        }
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            found.push((range.0, range.1, format!("{flags} ")));
+        }
+    }
+    found
+}
+
+/// Whether huge pages were asked for under an address.
+fn is_advised(block: *mut u8) -> bool {
+    let address = block as usize;
+    let mut flags = flags().into_iter();
+    let mapping = flags.find(|(from, to, _)| (*from..*to).contains(&address)).expect("mapped");
+    mapping.2.contains(" hg ")
+}
+
+#[test]
+fn long_blocks_lie_in_huge_pages() {
+    play_well("huge_default", "");
+    play_well("huge_default", "retain:false");
+}
+
+fn huge_default() {
+    let small = raw::malloc(100);
+    let long = raw::malloc(16 * MIB);
+    let zeros = raw::malloc_zeroed(17 * MIB);
+    assert_eq!(is_advised(long), listens());
+    assert!(!is_advised(small), "a small block");
+    assert!(!is_advised(zeros), "zeros may never be touched");
+    touch(long, 0, 16 * MIB);
+    // SAFETY: a live block, used no more after.
+    let longer = unsafe { raw::realloc(long, 40 * MIB) };
+    assert_eq!(is_advised(longer), listens(), "moved");
+    assert_touched(longer, 16 * MIB);
+    touch(longer, 0, 40 * MIB);
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(longer) };
+    let totals = observe::totals();
+    assert!(totals.dirty >= 40 * MIB, "{totals:#?}");
+    let used_before = raw::malloc(30 * MIB);
+    assert_eq!(is_advised(used_before), listens(), "as it was");
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(used_before) };
+    assert!(control::purge(control::ARENAS_ALL));
+    assert!(!flags().iter().any(|(_, _, flags)| flags.contains(" hg ")), "purged");
+    // A zeroed block in what was advised takes small pages, and is zero.
+    let long = raw::malloc(16 * MIB);
+    touch(long, 0, PAGE);
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(long) };
+    let zeros = raw::malloc_zeroed(16 * MIB);
+    // SAFETY: a live block.
+    assert_eq!(unsafe { zeros.wrapping_add(PAGE).read() }, 0);
+}
+
+#[test]
+fn thp_says_where_huge_pages_are() {
+    play_well("huge_always", "thp:always");
+    play_well("huge_never", "thp:never");
+    play_well("huge_records", "metadata_thp:always");
+}
+
+fn huge_everywhere(expected: bool) {
+    let (small, long) = (raw::malloc(100), raw::malloc(16 * MIB));
+    assert_eq!([is_advised(small), is_advised(long)], [expected; 2]);
+    touch(long, 0, 16 * MIB);
+    // SAFETY: a live block, used no more after.
+    let longer = unsafe { raw::realloc(long, 40 * MIB) };
+    assert_eq!(is_advised(longer), expected, "moved");
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(longer) };
+    assert!(control::purge(control::ARENAS_ALL));
+    let again = raw::malloc(40 * MIB);
+    assert_eq!(is_advised(again), expected, "purged and used again");
+}
+
+fn huge_records() {
+    let small = raw::malloc(100);
+    assert!(!is_advised(small));
+    let advised = flags().iter().any(|(_, _, flags)| flags.contains(" hg "));
+    assert_eq!(advised, listens(), "the records are");
 }

@@ -78,7 +78,7 @@ fn every_kind_of_bad_option_has_its_message() {
         ("tcache=true", &["Malformed conf string -- tcache=true"]),
         ("tcache:true;narenas:1", &["Invalid conf value: tcache:true;narenas:1"]),
         ("prof:true", &["conf option has no effect: prof:true"]),
-        ("thp:never", &["conf option has no effect: thp:never"]),
+        ("hpa:true", &["conf option has no effect: hpa:true"]),
         ("prof:maybe", &["Invalid conf value: prof:maybe"]),
         ("experimental_zzz:1", &["Invalid conf pair: experimental_zzz:1"]),
         (
@@ -160,7 +160,7 @@ fn show() {
     tell_one("narenas_ratio", &options.narenas_ratio);
     tell_one("lg_extent_max_active_fit", &options.lg_extent_max_active_fit);
     tell_one("calloc_madvise_threshold", &options.calloc_madvise_threshold);
-    tell_one("retain", &options.retain);
+    tell_one("retain", &(options.retain, options.thp, options.metadata_thp));
     assert!(options.zero_realloc != ZeroRealloc::Abort || !raw::malloc(1).is_null());
     tell_one("zero_realloc", &options.zero_realloc);
 }
@@ -200,8 +200,9 @@ fn values_arrive() {
         ("tcache_gc_incr_bytes:1", "tcache_gc_incr_bytes", "1024"),
         ("lg_extent_max_active_fit:0", "lg_extent_max_active_fit", "0"),
         ("calloc_madvise_threshold:0", "calloc_madvise_threshold", "0"),
-        ("", "retain", "true"),
-        ("retain:false", "retain", "false"),
+        ("", "retain", "(true, Default, Disabled)"),
+        ("retain:false,thp:never,metadata_thp:auto", "retain", "(false, Never, Auto)"),
+        ("thp:always,metadata_thp:always", "retain", "(true, Always, Always)"),
     ];
     for (conf, name, expected) in cases {
         let outcome = play("show", &[("MALLOC_CONF", conf)]);

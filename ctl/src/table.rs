@@ -8,7 +8,7 @@ use crate::row::{Error, Row, Type, Unit, Value};
 use crate::snapshot;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, Junk, ZeroRealloc};
+use lumalloc::options::{self, Junk, MetadataThp, Thp, ZeroRealloc};
 
 /// The number of rows.
 pub const ROW_COUNT: usize = ROWS.len();
@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 64] = [
+pub static ROWS: [Row; 66] = [
     row(
         "version",
         Type::Str,
@@ -134,6 +134,20 @@ pub static ROWS: [Row; 64] = [
         "start a background thread when there is something to purge"
     ),
     opt!(max_background_threads, Size, Count, "most background threads"),
+    row(
+        "opt.thp",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(thp()))),
+        "where huge pages are asked for: default (under long blocks), always or never",
+    ),
+    row(
+        "opt.metadata_thp",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(metadata_thp()))),
+        "where huge pages are asked for under records: disabled, auto or always",
+    ),
     opt!(retain, Bool, None, "addresses whose memory was given back are kept for later"),
     opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
     opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
@@ -253,6 +267,22 @@ fn zero_realloc() -> &'static CStr {
         ZeroRealloc::Alloc => c"alloc",
         ZeroRealloc::Free => c"free",
         ZeroRealloc::Abort => c"abort",
+    }
+}
+
+fn thp() -> &'static CStr {
+    match options::current().thp {
+        Thp::Default => c"default",
+        Thp::Always => c"always",
+        Thp::Never => c"never",
+    }
+}
+
+fn metadata_thp() -> &'static CStr {
+    match options::current().metadata_thp {
+        MetadataThp::Disabled => c"disabled",
+        MetadataThp::Auto => c"auto",
+        MetadataThp::Always => c"always",
     }
 }
 

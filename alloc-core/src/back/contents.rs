@@ -1,6 +1,8 @@
 //! What an active run holds: making it read zero, by hand or by the system, or junk.
 
 use super::extent::Extent;
+use super::huge;
+use super::moves;
 use super::page_provider::{PageProvider, Purged};
 use crate::ground::options;
 use crate::ground::units::PAGE;
@@ -60,6 +62,12 @@ pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
 /// contents are undefined.
 pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
+    // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
+    if extent.mapping() != 0 && unsafe { provider.renew(base, extent.bytes()) } {
+        moves::mark(extent, 0);
+        huge::advise_new(provider, base, extent.bytes());
+        return true;
+    }
     // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
     unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
 }

@@ -5,6 +5,7 @@
 //! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
 //! among themselves, by size.
 
+use super::huge::{self, HUGE};
 use super::page_provider::system;
 use crate::ground::counters::SharedCount;
 use crate::ground::sync::lock::RankedMutex;
@@ -60,13 +61,18 @@ impl State {
     fn refill(&mut self, size: usize) -> Option<()> {
         let least = round_up(size, PAGE).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
+        let huge = huge::for_records(MAPPED.get());
         let got = loop {
-            match system().reserve(bytes, PAGE) {
+            match system().reserve(bytes, if huge { HUGE } else { PAGE }) {
                 Some(got) => break got,
                 None if bytes / 2 >= least => bytes = round_up(bytes / 2, PAGE),
                 None => return None,
             }
         };
+        if huge {
+            // SAFETY: just reserved, and ours.
+            unsafe { system().advise_huge(got.base, bytes, true) };
+        }
         MAPPED.add(bytes as u64);
         self.next = got.base.as_ptr().expose_provenance();
         self.end = self.next + bytes;

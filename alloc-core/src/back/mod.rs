@@ -9,7 +9,8 @@
 //! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and
 //! [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give back), [`split_merge`],
 //! [`purge_batch`] (on the way to the system), [`page_counts`], [`page_allocator`] (all of it for
-//! one arena), [`moves`] (of a run's memory), [`contents`] (of a run in use).
+//! one arena), [`moves`] (of a run's memory), [`huge`] (pages), [`contents`] (of a run in
+//! use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -33,6 +34,8 @@ pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
+#[allow(unsafe_code)]
+pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
 #[allow(unsafe_code)]

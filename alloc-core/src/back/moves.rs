@@ -14,11 +14,12 @@
 //! runs have therefore left the page map before.
 
 use super::extent::{Extent, ExtentState};
+use super::huge::{self, ADVISED};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
 use crate::ground::os;
-use crate::ground::units::{LG_PAGE, PAGE};
+use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
@@ -43,11 +44,16 @@ pub(super) fn mark(run: &Extent, number: u16) {
     run.set_mapping(number);
 }
 
-/// The next move's number. Numbers come round again: two runs of equal ones that do touch are
+/// Whether there may be one more run with a number.
+pub(super) fn has_room() -> bool {
+    RUNS.load(Relaxed) < most_runs()
+}
+
+/// The next move's number: not 0, nor the one of huge pages. Numbers come round again: two runs of equal ones that do touch are
 /// merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
-        0 => 1,
+        0 | ADVISED => 1,
         number => number,
     }
 }
@@ -80,7 +86,7 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        if RUNS.load(Relaxed) >= most_runs() {
+        if !has_room() {
             return None;
         }
         self.keep_spares()?;
@@ -140,7 +146,11 @@ pub(crate) fn move_pages(
         return Moved::Refused;
     };
     // SAFETY: both runs are the caller's, and the memory under `new` is nobody's.
-    unsafe { provider.move_pages(from, run.pages() << LG_PAGE, to, new.pages() << LG_PAGE) }
+    let moved = unsafe { provider.move_pages(from, run.bytes(), to, new.bytes()) };
+    if moved == Moved::Here {
+        huge::advise_new(provider, from, run.bytes());
+    }
+    moved
 }
 
 #[cfg(test)]
@@ -164,7 +174,8 @@ mod tests {
             assert_eq!(run.mapping(), expected);
         }
         for _ in 0..=u16::MAX {
-            assert_ne!(next_number(), 0);
+            let number = next_number();
+            assert!(number != 0 && number != ADVISED);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::debt::Debt;
 use super::decay::Decay;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
+use super::huge;
 use super::metadata::{self, Pool};
 use super::page_counts::PageCounts;
 use super::page_map;
@@ -278,6 +279,7 @@ impl PageAllocator {
             unsafe { self.provider.release(got.base, bytes) };
             return None;
         }
+        huge::advise_new(self.provider, got.base, bytes);
         let extent = self.spare_record()?;
         extent.set_range(base, pages);
         extent.state.set(ExtentState::Retained);

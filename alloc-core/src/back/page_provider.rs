@@ -68,6 +68,12 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// How many of the pages have memory now; a guess that may be old already. `None`: unknown.
     fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize>;
 
+    /// Asks the system to back a range with huge pages, or with small ones alone. `false`: refused.
+    ///
+    /// # Safety
+    /// The range is reserved, and the caller's.
+    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool;
+
     /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`:
     /// refused, nothing changed.
     ///

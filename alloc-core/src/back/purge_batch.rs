@@ -2,13 +2,14 @@
 //! nobody's list.
 
 use super::extent::{Extent, ExtentState};
+use super::huge::{self, HUGE};
 use super::moves;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
 use super::page_map;
 use super::page_provider::{PageProvider, Purged};
 use super::split_merge::split;
 use crate::ground::options;
-use crate::ground::units::{PAGE, SLAB_BYTES};
+use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down};
 use core::ptr::NonNull;
 
 /// Runs purged at a time.
@@ -52,6 +53,7 @@ impl Batch {
         // SAFETY: the run is free; nobody needs its contents.
         if extent.mapping() != 0 && unsafe { self.provider.renew(base, size) } {
             moves::mark(extent, 0);
+            huge::advise_new(self.provider, base, size);
             return (ExtentState::Retained, true);
         }
         // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
@@ -145,7 +147,12 @@ impl PageAllocator {
         from: ExtentState,
         excess: usize,
     ) -> &'static Extent {
-        let part = excess.next_multiple_of(PURGE_UNIT);
+        let mut part = excess.next_multiple_of(PURGE_UNIT);
+        if extent.mapping() != 0 {
+            // No huge page is cut in two.
+            let cut = round_down(extent.end().saturating_sub(part << LG_PAGE), HUGE);
+            part = extent.end().saturating_sub(cut.max(extent.base())) >> LG_PAGE;
+        }
         if part + PURGE_UNIT > extent.pages() || self.keep_spares().is_none() {
             return extent;
         }

@@ -40,17 +40,15 @@ pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'st
     }
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
     // The arena of a record never changes, and runs of our own arena are guarded by our lock.
-    let ours = left.arena() == extent.arena() && left.mapping() == extent.mapping();
-    if ours && left.state.get() == state && left.end() == extent.base() { Some(left) } else { None }
+    let free = left.arena() == extent.arena() && left.state.get() == state;
+    let ours = free && left.mapping() == extent.mapping();
+    if ours && left.end() == extent.base() { Some(left) } else { None }
 }
 
 /// The neighbour after `extent` in the same arena, reservation and mapping, if it is in `state`.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     let right = page_map::lookup(extent.end()).extent()?;
-    let ours = right.arena() == extent.arena() && right.mapping() == extent.mapping();
-    if ours && right.state.get() == state && !right.head.get() && right.base() == extent.end() {
-        Some(right)
-    } else {
-        None
-    }
+    let free = right.arena() == extent.arena() && right.state.get() == state;
+    let ours = free && right.mapping() == extent.mapping();
+    if ours && !right.head.get() && right.base() == extent.end() { Some(right) } else { None }
 }

@@ -84,6 +84,7 @@ pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
     if zero || options::current().zero {
         large::make_zero(extent);
     } else {
+        large::make_ready(extent);
         fill::large_allocated(extent, 0);
     }
     extent.base_ptr()

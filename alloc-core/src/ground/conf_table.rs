@@ -3,7 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
-use super::options::{Junk, Options, ZeroRealloc};
+use super::options::{Junk, MetadataThp, Options, Thp, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -130,7 +130,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("cache_oblivious", Shape::Bool),
     none("trust_madvise", Shape::Bool),
     none("huge_arena_pac_thp", Shape::Bool),
-    none("metadata_thp", Shape::Words(&["disabled", "auto", "always"])),
+    row("metadata_thp", Kind::Word(&["disabled", "auto", "always"], set_metadata_thp)),
     row("retain", Kind::Bool(|o, on| o.retain = on)),
     none("dss", Shape::Words(&["disabled", "primary", "secondary"])),
     none("bin_shards", Shape::Any),
@@ -192,7 +192,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("prof_time_resolution", Shape::Words(&["default", "high"])),
     none("prof_unbias", Shape::Bool),
     none("log", Shape::Any),
-    none("thp", Shape::Words(&["default", "always", "never"])),
+    row("thp", Kind::Word(&["default", "always", "never"], set_thp)),
     none("lg_san_uaf_align", Shape::Number),
     none("san_guard_small", Shape::Number),
     none("san_guard_large", Shape::Number),
@@ -204,6 +204,22 @@ fn set_zero_realloc(options: &mut Options, word: usize) {
         0 => ZeroRealloc::Alloc,
         1 => ZeroRealloc::Free,
         _ => ZeroRealloc::Abort,
+    };
+}
+
+fn set_thp(options: &mut Options, word: usize) {
+    options.thp = match word {
+        0 => Thp::Default,
+        1 => Thp::Always,
+        _ => Thp::Never,
+    };
+}
+
+fn set_metadata_thp(options: &mut Options, word: usize) {
+    options.metadata_thp = match word {
+        0 => MetadataThp::Disabled,
+        1 => MetadataThp::Auto,
+        _ => MetadataThp::Always,
     };
 }
 

@@ -16,6 +16,29 @@ pub enum ZeroRealloc {
     Abort,
 }
 
+/// Where huge pages are asked for. Source: jemalloc(3) 5.3, `opt.thp`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Thp {
+    /// Under long blocks, and nowhere else.
+    Default,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// Where huge pages are asked for under the allocator's records. Source: jemalloc(3) 5.3,
+/// `opt.metadata_thp`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetadataThp {
+    /// Nowhere.
+    Disabled,
+    /// Under all but the first.
+    Auto,
+    /// Under all.
+    Always,
+}
+
 /// What is filled with junk bytes. Source: jemalloc(3), `opt.junk`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Junk {
@@ -63,6 +86,10 @@ pub struct Options {
     pub calloc_madvise_threshold: usize,
     /// Addresses whose memory was given back are kept for later use.
     pub retain: bool,
+    /// Where huge pages are asked for.
+    pub thp: Thp,
+    /// The same, under records.
+    pub metadata_thp: MetadataThp,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
     /// What is filled with junk.
@@ -100,6 +127,8 @@ pub(crate) const DEFAULTS: Options = Options {
     lg_extent_max_active_fit: 6,
     calloc_madvise_threshold: 1 << 47,
     retain: true,
+    thp: Thp::Default,
+    metadata_thp: MetadataThp::Disabled,
     zero_realloc: ZeroRealloc::Free,
     junk: Junk { alloc: false, free: false },
     zero: false,

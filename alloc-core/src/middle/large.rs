@@ -5,6 +5,7 @@ use super::choose_arena::{self, Home};
 use super::decay_pass::PASS;
 use crate::back::contents;
 use crate::back::extent::Extent;
+use crate::back::huge;
 use crate::back::moves;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
@@ -128,7 +129,22 @@ pub(crate) fn lengthen_by_move(
         return None;
     }
     pages.large.bytes += bytes - before;
+    drop(pages);
+    huge::back(provider, new);
     Some(new)
+}
+
+/// Makes ready a fresh block that its caller will fill.
+pub(crate) fn make_ready(extent: &'static Extent) {
+    if extent.zeroed.get() && extent.bytes() >= huge::SHORTEST {
+        back_by_huge_pages(extent);
+    }
+}
+
+fn back_by_huge_pages(extent: &'static Extent) {
+    let Some(arena) = arena::by_id(extent.arena()) else { return };
+    let provider = arena.pages.lock().allocator.provider();
+    huge::back(provider, extent);
 }
 
 /// Makes all of a fresh block read zero, if it does not yet.

@@ -57,6 +57,11 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         if self.refuses() { None } else { self.inner.count_resident(base, size) }
     }
 
+    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        !self.refuses() && unsafe { self.inner.advise_huge(base, size, huge) }
+    }
+
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         !self.refuses() && unsafe { self.inner.renew(base, size) }

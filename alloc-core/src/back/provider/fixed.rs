@@ -59,6 +59,10 @@ unsafe impl PageProvider for Fixed {
         None
     }
 
+    unsafe fn advise_huge(&self, _base: NonNull<u8>, _size: usize, _huge: bool) -> bool {
+        false
+    }
+
     unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
         false
     }

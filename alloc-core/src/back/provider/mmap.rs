@@ -62,6 +62,11 @@ unsafe impl PageProvider for Mmap {
         Some(resident * (each >> LG_PAGE) * (size / looked_at))
     }
 
+    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {
+        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        is_whole_pages(base, size) && advise(base, size, advice)
+    }
+
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
         is_whole_pages(base, size) && map_at(base, size, libc::MAP_FIXED) == Some(base)
     }
@@ -183,7 +188,7 @@ fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
 
 fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
     calls::count(Call::Madvise);
-    // SAFETY: the caller's range is its own, and its contents are not needed any more.
+    // SAFETY: the caller's range is its own; its contents are not needed, or the advice keeps them.
     os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
 }
 

@@ -1,0 +1,158 @@
+//! Huge pages: which memory the system is asked to back with them, and which not.
+//!
+//! | `opt.thp` | the system says `madvise` | the system says `always` |
+//! |---|---|---|
+//! | default | blocks from [`SHORTEST`] on, fresh ones | the same, and nothing else: a tiny heap stays tiny |
+//! | always | everything | everything |
+//! | never | nothing | nothing |
+//!
+//! Where the system says `never`, or nothing, nothing is asked. A block for which huge pages were
+//! asked is noted as lying in a mapping of its own ([`ADVISED`]; see [`super::moves`]): purged, it is
+//! made an ordinary mapping again, and small blocks that later lie there take small pages, as does
+//! what the system would like to put into the hole. A block that was asked for as zeros may be
+//! hardly touched, so it takes small pages.
+
+use super::extent::Extent;
+use super::moves;
+use super::page_provider::PageProvider;
+use crate::ground::options::{self, MetadataThp, Thp};
+use crate::ground::os;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Bytes of a huge page.
+pub(crate) const HUGE: usize = 2 << 20;
+/// No block shorter than this is backed by huge pages unless all are.
+pub(crate) const SHORTEST: usize = 4 << 20;
+/// The mapping of all blocks that were advised where they were reserved.
+pub(super) const ADVISED: u16 = u16::MAX;
+/// Bytes of records from which on `metadata_thp:auto` asks for huge pages.
+const AUTO_RECORDS: u64 = 4 << 20;
+
+/// What the system does without being asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum System {
+    /// Not asked yet.
+    Unknown,
+    /// No huge pages, asked or not.
+    Never,
+    /// Where it is asked to.
+    Asked,
+    /// Everywhere.
+    Always,
+}
+
+/// The system's setting, read at the first call.
+pub(crate) fn system() -> System {
+    static SETTING: AtomicU8 = AtomicU8::new(System::Unknown as u8);
+    const SETTINGS: [System; 4] = [System::Unknown, System::Never, System::Asked, System::Always];
+    let known = SETTINGS.get(usize::from(SETTING.load(Relaxed))).copied();
+    if let Some(known) = known.filter(|known| *known != System::Unknown) {
+        return known;
+    }
+    let mut buffer = [0; 64];
+    let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
+    let setting = os::read_file(path, &mut buffer).map_or(System::Never, chosen);
+    SETTING.store(setting as u8, Relaxed);
+    setting
+}
+
+/// The word in brackets.
+fn chosen(text: &[u8]) -> System {
+    let word = text.split(|c| *c == b'[').nth(1).and_then(|rest| rest.split(|c| *c == b']').next());
+    match word {
+        Some(b"always") => System::Always,
+        Some(b"madvise") => System::Asked,
+        _ => System::Never,
+    }
+}
+
+/// What is asked for memory that is newly reserved, or made new.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Advice {
+    /// Nothing.
+    None,
+    /// Huge pages.
+    Huge,
+    /// Small pages.
+    Small,
+}
+
+/// The advice for a heap's new addresses.
+fn for_new_memory() -> Advice {
+    advice(options::current().thp, system())
+}
+
+fn advice(thp: Thp, system: System) -> Advice {
+    match (thp, system) {
+        (_, System::Never | System::Unknown) => Advice::None,
+        (Thp::Always, _) => Advice::Huge,
+        (Thp::Default | Thp::Never, System::Always) => Advice::Small,
+        (Thp::Default | Thp::Never, System::Asked) => Advice::None,
+    }
+}
+
+/// Gives the advice for new memory. It may be refused.
+pub(super) fn advise_new(provider: &dyn PageProvider, base: NonNull<u8>, size: usize) {
+    let huge = match for_new_memory() {
+        Advice::None => return,
+        Advice::Huge => true,
+        Advice::Small => false,
+    };
+    // SAFETY: just reserved or made new, and the caller's.
+    unsafe { provider.advise_huge(base, size, huge) };
+}
+
+/// Whether the next records are to lie in huge pages, `mapped` bytes of them being there.
+pub(crate) fn for_records(mapped: u64) -> bool {
+    let wanted = match options::current().metadata_thp {
+        MetadataThp::Disabled => false,
+        MetadataThp::Auto => mapped >= AUTO_RECORDS,
+        MetadataThp::Always => true,
+    };
+    wanted && matches!(system(), System::Asked | System::Always)
+}
+
+/// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
+/// which has no memory yet or has just been lengthened.
+pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
+    let wanted = options::current().thp == Thp::Default
+        && matches!(system(), System::Asked | System::Always)
+        && block.bytes() >= SHORTEST
+        && moves::has_room();
+    let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
+    // SAFETY: the block is the caller's.
+    if unsafe { provider.advise_huge(base, block.bytes(), true) } && block.mapping() == 0 {
+        moves::mark(block, ADVISED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_s_word_is_the_one_in_brackets() {
+        assert_eq!(chosen(b"always [madvise] never\n"), System::Asked);
+        assert_eq!(chosen(b"[always] madvise never\n"), System::Always);
+        assert_eq!(chosen(b"always madvise [never]\n"), System::Never);
+        assert_eq!(chosen(b"always"), System::Never);
+        assert_eq!(chosen(b""), System::Never);
+        assert_ne!(system(), System::Unknown);
+    }
+
+    #[test]
+    fn advice_is_the_option_s_as_far_as_the_system_listens() {
+        use Thp::{Always, Default, Never};
+        let rows = [
+            (Default, [Advice::None, Advice::None, Advice::Small]),
+            (Always, [Advice::None, Advice::Huge, Advice::Huge]),
+            (Never, [Advice::None, Advice::None, Advice::Small]),
+        ];
+        for (thp, expected) in rows {
+            let systems = [System::Never, System::Asked, System::Always];
+            assert_eq!(systems.map(|system| advice(thp, system)), expected, "{thp:?}");
+        }
+    }
+}
