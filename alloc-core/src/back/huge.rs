@@ -2,15 +2,15 @@
 //!
 //! | `opt.thp` | the system says `madvise` | the system says `always` |
 //! |---|---|---|
-//! | default | blocks from [`SHORTEST`] on, fresh ones | the same, and nothing else: a tiny heap stays tiny |
+//! | default | fresh blocks from [`SHORTEST`] on | the same, nothing else: heaps stay small |
 //! | always | everything | everything |
 //! | never | nothing | nothing |
 //!
 //! Where the system says `never`, or nothing, nothing is asked. A block for which huge pages were
-//! asked is noted as lying in a mapping of its own ([`ADVISED`]; see [`super::moves`]): purged, it is
-//! made an ordinary mapping again, and small blocks that later lie there take small pages, as does
-//! what the system would like to put into the hole. A block that was asked for as zeros may be
-//! hardly touched, so it takes small pages.
+//! asked is noted as lying in a mapping of its own ([`ADVISED`]; see [`super::moves`]): purged, it
+//! is made an ordinary mapping again, and small blocks that later lie there take small pages, as
+//! does what the system would like to put into the hole. A block that was asked for as zeros may
+//! be hardly touched, so it takes small pages.
 
 use super::extent::Extent;
 use super::moves;

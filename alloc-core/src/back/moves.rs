@@ -49,8 +49,8 @@ pub(super) fn has_room() -> bool {
     RUNS.load(Relaxed) < most_runs()
 }
 
-/// The next move's number: not 0, nor the one of huge pages. Numbers come round again: two runs of equal ones that do touch are
-/// merged, and their memory then cannot be moved but is copied.
+/// The next move's number: not 0, nor the one of huge pages. Numbers come round again: two runs of
+/// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
         0 | ADVISED => 1,
