@@ -184,6 +184,8 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *                                           and waits; false in a child of fork
  *   max_background_threads  size_t     rw   1 to opt.max_background_threads; there is at most one
  *   thread.tcache.flush  void          --   gives this thread's cached blocks back
+ *   thread.idle          void          --   this thread will do nothing for long: its cache keeps
+ *                                           neither blocks nor slabs
  *   opt.abort            bool          r-   the options as they were at start:
  *   opt.abort_conf       bool          r-
  *   opt.narenas          unsigned      r-

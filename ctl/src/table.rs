@@ -118,6 +118,13 @@ pub static ROWS: [Row; 66] = [
         Trigger(|_| flush_thread_cache()),
         "gives this thread's cached blocks back",
     ),
+    row(
+        "thread.idle",
+        Type::Void,
+        Unit::None,
+        Trigger(|_| idle_thread()),
+        "says that this thread will do nothing for long: its cache keeps nothing",
+    ),
     opt!(abort, Bool, None, "warnings are fatal"),
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
     row(
@@ -317,6 +324,12 @@ fn write_max_background_threads(value: Value) -> Result<(), Error> {
 
 fn flush_thread_cache() -> Result<(), Error> {
     if control::flush_thread_cache() { Ok(()) } else { Err(Error::Fault) }
+}
+
+/// A thread without a cache has nothing to give: that is no failure.
+fn idle_thread() -> Result<(), Error> {
+    control::thread_idle();
+    Ok(())
 }
 
 fn purge_arena(mib: &[usize]) -> Result<(), Error> {

@@ -41,6 +41,18 @@ fn a_thousand_live_threads_stay_small() {
     assert!(ours < plain + 60 * MIB, "{ours} KiB, glibc {plain} KiB");
 }
 
+/// A thread holds 47 KiB while it works; then it frees all of that, and waits.
+#[test]
+fn a_thousand_idle_threads_pin_nothing() {
+    let _alone = alone();
+    let program = cc("proc_idle_threads.c", &[]);
+    let run = |args: &[&str]| number(&Run::preloaded(&program).args(args).stdout(), "rss_kib");
+    let (unsaid, said) = (run(&["1000", "100"]), run(&["1000", "100", "idle"]));
+    assert!(said + 32 * MIB < unsaid, "{said} KiB, without the hint {unsaid} KiB");
+    // Half of what the stacks and the caches' records take, and much less than the blocks.
+    assert!(said < 48 * MIB, "{said} KiB");
+}
+
 #[test]
 fn forks_under_traffic_live() {
     let _alone = alone();

@@ -24,7 +24,7 @@ const FREE_ONLY: usize = 16 << 10;
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 /// Refills of a class that come from shared slabs before the cache wants one of its own.
-const SHARED_REFILLS: u8 = 2;
+const SHARED_REFILLS: u8 = 4;
 /// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too
 /// few to be worth owning: all threads of an arena share them, which keeps them full.
 const OWNED_MAX: usize = 4096;

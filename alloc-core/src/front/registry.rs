@@ -41,7 +41,7 @@ pub(crate) struct ColdBin {
     pub(crate) lg_array: Cell<u8>,
     /// How many blocks the next refill asks for.
     pub(crate) want: Cell<u16>,
-    /// Refills so far, as far as 2: the first two come from shared slabs.
+    /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,

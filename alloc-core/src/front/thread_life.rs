@@ -78,16 +78,27 @@ unsafe extern "C" fn on_exit(cache: *mut c_void) {
 
 /// Sends a cache's blocks home, gives its slabs up for adoption and the cache back.
 fn retire(cache: &'static RealCache) {
-    {
-        let mut state = cache.owner.state.lock();
-        refill::flush_all(cache, &mut state);
-        cache.owner.give_up(&mut state);
-        for class in SizeClass::all() {
-            refill::drop_array(cache, class);
-        }
-    }
+    empty(cache);
     registry::put(cache);
     background::tick_at_exit();
+}
+
+fn empty(cache: &'static RealCache) {
+    let mut state = cache.owner.state.lock();
+    refill::flush_all(cache, &mut state);
+    cache.owner.give_up(&mut state);
+    for class in SizeClass::all() {
+        refill::drop_array(cache, class);
+    }
+}
+
+/// The calling thread will do nothing for long: its cache keeps neither blocks nor arrays nor
+/// slabs. `false`: it has no cache.
+pub(crate) fn idle() -> bool {
+    let Some(cache) = thread_cache::current().as_real() else { return false };
+    empty(cache);
+    background::tick();
+    true
 }
 
 /// Drops a cache whose thread a fork left behind. Its arrays may be in the middle of a change, so
