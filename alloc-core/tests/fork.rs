@@ -185,6 +185,7 @@ fn traffic() {
             control::purge(control::ARENAS_ALL);
             let totals = observe::totals();
             assert!(totals.allocated <= totals.active && totals.active <= totals.resident);
+            assert_eq!((totals.dirty, totals.muzzy), (0, 0), "pages that nobody has");
             forked(GRANDCHILD, || {
                 busy(round + 2, 200);
                 std::thread::spawn(|| busy(9, 100)).join().expect("a thread in the grandchild");

@@ -3,6 +3,9 @@
 //! The demonstration compares the same machine code on lumalloc and on the system's allocator, so
 //! both sides pay the same branch. Which one serves is decided once, at the first allocation, by
 //! an environment variable: read through `getenv`, because `std::env::var` would allocate.
+//!
+//! `lumalloc run` is on the system's allocator: it reads no options, which are the program's that
+//! it becomes, and so what is wrong with them is said once.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CStr;
@@ -36,13 +39,31 @@ pub(crate) fn is_system() -> bool {
 fn decide() -> bool {
     // SAFETY: the name is NUL-terminated, and no other thread can be changing the environment yet.
     let value = unsafe { libc::getenv(VARIABLE.as_ptr()) };
-    let system = !value.is_null() && {
+    let asked = !value.is_null() && {
         // SAFETY: getenv answers a NUL-terminated string of the environment, read at once.
         let value = unsafe { CStr::from_ptr(value) };
         value == c"system"
     };
+    let system = asked || is_run();
     MODE.store(if system { SYSTEM } else { LUMALLOC }, Ordering::Relaxed);
     system
+}
+
+/// Whether the first argument is `run`. By system calls: nothing can be allocated yet.
+fn is_run() -> bool {
+    // SAFETY: the path is NUL-terminated.
+    let file =
+        unsafe { libc::open(c"/proc/self/cmdline".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return false;
+    }
+    let mut text = [0u8; 4096];
+    // SAFETY: the buffer is writable for its length.
+    let length = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
+    // SAFETY: opened above, and not used after.
+    unsafe { libc::close(file) };
+    let text = text.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
+    text.split(|&byte| byte == 0).nth(1) == Some(b"run")
 }
 
 // SAFETY: each method hands its arguments on unchanged, and the choice never changes once made, so
@@ -100,7 +121,8 @@ mod tests {
     #[test]
     fn the_choice_is_made_before_main_and_stays() {
         let wanted = std::env::var_os("LUMALLOC_DEMO_ALLOCATOR").is_some_and(|v| v == "system");
-        assert_eq!(is_system(), wanted);
+        let run = std::env::args().nth(1).is_some_and(|word| word == "run");
+        assert_eq!(is_system(), wanted || run);
         assert_ne!(MODE.load(Ordering::Relaxed), UNDECIDED);
     }
 

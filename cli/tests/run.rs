@@ -90,6 +90,15 @@ fn the_program_gets_its_environment_and_keeps_its_status() {
 }
 
 #[test]
+fn options_are_the_program_s_alone() {
+    // What is bad about them is said by the library in the program, here another one: by nobody.
+    let mut command = command();
+    command.env("LUMALLOC_CONF", "nonsense:1").args(["--conf", "more:2"]);
+    command.args(["--library", &harmless_library(), "--", "true"]);
+    assert_eq!(outcome(&mut command), (Some(0), String::new(), String::new()));
+}
+
+#[test]
 fn a_signal_is_the_programs_own() {
     use std::os::unix::process::ExitStatusExt;
     let library = harmless_library();

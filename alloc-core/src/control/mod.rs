@@ -31,8 +31,8 @@ pub fn flush_thread_cache() -> bool {
 
 /// Says that the calling thread will do nothing for long: its cached blocks go home, and the slabs
 /// that it owned go to whoever needs them, so that a parked thread pins nothing but what the
-/// program holds. Its next calls fill the cache anew, which costs two or three microseconds: a hint for
-/// threads that park for a while. `false`: the thread has no cache. Source: jemalloc(3) 5.3,
+/// program holds. Its next calls fill the cache anew, which costs two or three microseconds: a hint
+/// for threads that park for a while. `false`: the thread has no cache. Source: jemalloc(3) 5.3,
 /// `thread.idle`.
 ///
 /// For the workers of tokio, which park often, every hundredth time:

@@ -17,6 +17,7 @@ use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::middle::arena::{self, MAKING};
 use crate::middle::decay_pass::PASS;
+use crate::middle::purge_gate::{GATE, PurgeGate};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that forks in this process's past left in caches of threads that are no more.
@@ -38,6 +39,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     lock(&CHANGE);
     lock(&START);
     lock(&PASS);
+    lock(&GATE);
     lock(&REGISTRY);
     for cache in registry::all() {
         lock(&cache.owner.state);
@@ -101,5 +103,19 @@ impl<T> ForkLock for RankedMutex<T> {
     fn give_in_child(&self) {
         // SAFETY: `prepare` took it; the child has one thread.
         unsafe { self.unlock_in_child() };
+    }
+}
+
+impl ForkLock for PurgeGate {
+    fn take(&self) {
+        self.close();
+    }
+
+    fn give_in_parent(&self) {
+        self.open();
+    }
+
+    fn give_in_child(&self) {
+        self.open_in_child();
     }
 }

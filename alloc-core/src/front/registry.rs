@@ -120,10 +120,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static RealCache> {
 }
 
 fn make(home: &'static Arena) -> Option<&'static RealCache> {
+    // First what may be kept if the second fails.
+    let id = owner::next_id()?;
     let memory = metadata::allocate(size_of::<RealCache>(), 64)?.cast::<RealCache>();
     let cache = RealCache {
         front: ThreadCache::real(),
-        owner: Owner::new(owner::next_id(), home),
+        owner: Owner::new(id, home),
         cold: [const { ColdBin::new() }; CLASSES],
         budget_used: Cell::new(0),
         next_visit: Cell::new(0),
@@ -136,7 +138,7 @@ fn make(home: &'static Arena) -> Option<&'static RealCache> {
     unsafe { memory.write(cache) };
     // SAFETY: just written, and never unmapped.
     let cache: &'static RealCache = unsafe { memory.as_ref() };
-    owner::register(&cache.owner)?;
+    owner::register(&cache.owner);
     // Release: pairs with the Acquire in `all`. Under the registry's lock.
     FIRST.store(core::ptr::from_ref(cache).cast_mut(), Ordering::Release);
     Some(cache)

@@ -2,7 +2,7 @@
 
 use super::arena::{self, Arena, ArenaPages};
 use super::choose_arena::{self, Home};
-use super::decay_pass::PASS;
+use super::purge_gate::GATE;
 use crate::back::contents;
 use crate::back::extent::Extent;
 use crate::back::huge;
@@ -167,8 +167,9 @@ pub(crate) fn make_zero(extent: &'static Extent) {
 /// With a decay time of 0, what was just freed is purged at once.
 pub(crate) fn purge_if_at_once(arena: &Arena) {
     if options::current().dirty_decay_ms == 0 {
-        // Held if it can be, so that a fork does not fall into the middle of it.
-        let _pass = PASS.try_lock();
-        arena.purge_beyond(0, 0);
+        // Closed while a fork is under way: the next one purges these pages too.
+        if let Some(_inside) = GATE.enter() {
+            arena.purge_beyond(0, 0);
+        }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) mod owner;
 #[cfg(not(loom))]
 pub(crate) mod give_back;
 #[cfg(not(loom))]
+pub(crate) mod purge_gate;
+#[cfg(not(loom))]
 pub(crate) mod large;
 #[cfg(not(loom))]
 pub(crate) mod run_cache;

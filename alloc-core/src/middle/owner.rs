@@ -92,29 +92,30 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
     (0..COUNT.load(Ordering::Acquire)).filter_map(by_id)
 }
 
-/// The next number for an owner. Under the registry's lock.
-pub(crate) fn next_id() -> u32 {
-    COUNT.load(Ordering::Relaxed)
-}
-
-/// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
-pub(crate) fn register(owner: &'static Owner) -> Option<()> {
-    let slot = OWNERS.get(owner.id as usize / BLOCK)?;
+/// The next number for an owner, with a place for it. `None`: no memory. Under the registry's lock.
+pub(crate) fn next_id() -> Option<u32> {
+    let id = COUNT.load(Ordering::Relaxed);
+    let slot = OWNERS.get(id as usize / BLOCK)?;
     if slot.load(Ordering::Relaxed).is_null() {
         // SAFETY: null pointers are a valid block.
         let block = unsafe { metadata::allocate_zeroed::<Block>() }?;
         // Release: pairs with the Acquire in `by_id`.
         slot.store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
     }
-    // SAFETY: just stored, or stored before; blocks live for ever.
-    let block = unsafe { slot.load(Ordering::Relaxed).as_ref() }?;
+    Some(id)
+}
+
+/// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
+pub(crate) fn register(owner: &'static Owner) {
+    let Some(slot) = OWNERS.get(owner.id as usize / BLOCK) else { return };
+    // SAFETY: stored by `next_id`; blocks live for ever.
+    let Some(block) = (unsafe { slot.load(Ordering::Relaxed).as_ref() }) else { return };
     // SAFETY: the remainder is below BLOCK.
     let slot = unsafe { at(&block.0, owner.id as usize % BLOCK) };
     // Release: pairs with the Acquire in `by_id`.
     slot.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Release);
     // Release: pairs with the Acquire in `all`.
     COUNT.store(owner.id + 1, Ordering::Release);
-    Some(())
 }
 
 impl Owner {
