@@ -177,6 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn every_workload_has_a_page() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
+        let page = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path()).unwrap();
+        let pages: Vec<String> =
+            std::fs::read_dir(docs).unwrap().map(|entry| page(entry.unwrap())).collect();
+        for workload in &WORKLOADS {
+            let name = format!("`{}`", workload.name);
+            let told = pages.iter().any(|page| {
+                page.contains(&name) && page.contains("**Stresses**") && page.contains("**Does not")
+            });
+            assert!(told, "no page of benches/docs describes {name}");
+        }
+    }
+
+    #[test]
     fn the_issue_s_targets_are_set() {
         let target = |name: &str| chosen(&[name.to_owned()]).unwrap()[0].target();
         assert_eq!(target("c/pair"), Some(1.1));

@@ -92,6 +92,9 @@ impl Task<'_> {
         let mut store = Store::new(kind.columns(), self.facts.clone());
         for &case in self.cases {
             for contender in self.admitted(case) {
+                if kind == Kind::Instructions && !contender.peer.can_be_counted() {
+                    continue;
+                }
                 progress(&format!("{}: {} {}", kind.name(), case.name(), contender.peer.name));
                 store.push(row(case, contender.peer, 1, one(self, case, contender)));
             }

@@ -6,6 +6,9 @@ pub(crate) const REFERENCE: &str = "mimalloc";
 /// The allocator that all of this is about.
 pub(crate) const OURS: &str = "lumalloc";
 
+/// Ours, looking for misuse at each call.
+pub(crate) const HARDENED: &str = "lumalloc-hardened";
+
 /// How an allocator gets in front of a C program's `malloc`.
 #[derive(Clone, Copy)]
 pub(crate) enum Preload {
@@ -77,6 +80,11 @@ impl Peer {
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self.preload, Some(Preload::Ours))
     }
+
+    /// Whether it runs under valgrind, which has no 256 GiB of addresses for snmalloc to reserve.
+    pub(crate) fn can_be_counted(&self) -> bool {
+        !matches!(self.preload, Some(Preload::SnmallocSource))
+    }
 }
 
 const MIMALLOC: &str = "libmimalloc-sys";
@@ -91,11 +99,10 @@ pub(crate) const PEERS: [Peer; 12] = [
     Peer::new(OURS, Preload::Ours)
         .rust("lumalloc", "lumalloc")
         .background(&[("LUMALLOC_CONF", "background_thread:true")]),
-    Peer::new("lumalloc-hardened", Preload::Ours)
+    Peer::new(HARDENED, Preload::Ours)
         .rust("lumalloc", "lumalloc")
         .environment(&[("LUMALLOC_CONF", "hardened:true")])
-        .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")])
-        .on_demand(),
+        .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")]),
     Peer::new(REFERENCE, Preload::MimallocSource("v3")).rust("mimalloc", MIMALLOC),
     Peer::new("mimalloc-thp0", Preload::MimallocSource("v3"))
         .rust("mimalloc", MIMALLOC)

@@ -1,7 +1,7 @@
 //! What lumalloc has to reach, and whether it did.
 
 use crate::cases::{Case, Door};
-use crate::peers::{OURS, REFERENCE};
+use crate::peers::{HARDENED, OURS, REFERENCE};
 use crate::report::{
     CPU, FAULTS, GROUPS, Number, PEAK, Results, WALL, behind, best, best_of_all, mean, median,
     ratio,
@@ -13,6 +13,10 @@ use std::fmt::Write;
 const TO_REFERENCE: f64 = 0.92;
 /// Time of one workload to its best peer.
 const TO_BEST: f64 = 1.10;
+/// Geometric mean of the hardened tier's time to mimalloc v3's plain build: over group a, and over
+/// the others.
+const HARDENED_MICRO: f64 = 1.15;
+const HARDENED_OTHERS: f64 = 1.0;
 /// Peak RSS of one workload to the smallest of [`FAST`].
 const TO_SMALLEST: f64 = 1.25;
 /// Faults and calls to the fewest of [`FAST`]; fewer than [`STORM`] more are no storm.
@@ -107,6 +111,11 @@ fn groups(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
             let what = format!("group {group} ({name}), time to the best peer, {best}");
             verdicts.line(&what, value, 1.0, "");
         }
+        if let Some(value) = mean(store, &of_group, (HARDENED, REFERENCE), WALL) {
+            let what = format!("group {group} ({name}), hardened, time to {REFERENCE}");
+            let limit = if group == 'a' { HARDENED_MICRO } else { HARDENED_OTHERS };
+            verdicts.line(&what, value, limit, "");
+        }
     }
 }
 
@@ -192,5 +201,61 @@ fn pairs(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
         let what = format!("{} to {REFERENCE}", case.name());
         let note = format!("; ±{:.2}, user and system time {:.2}", wall.noise, cpu.median);
         verdicts.line(&what, wall.median, target, &note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::section;
+    use crate::cases;
+    use crate::measure::Kind;
+    use crate::peers;
+    use crate::report::Results;
+    use crate::store::{Row, Store};
+
+    /// Runs of one case; for each peer time, peak RSS and faults.
+    fn results(peers: &[(&str, f64, f64, f64)]) -> Results {
+        let mut ratios = Store::new(Kind::Ratios.columns(), Vec::new());
+        let case = cases::chosen(&["c/larson".to_owned()]).unwrap()[0];
+        for &(name, time, rss, faults) in peers {
+            let peer = peers::by_name(name).unwrap();
+            let outcome = Ok(vec![time, time, 0.0, rss, faults]);
+            ratios.push(Row { case, peer, round: 1, outcome });
+        }
+        Results { ratios, idle: None, calls: None, instructions: None }
+    }
+
+    #[test]
+    fn what_is_reached_and_what_is_missed() {
+        let text = section(&results(&[
+            ("lumalloc", 9.0, 1300.0, 4000.0),
+            ("lumalloc-hardened", 9.8, 1300.0, 4000.0),
+            ("mimalloc", 10.0, 5000.0, 100.0),
+            ("jemalloc", 12.0, 1000.0, 3000.0),
+            ("tcmalloc", 7.5, 1000.0, 3000.0),
+        ]));
+        for line in [
+            "group b (threads), time to mimalloc: 0.90, at most 0.92: reached",
+            "group b (threads), time to the best peer, tcmalloc: 1.20, at most 1.00: **missed**",
+            "group b (threads), hardened, time to mimalloc: 0.98, at most 1.00: reached",
+            "best peer's time: **missed** in 1 of 1: larson 1.20 ±0.00 of tcmalloc",
+            "peak RSS over all, to jemalloc: 1.30, at most 1.00: **missed**",
+            "smallest fast peer's: **missed** in 1 of 1: larson 1.3 MiB, jemalloc 1.0",
+            "page faults within 1.5 of the fast peer with the fewest: **missed** in 1 of 1: larson",
+        ] {
+            assert!(text.contains(line), "no line {line:?} in:\n{text}");
+        }
+        assert!(text.contains("2 reached, 5 missed"), "{text}");
+    }
+
+    #[test]
+    fn a_few_faults_more_are_no_storm() {
+        let text = section(&results(&[
+            ("lumalloc", 1.0, 10.0, 900.0),
+            ("mimalloc", 2.0, 10.0, 100.0),
+            ("jemalloc", 2.0, 10.0, 800.0),
+        ]));
+        assert!(text.contains("with the fewest: reached in all 1"), "{text}");
+        assert!(text.contains("0 missed"), "{text}");
     }
 }
