@@ -35,15 +35,15 @@ static void class_128(struct span *span, unsigned scale) {
 }
 
 static void class_1024(struct span *span, unsigned scale) {
-    of_one_size(span, scaled(8000000, scale), 1024);
+    of_one_size(span, scaled(10000000, scale), 1024);
 }
 
 static void class_4096(struct span *span, unsigned scale) {
-    of_one_size(span, scaled(4000000, scale), 4096);
+    of_one_size(span, scaled(8000000, scale), 4096);
 }
 
 static void class_32768(struct span *span, unsigned scale) {
-    of_one_size(span, scaled(2000000, scale), 32768);
+    of_one_size(span, scaled(6000000, scale), 32768);
 }
 
 /* Random replacement in a set of 1000, mixed sizes, aligned to 32 bytes up to a page. */

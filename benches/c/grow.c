@@ -13,7 +13,7 @@ static char *grown(char *block, size_t size) {
 /* 24 bytes at a time to 16 KiB. */
 static void grow_bytes(struct span *span, unsigned scale) {
     enum { STEP = 24, END = 16384 };
-    uint64_t strings = scaled(15000, scale), operations = 0;
+    uint64_t strings = scaled(25000, scale), operations = 0;
     span_begin(span);
     for (uint64_t i = 0; i < strings; i++) {
         char *text = NULL;
@@ -31,7 +31,7 @@ static void grow_bytes(struct span *span, unsigned scale) {
 static void grow_many(struct span *span, unsigned scale) {
     enum { STRINGS = 64, STEP = 24, END = 2048 };
     char *texts[STRINGS] = {NULL};
-    uint64_t rounds = scaled(2000, scale), operations = 0;
+    uint64_t rounds = scaled(3500, scale), operations = 0;
     span_begin(span);
     for (uint64_t i = 0; i < rounds; i++) {
         for (size_t size = STEP; size <= END; size += STEP)

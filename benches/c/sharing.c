@@ -31,7 +31,7 @@ static void *write_on(void *argument) {
 static void sharing(struct span *span, unsigned scale, int passive) {
     struct writer writers[THREADS];
     pthread_t threads[THREADS];
-    uint64_t blocks = scaled(300000, scale);
+    uint64_t blocks = scaled(400000, scale);
     for (int t = 0; t < THREADS; t++) writers[t] = (struct writer){passive ? must_malloc(BLOCK) : NULL, blocks};
     span_begin(span);
     for (int t = 0; t < THREADS; t++)

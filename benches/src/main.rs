@@ -81,8 +81,14 @@ fn measure(
         contenders.push(ready);
     }
     let mut failed = 0;
-    for kind in kinds {
+    for &kind in kinds {
         let cases: Vec<Case> = cases.iter().copied().filter(|case| kind.wants(*case)).collect();
+        let before = if options.merge { earlier(out, kind)? } else { None };
+        let file = format!("{}.csv", kind.name());
+        let save = |store: &Store| {
+            let all = before.clone().map_or_else(|| store.clone(), |old| old.with(store.clone()));
+            write(out, &file, &all.csv())
+        };
         let task = Task {
             programs: &programs,
             contenders: &contenders,
@@ -90,14 +96,12 @@ fn measure(
             rounds: options.rounds,
             scale: options.scale,
             facts: machine::facts(&contenders, &options.as_given.join(" ")),
+            // The last one's failure is noticed below.
+            save: &|store| drop(save(store)),
         };
-        let mut store = kind.measure(&task);
+        let store = kind.measure(&task);
         failed += store.failures().count();
-        if options.merge {
-            let before = earlier(out, *kind)?;
-            store = before.into_iter().fold(store, |newer, older| older.with(newer));
-        }
-        write(out, &format!("{}.csv", kind.name()), &store.csv())?;
+        save(&store)?;
     }
     Ok(failed)
 }

@@ -20,6 +20,9 @@ pub(crate) struct Task<'a> {
     pub(crate) rounds: usize,
     pub(crate) scale: u32,
     pub(crate) facts: Vec<(String, String)>,
+    /// Called with what there is after each round, so that a measurement that is cut short is not
+    /// lost.
+    pub(crate) save: &'a dyn Fn(&Store),
 }
 
 /// A kind of measurement.

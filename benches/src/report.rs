@@ -45,16 +45,15 @@ pub(crate) fn ratio(
     Figure::of_ratios(&ours, &theirs).filter(|_| ours.len() == theirs.len())
 }
 
-/// Geometric mean of the ratios over some cases; nothing if one of them failed.
+/// Geometric mean of the ratios over those of some cases at which neither failed.
 pub(crate) fn mean(
     store: &Store,
     cases: &[Case],
     pair: (&str, &str),
     number: Number,
 ) -> Option<f64> {
-    let ratios: Option<Vec<f64>> =
-        cases.iter().map(|&case| Some(ratio(store, case, pair, number)?.median)).collect();
-    geometric_mean(&ratios?)
+    let ratios = cases.iter().filter_map(|&case| Some(ratio(store, case, pair, number)?.median));
+    geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
 /// The peer with the least median in a case; settings of ours are no peers.
@@ -130,6 +129,9 @@ fn of_door(store: &Store, door: Door, cases: &[Case]) -> String {
     let mut text =
         format!("\n## {}\n\n### Geometric means of the ratios to {REFERENCE}\n\n", title(door));
     text += &tables::means(store, cases);
+    if cases.iter().any(|&case| store.peers(door).iter().any(|p| store.failed(case, p.name))) {
+        text += "\n*: without the workloads at which it failed, see the end.\n";
+    }
     text += "\n### Wall time of lumalloc, ns per operation, and its ratios\n\n";
     text += &tables::ours(store, cases);
     let _ = write!(text, "\n### Wall time, ratio to {REFERENCE}\n\n");

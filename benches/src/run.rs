@@ -7,8 +7,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A run that takes longer is killed and counts as failed.
-const TIME_LIMIT_SECONDS: &str = "180";
+/// A run that takes longer is killed and counts as failed; a full run takes about a second.
+const TIME_LIMIT_SECONDS: &str = "30";
+/// The same for one that idles, or runs under a tool.
+const LONG_TIME_LIMIT_SECONDS: &str = "180";
+
+/// 128 and SIGKILL.
+const KILLED: f64 = 137.0;
 
 /// A program with the environment that puts its allocator in place.
 pub(crate) struct Program {
@@ -48,10 +53,12 @@ impl Program {
         Ok(Self { path: command.get_program().into(), environment, origin })
     }
 
-    /// The command that starts it under the launcher, which says what it cost.
+    /// The command that starts it under the launcher, which says what it cost. A third argument is
+    /// how long it idles.
     pub(crate) fn launched(&self, programs: &Programs, arguments: &[&str]) -> Command {
         let mut command = Command::new(&programs.launch);
-        command.arg(TIME_LIMIT_SECONDS).arg(&self.path).args(arguments);
+        let limit = if arguments.len() > 2 { LONG_TIME_LIMIT_SECONDS } else { TIME_LIMIT_SECONDS };
+        command.arg(limit).arg(&self.path).args(arguments);
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
         command
@@ -65,7 +72,7 @@ impl Program {
         arguments: &[&str],
     ) -> Command {
         let mut command = Command::new(&programs.launch);
-        command.arg(TIME_LIMIT_SECONDS).args(tool).arg(&self.path).args(arguments);
+        command.arg(LONG_TIME_LIMIT_SECONDS).args(tool).arg(&self.path).args(arguments);
         command.env_clear().stdin(Stdio::null());
         command
     }
@@ -118,6 +125,9 @@ impl Answer {
         let &[code, user_us, system_us, peak_rss_kib, minor, major] = usage.as_slice() else {
             return Err("the launcher printed no usage".to_owned());
         };
+        if code == KILLED {
+            return Err("killed: out of time or of memory".to_owned());
+        }
         if code != 0.0 {
             return Err(format!("ended with status {code}"));
         }
@@ -162,5 +172,7 @@ mod tests {
     fn a_death_is_a_failure() {
         let output = "origin liba.so\nusage 134 3 1 2048 70 2\n";
         assert_eq!(Answer::read(output, "liba.so").unwrap_err(), "ended with status 134");
+        let late = Answer::read("usage 137 3 1 2048 70 2\n", "liba.so");
+        assert_eq!(late.unwrap_err(), "killed: out of time or of memory");
     }
 }

@@ -6,6 +6,7 @@ use crate::peers::{self, PEERS, Peer};
 use std::fmt::Write;
 
 /// One run of one case on one peer.
+#[derive(Clone)]
 pub(crate) struct Row {
     pub(crate) case: Case,
     pub(crate) peer: &'static Peer,
@@ -15,6 +16,7 @@ pub(crate) struct Row {
 }
 
 /// All runs of one kind of measurement.
+#[derive(Clone)]
 pub(crate) struct Store {
     columns: &'static [&'static str],
     /// On what it was measured.

@@ -29,6 +29,7 @@ pub(super) fn all(task: &Task<'_>) -> Store {
                 store.push(row(case, peer, round, one(task, case, contender)));
             }
         }
+        (task.save)(&store);
     }
     progress("");
     store

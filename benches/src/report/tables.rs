@@ -81,8 +81,10 @@ pub(super) fn means(store: &Store, cases: &[Case]) -> String {
             }
             let mut row = vec![format!("{what}, {name}")];
             row.extend(peers.iter().map(|peer| {
+                let failed = chosen.iter().any(|&case| store.failed(case, peer.name));
+                let mark = if failed { "*" } else { "" };
                 mean(store, &chosen, (peer.name, REFERENCE), number)
-                    .map_or_else(|| "–".to_owned(), |mean| format!("{mean:.2}"))
+                    .map_or_else(|| "–".to_owned(), |mean| format!("{mean:.2}{mark}"))
             }));
             rows.push(row);
         }

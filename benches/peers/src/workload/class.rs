@@ -100,9 +100,9 @@ pub(super) fn all() -> Vec<Box<dyn Workload>> {
     vec![
         row("class-16", 20_000_000, 16),
         row("class-128", 15_000_000, 128),
-        row("class-1024", 8_000_000, 1024),
-        row("class-4096", 4_000_000, 4096),
-        row("class-32768", 2_000_000, 32_768),
+        row("class-1024", 10_000_000, 1024),
+        row("class-4096", 8_000_000, 4096),
+        row("class-32768", 6_000_000, 32_768),
         Box::new(Aligned::default()),
     ]
 }

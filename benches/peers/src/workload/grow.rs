@@ -12,7 +12,7 @@ impl Workload for GrowBytes {
     }
 
     fn full(&self) -> u64 {
-        10_000_000
+        17_000_000
     }
 
     fn run(&mut self, operations: u64) -> u64 {
@@ -39,7 +39,7 @@ impl Workload for GrowMany {
     }
 
     fn full(&self) -> u64 {
-        10_880_000
+        19_040_000
     }
 
     fn run(&mut self, operations: u64) -> u64 {

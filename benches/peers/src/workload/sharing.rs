@@ -31,7 +31,7 @@ impl Workload for Sharing {
     }
 
     fn full(&self) -> u64 {
-        600_000
+        800_000
     }
 
     fn run(&mut self, operations: u64) -> u64 {
