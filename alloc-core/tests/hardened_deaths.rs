@@ -92,6 +92,13 @@ fn write(address: usize, byte: u8) {
     unsafe { pointer(address).write(byte) };
 }
 
+/// Writes what is not there: a canary is random, so any one value may be its own.
+fn damage(address: usize) {
+    // SAFETY: memory of the allocator's, which is mapped.
+    let byte = unsafe { pointer(address).read() };
+    write(address, !byte);
+}
+
 mod deaths {
     use super::*;
 
@@ -155,7 +162,7 @@ mod deaths {
     pub(super) fn overflow_by_one() {
         let block = malloc(56);
         overrun(block, 56);
-        write(block + 56, 0x41);
+        damage(block + 56);
         free(block);
     }
 
@@ -170,7 +177,7 @@ mod deaths {
         let block = malloc(1000);
         let usable = 1016;
         overrun(block, usable);
-        (0..usable + 8).for_each(|at| write(block + at, 0xff));
+        (0..usable + 8).for_each(|at| damage(block + at));
         free_sized(block, 1000);
     }
 
@@ -178,7 +185,7 @@ mod deaths {
         let block = raw::malloc_aligned(100, 64).expose_provenance();
         assert!(block.is_multiple_of(64));
         overrun(block, 120);
-        write(block + 120, 1);
+        damage(block + 120);
         // SAFETY: the mistake that is tested.
         unsafe { raw::free_sized_aligned(pointer(block), 100, 64) };
     }
@@ -189,21 +196,21 @@ mod deaths {
         let same = unsafe { raw::realloc(pointer(block), 104) }.expose_provenance();
         assert_eq!(same, block);
         overrun(block, 104);
-        write(block + 104, 1);
+        damage(block + 104);
         free(block);
     }
 
     pub(super) fn overflow_seen_by_another_thread() {
         let block = malloc(40);
         overrun(block, 40);
-        write(block + 47, 1);
+        damage(block + 47);
         std::thread::spawn(move || free(block)).join().expect("dead by now");
     }
 
     pub(super) fn overflow_seen_past_the_caches() {
         let block = raw::allocate(700, Flags::NONE.arena(0)).expose_provenance();
         overrun(block, 760);
-        write(block + 760, 1);
+        damage(block + 760);
         // SAFETY: the mistake that is tested.
         unsafe { raw::deallocate(pointer(block), Flags::NONE.arena(0)) };
     }
@@ -211,7 +218,7 @@ mod deaths {
     pub(super) fn overflow_seen_by_realloc() {
         let block = malloc(24);
         overrun(block, 24);
-        write(block + 31, 7);
+        damage(block + 31);
         // SAFETY: the mistake that is tested.
         let _moved = unsafe { raw::realloc(pointer(block), 3000) };
     }
