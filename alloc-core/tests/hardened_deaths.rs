@@ -92,11 +92,12 @@ fn write(address: usize, byte: u8) {
     unsafe { pointer(address).write(byte) };
 }
 
-/// Writes what is not there: a canary is random, so any one value may be its own.
+/// Writes what is not there: a canary is random, so any one value may be its own. (All bits turned
+/// would be the mark of a free block.)
 fn damage(address: usize) {
     // SAFETY: memory of the allocator's, which is mapped.
     let byte = unsafe { pointer(address).read() };
-    write(address, !byte);
+    write(address, byte ^ 0x55);
 }
 
 mod deaths {
