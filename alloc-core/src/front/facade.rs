@@ -9,7 +9,6 @@
 //!   TLS word ──▶ Facade { front: bins that miss } ──▶ RealCache { front: bins with blocks }
 //! ```
 
-use super::fill;
 use super::hardened::canary;
 use super::hardened::order;
 use super::hardened::quarantine::Quarantine;
@@ -21,7 +20,7 @@ use super::thread_cache::ThreadCache;
 use crate::back::metadata;
 use crate::back::page_map;
 use crate::ground::options;
-use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use crate::middle::slab::Slab;
@@ -75,35 +74,37 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
     real.facade()
 }
 
+/// As [`modes::handed_out`], where more is to be done than a canary.
+#[inline(never)]
+fn hand_out(block: *mut u8, class: SizeClass) -> *mut u8 {
+    // SAFETY: a free block of the class, just popped.
+    unsafe { modes::handed_out(block, class) };
+    block
+}
+
 impl Facade {
-    /// A block for a request, made ready. Null: the real bin misses too, or the request is large.
+    /// A block for a request that rounds to at most [`MAX_CACHED`], made ready. Null: the real bin
+    /// misses too, or there is no room for a canary.
     #[inline(always)]
     pub(crate) fn pop(&self, size: usize, align: usize) -> *mut u8 {
-        let room =
-            if self.hardened { canary::room(size, align) } else { size_for_align(size, align) };
-        let Some(room) = room.filter(|room| *room <= MAX_CACHED) else {
+        // Small, as the callers know: no sum wraps.
+        debug_assert!(size <= MAX_CACHED);
+        let least = size.max(1) + if self.hardened { canary::BYTES } else { 0 };
+        let room = least.wrapping_add(align - 1) & align.wrapping_neg();
+        if room > MAX_CACHED {
             return core::ptr::null_mut();
-        };
+        }
         let class = SizeClass::of(room);
         let block = self.real.front.bin(class.bin()).pop();
-        if !block.is_null() {
+        if block.is_null() {
+            return block;
+        }
+        if self.hardened && !self.fills {
             // SAFETY: a free block of the class, just popped.
-            unsafe { self.hand_out(block, class) };
-        }
-        block
-    }
-
-    /// As [`modes::handed_out`].
-    #[inline(always)]
-    unsafe fn hand_out(&self, block: *mut u8, class: SizeClass) {
-        if self.fills {
-            // SAFETY: the caller's promise.
-            unsafe { fill::allocated(block, modes::usable(class)) };
-        }
-        if self.hardened {
-            // SAFETY: the caller's promise.
             unsafe { canary::seal(block, class) };
+            return block;
         }
+        hand_out(block, class)
     }
 
     /// Takes a small block back. `false`: it is none, and nothing was done.
@@ -114,7 +115,7 @@ impl Facade {
     pub(crate) unsafe fn push(&self, block: *mut u8, given: Option<Given>) -> bool {
         let entry = page_map::lookup(block.expose_provenance());
         let Some(slab) = Slab::of(entry) else { return false };
-        let class = slab.class();
+        let mut bin = entry.bin_offset() / BIN_BYTES;
         let mut block = block;
         if self.hardened {
             if let Some(given) = given
@@ -123,18 +124,19 @@ impl Facade {
                 modes::wrong_size(entry, block as usize, given);
             }
             // SAFETY: the address lies in the slab.
-            unsafe { canary::unseal(slab, block) };
+            let class = unsafe { canary::unseal(slab, bin, block) };
             // SAFETY: a block of the slab's, which the caller gave up.
             unsafe { self.wipe(block, class) };
-            block = self.quarantine.exchange(class, block, &self.random);
-            if block.is_null() {
+            let waited = self.quarantine.exchange(bin, block, &self.random);
+            (bin, block) = (waited.bin(), waited.block());
+            if bin == 0 {
                 return true;
             }
         } else {
             // SAFETY: a block of the slab's, which the caller gave up, or no block.
             unsafe { modes::taken_back(slab, block) };
         }
-        if !self.real.bin(class).push(block) {
+        if !self.real.front.bin(bin).push(block) {
             slow::push_missed(block);
         }
         true
@@ -144,7 +146,7 @@ impl Facade {
     unsafe fn wipe(&self, block: *mut u8, class: SizeClass) {
         if self.fills {
             // SAFETY: the caller's promise.
-            unsafe { modes::wipe(block, class, true) };
+            unsafe { modes::wipe_filled(block, class) };
         } else if class.size() <= canary::ZEROED {
             // SAFETY: the caller's promise.
             unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
@@ -171,19 +173,15 @@ impl Facade {
 
     /// Sends home what waits in quarantine. Under the owner's lock, by the thread or after it.
     pub(crate) fn flush(&self, state: &mut OwnerState) {
-        for class in SizeClass::all() {
-            self.quarantine.release(class, |block| {
-                give_back(&self.real.owner, state, class, &[block]);
-            });
-        }
+        self.quarantine.release(|class, block| {
+            give_back(&self.real.owner, state, class, &[block]);
+        });
     }
 
     /// Forgets what waits: the thread is gone, perhaps in the middle of a change. Answers how many.
     pub(crate) fn forget(&self) -> usize {
         let mut lost = 0;
-        for class in SizeClass::all() {
-            self.quarantine.release(class, |_| lost += 1);
-        }
+        self.quarantine.release(|_, _| lost += 1);
         lost
     }
 }

@@ -65,7 +65,7 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
     }
     if options.hardened {
         // SAFETY: the caller found the slab by this address.
-        unsafe { canary::unseal(slab, block) };
+        unsafe { canary::unseal(slab, slab.class().bin(), block) };
     } else if slab.class().slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
         // An address between blocks: whoever takes it home says so.
         return;
@@ -88,6 +88,16 @@ pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
         // SAFETY: the caller's promise.
         unsafe { block.write_bytes(0, usable) };
     }
+}
+
+/// [`wipe`] in the hardened tier, out of line.
+///
+/// # Safety
+/// As [`wipe`].
+#[inline(never)]
+pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
+    // SAFETY: the caller's promise.
+    unsafe { wipe(block, class, true) };
 }
 
 /// Dies of a sized free whose size is another class's, in the hardened tier.

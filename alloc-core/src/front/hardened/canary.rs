@@ -61,13 +61,14 @@ pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass) {
 }
 
 /// Breaks the seal of a block that comes back, or dies: it is no block, free already, or was
-/// overrun.
+/// overrun. `bin` is the bin of the slab's class, as the page map says it: what follows need not
+/// wait for the record. Answers the class.
 ///
 /// # Safety
 /// The address lies in the slab.
 #[inline(always)]
-pub(crate) unsafe fn unseal(slab: &Slab, block: *mut u8) {
-    let class = slab.class();
+pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClass {
+    let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
     let (word, seal) = (word_of(block, class), seal_of(block as usize));
     // The word of an address between blocks may lie behind the slab.
     if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
@@ -80,6 +81,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, block: *mut u8) {
     }
     // SAFETY: as above.
     unsafe { word.write(!seal) };
+    class
 }
 
 /// Dies of a block whose seal is not whole.

@@ -1,64 +1,79 @@
 //! Quarantine: a freed block trades places with a random one that was freed before it.
 //!
-//! Each class up to 1 KiB has a ring of places per thread: at most 16 blocks of each, some 130 KiB
-//! altogether. The ring is its thread's; others count what lies in it.
+//! A thread has one ring for all classes up to 1 KiB: at most 32 blocks, 32 KiB. A ring for each
+//! class would hold more for longer, and cost the caches as much again as the zeroes do. The ring is
+//! its thread's; others count what lies in it.
 
 use super::canary::ZEROED;
 use super::random::Random;
 use crate::ground::checked::at;
 use crate::ground::size_class::SizeClass;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-const LG_PLACES: u32 = 4;
+const LG_PLACES: u32 = 5;
 const PLACES: usize = 1 << LG_PLACES;
-/// Classes up to the largest that is zeroed.
-const KEPT: usize = SizeClass::of(ZEROED).index() + 1;
+/// Addresses have fewer bits than this (see the page map); a block's bin stands above.
+const ADDRESS_BITS: u32 = 48;
 
-/// The rings of one thread.
+/// The ring of one thread. A place holds a block's bin and its address, or 0.
 pub(crate) struct Quarantine {
-    rings: [[AtomicPtr<u8>; PLACES]; KEPT],
+    ring: [AtomicUsize; PLACES],
+}
+
+/// A block that has waited.
+#[derive(Clone, Copy)]
+pub(crate) struct Waited(usize);
+
+impl Waited {
+    /// Its bin in a thread cache; 0: there is none.
+    #[inline(always)]
+    pub(crate) fn bin(self) -> usize {
+        self.0 >> ADDRESS_BITS
+    }
+
+    /// The block.
+    #[inline(always)]
+    pub(crate) fn block(self) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.0 & ((1 << ADDRESS_BITS) - 1))
+    }
 }
 
 impl Quarantine {
-    /// Empty rings.
+    /// An empty ring.
     pub(crate) const fn new() -> Quarantine {
-        Quarantine {
-            rings: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES] }; KEPT],
-        }
+        Quarantine { ring: [const { AtomicUsize::new(0) }; PLACES] }
     }
 
-    /// Takes a block in, and answers another of its class that has waited; null: none has. Answers
-    /// the block itself where its class does not wait.
+    /// Takes a block in, and answers another that has waited, if one has; or the block itself where
+    /// its class does not wait.
     #[inline(always)]
-    pub(crate) fn exchange(&self, class: SizeClass, block: *mut u8, random: &Random) -> *mut u8 {
-        if class.index() >= KEPT {
-            return block;
+    pub(crate) fn exchange(&self, bin: usize, block: *mut u8, random: &Random) -> Waited {
+        let comes = bin << ADDRESS_BITS | block.expose_provenance();
+        if bin > const { SizeClass::of(ZEROED).bin() } {
+            return Waited(comes);
         }
-        // SAFETY: just compared.
-        let ring = unsafe { at(&self.rings, class.index()) };
         // SAFETY: below 2^LG_PLACES.
-        let place = unsafe { at(ring, random.bits(LG_PLACES)) };
-        let waited = place.load(Relaxed);
-        place.store(block, Relaxed);
-        waited
+        let place = unsafe { at(&self.ring, random.bits(LG_PLACES)) };
+        let goes = place.load(Relaxed);
+        place.store(comes, Relaxed);
+        Waited(goes)
     }
 
-    /// Lets all blocks of a class go, the thread's own or those of one that is no more.
-    pub(crate) fn release(&self, class: SizeClass, mut each: impl FnMut(*mut u8)) {
-        let Some(ring) = self.rings.get(class.index()) else { return };
-        for place in ring {
-            let block = place.load(Relaxed);
-            if !block.is_null() {
-                place.store(core::ptr::null_mut(), Relaxed);
-                each(block);
+    /// Lets all blocks go, the thread's own or those of one that is no more.
+    pub(crate) fn release(&self, mut each: impl FnMut(SizeClass, *mut u8)) {
+        for place in &self.ring {
+            let waited = Waited(place.load(Relaxed));
+            if let Some(class) = SizeClass::from_bin(waited.bin()) {
+                place.store(0, Relaxed);
+                each(class, waited.block());
             }
         }
     }
 
     /// How many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        let ring = self.rings.get(class.index());
-        ring.map_or(0, |ring| ring.iter().filter(|place| !place.load(Relaxed).is_null()).count())
+        let waits = |place: &&AtomicUsize| Waited(place.load(Relaxed)).bin() == class.bin();
+        self.ring.iter().filter(waits).count()
     }
 }
 
@@ -68,29 +83,34 @@ mod tests {
 
     #[test]
     fn blocks_wait_their_turn_and_none_is_lost() {
-        let (rings, random) = (Quarantine::new(), Random::new());
+        let (ring, random) = (Quarantine::new(), Random::new());
         let class = SizeClass::of(64);
         let mut seen = Vec::new();
         for n in 1..=1000usize {
-            let out = rings.exchange(class, core::ptr::without_provenance_mut(n), &random);
-            assert_ne!(out as usize, n, "no block comes back at once");
-            if !out.is_null() {
-                seen.push(out as usize);
+            let out = ring.exchange(class.bin(), core::ptr::without_provenance_mut(n), &random);
+            assert_ne!(out.block() as usize, n, "no block comes back at once");
+            if out.bin() != 0 {
+                assert_eq!(out.bin(), class.bin());
+                seen.push(out.block() as usize);
             }
         }
-        assert_eq!(rings.level(class), 1000 - seen.len());
-        assert!(rings.level(class) <= PLACES && seen.windows(2).any(|two| two[0] > two[1]));
-        rings.release(class, |block| seen.push(block as usize));
+        assert_eq!(ring.level(class), 1000 - seen.len());
+        assert_eq!(ring.level(SizeClass::of(100)), 0);
+        assert!(ring.level(class) <= PLACES && seen.windows(2).any(|two| two[0] > two[1]));
+        ring.release(|its, block| {
+            assert!(its == class);
+            seen.push(block as usize);
+        });
         seen.sort_unstable();
         assert!(seen.into_iter().eq(1..=1000));
-        assert_eq!(rings.level(class), 0);
+        assert_eq!(ring.level(class), 0);
     }
 
     #[test]
     fn large_classes_do_not_wait() {
-        let rings = Quarantine::new();
-        let block = core::ptr::without_provenance_mut(16);
-        assert_eq!(rings.exchange(SizeClass::of(1025), block, &Random::new()), block);
-        assert!(rings.exchange(SizeClass::of(1024), block, &Random::new()).is_null());
+        let (ring, block) = (Quarantine::new(), core::ptr::without_provenance_mut(16));
+        let (larger, last) = (SizeClass::of(1025).bin(), SizeClass::of(1024).bin());
+        assert_eq!(ring.exchange(larger, block, &Random::new()).block(), block);
+        assert_eq!(ring.exchange(last, block, &Random::new()).bin(), 0);
     }
 }
