@@ -1,8 +1,8 @@
 //! Quarantine: a freed block trades places with a random one that was freed before it.
 //!
 //! A thread has one ring for all classes up to 1 KiB: at most 32 blocks, 32 KiB. A ring for each
-//! class would hold more for longer, and cost the caches as much again as the zeroes do. The ring is
-//! its thread's; others count what lies in it.
+//! class would hold more for longer, and crowd the processor's caches. The ring is its thread's;
+//! others count what lies in it.
 
 use super::canary::ZEROED;
 use super::random::Random;
