@@ -21,7 +21,7 @@ fn every_nth_call_fails() {
             "",
             "dirty_decay_ms:0,calloc_madvise_threshold:0",
             "muzzy_decay_ms:10000",
-            "retain:false",
+            "retain:false,thp:always,dss:primary",
         ] {
             play_well(&format!("storm {n}"), conf);
         }

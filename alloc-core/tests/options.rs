@@ -160,7 +160,7 @@ fn show() {
     tell_one("narenas_ratio", &options.narenas_ratio);
     tell_one("lg_extent_max_active_fit", &options.lg_extent_max_active_fit);
     tell_one("calloc_madvise_threshold", &options.calloc_madvise_threshold);
-    tell_one("retain", &(options.retain, options.thp, options.metadata_thp));
+    tell_one("retain", &(options.retain, options.dss, options.thp, options.metadata_thp));
     assert!(options.zero_realloc != ZeroRealloc::Abort || !raw::malloc(1).is_null());
     tell_one("zero_realloc", &options.zero_realloc);
 }
@@ -200,9 +200,9 @@ fn values_arrive() {
         ("tcache_gc_incr_bytes:1", "tcache_gc_incr_bytes", "1024"),
         ("lg_extent_max_active_fit:0", "lg_extent_max_active_fit", "0"),
         ("calloc_madvise_threshold:0", "calloc_madvise_threshold", "0"),
-        ("", "retain", "(true, Default, Disabled)"),
-        ("retain:false,thp:never,metadata_thp:auto", "retain", "(false, Never, Auto)"),
-        ("thp:always,metadata_thp:always", "retain", "(true, Always, Always)"),
+        ("", "retain", "(true, Secondary, Default, Disabled)"),
+        ("retain:false,thp:never,metadata_thp:auto", "retain", "(false, Secondary, Never, Auto)"),
+        ("thp:always,dss:primary", "retain", "(true, Primary, Always, Disabled)"),
     ];
     for (conf, name, expected) in cases {
         let outcome = play("show", &[("MALLOC_CONF", conf)]);

@@ -199,6 +199,7 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   opt.zero             bool          r-
  *   opt.hardened         bool          r-   misuse is looked for at each call
  *   opt.retain           bool          r-
+ *   opt.dss              const char *  r-   disabled, primary or secondary
  *   opt.thp              const char *  r-   default, always or never
  *   opt.metadata_thp     const char *  r-   disabled, auto or always
  *   opt.xmalloc          bool          r-

@@ -8,7 +8,7 @@ use crate::row::{Error, Row, Type, Unit, Value};
 use crate::snapshot;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, Junk, MetadataThp, Thp, ZeroRealloc};
+use lumalloc::options::{self, Dss, Junk, MetadataThp, Thp, ZeroRealloc};
 
 /// The number of rows.
 pub const ROW_COUNT: usize = ROWS.len();
@@ -142,6 +142,13 @@ pub static ROWS: [Row; 67] = [
     ),
     opt!(max_background_threads, Size, Count, "most background threads"),
     row(
+        "opt.dss",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(dss()))),
+        "when addresses come from the data segment: disabled, primary or secondary",
+    ),
+    row(
         "opt.thp",
         Type::Str,
         Unit::None,
@@ -274,6 +281,14 @@ fn zero_realloc() -> &'static CStr {
         ZeroRealloc::Alloc => c"alloc",
         ZeroRealloc::Free => c"free",
         ZeroRealloc::Abort => c"abort",
+    }
+}
+
+fn dss() -> &'static CStr {
+    match options::current().dss {
+        Dss::Disabled => c"disabled",
+        Dss::Primary => c"primary",
+        Dss::Secondary => c"secondary",
     }
 }
 

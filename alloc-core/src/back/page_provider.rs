@@ -106,7 +106,8 @@ pub(crate) unsafe trait PageProvider: Sync {
 /// The provider that everything uses unless an arena brings its own.
 #[cfg(not(any(test, feature = "testing")))]
 pub(crate) fn system() -> &'static dyn PageProvider {
-    static SYSTEM: super::provider::mmap::Mmap = super::provider::mmap::Mmap;
+    use super::provider::{dss::WithBreak, mmap::Mmap};
+    static SYSTEM: WithBreak<Mmap> = WithBreak::new(Mmap);
     &SYSTEM
 }
 

@@ -20,6 +20,8 @@ const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 /// Runs on their way back to the system, chained by their `younger` links.
 pub(crate) struct Batch {
     first: Option<&'static Extent>,
+    /// What the runs were.
+    from: ExtentState,
     /// The system may take its time.
     lazily: bool,
     /// The addresses stay ours.
@@ -49,6 +51,9 @@ impl Batch {
         let size = extent.bytes();
         if !self.retain && !self.lazily && self.release(extent, base) {
             return (ExtentState::Gone, false);
+        }
+        if self.from == ExtentState::Retained {
+            return (ExtentState::Retained, extent.zeroed.get());
         }
         // SAFETY: the run is free; nobody needs its contents.
         if extent.mapping() != 0 && unsafe { self.provider.renew(base, size) } {
@@ -88,13 +93,15 @@ impl PageAllocator {
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
         let retain = options::current().retain;
         let provider = self.provider;
-        let batch = |lazily| move |first| Batch { first: Some(first), lazily, retain, provider };
+        let batch = |from, lazily| {
+            move |first| Batch { first: Some(first), from, lazily, retain, provider }
+        };
+        let keep = if retain { usize::MAX } else { FIRST_CHUNK };
         self.chain(ExtentState::Dirty, dirty)
-            .map(batch(lazily))
-            .or_else(|| self.chain(ExtentState::Muzzy, muzzy).map(batch(false)))
+            .map(batch(ExtentState::Dirty, lazily))
+            .or_else(|| self.chain(ExtentState::Muzzy, muzzy).map(batch(ExtentState::Muzzy, false)))
             .or_else(|| {
-                let keep = if retain { usize::MAX } else { FIRST_CHUNK };
-                self.chain(ExtentState::Retained, keep).map(batch(false))
+                self.chain(ExtentState::Retained, keep).map(batch(ExtentState::Retained, false))
             })
     }
 
@@ -106,10 +113,10 @@ impl PageAllocator {
             next = extent.younger.take();
             self.counts.purging -= extent.pages();
             let state = extent.after_purge.get();
-            let refused =
-                state == ExtentState::Dirty || (state == ExtentState::Retained && !batch.retain);
+            // What was refused would be refused again.
+            let refused = state == ExtentState::Dirty || state == batch.from;
             all &= !refused;
-            if state != ExtentState::Dirty {
+            if !refused {
                 self.counts.purges += 1;
                 self.counts.purged += extent.pages() as u64;
             }

@@ -11,6 +11,7 @@ use super::registry::{self, REGISTRY, RealCache};
 use super::thread_cache::{self, REENTRANT};
 use super::thread_life;
 use crate::back::metadata::METADATA;
+use crate::back::provider::dss::BREAK;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
@@ -54,6 +55,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
         lock(&arena.pages);
     }
     lock(&METADATA);
+    lock(&BREAK);
 }
 
 unsafe extern "C" fn prepare() {

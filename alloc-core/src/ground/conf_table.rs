@@ -3,7 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
-use super::options::{Junk, MetadataThp, Options, Thp, ZeroRealloc};
+use super::options::{Dss, Junk, MetadataThp, Options, Thp, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -132,7 +132,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("huge_arena_pac_thp", Shape::Bool),
     row("metadata_thp", Kind::Word(&["disabled", "auto", "always"], set_metadata_thp)),
     row("retain", Kind::Bool(|o, on| o.retain = on)),
-    none("dss", Shape::Words(&["disabled", "primary", "secondary"])),
+    row("dss", Kind::Word(&["disabled", "primary", "secondary"], set_dss)),
     none("bin_shards", Shape::Any),
     none("tcache_ncached_max", Shape::Any),
     none("mutex_max_spin", Shape::Number),
@@ -204,6 +204,14 @@ fn set_zero_realloc(options: &mut Options, word: usize) {
         0 => ZeroRealloc::Alloc,
         1 => ZeroRealloc::Free,
         _ => ZeroRealloc::Abort,
+    };
+}
+
+fn set_dss(options: &mut Options, word: usize) {
+    options.dss = match word {
+        0 => Dss::Disabled,
+        1 => Dss::Primary,
+        _ => Dss::Secondary,
     };
 }
 

@@ -16,6 +16,17 @@ pub enum ZeroRealloc {
     Abort,
 }
 
+/// When addresses come from the data segment. Source: jemalloc(3), `opt.dss`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dss {
+    /// Never.
+    Disabled,
+    /// Before others are asked for.
+    Primary,
+    /// After others were refused.
+    Secondary,
+}
+
 /// Where huge pages are asked for. Source: jemalloc(3) 5.3, `opt.thp`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thp {
@@ -86,6 +97,8 @@ pub struct Options {
     pub calloc_madvise_threshold: usize,
     /// Addresses whose memory was given back are kept for later use.
     pub retain: bool,
+    /// When addresses come from the data segment.
+    pub dss: Dss,
     /// Where huge pages are asked for.
     pub thp: Thp,
     /// The same, under records.
@@ -127,6 +140,7 @@ pub(crate) const DEFAULTS: Options = Options {
     lg_extent_max_active_fit: 6,
     calloc_madvise_threshold: 1 << 47,
     retain: true,
+    dss: Dss::Secondary,
     thp: Thp::Default,
     metadata_thp: MetadataThp::Disabled,
     zero_realloc: ZeroRealloc::Free,

@@ -6,6 +6,7 @@
 pub(crate) mod block;
 pub(crate) mod child;
 pub(crate) mod random;
+pub(crate) mod touched;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,12 +1,13 @@
 //! A provider that refuses on demand, for tests: every n-th call fails as the system would.
 
+use super::dss::WithBreak;
 use super::mmap::Mmap;
 use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The provider of the whole allocator in test builds.
-pub(crate) static SYSTEM: Failing<Mmap> = Failing::new(Mmap);
+pub(crate) static SYSTEM: Failing<WithBreak<Mmap>> = Failing::new(WithBreak::new(Mmap));
 
 /// `inner`, with every `period`-th call refused; 0 refuses none.
 pub(crate) struct Failing<P> {

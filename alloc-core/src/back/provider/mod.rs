@@ -1,5 +1,6 @@
 //! Implementations of [`super::page_provider::PageProvider`].
 
+pub(crate) mod dss;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod failing;
 #[cfg(test)]

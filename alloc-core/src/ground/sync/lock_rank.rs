@@ -23,6 +23,8 @@ pub(crate) enum LockRank {
     Pages,
     /// The allocator's own records.
     Metadata,
+    /// The end of the data segment.
+    Break,
 }
 
 /// Checks the order of acquisitions, per thread, in test builds of the core.
@@ -33,7 +35,7 @@ pub(crate) mod witness {
 
     std::thread_local! {
         // How many locks of each rank this thread holds, eight bits a rank.
-        static HELD: Cell<u64> = const { Cell::new(0) };
+        static HELD: Cell<u128> = const { Cell::new(0) };
     }
 
     /// Notes an acquisition; panics when a lock of this or a later rank is held.

@@ -1,0 +1,230 @@
+//! Where pages lie: addresses that go back or stay, the data segment, huge pages. Each scenario is
+//! a child of its own.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use common::touched::{assert_touched, touch};
+use lumalloc::raw;
+use lumalloc::{PAGE, control, observe};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("addresses_back") => addresses_back(true),
+        Some("addresses_kept") => addresses_back(false),
+        Some("segment") => segment(true),
+        Some("no_segment") => segment(false),
+        Some("huge_default") => huge_default(),
+        Some("huge_always") => huge_everywhere(listens()),
+        Some("huge_never") => huge_everywhere(false),
+        Some("huge_records") => huge_records(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+// --- addresses ---------------------------------------------------------------------------------
+
+/// From now on the process may have so many bytes of addresses more than it has.
+fn limit_addresses(more: usize) {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
+    let pages: usize = text.split(' ').next().expect("a word").parse().expect("a number");
+    let most = (pages * PAGE + more) as u64;
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is readable.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+}
+
+#[test]
+fn without_retain_addresses_go_back() {
+    for conf in ["retain:false", "retain:false,dirty_decay_ms:0", "retain:false,muzzy_decay_ms:9"] {
+        play_well("addresses_back", conf);
+    }
+    play_well("addresses_kept", "");
+}
+
+/// Several blocks of a third of the addresses, one after the other: the system must have had each
+/// Blocks of a third of the addresses and more, one after the other: the system must have had each
+/// back before it can give the next, larger one.
+fn addresses_back(go_back: bool) {
+    let started = raw::malloc(100 << 10);
+    limit_addresses(300 * MIB);
+    for size in [100, 130, 160, 190, 220, 250] {
+        let block = raw::malloc(size * MIB);
+        assert_eq!(block.is_null(), !go_back && size > 160, "{size} MiB");
+        if block.is_null() {
+            continue;
+        }
+        touch(block, 0, MIB);
+        // SAFETY: a live block, not used after.
+        unsafe { raw::free(block) };
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    let totals = observe::totals();
+    assert_eq!(totals.retained < 4 * MIB, go_back, "{totals:#?}");
+    assert_eq!(totals.dirty + totals.muzzy, 0, "{totals:#?}");
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let null = std::ptr::null_mut();
+    // SAFETY: new memory anywhere.
+    let others = unsafe { libc::mmap(null, 280 * MIB, protection, flags, -1, 0) };
+    assert_eq!(others != libc::MAP_FAILED, go_back, "memory for somebody else");
+    // SAFETY: a live block, not used after.
+    unsafe { raw::free(started) };
+}
+
+/// The data segment first, with somebody else who moves its end too.
+#[test]
+fn dss_takes_addresses_from_the_data_segment() {
+    play_well("segment", "dss:primary");
+    play_well("segment", "dss:primary,retain:false,dirty_decay_ms:0");
+    play_well("no_segment", "");
+    play_well("no_segment", "dss:disabled");
+}
+
+fn segment(expected: bool) {
+    let end = || {
+        // SAFETY: only asks.
+        unsafe { libc::sbrk(0) }.addr()
+    };
+    let begin = end();
+    let mut theirs = Vec::new();
+    let sizes = [100, 3 * MIB, 700 << 10, 40 * MIB];
+    let mut blocks = sizes.map(|size| {
+        // SAFETY: moves the end up, as anybody may.
+        theirs.push(unsafe { libc::sbrk(5000) }.cast::<u8>());
+        let block = raw::malloc_zeroed(size);
+        assert_eq!((begin..end()).contains(&block.addr()), expected, "{size}");
+        touch(block, 0, size);
+        block
+    });
+    for place in &theirs {
+        // SAFETY: ours by sbrk.
+        unsafe { place.write_bytes(7, 5000) };
+    }
+    for (block, size) in blocks.iter_mut().zip(sizes) {
+        // SAFETY: a live block, used no more after.
+        *block = unsafe { raw::realloc(*block, 2 * size) };
+        assert_touched(*block, size);
+        // SAFETY: a live block, this long.
+        unsafe { block.write_bytes(1, 2 * size) };
+    }
+    for block in blocks {
+        // SAFETY: a live block, not used after.
+        unsafe { raw::free(block) };
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    for place in theirs {
+        for at in 0..5000 {
+            // SAFETY: ours by sbrk.
+            assert_eq!(unsafe { place.wrapping_add(at).read() }, 7, "somebody else's memory");
+        }
+    }
+}
+
+// --- huge pages --------------------------------------------------------------------------------
+
+/// Whether the system gives huge pages to who asks.
+fn listens() -> bool {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// The flags of each mapping of this process, with its first and last address.
+fn flags() -> Vec<(usize, usize, String)> {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let (mut found, mut range) = (Vec::new(), (0, 0));
+    for line in text.lines() {
+        let first = line.split(' ').next().expect("a word");
+        let number = |text| usize::from_str_radix(text, 16);
+        if let Some((from, to)) = first.split_once('-')
+            && let (Ok(from), Ok(to)) = (number(from), number(to))
+        {
+            range = (from, to);
+        }
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            found.push((range.0, range.1, format!("{flags} ")));
+        }
+    }
+    found
+}
+
+/// Whether huge pages were asked for under an address.
+fn is_advised(block: *mut u8) -> bool {
+    let address = block as usize;
+    let mut flags = flags().into_iter();
+    let mapping = flags.find(|(from, to, _)| (*from..*to).contains(&address)).expect("mapped");
+    mapping.2.contains(" hg ")
+}
+
+#[test]
+fn long_blocks_lie_in_huge_pages() {
+    play_well("huge_default", "");
+    play_well("huge_default", "retain:false");
+}
+
+fn huge_default() {
+    let small = raw::malloc(100);
+    let long = raw::malloc(16 * MIB);
+    let zeros = raw::malloc_zeroed(17 * MIB);
+    assert_eq!(is_advised(long), listens());
+    assert!(!is_advised(small), "a small block");
+    assert!(!is_advised(zeros), "zeros may never be touched");
+    touch(long, 0, 16 * MIB);
+    // SAFETY: a live block, used no more after.
+    let longer = unsafe { raw::realloc(long, 40 * MIB) };
+    assert_eq!(is_advised(longer), listens(), "moved");
+    assert_touched(longer, 16 * MIB);
+    touch(longer, 0, 40 * MIB);
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(longer) };
+    let totals = observe::totals();
+    assert!(totals.dirty >= 40 * MIB, "{totals:#?}");
+    let used_before = raw::malloc(30 * MIB);
+    assert_eq!(is_advised(used_before), listens(), "as it was");
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(used_before) };
+    assert!(control::purge(control::ARENAS_ALL));
+    assert!(!flags().iter().any(|(_, _, flags)| flags.contains(" hg ")), "purged");
+    // A zeroed block in what was advised takes small pages, and is zero.
+    let long = raw::malloc(16 * MIB);
+    touch(long, 0, PAGE);
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(long) };
+    let zeros = raw::malloc_zeroed(16 * MIB);
+    // SAFETY: a live block.
+    assert_eq!(unsafe { zeros.wrapping_add(PAGE).read() }, 0);
+}
+
+#[test]
+fn thp_says_where_huge_pages_are() {
+    play_well("huge_always", "thp:always");
+    play_well("huge_never", "thp:never");
+    play_well("huge_records", "metadata_thp:always");
+}
+
+fn huge_everywhere(expected: bool) {
+    let (small, long) = (raw::malloc(100), raw::malloc(16 * MIB));
+    assert_eq!([is_advised(small), is_advised(long)], [expected; 2]);
+    touch(long, 0, 16 * MIB);
+    // SAFETY: a live block, used no more after.
+    let longer = unsafe { raw::realloc(long, 40 * MIB) };
+    assert_eq!(is_advised(longer), expected, "moved");
+    // SAFETY: a live block, used no more after.
+    unsafe { raw::free(longer) };
+    assert!(control::purge(control::ARENAS_ALL));
+    let again = raw::malloc(40 * MIB);
+    assert_eq!(is_advised(again), expected, "purged and used again");
+}
+
+fn huge_records() {
+    let small = raw::malloc(100);
+    assert!(!is_advised(small));
+    let advised = flags().iter().any(|(_, _, flags)| flags.contains(" hg "));
+    assert_eq!(advised, listens(), "the records are");
+}
