@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 67] = [
+pub static ROWS: [Row; 68] = [
     row(
         "version",
         Type::Str,
