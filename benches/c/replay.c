@@ -24,10 +24,11 @@
 /* As benches/src/traces/compact.rs writes them. */
 enum op { OP_MALLOC = 1, OP_CALLOC = 2, OP_REALLOC = 3, OP_ALIGNED = 4, OP_FREE = 5, OP_WINDOW = 6, OP_START = 7 };
 enum { REMOTE = 8 }; /* the slot was last used by another thread */
+#define PRIVATE (1u << 31) /* its maker will resize the block before another thread may have it */
 
 struct record {
     uint32_t size_low;
-    uint32_t what; /* op and REMOTE in the low 4 bits, log2 of the alignment in the next 6, size >> 32 above */
+    uint32_t what; /* op and REMOTE in the low 4 bits, log2 of the alignment in the next 6, then size >> 32; PRIVATE */
     uint32_t slot; /* of a window its number, of a start the thread's */
 };
 
@@ -100,14 +101,20 @@ static void check(const char *block, uint64_t size, uint32_t slot) {
     if (word != mark(slot)) die("a block lost its contents");
 }
 
+/* A private block's address is odd while it is in its slot. */
 static char *waited_for(struct slot *slot, uint32_t what) {
-    char *block = atomic_load_explicit(&slot->block, memory_order_acquire);
-    while (block == NULL && (what & REMOTE)) {
+    uintptr_t block = (uintptr_t)atomic_load_explicit(&slot->block, memory_order_acquire);
+    while ((what & REMOTE) && (block == 0 || block & 1)) {
         sched_yield();
-        block = atomic_load_explicit(&slot->block, memory_order_acquire);
+        block = (uintptr_t)atomic_load_explicit(&slot->block, memory_order_acquire);
     }
-    if (block == NULL) die("the trace frees what it never made");
-    return block;
+    if (block == 0) die("the trace frees what it never made");
+    return (char *)(block & ~(uintptr_t)1);
+}
+
+static void put(struct slot *slot, char *block, uint32_t what) {
+    if (what & PRIVATE) block += 1;
+    atomic_store_explicit(&slot->block, block, memory_order_release);
 }
 
 static char *allocated(uint32_t what, uint64_t size) {
@@ -131,12 +138,12 @@ static void resize(const struct record *record, struct slot *slot, uint64_t size
     if (size >= sizeof(uint64_t)) check(block, before, record->slot);
     touch(block, before < size ? before : size, size, record->slot);
     slot->size = size;
-    atomic_store_explicit(&slot->block, block, memory_order_release);
+    put(slot, block, record->what);
 }
 
 static void operate(const struct record *record) {
     struct slot *slot = &slots[record->slot];
-    uint64_t size = (uint64_t)(record->what >> 10) << 32 | record->size_low;
+    uint64_t size = (uint64_t)((record->what & ~PRIVATE) >> 10) << 32 | record->size_low;
     char *block;
     switch (record->what & 7) {
         case OP_REALLOC: resize(record, slot, size); return;
@@ -150,7 +157,7 @@ static void operate(const struct record *record) {
             block = allocated(record->what, size);
             touch(block, 0, size, record->slot);
             slot->size = size;
-            atomic_store_explicit(&slot->block, block, memory_order_release);
+            put(slot, block, record->what);
     }
 }
 
@@ -160,7 +167,8 @@ static void operate_dry(const struct record *record) {
     uint32_t op = record->what & 7;
     if (op == OP_FREE || op == OP_REALLOC) waited_for(slot, record->what);
     slot->size = record->size_low;
-    atomic_store_explicit(&slot->block, op == OP_FREE ? NULL : (char *)slot, memory_order_release);
+    if (op == OP_FREE) atomic_store_explicit(&slot->block, NULL, memory_order_relaxed);
+    else put(slot, (char *)slot, record->what);
 }
 
 static void enter_window(struct thread *self, uint32_t window) {
@@ -218,7 +226,7 @@ int main(int argc, char **argv) {
     trace = open(argv[1], O_RDONLY);
     if (trace < 0) die(strerror(errno));
     read_at(&head, sizeof head, 0);
-    if (memcmp(head.magic, "lumatrc1", 8) != 0 || head.threads == 0) die("this is no trace");
+    if (memcmp(head.magic, "lumatrc2", 8) != 0 || head.threads == 0) die("this is no trace");
     streams = mapped(head.threads * sizeof *streams);
     read_at(streams, head.threads * sizeof *streams, sizeof head);
     slots = mapped((size_t)head.slots * sizeof *slots + 1);

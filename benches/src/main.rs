@@ -17,6 +17,7 @@ mod prepare;
 mod programs;
 mod report;
 mod run;
+mod scaling;
 mod sources;
 mod store;
 mod svg;
@@ -154,6 +155,7 @@ fn main() -> ExitCode {
     let done = match arguments.split_first() {
         Some((command, rest)) if command == "programs" => programs::run(rest),
         Some((command, rest)) if command == "traces" => traces::run(rest),
+        Some((command, rest)) if command == "scaling" => scaling::run(rest),
         _ => run(&arguments),
     };
     match done {

@@ -15,6 +15,8 @@ const START: u32 = 7;
 const FREE: u32 = 5;
 /// The slot was last used by another thread.
 const REMOTE: u32 = 8;
+/// The block is not yet as another thread will free it: its maker will resize it.
+const PRIVATE: u32 = 1 << 31;
 
 /// Events of all threads together that make a window.
 const EVENTS_A_WINDOW: usize = 8192;
@@ -42,8 +44,8 @@ struct Writer {
     trace: Trace,
     live: HashMap<u64, Live>,
     bytes: u64,
-    /// Of every event, whether it makes a block that another thread will free.
-    leaves: Vec<bool>,
+    /// What becomes of the block, event by event.
+    fates: Vec<Fate>,
     /// Slots that a thread freed itself, the last one first.
     own: Vec<Vec<u32>>,
     /// Slots that other threads freed, with the window.
@@ -68,7 +70,7 @@ pub(crate) fn compact(events: &[Event]) -> Trace {
         },
         live: HashMap::new(),
         bytes: 0,
-        leaves: leaving(events),
+        fates: fates(events),
         own: vec![Vec::new(); threads],
         others: VecDeque::new(),
         windows: vec![None; threads],
@@ -77,47 +79,55 @@ pub(crate) fn compact(events: &[Event]) -> Trace {
     writer.windows[0] = Some(0);
     for (number, event) in events.iter().enumerate() {
         writer.window = (number / EVENTS_A_WINDOW) as u32;
-        writer.event(event, writer.leaves[number]);
+        writer.event(event, writer.fates[number]);
     }
     writer.trace
 }
 
-/// Of every event, whether it makes a block that another thread will free.
-fn leaving(events: &[Event]) -> Vec<bool> {
-    let mut leaves = vec![false; events.len()];
-    // Of every live block the event that made it and the thread.
-    let mut made: HashMap<u64, (usize, u16)> = HashMap::new();
+/// What becomes of the block that an event makes or resizes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Its own thread frees it, or nobody.
+    Stays,
+    /// Another thread will free it, as it is now.
+    Leaves,
+    /// Another thread will free it, after it was resized.
+    LeavesLater,
+}
+
+fn fates(events: &[Event]) -> Vec<Fate> {
+    let mut fates = vec![Fate::Stays; events.len()];
+    // Of every live block the events that made and resized it, and their thread.
+    let mut made: HashMap<u64, (Vec<usize>, u16)> = HashMap::new();
     for (number, event) in events.iter().enumerate() {
-        let gone = match event.deed {
-            Deed::Free => made.remove(&event.address),
-            Deed::Realloc(from) => made.remove(&from),
-            _ => made.remove(&event.address),
-        };
-        let is_elsewhere = gone.is_some_and(|(_, thread)| thread != event.thread);
-        if let Some((maker, _)) = gone.filter(|_| is_elsewhere) {
-            leaves[maker] = true;
+        let from = if let Deed::Realloc(from) = event.deed { from } else { event.address };
+        let gone = made.remove(&from);
+        if let Some((makers, _)) = gone.as_ref().filter(|(_, thread)| *thread != event.thread) {
+            makers.iter().for_each(|&maker| fates[maker] = Fate::LeavesLater);
+            makers.iter().last().iter().for_each(|&&maker| fates[maker] = Fate::Leaves);
         }
-        let maker = match (event.deed, gone) {
+        let mut makers = match (event.deed, gone) {
             (Deed::Free, _) => continue,
-            (Deed::Realloc(_), Some((maker, _))) if !is_elsewhere => maker,
-            _ => number,
+            (Deed::Realloc(_), Some((makers, thread))) if thread == event.thread => makers,
+            _ => Vec::new(),
         };
-        made.insert(event.address, (maker, event.thread));
+        makers.push(number);
+        made.insert(event.address, (makers, event.thread));
     }
-    leaves
+    fates
 }
 
 impl Writer {
-    fn event(&mut self, event: &Event, leaves: bool) {
+    fn event(&mut self, event: &Event, fate: Fate) {
         self.enter(event.thread);
         match event.deed {
-            Deed::Malloc => self.allocate(event, 1, leaves),
-            Deed::Calloc => self.allocate(event, 2, leaves),
+            Deed::Malloc => self.allocate(event, 1, fate),
+            Deed::Calloc => self.allocate(event, 2, fate),
             Deed::Aligned(to) => {
-                self.allocate(event, 4 | to.max(8).trailing_zeros() << 4, leaves);
+                self.allocate(event, 4 | to.max(8).trailing_zeros() << 4, fate);
             }
             Deed::Free => self.free(event.address, event.thread),
-            Deed::Realloc(from) => self.resize(from, event, leaves),
+            Deed::Realloc(from) => self.resize(from, event, fate),
         }
         self.trace.peak_bytes = self.trace.peak_bytes.max(self.bytes);
     }
@@ -146,11 +156,13 @@ impl Writer {
         self.push(thread, [size as u32, what | ((size >> 32) as u32) << 10, slot]);
     }
 
-    fn slot(&mut self, thread: u16, leaves: bool) -> u32 {
-        if !leaves && let Some(slot) = self.own[usize::from(thread)].pop() {
+    fn slot(&mut self, thread: u16, fate: Fate) -> u32 {
+        if fate == Fate::Stays
+            && let Some(slot) = self.own[usize::from(thread)].pop()
+        {
             return slot;
         }
-        if leaves
+        if fate != Fate::Stays
             && let Some(&(slot, freed)) = self.others.front()
             && freed + 2 <= self.window
         {
@@ -161,14 +173,14 @@ impl Writer {
         self.trace.slots - 1
     }
 
-    fn allocate(&mut self, event: &Event, what: u32, leaves: bool) {
+    fn allocate(&mut self, event: &Event, what: u32, fate: Fate) {
         if self.live.contains_key(&event.address) {
             // It was freed where the recorder does not see it.
             self.trace.unknown += 1;
             self.free(event.address, event.thread);
         }
-        let slot = self.slot(event.thread, leaves);
-        self.operate(event.thread, what, event.size, slot);
+        let slot = self.slot(event.thread, fate);
+        self.operate(event.thread, what | private(fate), event.size, slot);
         self.bytes += event.size;
         self.live.insert(event.address, Live { slot, thread: event.thread, size: event.size });
     }
@@ -189,10 +201,10 @@ impl Writer {
         }
     }
 
-    fn resize(&mut self, from: u64, event: &Event, leaves: bool) {
+    fn resize(&mut self, from: u64, event: &Event, fate: Fate) {
         match self.live.remove(&from) {
             Some(block) if block.thread == event.thread => {
-                self.operate(event.thread, 3, event.size, block.slot);
+                self.operate(event.thread, 3 | private(fate), event.size, block.slot);
                 self.bytes = self.bytes - block.size + event.size;
                 self.live.insert(event.address, Live { size: event.size, ..block });
             }
@@ -201,18 +213,22 @@ impl Writer {
                 let made = Event { deed: Deed::Malloc, ..*event };
                 if from == event.address {
                     self.free(from, event.thread);
-                    self.allocate(&made, 1, leaves);
+                    self.allocate(&made, 1, fate);
                 } else {
-                    self.allocate(&made, 1, leaves);
+                    self.allocate(&made, 1, fate);
                     self.free(from, event.thread);
                 }
             }
             None => {
                 self.trace.unknown += 1;
-                self.allocate(event, 1, leaves);
+                self.allocate(event, 1, fate);
             }
         }
     }
+}
+
+const fn private(fate: Fate) -> u32 {
+    if matches!(fate, Fate::LeavesLater) { PRIVATE } else { 0 }
 }
 
 impl Trace {
@@ -221,9 +237,9 @@ impl Trace {
         self.streams.len()
     }
 
-    /// The file: `lumatrc1`, threads, slots, operations; offset and length of each stream; streams.
+    /// The file: `lumatrc2`, threads, slots, operations; offset and length of each stream; streams.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = b"lumatrc1".to_vec();
+        let mut bytes = b"lumatrc2".to_vec();
         bytes.extend((self.streams.len() as u32).to_le_bytes());
         bytes.extend(self.slots.to_le_bytes());
         bytes.extend(self.operations.to_le_bytes());
@@ -242,7 +258,7 @@ impl Trace {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, FREE, REMOTE, START, WINDOW, compact};
+    use super::{Event, FREE, PRIVATE, REMOTE, START, WINDOW, compact};
     use crate::traces::raw::Deed;
 
     fn event(thread: u16, deed: Deed, address: u64, size: u64) -> Event {
@@ -305,6 +321,19 @@ mod tests {
         };
         assert_eq!(slots(0, FREE), [0, 0]);
         assert_eq!(slots(1, FREE | REMOTE), [1, 2]);
+    }
+
+    #[test]
+    fn a_block_is_shown_when_its_maker_is_done_with_it() {
+        let trace = compact(&[
+            event(0, Deed::Malloc, 0x10, 1),
+            event(0, Deed::Realloc(0x10), 0x20, 2),
+            event(0, Deed::Realloc(0x20), 0x20, 3),
+            event(1, Deed::Free, 0x20, 0),
+        ]);
+        let wanted = [[1, 1 | PRIVATE, 0], [2, 3 | PRIVATE, 0], [3, 3, 0], [0, START, 1]];
+        assert_eq!(trace.streams[0], wanted);
+        assert_eq!(trace.streams[1], [[0, FREE | REMOTE, 0]]);
     }
 
     #[test]

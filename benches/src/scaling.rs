@@ -1,0 +1,288 @@
+//! Scaling on paper: what our slow paths do per million operations under more and more threads.
+//! Counters, not time: they say on two cores what many cores would have to wait for.
+//!
+//! `scaling` prints and writes the tables; `--check` compares with the bounds in
+//! `golden/scaling.txt`, `--update` writes those.
+
+use crate::peers;
+use crate::prepare::{self, Places, finish};
+use crate::programs::launch::read_usage;
+use crate::report::aligned;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const WORKLOADS: [&str; 4] = ["own", "pass", "buffers", "dying"];
+const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 64];
+
+/// What is shown and bounded: a name and the counters that it sums. `wait_` means that a lock was
+/// found taken: contended, so it depends on who runs when, as `cas_retries` does.
+const SUMS: [(&str, &[&str]); 9] = [
+    ("locks of caches", &["lock_cache"]),
+    ("locks of arenas", &["lock_bin", "lock_pages"]),
+    ("locks of all", &["lock_registry", "lock_metadata"]),
+    ("waits", &["wait_cache", "wait_bin", "wait_pages", "wait_registry", "wait_metadata"]),
+    ("remote words", &["remote_words", "remote_pushes"]),
+    ("retries", &["cas_retries"]),
+    ("refills", &["refills_owned", "refills_shared"]),
+    (
+        "system calls",
+        &[
+            "call_mmap",
+            "call_munmap",
+            "call_madvise",
+            "call_mprotect",
+            "call_mremap",
+            "call_futex_wait",
+            "call_futex_wake",
+        ],
+    ),
+    ("faults", &[]),
+];
+
+/// The sums of one run, per million operations.
+type Row = [u64; SUMS.len()];
+
+/// All runs, by workload (its place in the table) and threads.
+type Rows = BTreeMap<(usize, u32), Row>;
+
+/// `lumalloc-bench -- scaling [--check|--update]`.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let places = Places::find()?;
+    let golden = places.benches("golden/scaling.txt");
+    match words.as_slice() {
+        [] => {
+            let text = markdown(&measured(&places)?);
+            println!("{text}");
+            let path = places.benches("results/scaling.md");
+            fs::write(path, text).map_err(|error| format!("scaling.md: {error}"))
+        }
+        ["--check"] => {
+            let text =
+                fs::read_to_string(golden).map_err(|error| format!("the bounds: {error}"))?;
+            let over = exceeded(&bounds_of(&text)?, &measured(&places)?);
+            over.iter().for_each(|line| println!("scaling: {line}"));
+            if over.is_empty() {
+                println!("scaling: all within the bounds");
+                return Ok(());
+            }
+            Err(format!("{} counts over their bounds", over.len()))
+        }
+        ["--update"] => {
+            // The worst of three: what depends on who runs when differs.
+            let mut most = measured(&places)?;
+            for _ in 0..2 {
+                for (key, row) in measured(&places)? {
+                    let kept = most.entry(key).or_insert(row);
+                    kept.iter_mut().zip(row).for_each(|(most, count)| *most = count.max(*most));
+                }
+            }
+            fs::write(golden, bounds(&most)).map_err(|error| format!("the bounds: {error}"))
+        }
+        _ => Err("scaling takes --check, --update or nothing".to_owned()),
+    }
+}
+
+fn measured(places: &Places) -> Result<Rows, String> {
+    let launch = prepare::programs(places)?.launch;
+    let ours = prepare::contender(places, peers::by_name(peers::OURS)?, (true, false))?;
+    let library = ours.shared_object.ok_or("our shared object was not built")?;
+    let program = built(places)?;
+    let mut rows = Rows::new();
+    for (number, workload) in WORKLOADS.into_iter().enumerate() {
+        for threads in THREADS {
+            let row = one(&launch, &library, &program, (workload, threads))
+                .map_err(|why| format!("{workload} with {threads} threads: {why}"))?;
+            rows.insert((number, threads), row);
+        }
+    }
+    Ok(rows)
+}
+
+fn built(places: &Places) -> Result<PathBuf, String> {
+    let path = places.built("lumalloc-bench-scaling");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    gcc.args(["-fno-builtin-malloc", "-fno-builtin-free"]);
+    finish(gcc.arg(places.benches("c/scaling.c")).arg("-o").arg(&path))?;
+    Ok(path)
+}
+
+fn one(
+    launch: &Path,
+    library: &Path,
+    program: &Path,
+    (workload, threads): (&str, u32),
+) -> Result<Row, String> {
+    let mut command = Command::new(launch);
+    command.env_clear().env("LD_PRELOAD", library).arg("60").arg(program);
+    command.args([workload, &threads.to_string()]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("the launcher: {error}"))?;
+    let names: String = SUMS
+        .iter()
+        .flat_map(|(_, counters)| counters.iter())
+        .map(|counter| format!("stats.work.{counter}\n"))
+        .collect();
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(names.as_bytes()).map_err(|error| format!("the names: {error}"))?;
+    }
+    let done = child.wait_with_output().map_err(|error| format!("the launcher: {error}"))?;
+    read(&String::from_utf8_lossy(&done.stdout))
+}
+
+/// The counts per million operations.
+fn read(said: &str) -> Result<Row, String> {
+    let usage = said.lines().find_map(|line| line.strip_prefix("usage ")).unwrap_or_default();
+    let faults = read_usage(usage, 0.0)?.faults as u64;
+    let counts: BTreeMap<&str, u64> = said
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
+        .collect();
+    let operations = *counts.get("operations").ok_or("no operations were counted")?;
+    let mut row = Row::default();
+    for (sum, (name, counters)) in row.iter_mut().zip(SUMS) {
+        let mut count = if name == "faults" { faults } else { 0 };
+        for counter in counters {
+            let full = format!("stats.work.{counter}");
+            count += counts.get(full.as_str()).ok_or_else(|| format!("no {full} was counted"))?;
+        }
+        *sum = count * 1_000_000 / operations;
+    }
+    Ok(row)
+}
+
+fn markdown(rows: &Rows) -> String {
+    let mut text = String::from(
+        "# Scaling on paper\n\nWhat the slow paths of lumalloc do per million operations (an \
+         allocation with its free), by threads; made by `lumalloc-bench -- scaling`. \
+         [docs/scaling.md](../docs/scaling.md) reads it.\n",
+    );
+    for (number, workload) in WORKLOADS.into_iter().enumerate() {
+        let _ = writeln!(text, "\n## {workload}\n");
+        let mut table = vec![vec!["threads".to_owned()]];
+        table[0].extend(SUMS.iter().map(|(name, _)| (*name).to_owned()));
+        for threads in THREADS {
+            if let Some(row) = rows.get(&(number, threads)) {
+                let mut cells = vec![threads.to_string()];
+                cells.extend(row.iter().map(u64::to_string));
+                table.push(cells);
+            }
+        }
+        text += &aligned(&table);
+    }
+    text
+}
+
+/// What depends on who runs when; futex is among the system calls.
+const CONTENDED: [&str; 3] = ["waits", "retries", "system calls"];
+
+/// Half as much again as was measured, and some for counts near zero; three times and much for
+/// those that differ from run to run.
+fn bounds(rows: &Rows) -> String {
+    let mut text = String::from(
+        "# Most of each count per million operations; see benches/docs/scaling.md.\n\
+         # Written by `lumalloc-bench -- scaling --update`.\n# workload threads",
+    );
+    SUMS.iter().for_each(|(name, _)| text += &format!(" {}", name.replace(' ', "-")));
+    text += "\n";
+    for ((number, threads), row) in rows {
+        let _ = write!(text, "{} {threads}", WORKLOADS[*number]);
+        for (count, (what, _)) in row.iter().zip(SUMS) {
+            let is_contended = CONTENDED.contains(&what);
+            let most = match (WORKLOADS[*number], is_contended) {
+                // Every operation of these takes locks, and how the threads meet differs.
+                ("buffers", true) => 1_000_000,
+                ("buffers", false) => count * 5 / 2 + 500,
+                (_, true) => count * 3 + 20_000,
+                (_, false) => count * 3 / 2 + 500,
+            };
+            let _ = write!(text, " {most}");
+        }
+        text += "\n";
+    }
+    text
+}
+
+fn bounds_of(text: &str) -> Result<Rows, String> {
+    let mut rows = Rows::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let read = || -> Option<((usize, u32), Row)> {
+            let first = words.first()?;
+            let number = WORKLOADS.iter().position(|name| name == first)?;
+            let counts: Option<Vec<u64>> = words.iter().skip(2).map(|w| w.parse().ok()).collect();
+            Some(((number, words.get(1)?.parse().ok()?), counts?.try_into().ok()?))
+        };
+        let (key, row) = read().ok_or_else(|| format!("no bounds: {line}"))?;
+        rows.insert(key, row);
+    }
+    Ok(rows)
+}
+
+/// What is over its bound, or has none.
+fn exceeded(bounds: &Rows, rows: &Rows) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ((number, threads), row) in rows {
+        let name = WORKLOADS[*number];
+        let Some(most) = bounds.get(&(*number, *threads)) else {
+            lines.push(format!(
+                "{name} with {threads} threads has no bounds (--update writes them)"
+            ));
+            continue;
+        };
+        for ((count, most), (what, _)) in row.iter().zip(most).zip(SUMS) {
+            if count > most {
+                lines
+                    .push(format!("{name} with {threads} threads: {count} {what}, at most {most}"));
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, Rows, SUMS, bounds, bounds_of, exceeded, read};
+
+    fn said(zero: &str) -> String {
+        let counters = SUMS.iter().flat_map(|(_, counters)| counters.iter());
+        let lines: String =
+            counters.map(|counter| format!("stats.work.{counter} {zero}\n")).collect();
+        format!("operations 500000\n{lines}usage 0 1 1 100 40 0\n")
+    }
+
+    #[test]
+    fn counts_are_of_a_million_operations() {
+        let row = read(&said("3")).unwrap();
+        assert_eq!((row[0], row[1], row[8]), (6, 12, 80));
+        let without = said("3").replace("stats.work.cas_retries 3\n", "");
+        assert_eq!(read(&without).unwrap_err(), "no stats.work.cas_retries was counted");
+    }
+
+    #[test]
+    fn what_is_over_its_bound_is_named() {
+        let measured: Row = [1000; SUMS.len()];
+        let rows = Rows::from([((1, 4), measured)]);
+        let golden = bounds_of(&bounds(&rows)).unwrap();
+        assert_eq!(golden[&(1, 4)][0], 2000);
+        assert!(exceeded(&golden, &rows).is_empty());
+        assert_eq!(golden[&(1, 4)][3], 23_000);
+        let mut worse = measured;
+        worse[4] = 2001;
+        let worse = Rows::from([((1, 4), worse), ((1, 8), measured)]);
+        assert_eq!(
+            exceeded(&golden, &worse),
+            [
+                "pass with 4 threads: 2001 remote words, at most 2000",
+                "pass with 8 threads has no bounds (--update writes them)"
+            ]
+        );
+        assert!(bounds_of("own 1 2 x").is_err());
+    }
+}
