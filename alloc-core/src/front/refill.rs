@@ -20,7 +20,7 @@ use core::ptr::NonNull;
 const THREAD_BUDGET: usize = 1 << 20;
 /// What a bin may hold that is only freed into, in bytes.
 const FREE_ONLY: usize = 16 << 10;
-/// log2 of the slots of a bin's first array, and of its last.
+/// log2 of the slots of a bin's first array, which has room for a line of blocks, and of its last.
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 /// Refills of a class that come from shared slabs before the cache wants one of its own.
@@ -73,7 +73,9 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     }
     let facade = cache.facade();
     let least = facade.map_or(1, Facade::least);
-    let want = usize::from(cold.want.get()).max(least).min(bin.capacity());
+    // Whole lines, so that no two threads write to one.
+    let want = usize::from(cold.want.get()).max(least).next_multiple_of(class.blocks_of_lines());
+    let want = want.min(bin.capacity());
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
@@ -147,7 +149,8 @@ pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
 fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let most = most.min(usize::from(class.row().cache_max));
-    let lg = if cold.lg_array.get() == 0 { LG_FIRST } else { cold.lg_array.get() + 1 };
+    let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
+    let lg = if cold.lg_array.get() == 0 { first } else { cold.lg_array.get() + 1 };
     let capacity = ((1usize << lg) - 1).min(most);
     if lg > LG_LAST || capacity <= bin.capacity() {
         return false;

@@ -102,6 +102,9 @@ pub(crate) static ROWS: [Row; CLASSES] = {
     rows
 };
 
+/// log2 of the bytes of a cache line.
+const LG_LINE: u32 = 6;
+
 /// Bytes of one bin in a thread cache.
 pub(crate) const BIN_BYTES: usize = 32;
 /// What the offsets of bins are counted in where they have to fit a byte; the machine multiplies by
@@ -208,6 +211,14 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) fn slots(self) -> usize {
         self.row().slots as usize
+    }
+
+    /// The fewest blocks that fill cache lines to the last byte.
+    #[inline(always)]
+    pub(crate) const fn blocks_of_lines(self) -> usize {
+        let size = class_size(self.index());
+        let shared = size.trailing_zeros();
+        if shared >= LG_LINE { 1 } else { 1 << (LG_LINE - shared) }
     }
 
     /// Words of one bit per block.

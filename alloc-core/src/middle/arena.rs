@@ -24,6 +24,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 /// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
 pub(crate) const MAX_ARENAS: usize = 4095;
 
+/// Bytes of slabs of one class that a bin keeps while all their blocks are free.
+const SPARE_BYTES: usize = 256 << 10;
+
 /// One arena.
 pub(crate) struct Arena {
     id: u32,
@@ -212,6 +215,7 @@ impl Arena {
         let mut taken = 0;
         loop {
             while let Some(slab) = slabs.partial.first() {
+                slabs.partial.use_spare(slab);
                 taken += slab.take_lowest(want - taken, &mut give);
                 if slab.is_full() {
                     slabs.partial.remove(slab);
@@ -287,13 +291,14 @@ impl Arena {
         unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
     }
 
-    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes.
+    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for a
+    /// few spare ones.
     pub(crate) fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
         slabs.file(slab);
         if slab.list() == ListName::None {
             return;
         }
-        if slab.used() == 0 && slabs.partial.len() > 1 {
+        if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
             self.release_from_bin(slabs, slab);
         } else {
             slabs.partial.settle(slab, freed);

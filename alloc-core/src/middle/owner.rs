@@ -45,6 +45,10 @@ pub(crate) struct OwnerCounts {
     pub(crate) remote: OwnedCount,
 }
 
+/// Bytes of slabs of one class that are kept while all their blocks are free: making a slab and
+/// taking it back costs as much as a few dozen blocks.
+const SPARE_BYTES: usize = 128 << 10;
+
 /// What the cache's lock guards.
 pub(crate) struct OwnerState {
     bins: [OwnedSlabs; CLASSES],
@@ -188,6 +192,7 @@ impl Owner {
         loop {
             let slabs = state.slabs(class);
             while let Some(slab) = slabs.partial.first() {
+                slabs.partial.use_spare(slab);
                 taken += slab.take_lowest(want - taken, &mut give);
                 if slab.is_full() {
                     slabs.partial.remove(slab);
@@ -351,7 +356,7 @@ impl OwnerState {
     }
 
     /// Puts a slab of this owner where it belongs after `freed` blocks came back. All free it goes
-    /// back to its arena, unless it is the only one with free blocks.
+    /// back to its arena, but for a few spare ones.
     #[inline]
     pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
         if !slab.stays_in_place(freed) {
@@ -365,7 +370,7 @@ impl OwnerState {
             slabs.full.remove(slab);
             slabs.partial.push_front(slab, ListName::Partial);
         }
-        if slab.used() == 0 && slabs.partial.len() > 1 {
+        if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
             slabs.release(slab);
         } else {
             slabs.partial.settle(slab, freed);

@@ -38,6 +38,8 @@ pub(crate) struct Slab {
     first: Cell<u8>,
     /// Half of its blocks.
     half: Cell<u16>,
+    /// It is kept in its list although all its blocks are free.
+    pub(super) spare: Cell<bool>,
     /// The part that others write.
     pub(crate) remote: Remote,
 }
@@ -79,6 +81,7 @@ impl Slab {
             lg_words: lg as u8,
             first: Cell::new(0),
             half: Cell::new(0),
+            spare: Cell::new(false),
             remote: Remote::new(remote),
         };
         // SAFETY: fresh memory of the right size and alignment.
@@ -97,6 +100,7 @@ impl Slab {
         self.list.set(ListName::None);
         self.first.set(0);
         self.half.set((class.slots() / 2) as u16);
+        self.spare.set(false);
         let mut left = class.slots();
         for word in self.free_words() {
             let bits = left.min(64);

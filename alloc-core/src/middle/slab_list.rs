@@ -1,6 +1,7 @@
 //! Lists of slabs, links in the records.
 
 use super::slab::Slab;
+use crate::ground::units::PAGE;
 
 /// Which of its guard's lists a slab is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,23 +21,19 @@ pub(crate) struct SlabList {
     head: Option<&'static Slab>,
     tail: Option<&'static Slab>,
     length: usize,
+    spares: usize,
 }
 
 impl SlabList {
     /// An empty list.
     pub(crate) const fn new() -> SlabList {
-        SlabList { head: None, tail: None, length: 0 }
+        SlabList { head: None, tail: None, length: 0, spares: 0 }
     }
 
     /// The slab that is used next.
     #[inline]
     pub(crate) fn first(&self) -> Option<&'static Slab> {
         self.head
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.length
     }
 
     /// Adds a slab at the front: it is used next.
@@ -78,15 +75,46 @@ impl SlabList {
         }
         slab.list.set(ListName::None);
         self.length -= 1;
+        self.use_spare(slab);
+    }
+
+    /// Keeps a slab that is here although all its blocks are free, to be used last. `false`: it is
+    /// not the only one, and as many as `bytes` hold are kept already.
+    pub(crate) fn keep_spare(&mut self, slab: &'static Slab, bytes: usize) -> bool {
+        let most = bytes / (usize::from(slab.class().row().slab_pages) * PAGE);
+        if self.length > 1 && self.spares >= most {
+            return false;
+        }
+        if !slab.spare.replace(true) {
+            self.spares += 1;
+            self.to_back(slab);
+        }
+        true
+    }
+
+    /// Notes that blocks of a slab that is here are about to be used.
+    #[inline]
+    pub(crate) fn use_spare(&mut self, slab: &Slab) {
+        if slab.spare.replace(false) {
+            self.spares -= 1;
+        }
+    }
+
+    fn to_back(&mut self, slab: &'static Slab) {
+        let (name, spare) = (slab.list.get(), slab.spare.get());
+        self.remove(slab);
+        self.push_back(slab, name);
+        if spare {
+            slab.spare.set(true);
+            self.spares += 1;
+        }
     }
 
     /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
     /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
     pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
         if slab.became_sparse(freed) {
-            let name = slab.list();
-            self.remove(slab);
-            self.push_back(slab, name);
+            self.to_back(slab);
         }
     }
 
