@@ -6,13 +6,13 @@
 use super::fill;
 use super::modes;
 use super::slow;
-use super::thread_cache::current;
+use super::thread_cache::{Kind, current};
 use crate::back::{class_map, page_map};
 use crate::ground::checked::at;
 use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::size_class::{
-    MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, class_round, size_for_align,
+    BIN_BYTES, MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, class_round, size_for_align,
 };
 use crate::ground::units::{MAX_SIZE, PAGE, round_up};
 use crate::middle::large;
@@ -192,7 +192,38 @@ pub fn is_ours(ptr: *const u8) -> bool {
 #[must_use]
 pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
+    if let Some(new) = unsafe { realloc_small(ptr, size) } {
+        return new;
+    }
+    // SAFETY: the caller's promise.
     unsafe { realloc_aligned(ptr, size, 1) }
+}
+
+/// Small to small, where no mode has to see it. `None`: nothing was done.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(always)]
+unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
+    let cache = current();
+    let old = class_map::bin_offset(ptr)?;
+    let class = SizeClass::from_bin(old / BIN_BYTES)?;
+    if size > MAX_CACHED || cache.kind() != Kind::Real {
+        return None;
+    }
+    if offset_of(size) * OFFSET_UNIT == old {
+        return Some(ptr);
+    }
+    let new = malloc(size);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, class.size().min(size)) };
+        if !cache.bin_at(old).push(ptr) {
+            // SAFETY: the caller's promise.
+            unsafe { slow::free(ptr) };
+        }
+    }
+    Some(new)
 }
 
 /// As [`realloc`], for a block that was asked for with an alignment, and keeps it.

@@ -291,8 +291,8 @@ impl Arena {
         unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
     }
 
-    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for a
-    /// few spare ones.
+    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for
+    /// a few spare ones.
     pub(crate) fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
         slabs.file(slab);
         if slab.list() == ListName::None {

@@ -87,7 +87,7 @@ impl SlabList {
         }
         if !slab.spare.replace(true) {
             self.spares += 1;
-            self.to_back(slab);
+            self.move_to_back(slab);
         }
         true
     }
@@ -100,7 +100,7 @@ impl SlabList {
         }
     }
 
-    fn to_back(&mut self, slab: &'static Slab) {
+    fn move_to_back(&mut self, slab: &'static Slab) {
         let (name, spare) = (slab.list.get(), slab.spare.get());
         self.remove(slab);
         self.push_back(slab, name);
@@ -114,7 +114,7 @@ impl SlabList {
     /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
     pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
         if slab.became_sparse(freed) {
-            self.to_back(slab);
+            self.move_to_back(slab);
         }
     }
 
