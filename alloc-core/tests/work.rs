@@ -62,10 +62,10 @@ fn refills_flushes_and_words() {
             blocks.into_iter().for_each(free);
             flush_thread_cache();
         });
-        assert!(done.flushes > 4 && done.flush_groups >= 64, "{done:?}");
+        assert!(done.flushes > 4 && done.flush_groups >= done.flushes, "{done:?}");
         assert_eq!((done.slabs_fresh, done.remote_drains), (0, 0), "{done:?}");
         let done = work(|| (0..4096).for_each(|_| _ = malloc(64)));
-        assert!(done.slabs_fresh + done.slabs_adopted >= 2, "{done:?}");
+        assert!(done.slabs_fresh + done.slabs_adopted >= 1, "{done:?}");
         assert!(done.refills_owned >= 4, "{done:?}");
         assert_eq!((done.flushes, done.remote_words), (0, 0), "{done:?}");
     });
