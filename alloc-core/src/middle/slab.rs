@@ -194,15 +194,24 @@ impl Slab {
         let words = self.free_words();
         let mut index = usize::from(self.first.get());
         while let Some(word) = words.get(index) {
-            let mut bits = word.get();
+            let bits = word.get();
             let word_base = self.base() + index * 64 * size;
-            while bits != 0 && left > 0 {
-                let block = word_base + bits.trailing_zeros() as usize * size;
-                give(core::ptr::with_exposed_provenance_mut(block));
-                bits &= bits - 1;
-                left -= 1;
+            if bits == !0 && left >= 64 {
+                for slot in 0..64 {
+                    give(core::ptr::with_exposed_provenance_mut(word_base + slot * size));
+                }
+                word.set(0);
+                left -= 64;
+            } else {
+                let mut rest = bits;
+                while rest != 0 && left > 0 {
+                    let block = word_base + rest.trailing_zeros() as usize * size;
+                    give(core::ptr::with_exposed_provenance_mut(block));
+                    rest &= rest - 1;
+                    left -= 1;
+                }
+                word.set(rest);
             }
-            word.set(bits);
             if left == 0 {
                 break;
             }
