@@ -57,7 +57,6 @@ fn refills_flushes_and_words() {
     fresh(|| {
         let blocks: Vec<usize> = (0..4096).map(|_| malloc(64)).collect();
         flush_thread_cache();
-        // 1024 blocks of 64 bytes are a slab of 16 words.
         let done = work(|| {
             blocks.into_iter().for_each(free);
             flush_thread_cache();

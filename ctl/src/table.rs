@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 68] = [
+pub static ROWS: [Row; 69] = [
     row(
         "version",
         Type::Str,
@@ -218,13 +218,14 @@ pub static ROWS: [Row; 68] = [
     work!(slabs_adopted, "slabs that caches took over from an arena"),
     work!(slabs_fresh, "slabs made of pages"),
     work!(flushes, "batches of blocks that caches sent home"),
-    work!(flush_groups, "groups of blocks of one bitmap word in those batches"),
+    work!(flush_groups, "groups in those batches: of one slab, or of one word of somebody else's"),
     work!(remote_words, "atomic ORs into slabs that somebody else guards"),
     work!(remote_pushes, "slabs pushed on the stack of their guard"),
     work!(remote_drains, "slabs whose remote frees were taken in"),
     work!(cas_retries, "compare-exchanges of remote frees repeated because of others"),
     work!(runs_kept, "large blocks that the thread freeing them kept"),
     work!(runs_reused, "large blocks served from those"),
+    work!(holes_given, "free pages inside slabs in use that were given back"),
     work!(runs_taken, "runs of pages that left an arena for a slab or a large block"),
     work!(runs_given, "runs of pages that came back"),
     work!(lock_cache, "locks of thread caches taken"),

@@ -58,6 +58,19 @@ pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
     extent
 }
 
+/// Gives part of an active run's memory back, in which nobody has a block. `false`: the system did
+/// not, or not all of it.
+pub(crate) fn purge_part(
+    provider: &dyn PageProvider,
+    extent: &'static Extent,
+    from: usize,
+    size: usize,
+) -> bool {
+    let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else { return false };
+    // SAFETY: inside an active run, and its contents are not needed (the caller's word).
+    unsafe { provider.purge(base, size) == Purged::Zeroed }
+}
+
 /// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the
 /// contents are undefined.
 pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {

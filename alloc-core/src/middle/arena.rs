@@ -5,6 +5,7 @@
 
 use super::bin::{ArenaBin, BinSlabs};
 use super::effort::{Deed, Effort, UNCACHED};
+use super::holes::Look;
 use super::remote_free::Guard;
 use super::slab::{RECORD_CLASSES, Slab, lg_words};
 use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
@@ -15,6 +16,7 @@ use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
 use crate::back::page_provider::{PageProvider, system};
 use crate::ground::checked::at;
+use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
@@ -33,6 +35,8 @@ pub(crate) struct Arena {
     /// Its pages.
     pub(crate) pages: RankedMutex<ArenaPages>,
     bins: [ArenaBin; CLASSES],
+    /// Pages of slabs in use that were given back: see `holes`.
+    pub(crate) holes: SharedCount,
 }
 
 /// What the lock of an arena's pages guards.
@@ -137,6 +141,7 @@ impl Arena {
                 },
             ),
             bins: [const { ArenaBin::new() }; CLASSES],
+            holes: SharedCount::new(),
         };
         let place = memory.cast::<Arena>();
         // SAFETY: fresh memory of the right size and alignment.
@@ -187,6 +192,7 @@ impl Arena {
     /// Takes back the pages of a slab that its guard has just released.
     pub(crate) fn take_back(&self, slab: &'static Slab) {
         let Some(extent) = slab.extent() else { return };
+        self.holes.sub(slab.holes.clear());
         let mut pages = self.pages.lock();
         page_map::set_all(extent, Entry::NONE);
         page_map::set_ends(extent);
@@ -314,6 +320,13 @@ impl Arena {
         }
         self.take_back(slab);
         true
+    }
+
+    /// Looks for holes in the slabs that the bins guard.
+    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
+        for class in SizeClass::all() {
+            look.by_holds(|look| look.at_list(&self.bin(class).slabs.lock().partial));
+        }
     }
 
     /// Drains every bin and gives up slabs that are all free.

@@ -6,13 +6,14 @@
 //! long as anybody allocates.
 
 use super::arena::{self, Arena};
+use super::holes::{self, Look};
 use super::owner;
 use crate::back::debt;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Passes in one decay time; an owner that is idle for as long gives up its slabs.
 const PASSES: u64 = 40;
@@ -20,6 +21,8 @@ const PASSES: u64 = 40;
 /// One pass at a time.
 pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
 static NEXT: AtomicU64 = AtomicU64::new(0);
+static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Runs a pass if one is due. No lock is held by the caller.
 #[inline]
@@ -98,7 +101,29 @@ fn run(now: u64) -> Option<u64> {
         arena.tidy_bins();
         next = next.min(arena.decay(now).unwrap_or(u64::MAX));
     }
+    next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
     (next != u64::MAX).then_some(next)
+}
+
+/// Looks for holes in slabs if it is time. Answers when the next look should be; `None`: when
+/// something was freed.
+fn look_for_holes(now: u64, period: u64) -> Option<u64> {
+    let decay = options::current().dirty_decay_ms;
+    if decay < 0 {
+        return None;
+    }
+    let between = period * PASSES / holes::LOOKS;
+    let (number, due) = (now / between, NEXT_LOOK.load(Relaxed));
+    if now < due {
+        return IS_WAITING.load(Relaxed).then_some(due);
+    }
+    let mut look = Look::new(number, decay == 0, &|_| true);
+    owner::all().for_each(|owner| owner.look_for_holes(&mut look));
+    arena::all().for_each(|arena| arena.look_for_holes(&mut look));
+    let due = (number + 1) * between;
+    NEXT_LOOK.store(due, Relaxed);
+    IS_WAITING.store(look.waiting, Relaxed);
+    look.waiting.then_some(due)
 }
 
 /// Drains every owner and every bin, idle or not: what can be free, is. Where addresses are not to
@@ -116,6 +141,9 @@ pub(crate) fn settle() {
 pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     let _pass = PASS.lock();
     settle_all();
+    let mut look = Look::new(0, true, &wanted);
+    owner::all().for_each(|owner| owner.look_for_holes(&mut look));
+    arena::all().for_each(|arena| arena.look_for_holes(&mut look));
     for arena in arena::all().filter(|arena| wanted(arena)) {
         arena.purge_beyond(0, 0);
     }

@@ -16,7 +16,7 @@ pub(crate) enum Deed {
     Fresh,
     /// A batch sent home.
     Flush,
-    /// A group of blocks of one word in such batches.
+    /// A group in such batches: of one slab, or of one word of somebody else's.
     Group,
     /// An atomic OR into a word of a slab that somebody else guards.
     RemoteWord,

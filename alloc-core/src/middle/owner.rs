@@ -9,6 +9,7 @@
 use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
 use super::effort::{Deed, Effort};
+use super::holes::Look;
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
 use super::run_cache::RunCache;
 use super::slab::Slab;
@@ -316,6 +317,14 @@ impl Owner {
             self.tidy(&mut state);
         }
         (!state.at_rest).then_some(give_up_at)
+    }
+
+    /// Looks for holes in its slabs.
+    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
+        look.by_holds(|look| {
+            let state = self.state.lock();
+            state.bins.iter().for_each(|slabs| look.at_list(&slabs.partial));
+        });
     }
 
     /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.

@@ -8,6 +8,7 @@
 //! ```
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
+use super::holes::{self, Holes};
 use super::remote_free::{Guard, Remote};
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
@@ -40,6 +41,8 @@ pub(crate) struct Slab {
     half: Cell<u16>,
     /// It is kept in its list although all its blocks are free.
     pub(super) spare: Cell<bool>,
+    /// Its pages without memory.
+    pub(crate) holes: Holes,
     /// The part that others write.
     pub(crate) remote: Remote,
 }
@@ -82,6 +85,7 @@ impl Slab {
             first: Cell::new(0),
             half: Cell::new(0),
             spare: Cell::new(false),
+            holes: Holes::new(),
             remote: Remote::new(remote),
         };
         // SAFETY: fresh memory of the right size and alignment.
@@ -212,6 +216,9 @@ impl Slab {
                 }
                 word.set(rest);
             }
+            if self.holes.is_marked() {
+                holes::note_taken(self, index, bits & !word.get());
+            }
             if left == 0 {
                 break;
             }
@@ -270,6 +277,21 @@ impl Slab {
             self.first.set((lowest / 64) as u8);
         }
         Ok(count)
+    }
+
+    /// Whether all blocks from slot `first` up to `end` are free.
+    pub(crate) fn are_free(&self, first: usize, end: usize) -> bool {
+        let mut slot = first;
+        while slot < end {
+            let n = (end - slot).min(64 - slot % 64);
+            let mask = (!0 >> (64 - n)) << (slot % 64);
+            let word = self.free_words().get(slot / 64).map_or(0, Cell::get);
+            if word & mask != mask {
+                return false;
+            }
+            slot += n;
+        }
+        true
     }
 
     /// Takes in what others have freed. Under the guard's lock, after PENDING was cleared.

@@ -118,6 +118,11 @@ impl SlabList {
         }
     }
 
+    /// All slabs, the one that is used last first.
+    pub(crate) fn sparsest_first(&self) -> impl Iterator<Item = &'static Slab> {
+        core::iter::successors(self.tail, |slab| slab.previous.get())
+    }
+
     /// The first slab that answers to a description.
     pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
         let mut next = self.head;

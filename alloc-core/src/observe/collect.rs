@@ -7,7 +7,7 @@ use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arena::Arena;
 use crate::middle::effort::UNCACHED;
-use crate::middle::{arena, choose_arena};
+use crate::middle::{arena, choose_arena, holes};
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
 ///
@@ -41,6 +41,7 @@ pub fn totals() -> Totals {
     totals.n_probe = choose_arena::PROBES.get();
     totals.work.add_effort(&UNCACHED);
     totals.work.add_process();
+    totals.work.holes_given = holes::PURGED.get();
     totals.background_threads = background::threads();
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
@@ -86,10 +87,13 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     let counts = pages.allocator.counts();
     sum.large += pages.large.bytes;
     sum.totals.n_open += pages.opens;
-    sum.totals.active += counts.active * PAGE;
+    // Pages without memory inside slabs hold no block: they are as good as retained.
+    let holes = (arena.holes.get() as usize).min(counts.active);
+    sum.totals.active += (counts.active - holes) * PAGE;
     sum.totals.dirty += (counts.dirty + counts.purging) * PAGE;
     sum.totals.muzzy += counts.muzzy * PAGE;
-    sum.totals.retained += counts.retained * PAGE;
+    sum.totals.retained += (counts.retained + holes) * PAGE;
+    sum.totals.holes += holes * PAGE;
     sum.totals.purges += counts.purges;
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;

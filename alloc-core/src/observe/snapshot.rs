@@ -18,6 +18,8 @@ pub struct Totals {
     pub mapped: usize,
     /// Reserved addresses without memory.
     pub retained: usize,
+    /// Of those, free pages inside slabs that are in use.
+    pub holes: usize,
     /// Unused pages that still have memory.
     pub dirty: usize,
     /// Unused pages that the system may have taken.

@@ -21,7 +21,7 @@ pub struct Work {
     pub slabs_fresh: u64,
     /// Batches of blocks that caches sent home.
     pub flushes: u64,
-    /// Groups of blocks of one bitmap word in those batches.
+    /// Groups in those batches: of one slab, or of one word of somebody else's.
     pub flush_groups: u64,
     /// Atomic ORs into slabs that somebody else guards.
     pub remote_words: u64,
@@ -35,6 +35,8 @@ pub struct Work {
     pub runs_kept: u64,
     /// Large blocks served from those.
     pub runs_reused: u64,
+    /// Free pages inside slabs in use that were given back.
+    pub holes_given: u64,
     /// Runs of pages that left an arena for a slab or a large block.
     pub runs_taken: u64,
     /// Runs of pages that came back.

@@ -1,0 +1,136 @@
+//! Sparse slabs: their free pages go back to the system, their blocks stay.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::assert_empty;
+use common::block::Block;
+use common::child::{play_well, scenario};
+use common::random::Random;
+use lumalloc::observe::totals;
+use lumalloc::raw;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of anonymous memory that the process occupies.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|n| n.parse::<usize>().ok()).expect("a number") << 10
+}
+
+fn free(block: Block) {
+    block.check(block.length);
+    // SAFETY: a live block, and nobody uses it after.
+    unsafe { raw::free(block.ptr()) };
+}
+
+/// 100 MiB of small blocks, of which one in twenty stays.
+fn sparse(random: &mut Random) -> Vec<Block> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    while bytes < 100 << 20 {
+        let size = 64 + random.below(961);
+        all.extend(Block::filled(raw::malloc(size), size, bytes as u64));
+        bytes += size;
+    }
+    let mut kept = Vec::new();
+    for block in all {
+        if random.below(20) == 0 { kept.push(block) } else { free(block) }
+    }
+    kept
+}
+
+#[test]
+#[ignore = "the scenarios of the tests below"]
+fn child() {
+    match scenario().as_deref() {
+        Some("purged") => purged(),
+        Some("decays") => decays(),
+        Some("never") => never(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+/// What is left is whole, its holes can be used again, and all of it can be freed.
+fn end(random: &mut Random, kept: Vec<Block>) {
+    kept.iter().for_each(|block| block.check(block.length));
+    let before = totals();
+    let more: Vec<Block> = (0..200_000)
+        .filter_map(|id| {
+            let size = 64 + random.below(961);
+            Block::filled(raw::malloc(size), size, id)
+        })
+        .collect();
+    let after = totals();
+    assert!(after.holes < before.holes / 4, "{before:#?} {after:#?}");
+    kept.into_iter().chain(more).for_each(free);
+    assert_empty();
+    assert_eq!(totals().holes, 0);
+}
+
+fn purged() {
+    let mut random = Random::new(1);
+    let kept = sparse(&mut random);
+    lumalloc::control::flush_thread_cache();
+    // Whole slabs that are free go first; what is left is sparse.
+    let (before, counted) = (resident(), totals());
+    assert_eq!((counted.holes, counted.work.holes_given), (0, 0));
+    assert!(lumalloc::control::purge(0));
+    let after = totals();
+    let fallen = before - resident();
+    assert!(after.holes > 20 << 20, "{after:#?}");
+    assert!(fallen > 9 * (after.holes / 10), "{fallen} {after:#?}");
+    assert!(after.resident + after.holes <= counted.resident, "{counted:#?} {after:#?}");
+    assert_eq!(after.work.holes_given as usize, after.holes >> 12);
+    assert!(after.allocated <= after.active && after.active <= after.resident);
+    // Each is given back once.
+    let calls = after.work.call_madvise;
+    assert!(lumalloc::control::purge(0));
+    assert_eq!(totals().work.call_madvise, calls);
+    end(&mut random, kept);
+}
+
+#[test]
+fn purging_gives_back_free_pages_inside_slabs() {
+    play_well("purged", "dirty_decay_ms:10000000");
+}
+
+fn decays() {
+    let mut random = Random::new(2);
+    let kept = sparse(&mut random);
+    lumalloc::control::flush_thread_cache();
+    let before = resident();
+    let hang = Instant::now() + Duration::from_secs(100);
+    while totals().holes < 20 << 20 {
+        assert!(Instant::now() < hang, "nothing goes: {:#?}", totals());
+        // It passes by the decay pass, and uses no slab.
+        // SAFETY: a live block, and nobody uses it after.
+        unsafe { raw::free(raw::malloc(1 << 20)) };
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(before - resident() > 20 << 20);
+    end(&mut random, kept);
+}
+
+#[test]
+fn what_stays_sparse_for_a_decay_time_is_given_back() {
+    play_well("decays", "dirty_decay_ms:400");
+}
+
+fn never() {
+    let mut random = Random::new(3);
+    let kept = sparse(&mut random);
+    for _ in 0..30 {
+        // SAFETY: a live block, and nobody uses it after.
+        unsafe { raw::free(raw::malloc(1 << 20)) };
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(totals().holes, 0);
+    kept.into_iter().for_each(free);
+}
+
+#[test]
+fn without_decay_nothing_is_given_back() {
+    play_well("never", "dirty_decay_ms:-1");
+}
