@@ -50,7 +50,9 @@ pub use ground::units::{MAX_SIZE, PAGE};
 /// The options in force. Source: jemalloc(3), `opt.*`.
 #[cfg(not(loom))]
 pub mod options {
-    pub use crate::ground::options::{Dss, Junk, MetadataThp, Options, Thp, ZeroRealloc};
+    pub use crate::ground::options::{
+        Dss, Junk, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+    };
 
     /// The options in force, read now if nobody has allocated yet.
     ///

@@ -189,6 +189,7 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   opt.abort            bool          r-   the options as they were at start:
  *   opt.abort_conf       bool          r-
  *   opt.narenas          unsigned      r-
+ *   opt.percpu_arena     const char *  r-   disabled, percpu or phycpu
  *   opt.background_thread  bool        r-   it is started as soon as there is something to purge
  *   opt.max_background_threads  size_t  r-
  *   opt.dirty_decay_ms   ssize_t       r-   milliseconds; -1: never

@@ -8,7 +8,7 @@ use crate::row::{Error, Row, Type, Unit, Value};
 use crate::snapshot;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, Dss, Junk, MetadataThp, Thp, ZeroRealloc};
+use lumalloc::options::{self, Dss, Junk, MetadataThp, PercpuArena, Thp, ZeroRealloc};
 
 /// The number of rows.
 pub const ROW_COUNT: usize = ROWS.len();
@@ -133,6 +133,13 @@ pub static ROWS: [Row; 69] = [
         Unit::Count,
         Read(|_| Ok(Value::Unsigned(automatic_arenas()))),
         "most automatic arenas",
+    ),
+    row(
+        "opt.percpu_arena",
+        Type::Str,
+        Unit::None,
+        Read(|_| Ok(Value::Str(percpu_arena()))),
+        "whether threads find their arena by CPU: disabled, percpu or phycpu",
     ),
     opt!(
         background_thread,
@@ -273,6 +280,15 @@ fn automatic_arenas() -> u32 {
     match options::current().narenas {
         0 => control::narenas(),
         asked_for => asked_for,
+    }
+}
+
+/// How jemalloc spells the option.
+fn percpu_arena() -> &'static CStr {
+    match options::current().percpu_arena {
+        PercpuArena::Disabled => c"disabled",
+        PercpuArena::Percpu => c"percpu",
+        PercpuArena::Phycpu => c"phycpu",
     }
 }
 

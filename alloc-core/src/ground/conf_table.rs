@@ -3,7 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
-use super::options::{Dss, Junk, MetadataThp, Options, Thp, ZeroRealloc};
+use super::options::{Dss, Junk, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -90,6 +90,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "muzzy_decay_ms",
         Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.muzzy_decay_ms = n as isize },
     ),
+    row("percpu_arena", Kind::Word(&["disabled", "percpu", "phycpu"], set_percpu_arena)),
     row("background_thread", Kind::Bool(|o, on| o.background_thread = on)),
     row(
         "max_background_threads",
@@ -152,7 +153,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("lg_tcache_flush_large_div", Shape::Number),
     none("debug_double_free_max_scan", Shape::Number),
     none("oversize_threshold", Shape::Number),
-    none("percpu_arena", Shape::Words(&["disabled", "percpu", "phycpu"])),
     none("hpa", Shape::Bool),
     none("hpa_slab_max_alloc", Shape::Number),
     none("hpa_hugification_threshold", Shape::Number),
@@ -198,6 +198,14 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("san_guard_large", Shape::Number),
     none("disable_large_size_classes", Shape::Bool),
 ];
+
+fn set_percpu_arena(options: &mut Options, word: usize) {
+    options.percpu_arena = match word {
+        0 => PercpuArena::Disabled,
+        1 => PercpuArena::Percpu,
+        _ => PercpuArena::Phycpu,
+    };
+}
 
 fn set_zero_realloc(options: &mut Options, word: usize) {
     options.zero_realloc = match word {

@@ -59,6 +59,17 @@ pub struct Junk {
     pub free: bool,
 }
 
+/// How threads find their arena. Source: jemalloc(3), `opt.percpu_arena`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PercpuArena {
+    /// They keep to one, and leave it for another when they meet others there.
+    Disabled,
+    /// One for each CPU: that of the CPU they run on.
+    Percpu,
+    /// One for each two CPUs: two hyper-threads share one.
+    Phycpu,
+}
+
 /// Options that have a meaning so far. Names, units and defaults: jemalloc(3), `opt.*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -86,6 +97,8 @@ pub struct Options {
     pub background_thread: bool,
     /// The most of such threads; one is all there ever is.
     pub max_background_threads: usize,
+    /// How threads find their arena.
+    pub percpu_arena: PercpuArena,
     /// The largest number of automatic arenas; 0 for the default, four per CPU of the quota.
     pub narenas: u32,
     /// Arenas per CPU for the default, as a 16.16 fraction.
@@ -135,6 +148,7 @@ pub(crate) const DEFAULTS: Options = Options {
     muzzy_decay_ms: 0,
     background_thread: false,
     max_background_threads: 4,
+    percpu_arena: PercpuArena::Disabled,
     narenas: 0,
     narenas_ratio: 4 << 16,
     lg_extent_max_active_fit: 6,

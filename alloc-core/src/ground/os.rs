@@ -184,6 +184,20 @@ pub(crate) fn cpu_count() -> u32 {
     bits.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
 }
 
+/// The CPU that the calling thread runs on just now: a few instructions. `None`: not known.
+pub(crate) fn current_cpu() -> Option<u32> {
+    // SAFETY: takes nothing, answers a number.
+    let cpu = keep_errno(|| unsafe { libc::sched_getcpu() });
+    u32::try_from(cpu).ok()
+}
+
+/// How many CPUs the system is configured for: their numbers are below it.
+pub(crate) fn configured_cpus() -> u32 {
+    // SAFETY: takes a number, answers a number.
+    let count = keep_errno(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) });
+    u32::try_from(count).unwrap_or(1).max(1)
+}
+
 /// The system's page size in bytes.
 pub(crate) fn system_page() -> usize {
     // SAFETY: takes a number, answers a number.

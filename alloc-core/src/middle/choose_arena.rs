@@ -11,7 +11,8 @@ use super::effort::{Deed, Effort};
 use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
 use crate::ground::cpu_quota;
-use crate::ground::options;
+use crate::ground::options::{self, PercpuArena};
+use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
@@ -56,6 +57,7 @@ static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
 pub(crate) fn limit() -> u32 {
     let explicit = options::current().narenas;
     match REGMAX.load(Relaxed) {
+        _ if is_percpu() => wanted(),
         UNSET if explicit != 0 => explicit,
         UNSET => wanted().min(1 + DEFAULT_REGMAX),
         regmax => wanted().min(regmax.saturating_add(1)),
@@ -78,12 +80,51 @@ fn wanted() -> u32 {
     }
     let options = options::current();
     let wanted = match (options.narenas, cpu_quota::cpus()) {
+        _ if is_percpu() => percpu_arenas(),
         (0, 1) => 1,
         (0, cpus) => ((u64::from(cpus) * u64::from(options.narenas_ratio)) >> 16).max(1) as u32,
         (explicit, _) => explicit,
     };
     WANTED.store(wanted, Relaxed);
     wanted
+}
+
+/// Whether threads find their arena by the CPU they run on.
+#[inline]
+fn is_percpu() -> bool {
+    options::current().percpu_arena != PercpuArena::Disabled
+}
+
+fn percpu_arenas() -> u32 {
+    let cpus = os::configured_cpus();
+    match options::current().percpu_arena {
+        PercpuArena::Phycpu => cpus.div_ceil(2),
+        _ => cpus,
+    }
+}
+
+/// The index of the arena of a CPU. Hyper-threads of one core are half of all CPUs apart, as a rule
+/// and in jemalloc.
+fn arena_of_cpu(cpu: u32, arenas: u32) -> u32 {
+    cpu % arenas.max(1)
+}
+
+/// Moves `home` to the arena of the CPU that the thread runs on, and answers it.
+fn follow_cpu(home: &Home) -> &'static Arena {
+    let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, wanted())));
+    match arena {
+        Some(arena) => {
+            home.set(arena);
+            arena
+        }
+        None => home.get(),
+    }
+}
+
+/// The arenas where unused memory may be taken before new one in `arena`: with arenas by CPU, none.
+fn others(arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
+    let count = if is_percpu() { 0 } else { usize::MAX };
+    arena::all().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
 }
 
 /// The automatic arena with an index, made now if it must be.
@@ -113,7 +154,7 @@ pub(crate) fn with_pages<R>(
     if let Some(found) = take(&mut pages, Memory::Resident) {
         return Some(found);
     }
-    for other in arena::all().filter(|other| !core::ptr::eq(*other, arena)) {
+    for other in others(arena) {
         let Some(mut pages) = other.pages.try_lock() else { continue };
         if let Some(found) = take(&mut pages, Memory::Resident) {
             return Some(found);
@@ -138,7 +179,7 @@ pub(crate) fn fill_shared(
     if taken > 0 {
         return taken;
     }
-    for other in arena::all().filter(|other| !core::ptr::eq(*other, arena)) {
+    for other in others(arena) {
         let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
         let taken = other.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
         if taken > 0 {
@@ -172,6 +213,14 @@ fn enter<T: Entered>(
     home: &Home,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
 ) -> (&'static Arena, Guard<'static, T>) {
+    if is_percpu() {
+        let arena = follow_cpu(home);
+        let entered = open(lock(arena)).unwrap_or_else(|| {
+            WAITS.add(1);
+            lock(arena).lock()
+        });
+        return (arena, entered);
+    }
     let arena = home.get();
     if let Some(entered) = open(lock(arena)) {
         return (arena, entered);

@@ -1,0 +1,82 @@
+//! `opt.percpu_arena`, in children: a thread's slow paths use the arena of the CPU they run on.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use lumalloc::options::{PercpuArena, current};
+use lumalloc::{control, observe, raw};
+
+#[test]
+#[ignore = "the scenario of the test here"]
+fn child() {
+    if scenario().as_deref() == Some("by_cpu") {
+        by_cpu();
+    }
+}
+
+fn large_and_free() -> observe::Totals {
+    let ptr = raw::malloc(10 << 20);
+    // SAFETY: a live block, this long.
+    unsafe { ptr.write_bytes(1, 10 << 20) };
+    // SAFETY: a live block, freed once.
+    unsafe { raw::free(ptr) };
+    observe::totals()
+}
+
+/// Slabs and large blocks of a thread that begins here.
+fn begin_here() {
+    let blocks: Vec<*mut u8> = (1..300).map(|n| raw::malloc(n * 500)).collect();
+    assert!(blocks.iter().all(|block| !block.is_null()));
+    for block in blocks {
+        // SAFETY: a live block, freed once.
+        unsafe { raw::free(block) };
+    }
+}
+
+/// Keeps the calling thread on one CPU. `false`: it may not run there.
+fn pin(cpu: usize) -> bool {
+    // SAFETY: all-zero is a valid (empty) set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is a live one.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set is readable for its size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
+}
+
+/// With nothing purged by age: whose unused pages a block has become, `arena.<i>.purge` tells.
+fn is_freed_into(arena: u32) -> bool {
+    let before = large_and_free().dirty;
+    assert!(control::purge(arena));
+    observe::totals().dirty + (10 << 20) <= before
+}
+
+fn by_cpu() {
+    // SAFETY: takes a number.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as u32;
+    let phycpu = current().percpu_arena == PercpuArena::Phycpu;
+    let arenas = if phycpu { cpus.div_ceil(2) } else { cpus };
+    assert_eq!(control::narenas(), arenas);
+    for round in 0..3 {
+        for cpu in 0..cpus {
+            if !pin(cpu as usize) {
+                continue;
+            }
+            assert!(is_freed_into(cpu % arenas), "CPU {cpu} in round {round}");
+            if arenas > 1 {
+                assert!(!is_freed_into((cpu + 1) % arenas), "CPU {cpu} in round {round}");
+                assert!(control::purge(control::ARENAS_ALL));
+            }
+            std::thread::spawn(begin_here).join().expect("a thread");
+            assert!(control::purge(control::ARENAS_ALL));
+        }
+    }
+    assert!(observe::totals().arenas_open <= arenas);
+}
+
+#[test]
+fn threads_use_the_arena_of_their_cpu() {
+    for mode in ["percpu", "phycpu"] {
+        play_well("by_cpu", &format!("percpu_arena:{mode},dirty_decay_ms:-1,narenas:7"));
+    }
+}
