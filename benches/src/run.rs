@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// A run that takes longer is killed and counts as failed; a full run takes about a second.
 const TIME_LIMIT_SECONDS: &str = "30";
 /// The same for one that idles, or runs under a tool.
-const LONG_TIME_LIMIT_SECONDS: &str = "180";
+const LONG_TIME_LIMIT_SECONDS: &str = "90";
 
 /// 128 and SIGKILL.
 const KILLED: f64 = 137.0;
