@@ -114,7 +114,10 @@ fn groups(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
         if let Some(value) = mean(store, &of_group, (HARDENED, REFERENCE), WALL) {
             let what = format!("group {group} ({name}), hardened, time to {REFERENCE}");
             let limit = if group == 'a' { HARDENED_MICRO } else { HARDENED_OTHERS };
-            verdicts.line(&what, value, limit, "");
+            let measured = |&&case: &&Case| median(store, case, HARDENED, WALL).is_some();
+            let (some, all) = (of_group.iter().filter(measured).count(), of_group.len());
+            let note = if some < all { format!(" (in {some} of {all})") } else { String::new() };
+            verdicts.line(&what, value, limit, &note);
         }
     }
 }

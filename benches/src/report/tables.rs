@@ -81,8 +81,8 @@ pub(super) fn means(store: &Store, cases: &[Case]) -> String {
             }
             let mut row = vec![format!("{what}, {name}")];
             row.extend(peers.iter().map(|peer| {
-                let failed = chosen.iter().any(|&case| store.failed(case, peer.name));
-                let mark = if failed { "*" } else { "" };
+                let measured = |&case: &Case| median(store, case, peer.name, number).is_some();
+                let mark = if chosen.iter().all(measured) { "" } else { "*" };
                 mean(store, &chosen, (peer.name, REFERENCE), number)
                     .map_or_else(|| "–".to_owned(), |mean| format!("{mean:.2}{mark}"))
             }));
