@@ -198,6 +198,7 @@ size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
  *   opt.zero_realloc     const char *  r-   free, alloc or abort
  *   opt.junk             const char *  r-   true, false, alloc or free
  *   opt.zero             bool          r-
+ *   opt.guarded_sample   size_t        r-   requests between two guarded samples; 0: none
  *   opt.hardened         bool          r-   misuse is looked for at each call
  *   opt.retain           bool          r-
  *   opt.dss              const char *  r-   disabled, primary or secondary

@@ -187,6 +187,7 @@ pub static ROWS: [Row; 70] = [
         "fill with junk: true, false, alloc or free",
     ),
     opt!(zero, Bool, None, "fresh memory reads zero"),
+    opt!(guarded_sample, Size, Count, "requests between two guarded samples, on average; 0: none"),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
     opt!(stats_print, Bool, None, "print the statistics at exit"),
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),

@@ -9,6 +9,8 @@ use lumalloc_tests::run::ending;
 use lumalloc_tests::template::matches;
 use lumalloc_tests::{Run, cc};
 
+const CANARY: &str = "<lumalloc>: buffer overflow of {hex}: the canary behind its @ bytes was \
+                      overwritten (size {n}, arena {n}{owner}){from}";
 /// What each death says. `@` stands for the size in question.
 const DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size @, arena {n}{owner}){from}";
 const LARGE_DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size {n}, arena {n}){from}";
@@ -49,6 +51,32 @@ fn double_free_of_a_small_block() {
             let what = format!("{size} bytes freed twice by {who}");
             assert_dies(&output, &with_size(DOUBLE_FREE, class), &what);
         }
+    }
+}
+
+/// The hardened tier looks at each free, by any door.
+#[test]
+fn the_hardened_tier_dies_at_the_call() {
+    for (size, class) in [("8", 16), ("24", 32), ("100", 112), ("3000", 3072), ("14000", 14336)] {
+        let output = crime("death_modes.c", &["twice", size], "hardened:true");
+        assert_dies(&output, &with_size(DOUBLE_FREE, class), &format!("{size} bytes freed twice"));
+        let output = crime("death_modes.c", &["canary", size], "hardened:true");
+        assert_dies(&output, &with_size(CANARY, class - 8), &format!("{size} bytes overrun"));
+    }
+}
+
+/// A guarded sample's fault is told in one line, and then ends the process.
+#[test]
+fn guarded_samples_fault() {
+    for (what, begins) in [
+        ("overflow", "<lumalloc>: buffer overflow at 0x"),
+        ("after-free", "<lumalloc>: use after free at 0x"),
+    ] {
+        let output = crime("death_modes.c", &[what, "104"], "guarded_sample:4");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(ending(output.status), "signal 11", "{what}\n{said}");
+        assert!(said.starts_with(begins) && said.lines().count() == 1, "{what}\n{said}");
+        assert!(said.contains(" the guarded block 0x") && said.contains(" (size 104), "), "{said}");
     }
 }
 

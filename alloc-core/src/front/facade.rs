@@ -9,6 +9,8 @@
 //!   TLS word ──▶ Facade { front: bins that miss } ──▶ RealCache { front: bins with blocks }
 //! ```
 
+use super::fill;
+use super::guarded;
 use super::hardened::canary;
 use super::hardened::order;
 use super::hardened::quarantine::Quarantine;
@@ -24,6 +26,7 @@ use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use crate::middle::slab::Slab;
+use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 /// A façade with a real cache behind it.
@@ -36,7 +39,10 @@ pub(crate) struct Facade {
     hardened: bool,
     /// Junk or zeroes are written.
     fills: bool,
-    pub(crate) random: Random,
+    /// Guarded samples are taken: the next in `gap` requests.
+    samples: bool,
+    gap: Cell<usize>,
+    random: Random,
     quarantine: Quarantine,
 }
 
@@ -59,12 +65,15 @@ pub(crate) fn front_of(cache: &'static RealCache) -> Option<&'static ThreadCache
 fn make(real: &'static RealCache) -> Option<&'static Facade> {
     let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
     let options = options::current();
+    let random = Random::new();
     let facade = Facade {
         front: ThreadCache::mode(),
         real,
         hardened: options.hardened,
         fills: options.zero || options.junk.alloc || options.junk.free,
-        random: Random::new(),
+        samples: options.guarded_sample > 0,
+        gap: Cell::new(guarded::gap(options.guarded_sample, &random)),
+        random,
         quarantine: Quarantine::new(),
     };
     // SAFETY: fresh memory of the right size and alignment.
@@ -89,6 +98,11 @@ impl Facade {
     pub(crate) fn pop(&self, size: usize, align: usize) -> *mut u8 {
         // Small, as the callers know: no sum wraps.
         debug_assert!(size <= MAX_CACHED);
+        if self.samples
+            && let Some(block) = self.sample(size, align)
+        {
+            return block;
+        }
         let least = size.max(1) + if self.hardened { canary::BYTES } else { 0 };
         let room = least.wrapping_add(align - 1) & align.wrapping_neg();
         if room > MAX_CACHED {
@@ -105,6 +119,20 @@ impl Facade {
             return block;
         }
         hand_out(block, class)
+    }
+
+    /// A guarded block, if it is time for one.
+    #[inline(never)]
+    fn sample(&self, size: usize, align: usize) -> Option<*mut u8> {
+        if self.gap.get() > 1 {
+            self.gap.set(self.gap.get() - 1);
+            return None;
+        }
+        self.gap.set(guarded::gap(options::current().guarded_sample, &self.random));
+        let block = guarded::allocate(size, align, &self.random)?;
+        // SAFETY: a fresh block of that size.
+        unsafe { fill::allocated(block, size) };
+        Some(block)
     }
 
     /// Takes a small block back. `false`: it is none, and nothing was done.

@@ -6,6 +6,7 @@
 //! up for adoption.
 
 use super::background::{self, CHANGE};
+use super::guarded;
 use super::process_life::START;
 use super::registry::{self, REGISTRY, RealCache};
 use super::thread_cache::{self, REENTRANT};
@@ -56,6 +57,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     }
     lock(&METADATA);
     lock(&BREAK);
+    lock(&guarded::NEXT);
 }
 
 unsafe extern "C" fn prepare() {

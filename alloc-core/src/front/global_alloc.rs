@@ -62,8 +62,8 @@ unsafe impl GlobalAlloc for Lumalloc {
             // SAFETY: the caller's promise.
             return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
         };
-        if options::current().hardened {
-            // Blocks have canaries: what fits where is not for constants to say.
+        if options::current().is_watching() {
+            // Blocks may have canaries or be samples: what fits where is not for constants to say.
             // SAFETY: the caller's promise.
             return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
         }

@@ -1,5 +1,6 @@
 //! The start of the process's allocator: once, by whoever calls first.
 
+use super::guarded;
 use super::hardened::canary;
 use super::{background, fork, thread_life};
 use crate::ground::conf;
@@ -30,6 +31,9 @@ pub(crate) fn ensure_started() -> bool {
         unsafe { options::freeze(conf::read_all()) };
         if options::current().hardened {
             canary::prepare();
+        }
+        if options::current().guarded_sample > 0 {
+            guarded::prepare();
         }
         if arena::make_next(1).is_none() {
             return false;

@@ -4,6 +4,7 @@
 //! never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
 
 use super::fill;
+use super::guarded;
 use super::modes;
 use super::slow;
 use super::thread_cache::{Kind, current};
@@ -157,6 +158,8 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
         && slow::is_block(extent, address)
     {
         return extent.bytes();
+    } else if let Some(size) = guarded::usable_size(address) {
+        return size;
     }
     fatal::foreign_query(address)
 }
@@ -182,6 +185,7 @@ pub fn is_ours(ptr: *const u8) -> bool {
     let entry = page_map::lookup(ptr as usize);
     Slab::of(entry).is_some()
         || entry.extent().is_some_and(|extent| slow::is_block(extent, ptr as usize))
+        || guarded::usable_size(ptr as usize).is_some()
 }
 
 /// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null:

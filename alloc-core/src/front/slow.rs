@@ -2,6 +2,7 @@
 
 use super::background;
 use super::fill;
+use super::guarded;
 use super::modes::{self, Given};
 use super::refill;
 use super::registry;
@@ -131,6 +132,9 @@ unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
         return;
     }
     let address = block.expose_provenance();
+    if guarded::holds(address) {
+        return guarded::free(address);
+    }
     let entry = page_map::lookup(address);
     if let Some(given) = given {
         modes::check_size(entry, address, given);

@@ -127,6 +127,15 @@ pub(crate) static TABLE: &[OptionRow] = &[
     row("zero_realloc", Kind::Word(&["alloc", "free", "abort"], set_zero_realloc)),
     row("junk", Kind::Word(&["false", "alloc", "free", "true"], set_junk)),
     row("zero", Kind::Bool(|o, on| o.zero = on)),
+    row(
+        "guarded_sample",
+        Kind::Unsigned {
+            min: 0,
+            max: 1 << 32,
+            clip: true,
+            set: |o, n| o.guarded_sample = n as usize,
+        },
+    ),
     row("hardened", Kind::Bool(|o, on| o.hardened = on)),
     none("cache_oblivious", Shape::Bool),
     none("trust_madvise", Shape::Bool),
@@ -255,7 +264,7 @@ mod tests {
         names.dedup();
         assert_eq!(before, names.len());
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and ours.
-        let ours = ["hardened"];
+        let ours = ["guarded_sample", "hardened"];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));
     }

@@ -100,6 +100,84 @@ pub(crate) fn foreign_query(address: usize) -> ! {
     die(&mut line)
 }
 
+/// What is known of a guarded sample.
+#[derive(Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) block: usize,
+    pub(crate) size: usize,
+    /// The threads that allocated it and, if so, freed it, and from where.
+    pub(crate) allocated_by: usize,
+    pub(crate) allocated_from: [usize; TRACE],
+    pub(crate) freed_by: Option<usize>,
+    pub(crate) freed_from: [usize; TRACE],
+}
+
+fn guarded(line: &mut Words, sample: &Sample) {
+    line.text("the guarded block ").address(sample.block);
+    line.text(" (size ").number(sample.size as u64);
+    line.text("), allocated by thread ").number(sample.allocated_by as u64);
+    addresses(line, " from ", sample.allocated_from);
+    if let Some(thread) = sample.freed_by {
+        line.text(", freed by thread ").number(thread as u64);
+        addresses(line, " from ", sample.freed_from);
+    }
+}
+
+fn touched(what: &str, address: usize) -> Words {
+    let mut line = Words::new();
+    line.text("<lumalloc>: ").text(what).text(" at ").address(address).text(": ");
+    line
+}
+
+fn end_of_fault(mut line: Words, sample: &Sample, instruction: usize) {
+    guarded(&mut line, sample);
+    line.text("; by ").address(instruction).text("\n");
+    super::message::write(line.as_bytes());
+}
+
+/// Behind a guarded sample something was touched. The process dies of the fault itself.
+#[cold]
+pub(crate) fn guarded_overflow(address: usize, sample: &Sample, instruction: usize) {
+    let mut line = touched("buffer overflow", address);
+    let behind = address.saturating_sub(sample.block + sample.size);
+    line.number(behind as u64).text(" bytes behind the end of ");
+    end_of_fault(line, sample, instruction);
+}
+
+/// Before a guarded sample something was touched. The process dies of the fault itself.
+#[cold]
+pub(crate) fn guarded_underflow(address: usize, sample: &Sample, instruction: usize) {
+    let mut line = touched("buffer underflow", address);
+    let before = sample.block.saturating_sub(address);
+    line.number(before as u64).text(" bytes before ");
+    end_of_fault(line, sample, instruction);
+}
+
+/// A freed sample was touched. The process dies of the fault itself.
+#[cold]
+pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, instruction: usize) {
+    let line = touched("use after free", address);
+    end_of_fault(line, sample, instruction);
+}
+
+/// A guarded sample was freed again.
+#[cold]
+#[inline(never)]
+pub(crate) fn guarded_double_free(sample: &Sample) -> ! {
+    let mut line = begin("double free", sample.block);
+    guarded(line.text(": "), sample);
+    die(&mut line)
+}
+
+/// A pointer into a guarded sample was freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn guarded_invalid_free(address: usize, sample: &Sample) -> ! {
+    let mut line = begin("invalid free", address);
+    guarded(line.text(": inside "), sample);
+    die(&mut line)
+}
+
 /// No memory, and the program asked to die of it.
 #[cold]
 #[inline(never)]
@@ -123,17 +201,33 @@ pub(crate) fn bad_option() -> ! {
 /// Frames are read through the kernel, so that a register that holds no frame pointer ends the walk
 /// instead of the process; a program built without frame pointers shows few or none.
 fn return_addresses(line: &mut Words) {
+    addresses(line, "; from ", trace());
+}
+
+fn addresses(line: &mut Words, before: &str, trace: [usize; TRACE]) {
+    let mut before = before;
+    for address in trace.into_iter().take_while(|address| *address != 0) {
+        line.text(before).address(address);
+        before = " ";
+    }
+}
+
+/// Return addresses in a trace.
+pub(crate) const TRACE: usize = 8;
+
+/// The return addresses that frame pointers lead to, and then zeroes.
+pub(crate) fn trace() -> [usize; TRACE] {
+    let mut trace = [0; TRACE];
     let mut frame = frame_pointer();
-    let mut first = true;
-    for _ in 0..8 {
+    for place in &mut trace {
         let Some([next, address]) = read_two_words(frame) else { break };
         if address < 4096 || next <= frame || next - frame > 1 << 20 {
             break;
         }
-        line.text(if first { "; from " } else { " " }).address(address);
-        first = false;
+        *place = address;
         frame = next;
     }
+    trace
 }
 
 fn frame_pointer() -> usize {

@@ -17,6 +17,9 @@ pub(crate) mod os;
 #[allow(unsafe_code)]
 pub(crate) mod own_thread;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod signal;
+#[cfg(not(loom))]
 pub(crate) mod text;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

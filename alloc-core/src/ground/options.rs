@@ -125,12 +125,15 @@ pub struct Options {
     /// Misuse is looked for at each call: canaries, double frees, sizes; what is freed is zeroed
     /// and waits before its reuse.
     pub hardened: bool,
+    /// Small requests of a thread between two that get a page of their own between guard pages, on
+    /// average; 0: none does.
+    pub guarded_sample: usize,
 }
 
 impl Options {
     /// Whether each allocation and free must be seen, so that threads have façades.
     pub(crate) fn is_watching(&self) -> bool {
-        self.hardened || self.zero || self.junk.alloc || self.junk.free
+        self.hardened || self.guarded_sample > 0 || self.zero || self.junk.alloc || self.junk.free
     }
 }
 
@@ -161,6 +164,7 @@ pub(crate) const DEFAULTS: Options = Options {
     junk: Junk { alloc: false, free: false },
     zero: false,
     hardened: false,
+    guarded_sample: 0,
 };
 
 struct Frozen(UnsafeCell<Options>);

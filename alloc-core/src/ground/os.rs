@@ -228,6 +228,41 @@ fn weak_random(address: usize) -> u64 {
     mixed
 }
 
+/// The calling thread's number, as the kernel counts.
+pub(crate) fn thread_id() -> usize {
+    // SAFETY: takes nothing, answers a number.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as usize
+}
+
+/// Addresses that nobody may touch. `None`: the system has none.
+pub(crate) fn reserve_untouchable(bytes: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh mapping wherever there is room.
+    let base = keep_errno(|| unsafe {
+        libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)
+    });
+    if base == libc::MAP_FAILED { None } else { Some(base.expose_provenance()) }
+}
+
+/// Makes a page of such addresses readable and writable.
+pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
+    let place = core::ptr::with_exposed_provenance_mut(page);
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a page of a reservation of ours.
+    keep_errno(|| unsafe { libc::mprotect(place, bytes, access) } == 0)
+}
+
+/// Gives the page's memory back and makes it untouchable again.
+pub(crate) fn close_page(page: usize, bytes: usize) {
+    let place: *mut core::ffi::c_void = core::ptr::with_exposed_provenance_mut(page);
+    keep_errno(|| {
+        // SAFETY: a page of a reservation of ours, whose contents are not needed.
+        unsafe { libc::madvise(place, bytes, libc::MADV_DONTNEED) };
+        // SAFETY: as above.
+        unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) };
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::{random, weak_random};

@@ -25,6 +25,8 @@ pub(crate) enum LockRank {
     Metadata,
     /// The end of the data segment.
     Break,
+    /// The slots of guarded samples.
+    Guarded,
 }
 
 /// Checks the order of acquisitions, per thread, in test builds of the core.

@@ -1,0 +1,71 @@
+//! The fault handler: says what a touch of a guard or of a freed sample was, then lets the process
+//! die of it as it would have.
+//!
+//! It is installed where samples are taken only, and chained: a fault elsewhere goes to the handler
+//! of before, and after a report that handler is put back, so that the fault comes again to it.
+
+use super::{BASE, FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, slot};
+use crate::ground::fatal;
+use crate::ground::signal::{self, SignalAction};
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+struct Before(UnsafeCell<Option<SignalAction>>);
+
+// SAFETY: written once, at start, before the handler can run.
+unsafe impl Sync for Before {}
+
+static BEFORE: Before = Before(UnsafeCell::new(None));
+
+/// Installs the handler. Once, at start.
+pub(crate) fn watch() {
+    let before = signal::set_fault_handler(on_fault);
+    // SAFETY: at start, by one thread; nobody has touched a guard yet.
+    unsafe { *BEFORE.0.get() = before };
+}
+
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel hands over a valid record.
+    let address = unsafe { (*info).si_addr() } as usize;
+    // SAFETY: written before the handler was in force.
+    let before = unsafe { &*BEFORE.0.get() };
+    if holds(address) {
+        report(address, signal::faulting_instruction(context));
+    } else if let Some(before) = before
+        // SAFETY: what the kernel gave this handler, for the one before.
+        && unsafe { signal::call_handler(before, signal, info, context) }
+    {
+        return;
+    }
+    // The fault comes again, to whoever was there before.
+    signal::restore_fault_handler(before.as_ref());
+}
+
+/// Names the sample that was meant: the one touched, or the nearer one beside a guard.
+fn report(address: usize, instruction: usize) {
+    let unit = UNIT.load(Relaxed);
+    let pages = (address - BASE.load(Relaxed)) / unit;
+    let (left, right) = ((pages / 2).wrapping_sub(1), pages / 2);
+    if !pages.is_multiple_of(2) {
+        let touched = slot(right);
+        if touched.is(FREED) {
+            fatal::guarded_use_after_free(address, &touched.sample(), instruction);
+        }
+        return;
+    }
+    let known = |index: usize| index < SLOTS && !slot(index).is(UNUSED);
+    let live = |index: usize| index < SLOTS && slot(index).is(LIVE);
+    let in_first_half = address % unit < unit / 2;
+    let is_left = match (live(left), live(right)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => known(left) && (in_first_half || !known(right)),
+    };
+    if is_left {
+        fatal::guarded_overflow(address, &slot(left).sample(), instruction);
+    } else if known(right) {
+        debug_assert!(address < page_of(right));
+        fatal::guarded_underflow(address, &slot(right).sample(), instruction);
+    }
+}

@@ -1,0 +1,206 @@
+//! Guarded samples (`opt.guarded_sample`): now and then a small block gets a page of its own
+//! between pages that nobody may touch.
+//!
+//! ```text
+//!   guard │ slot 0 │ guard │ slot 1 │ guard │ …        one reservation, made at start
+//!            block at the end of its page, or at the beginning
+//! ```
+//! What is freed stays out of reach until its slot is used again, the longest free first. A touch of
+//! a guard or of a freed slot is a fault, of which [`fault`] says what it was. The idea is GWP-ASan's.
+
+pub(crate) mod fault;
+
+use super::hardened::random::Random;
+use crate::ground::fatal::{self, Sample};
+use crate::ground::os;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// So many samples live, or wait freed, at a time.
+pub(crate) const SLOTS: usize = 128;
+
+/// Return addresses kept of an allocation and of a free.
+const TRACE: usize = fatal::TRACE;
+
+const UNUSED: usize = 0;
+const LIVE: usize = 1;
+const FREED: usize = 2;
+
+/// One slot. Written under the lock; read without it for last words.
+struct Slot {
+    state: AtomicUsize,
+    block: AtomicUsize,
+    size: AtomicUsize,
+    allocated_by: AtomicUsize,
+    freed_by: AtomicUsize,
+    allocated_from: [AtomicUsize; TRACE],
+    freed_from: [AtomicUsize; TRACE],
+}
+
+static TABLE: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+
+/// The slot that is tried next.
+pub(crate) static NEXT: RankedMutex<usize> = RankedMutex::new(LockRank::Guarded, 0);
+
+/// The first address of the reservation; 0: there is none.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of a slot, and of a guard: a page of the system's.
+static UNIT: AtomicUsize = AtomicUsize::new(0);
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot {
+            state: AtomicUsize::new(UNUSED),
+            block: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+            allocated_by: AtomicUsize::new(0),
+            freed_by: AtomicUsize::new(0),
+            allocated_from: [const { AtomicUsize::new(0) }; TRACE],
+            freed_from: [const { AtomicUsize::new(0) }; TRACE],
+        }
+    }
+
+    fn is(&self, state: usize) -> bool {
+        self.state.load(Relaxed) == state
+    }
+
+    /// What is known of it, for last words.
+    fn sample(&self) -> Sample {
+        let read = |trace: &[AtomicUsize; TRACE]| trace.each_ref().map(|at| at.load(Relaxed));
+        Sample {
+            block: self.block.load(Relaxed),
+            size: self.size.load(Relaxed),
+            allocated_by: self.allocated_by.load(Relaxed),
+            allocated_from: read(&self.allocated_from),
+            freed_by: self.is(FREED).then(|| self.freed_by.load(Relaxed)),
+            freed_from: read(&self.freed_from),
+        }
+    }
+}
+
+/// Reserves the slots and watches for faults. Once, at start. Without addresses for them there are
+/// no samples.
+pub(crate) fn prepare() {
+    let unit = os::system_page();
+    let Some(base) = os::reserve_untouchable((2 * SLOTS + 1) * unit) else { return };
+    UNIT.store(unit, Relaxed);
+    BASE.store(base, Relaxed);
+    fault::watch();
+}
+
+/// Whether an address lies among the slots and guards.
+#[inline]
+pub(crate) fn holds(address: usize) -> bool {
+    let base = BASE.load(Relaxed);
+    base != 0 && address.wrapping_sub(base) < (2 * SLOTS + 1) * UNIT.load(Relaxed)
+}
+
+/// Requests until the next sample: geometric about a mean.
+///
+/// -ln u by the place of the highest bit of a random number and, between powers of two, a straight
+/// line.
+pub(crate) fn gap(mean: usize, random: &Random) -> usize {
+    let u = random.bits(32) as u64 | 1;
+    let zeros = u64::from(u.leading_zeros() - 32);
+    let fraction = (u << (zeros + 1) & 0xffff_ffff) >> 16;
+    let log2 = (zeros + 1 << 16) - fraction;
+    let mean = (mean as u64).min(1 << 32);
+    // ln 2 in 16.16 is 45426.
+    1 + ((mean * ((log2 * 45426) >> 16)) >> 16) as usize
+}
+
+fn page_of(index: usize) -> usize {
+    BASE.load(Relaxed) + (2 * index + 1) * UNIT.load(Relaxed)
+}
+
+/// A block of its own. `None`: too large for a page, or all slots are in use.
+pub(crate) fn allocate(size: usize, align: usize, random: &Random) -> Option<*mut u8> {
+    let unit = UNIT.load(Relaxed);
+    let align = align.max(if size >= 16 { 16 } else { 8 });
+    let room = size.max(1).checked_next_multiple_of(align)?;
+    if BASE.load(Relaxed) == 0 || room > unit || align > unit {
+        return None;
+    }
+    let mut next = NEXT.lock();
+    let index = (0..SLOTS).map(|n| (*next + n) % SLOTS).find(|n| !slot(*n).is(LIVE))?;
+    let page = page_of(index);
+    if !os::open_page(page, unit) {
+        return None;
+    }
+    *next = index + 1;
+    let block = if random.bits(1) == 0 { page } else { page + unit - room };
+    let slot = slot(index);
+    slot.block.store(block, Relaxed);
+    slot.size.store(size, Relaxed);
+    slot.allocated_by.store(os::thread_id(), Relaxed);
+    note(&slot.allocated_from);
+    slot.state.store(LIVE, Relaxed);
+    Some(core::ptr::with_exposed_provenance_mut(block))
+}
+
+fn slot(index: usize) -> &'static Slot {
+    // SAFETY: the callers' indices are below SLOTS.
+    unsafe { crate::ground::checked::at(&TABLE, index) }
+}
+
+fn note(trace: &[AtomicUsize; TRACE]) {
+    for (place, address) in trace.iter().zip(fatal::trace()) {
+        place.store(address, Relaxed);
+    }
+}
+
+/// The slot whose page an address lies in, or dies: it lies in a guard or in none that was used.
+fn slot_of(address: usize) -> &'static Slot {
+    let unit = UNIT.load(Relaxed);
+    let pages = (address - BASE.load(Relaxed)) / unit;
+    if pages.is_multiple_of(2) || slot(pages / 2).is(UNUSED) {
+        fatal::foreign_free(address);
+    }
+    slot(pages / 2)
+}
+
+/// Takes a sample back, or dies. The address is one that [`holds`].
+pub(crate) fn free(address: usize) {
+    let _next = NEXT.lock();
+    let slot = slot_of(address);
+    if slot.is(FREED) {
+        fatal::guarded_double_free(&slot.sample());
+    }
+    if slot.block.load(Relaxed) != address {
+        fatal::guarded_invalid_free(address, &slot.sample());
+    }
+    slot.freed_by.store(os::thread_id(), Relaxed);
+    note(&slot.freed_from);
+    slot.state.store(FREED, Relaxed);
+    let unit = UNIT.load(Relaxed);
+    os::close_page(address & !(unit - 1), unit);
+}
+
+/// Bytes that a sample may hold: what was asked for. `None`: no sample begins there.
+pub(crate) fn usable_size(address: usize) -> Option<usize> {
+    if !holds(address) {
+        return None;
+    }
+    let index = (address - BASE.load(Relaxed)) / UNIT.load(Relaxed) / 2;
+    let slot = TABLE.get(index)?;
+    let is_block = slot.is(LIVE) && slot.block.load(Relaxed) == address;
+    is_block.then(|| slot.size.load(Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_about_their_mean_and_vary() {
+        let random = Random::new();
+        for mean in [1, 10, 1000] {
+            let sum: usize = (0..20_000).map(|_| gap(mean, &random)).sum();
+            let seen = sum / 20_000;
+            assert!(seen >= mean && seen <= mean + mean / 5 + 1, "{seen} for {mean}");
+        }
+        let short = (0..1000).filter(|_| gap(1000, &random) < 500).count();
+        assert!((300..500).contains(&short), "{short}: e to the minus a half is 0.61");
+    }
+}

@@ -1,0 +1,219 @@
+//! Guarded samples: what touches them wrongly faults, and one line says what it was.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{Outcome, play, play_well, scenario, tell};
+use lumalloc::raw;
+use std::collections::HashSet;
+
+const CONF: (&str, &str) = ("LUMALLOC_CONF", "guarded_sample:2");
+
+fn pointer(address: usize) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+fn free(address: usize) {
+    // SAFETY: live and not used after, or the mistake that is tested.
+    unsafe { raw::free(pointer(address)) };
+}
+
+fn is_sample(address: usize, size: usize) -> bool {
+    // SAFETY: a live block. A sample holds what was asked for, others 112 for 100.
+    (unsafe { raw::usable_size(pointer(address)) }) == size
+}
+
+/// A sample of 96 bytes at the end of its page, or at the beginning.
+fn sample(at_end: bool) -> usize {
+    for _ in 0..10_000 {
+        let block = raw::malloc(100).expose_provenance();
+        let spare = block % 4096;
+        if is_sample(block, 100) && (spare != 0) == at_end {
+            return block;
+        }
+        free(block);
+    }
+    panic!("no sample");
+}
+
+fn read(address: usize) -> u8 {
+    // SAFETY: the mistake that is tested.
+    unsafe { pointer(address).read_volatile() }
+}
+
+/// Digits and addresses that differ from run to run become `#`; traces go.
+fn plain(message: &str) -> String {
+    let mut words = Vec::new();
+    let mut in_trace = false;
+    for word in message.split(' ') {
+        let bare = word.trim_end_matches([',', ';', ':', '\n']);
+        let is_address = bare.starts_with("0x");
+        in_trace = word == "from" || (in_trace && is_address);
+        if in_trace {
+            if word != bare && word != "from" {
+                if let Some(last) = words.last_mut() {
+                    *last = format!("{last}{}", &word[bare.len()..]);
+                }
+            }
+        } else if is_address || words.last().is_some_and(|last| last == "thread") {
+            words.push(format!("#{}", &word[bare.len()..]));
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(" ")
+}
+
+#[track_caller]
+fn dies(name: &str, signal: i32, expected: &str) {
+    let outcome: Outcome = play(name, &[CONF]);
+    assert_eq!(outcome.signal, Some(signal), "{outcome:#?}");
+    assert_eq!(plain(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+    // The block that was told is the block that is named.
+    let [block] = outcome.told.as_slice() else { panic!("{outcome:#?}") };
+    assert!(outcome.stderr.contains(block), "{outcome:#?}");
+}
+
+#[test]
+fn a_read_behind_a_sample_faults() {
+    let text = "buffer overflow at #: 12 bytes behind the end of the guarded block # (size 100), \
+                allocated by thread #; by #";
+    dies("overflow", libc::SIGSEGV, text);
+}
+
+#[test]
+fn a_read_before_a_sample_faults() {
+    let text = "buffer underflow at #: 8 bytes before the guarded block # (size 100), allocated by \
+                thread #; by #";
+    dies("underflow", libc::SIGSEGV, text);
+}
+
+#[test]
+fn a_read_of_a_freed_sample_faults() {
+    let text = "use after free at #: the guarded block # (size 100), allocated by thread #, freed \
+                by thread #; by #";
+    dies("after_free", libc::SIGSEGV, text);
+}
+
+#[test]
+fn a_second_free_of_a_sample_dies() {
+    let text = "double free of #: the guarded block # (size 100), allocated by thread #, freed by \
+                thread #";
+    let outcome = play("twice", &[CONF]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+    assert!(plain(&outcome.stderr).starts_with(&format!("<lumalloc>: {text}")), "{outcome:#?}");
+}
+
+#[test]
+fn a_free_inside_a_sample_dies() {
+    let text = "invalid free of #: inside the guarded block # (size 100), allocated by thread #";
+    let outcome = play("inside", &[CONF]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+    assert!(plain(&outcome.stderr).starts_with(&format!("<lumalloc>: {text}")), "{outcome:#?}");
+}
+
+#[test]
+fn the_handler_of_before_still_runs() {
+    let outcome = play("elsewhere", &[CONF]);
+    assert_eq!(outcome.signal, Some(libc::SIGSEGV), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("lumalloc"), "{outcome:#?}");
+}
+
+#[test]
+fn samples_are_blocks_like_others() {
+    for conf in ["guarded_sample:2", "guarded_sample:1,hardened:true", "guarded_sample:3,junk:true"]
+    {
+        play_well("work", conf);
+    }
+}
+
+/// One in about a hundred is a sample, and none without the option.
+#[test]
+fn samples_are_as_many_as_asked_for() {
+    let count = |conf| play_well("count", conf)[0].parse::<usize>().expect("a number");
+    assert_eq!(count("guarded_sample:0"), 0);
+    let samples = count("guarded_sample:100");
+    assert!((600..1600).contains(&samples), "{samples} of 100000");
+}
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("overflow") => {
+            let block = sample(true);
+            tell(&format!("{block:#x}"));
+            read(block + 112);
+        }
+        Some("underflow") => {
+            let block = sample(false);
+            tell(&format!("{block:#x}"));
+            read(block - 8);
+        }
+        Some("after_free") => {
+            let block = sample(true);
+            tell(&format!("{block:#x}"));
+            free(block);
+            read(block + 5);
+        }
+        Some("twice") => {
+            let block = sample(true);
+            free(block);
+            free(block);
+        }
+        Some("inside") => free(sample(false) + 16),
+        Some("elsewhere") => {
+            free(sample(true));
+            // Unmapped, and none of ours.
+            read(0x10);
+        }
+        Some("work") => work(),
+        Some("count") => {
+            let mut samples = 0;
+            for _ in 0..100_000 {
+                let block = raw::malloc(100).expose_provenance();
+                samples += usize::from(is_sample(block, 100));
+                free(block);
+            }
+            tell(&samples.to_string());
+        }
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+/// Every size by every way, over threads, with more alive than there are slots.
+fn work() {
+    let round = || {
+        let mut seen = HashSet::new();
+        let blocks: Vec<(usize, usize)> =
+            (0..600).map(|n| (raw::malloc_zeroed(n * 11).expose_provenance(), n * 11)).collect();
+        for (block, size) in &blocks {
+            assert!(*block != 0 && seen.insert(*block) && raw::is_ours(pointer(*block)));
+            // SAFETY: a live block, this long.
+            let usable = unsafe { raw::usable_size(pointer(*block)) };
+            assert!(usable >= *size);
+            // SAFETY: a live block, this long.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(pointer(*block), *size) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            bytes.fill(*size as u8);
+        }
+        for (n, (block, size)) in blocks.into_iter().enumerate() {
+            // SAFETY: a live block, not used after.
+            let moved = unsafe { raw::realloc(pointer(block), size + 30) };
+            // SAFETY: a live block, this long.
+            let bytes = unsafe { std::slice::from_raw_parts(moved, size) };
+            assert!(bytes.iter().all(|byte| *byte == size as u8));
+            match n % 2 {
+                // SAFETY: a live block, freed once.
+                0 => unsafe { raw::free(moved) },
+                // SAFETY: a live block, freed once.
+                _ => unsafe { raw::free_sized(moved, size + 30) },
+            }
+        }
+    };
+    round();
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(round)).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
+    round();
+}
