@@ -5,8 +5,8 @@
 //!   guard │ slot 0 │ guard │ slot 1 │ guard │ …        one reservation, made at start
 //!            block at the end of its page, or at the beginning
 //! ```
-//! What is freed stays out of reach until its slot is used again, the longest free first. A touch of
-//! a guard or of a freed slot is a fault, of which [`fault`] says what it was. The idea is GWP-ASan's.
+//! What is freed stays out of reach until its slot is used again, slots in turn. A touch of a guard
+//! or of a freed slot is a fault, and [`fault`] says what it was. The idea is GWP-ASan's.
 
 pub(crate) mod fault;
 
