@@ -1,8 +1,8 @@
 //! What a caller touches: the fast paths, the thread cache, and a thread's life.
 //!
 //! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
-//! in a row, real or façade), [`registry`] (all caches), [`fill`], [`hardened`], [`guarded`] (rare modes),
-//! [`facade`] and [`modes`] (where they are applied), [`refill`] (between bins and slabs),
+//! in a row, real or façade), [`registry`] (all caches), [`fill`], [`hardened`], [`guarded`] (rare
+//! modes), [`facade`] and [`modes`] (where they are applied), [`refill`] (between bins and slabs),
 //! [`thread_life`], [`process_life`], [`fork`], [`background`] (who purges), [`slow`] (what the
 //! fast paths call when they cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx`
 //! family), [`global_alloc`].
