@@ -50,10 +50,11 @@ fn plain(message: &str) -> String {
         let is_address = bare.starts_with("0x");
         in_trace = word == "from" || (in_trace && is_address);
         if in_trace {
-            if word != bare && word != "from" {
-                if let Some(last) = words.last_mut() {
-                    *last = format!("{last}{}", &word[bare.len()..]);
-                }
+            if word != bare
+                && word != "from"
+                && let Some(last) = words.last_mut()
+            {
+                *last = format!("{last}{}", &word[bare.len()..]);
             }
         } else if is_address || words.last().is_some_and(|last| last == "thread") {
             words.push(format!("#{}", &word[bare.len()..]));

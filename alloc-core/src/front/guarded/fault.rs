@@ -27,7 +27,9 @@ pub(crate) fn watch() {
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands over a valid record.
-    let address = unsafe { (*info).si_addr() } as usize;
+    let record = unsafe { &*info };
+    // SAFETY: the record of a memory fault has an address.
+    let address = unsafe { record.si_addr() } as usize;
     // SAFETY: written before the handler was in force.
     let before = unsafe { &*BEFORE.0.get() };
     if holds(address) {

@@ -103,8 +103,8 @@ pub(crate) fn holds(address: usize) -> bool {
 pub(crate) fn gap(mean: usize, random: &Random) -> usize {
     let u = random.bits(32) as u64 | 1;
     let zeros = u64::from(u.leading_zeros() - 32);
-    let fraction = (u << (zeros + 1) & 0xffff_ffff) >> 16;
-    let log2 = (zeros + 1 << 16) - fraction;
+    let fraction = ((u << (zeros + 1)) & 0xffff_ffff) >> 16;
+    let log2 = ((zeros + 1) << 16) - fraction;
     let mean = (mean as u64).min(1 << 32);
     // ln 2 in 16.16 is 45426.
     1 + ((mean * ((log2 * 45426) >> 16)) >> 16) as usize
