@@ -76,7 +76,7 @@ macro_rules! opt {
 }
 
 /// Every key.
-pub static ROWS: [Row; 70] = [
+pub static ROWS: [Row; 71] = [
     row(
         "version",
         Type::Str,
