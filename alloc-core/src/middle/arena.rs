@@ -324,14 +324,14 @@ impl Arena {
 
     /// Looks for holes in the slabs that the bins guard.
     pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
-        for class in SizeClass::all() {
+        for class in SizeClass::all().filter(|class| !self.bin(*class).is_untouched()) {
             look.by_holds(|look| look.at_list(&self.bin(class).slabs.lock().partial));
         }
     }
 
     /// Drains every bin and gives up slabs that are all free.
     pub(crate) fn tidy_bins(&'static self) {
-        for class in SizeClass::all() {
+        for class in SizeClass::all().filter(|class| !self.bin(*class).is_untouched()) {
             let bin = self.bin(class);
             let Some(mut slabs) = bin.slabs.try_lock() else { continue };
             self.drain_bin(&mut slabs, class, &UNCACHED);

@@ -42,6 +42,12 @@ impl ArenaBin {
             flushed: OwnedCount::new(),
         }
     }
+
+    /// Whether nobody ever had anything to do with it: walkers pass it by without its lock.
+    #[inline]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.slabs.counts().taken == 0
+    }
 }
 
 impl BinSlabs {

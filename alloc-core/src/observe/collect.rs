@@ -75,7 +75,7 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
 }
 
 fn add_arena(sum: &mut Sum, arena: &'static Arena) {
-    for class in SizeClass::all() {
+    for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
         let bin = arena.bin(class);
         sum.totals.work.add_bin_lock(bin.slabs.counts());
         sum.totals.n_open += bin.slabs.lock().opens;
