@@ -179,8 +179,9 @@ fn markdown(rows: &Rows) -> String {
     text
 }
 
-/// What depends on who runs when; futex is among the system calls.
-const CONTENDED: [&str; 3] = ["waits", "retries", "system calls"];
+/// What depends on who runs when: futex is among the system calls, and a block of a shared slab goes
+/// home by a remote word only where the bin's lock is taken.
+const CONTENDED: [&str; 4] = ["waits", "remote words", "retries", "system calls"];
 
 /// Half as much again as was measured, and some for counts near zero; three times and much for
 /// those that differ from run to run.
@@ -276,12 +277,12 @@ mod tests {
         assert!(exceeded(&golden, &rows).is_empty());
         assert_eq!(golden[&(1, 4)][3], 23_000);
         let mut worse = measured;
-        worse[4] = 2001;
+        worse[6] = 2001;
         let worse = Rows::from([((1, 4), worse), ((1, 8), measured)]);
         assert_eq!(
             exceeded(&golden, &worse),
             [
-                "pass with 4 threads: 2001 remote words, at most 2000",
+                "pass with 4 threads: 2001 refills, at most 2000",
                 "pass with 8 threads has no bounds (--update writes them)"
             ]
         );
