@@ -179,8 +179,8 @@ fn markdown(rows: &Rows) -> String {
     text
 }
 
-/// What depends on who runs when: futex is among the system calls, and a block of a shared slab goes
-/// home by a remote word only where the bin's lock is taken.
+/// What depends on who runs when: futex is among the system calls, and a block of a shared slab
+/// goes home by a remote word only where the bin's lock is taken.
 const CONTENDED: [&str; 4] = ["waits", "remote words", "retries", "system calls"];
 
 /// Half as much again as was measured, and some for counts near zero; three times and much for
