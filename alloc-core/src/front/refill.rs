@@ -1,9 +1,9 @@
 //! Between a thread's bins and the slabs: refill, flush, growth and collection of bins.
 //!
 //! Everything here runs under the lock of the cache's owner, once per batch. What a bin may hold
-//! starts small, doubles on misses up to 32 KiB (at least 4 blocks, at most 2047) while the thread
+//! starts small, doubles on misses up to 32 KiB (at least 8 blocks, at most 2047) while the thread
 //! stays within 1 MiB, and fades again when collection finds it unused. A bin that a thread only
-//! pushes to, never pops from, holds at most 16 KiB.
+//! pushes to, never pops from, holds at most 16 KiB, or 4 blocks.
 
 use super::cache_bin::Filler;
 use super::facade::Facade;
@@ -20,6 +20,8 @@ use core::ptr::NonNull;
 const THREAD_BUDGET: usize = 1 << 20;
 /// What a bin may hold that is only freed into, in bytes.
 const FREE_ONLY: usize = 16 << 10;
+/// But at least so many blocks, so that large ones do not go home one by one.
+const FEWEST_FREED: usize = 4;
 /// log2 of the slots of a bin's first array, which has room for a line of blocks, and of its last.
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
@@ -109,7 +111,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     let requests = cache.requests(class);
     let only_freed = requests == cold.overflow_requests.get();
     cold.overflow_requests.set(requests);
-    let most = if only_freed { FREE_ONLY / class.size() } else { usize::MAX };
+    let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !grow(cache, class, most) {
         flush(cache, &mut state, class, bin.level().div_ceil(2));
     }

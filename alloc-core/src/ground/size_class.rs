@@ -40,7 +40,7 @@ pub(crate) struct Row {
     pub(crate) slots: u16,
     /// `ceil(2^40 / size)`: division by `size` as a multiplication.
     reciprocal: u64,
-    /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 4.
+    /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 8.
     pub(crate) cache_max: u16,
 }
 
@@ -87,7 +87,7 @@ const fn row(index: usize) -> Row {
         slab_pages: pages as u16,
         slots: (pages * PAGE / size) as u16,
         reciprocal: (1u64 << 40).div_ceil(size as u64),
-        cache_max: clamp((32 << 10) / size, 4, 2048) as u16,
+        cache_max: clamp((32 << 10) / size, 8, 2048) as u16,
     }
 }
 
