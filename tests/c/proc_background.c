@@ -61,13 +61,14 @@ static void idle(void) {
     size_t before = rss_kib();
     dirty(64);
     size_t full = rss_kib();
-    int threads = background_threads(mask);
     size_t left = full;
     /* The longest that a busy machine needs; what is judged is that it comes at all. */
     for (int i = 0; i < 3000 && left > before + (8 << 10); i++) {
         sleep_ms(20);
         left = rss_kib();
     }
+    /* Only now has the thread surely had time to take its name. */
+    int threads = background_threads(mask);
     printf("before_kib=%zu full_kib=%zu left_kib=%zu threads=%d blocked=%s\n", before, full, left,
          threads, mask);
 }

@@ -81,8 +81,8 @@ impl SlabList {
     /// Keeps a slab that is here although all its blocks are free, to be used last. `false`: it is
     /// not the only one, and as many as `bytes` hold are kept already.
     pub(crate) fn keep_spare(&mut self, slab: &'static Slab, bytes: usize) -> bool {
-        let most = bytes / (usize::from(slab.class().row().slab_pages) * PAGE);
-        if self.length > 1 && self.spares >= most {
+        let each = usize::from(slab.class().row().slab_pages) * PAGE;
+        if self.length > 1 && (self.spares + 1) * each > bytes {
             return false;
         }
         if !slab.spare.replace(true) {
