@@ -26,10 +26,11 @@ pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
         })
         .collect();
     drop(senders);
-    // What still lay in a channel when its thread had left it.
+    // All workers have gone before the channels are emptied: any may have sent to any until then.
     let joined: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-    let left = joined.into_iter().flat_map(|blocks| blocks.expect("a worker"));
-    left.for_each(|block| free(block, &map, 0));
+    for (live, receiver) in joined.into_iter().map(|left| left.expect("a worker")) {
+        live.into_iter().chain(receiver.try_iter()).for_each(|block| free(block, &map, 0));
+    }
     assert_eq!(map.lock().expect("no panic").bytes(), 0);
     assert_eq!(rest(), baseline);
 }
@@ -40,7 +41,7 @@ fn worker(
     others: &[SyncSender<Block>],
     mine: Receiver<Block>,
     map: &Shared,
-) -> Vec<Block> {
+) -> (Vec<Block>, Receiver<Block>) {
     let mut random = Random::new(seed);
     let mut live: Vec<Block> = Vec::new();
     for step in 0..steps {
@@ -65,8 +66,7 @@ fn worker(
             _ => {}
         }
     }
-    live.extend(mine.try_iter());
-    live
+    (live, mine)
 }
 
 /// A block of any kind, noted in the map while it is this thread's alone.
