@@ -132,17 +132,24 @@ impl RunCache {
         // Before they are freed: after that the records are their arenas'.
         self.pages -= oldest.iter().flatten().map(|run| run.pages()).sum::<usize>();
         large::free_all(oldest.iter().flatten().copied());
-        self.runs.copy_within(n.., 0);
+        self.close_gap(0, n);
         self.count -= n;
-        if let Some(rest) = self.runs.get_mut(self.count..) {
-            rest.fill(None);
-        }
         self.fewest = self.fewest.min(self.count);
+    }
+
+    /// Moves what lies behind `n` places that begin at `at` down over them.
+    fn close_gap(&mut self, at: usize, n: usize) {
+        for place in at..MOST {
+            let next = self.runs.get(place + n).copied().flatten();
+            if let Some(slot) = self.runs.get_mut(place) {
+                *slot = next;
+            }
+        }
     }
 
     fn remove(&mut self, at: usize) -> Option<&'static Extent> {
         let run = self.runs.get_mut(at)?.take()?;
-        self.runs.get_mut(at..self.count)?.rotate_left(1);
+        self.close_gap(at, 1);
         self.count -= 1;
         self.pages -= run.pages();
         self.fewest = self.fewest.min(self.count);

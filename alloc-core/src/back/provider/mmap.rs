@@ -48,8 +48,8 @@ unsafe impl PageProvider for Mmap {
 
     fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
         let mut pages = [0u8; LOOKED_AT];
-        let each = system_page();
-        let looked_at = size.min(LOOKED_AT * each);
+        let each = system_page().max(1);
+        let looked_at = size.min(LOOKED_AT * each).max(1);
         if !is_whole_pages(base, looked_at) {
             return None;
         }

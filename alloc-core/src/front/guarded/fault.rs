@@ -4,7 +4,7 @@
 //! It is installed where samples are taken only, and chained: a fault elsewhere goes to the handler
 //! of before, and after a report that handler is put back, so that the fault comes again to it.
 
-use super::{BASE, FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, slot};
+use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
 use crate::ground::fatal;
 use crate::ground::signal::{self, SignalAction};
 use core::cell::UnsafeCell;
@@ -47,7 +47,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
 /// Names the sample that was meant: the one touched, or the nearer one beside a guard.
 fn report(address: usize, instruction: usize) {
     let unit = UNIT.load(Relaxed);
-    let pages = (address - BASE.load(Relaxed)) / unit;
+    let pages = pages_before(address);
     let (left, right) = ((pages / 2).wrapping_sub(1), pages / 2);
     if !pages.is_multiple_of(2) {
         let touched = slot(right);

@@ -150,10 +150,14 @@ fn note(trace: &[AtomicUsize; TRACE]) {
     }
 }
 
+/// Pages of the range before the one that an address lies in.
+fn pages_before(address: usize) -> usize {
+    address.wrapping_sub(BASE.load(Relaxed)) / UNIT.load(Relaxed).max(1)
+}
+
 /// The slot whose page an address lies in, or dies: it lies in a guard or in none that was used.
 fn slot_of(address: usize) -> &'static Slot {
-    let unit = UNIT.load(Relaxed);
-    let pages = (address - BASE.load(Relaxed)) / unit;
+    let pages = pages_before(address);
     if pages.is_multiple_of(2) || slot(pages / 2).is(UNUSED) {
         fatal::foreign_free(address);
     }
@@ -182,7 +186,7 @@ pub(crate) fn usable_size(address: usize) -> Option<usize> {
     if !holds(address) {
         return None;
     }
-    let index = (address - BASE.load(Relaxed)) / UNIT.load(Relaxed) / 2;
+    let index = pages_before(address) / 2;
     let slot = TABLE.get(index)?;
     let is_block = slot.is(LIVE) && slot.block.load(Relaxed) == address;
     is_block.then(|| slot.size.load(Relaxed))
