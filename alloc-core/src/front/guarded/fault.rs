@@ -58,7 +58,7 @@ fn report(address: usize, instruction: usize) {
     }
     let known = |index: usize| index < SLOTS && !slot(index).is(UNUSED);
     let live = |index: usize| index < SLOTS && slot(index).is(LIVE);
-    let in_first_half = address % unit < unit / 2;
+    let in_first_half = address & (unit - 1) < unit / 2;
     let is_left = match (live(left), live(right)) {
         (true, false) => true,
         (false, true) => false,
