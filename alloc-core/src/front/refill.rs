@@ -37,7 +37,12 @@ const VISITS: usize = 4;
 ///
 /// The caller is the cache's thread and holds no lock.
 pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
-    let bin = cache.bin(class);
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    if cold.refills.get() == 0 && class.blocks_of_lines() > 1 && bin.level() > 0 {
+        // It has freed such blocks, but not asked for any before: they are others', and lie in
+        // cache lines that others write to.
+        flush(cache, &mut cache.owner.state.lock(), class, bin.level());
+    }
     let mut block = bin.pop_uncounted();
     if block.is_null() {
         refill(cache, class);
@@ -190,6 +195,10 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
     cold.refills.set(0);
+    // The next request goes the slow way, like a first one.
+    let left = i64::from(bin.countdown());
+    cold.armed.add(left.wrapping_neg() as u64);
+    bin.set_countdown(0);
 }
 
 /// One step of collection: visits a few bins. What was neither popped nor missed since the last

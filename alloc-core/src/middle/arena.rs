@@ -222,6 +222,10 @@ impl Arena {
         loop {
             while let Some(slab) = slabs.partial.first() {
                 slabs.partial.use_spare(slab);
+                // Threads share the slab, but not its cache lines, as far as they can.
+                if class.blocks_of_lines() > 1 {
+                    taken += slab.take_lines(want - taken, &mut give);
+                }
                 taken += slab.take_lowest(want - taken, &mut give);
                 if slab.is_full() {
                     slabs.partial.remove(slab);

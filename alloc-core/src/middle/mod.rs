@@ -1,10 +1,10 @@
 //! Arenas: slabs and who guards them, remote frees, large blocks, and the choice of an arena.
 //!
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
-//! extent cut into blocks), [`slab_list`], [`holes`] (a slab's free pages), [`bin`] (one class of
-//! one arena), [`slab_guard`] (where remote frees go), [`arena`], [`choose_arena`], [`owner`] (what
-//! a thread cache owns), [`give_back`] (blocks on their way home), [`large`], [`run_cache`] (large
-//! blocks that a thread keeps), [`decay_pass`].
+//! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
+//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena`],
+//! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
+//! home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -13,6 +13,8 @@ pub(crate) mod remote_free;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod slab;
+#[cfg(not(loom))]
+pub(crate) mod slab_lines;
 #[cfg(not(loom))]
 pub(crate) mod slab_list;
 #[cfg(not(loom))]

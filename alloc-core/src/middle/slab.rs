@@ -29,7 +29,7 @@ pub(crate) struct Slab {
     extent: Cell<Option<&'static Extent>>,
     pub(super) next: Cell<Option<&'static Slab>>,
     pub(super) previous: Cell<Option<&'static Slab>>,
-    used: Cell<u32>,
+    pub(super) used: Cell<u32>,
     arena: Cell<u32>,
     class: Cell<SizeClass>,
     pub(super) list: Cell<ListName>,
@@ -182,7 +182,7 @@ impl Slab {
     }
 
     #[inline(always)]
-    fn free_words(&self) -> &[Cell<u64>] {
+    pub(super) fn free_words(&self) -> &[Cell<u64>] {
         let record = core::ptr::from_ref(self);
         // SAFETY: the words follow the record, in the same piece of memory.
         let words = unsafe { record.byte_add(LINES) }.cast::<Cell<u64>>();
@@ -414,6 +414,18 @@ mod tests {
             assert_eq!(slab.used(), 0);
             slab.check();
         }
+    }
+
+    #[test]
+    fn fixed_lines_are_taken_whole() {
+        let class = SizeClass::of(16);
+        let slab = slab(class);
+        let mut blocks = Vec::new();
+        assert_eq!(slab.take_lowest(2, |_| ()), 2);
+        assert_eq!(slab.take_lines(4, |block| blocks.push(block as usize - slab.base())), 4);
+        assert_eq!(blocks, [64, 80, 96, 112]);
+        assert_eq!(slab.used(), 6);
+        slab.check();
     }
 
     #[test]
