@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn sanit_closing_waits_for_those_inside_and_keeps_others_out() {
         static CLOSED_NOW: AtomicBool = AtomicBool::new(false);
-        let gate: &'static PurgeGate =
-            std::boxed::Box::leak(std::boxed::Box::new(PurgeGate::new()));
+        static TESTED: PurgeGate = PurgeGate::new();
+        let gate = &TESTED;
         let (first, second) = (gate.enter().unwrap(), gate.enter().unwrap());
         let closer = std::thread::spawn(move || {
             gate.close();
