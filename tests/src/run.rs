@@ -157,10 +157,14 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     in_time.then_some(status)
 }
 
-/// Has the child ended, reaped or not?
+/// Has the child ended, reaped or not? The first thread may have, and others go on.
 fn is_over(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.map_or(true, |text| text.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z')))
+    let first_ended = stat.map_or(true, |text| {
+        text.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
+    });
+    let others = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    first_ended && others() <= 1
 }
 
 /// Kills the process group of a child that is not reaped yet.
