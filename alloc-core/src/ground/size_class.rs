@@ -215,9 +215,8 @@ impl SizeClass {
 
     /// The fewest blocks that fill cache lines to the last byte.
     #[inline(always)]
-    pub(crate) const fn blocks_of_lines(self) -> usize {
-        let size = class_size(self.index());
-        let shared = size.trailing_zeros();
+    pub(crate) fn blocks_of_lines(self) -> usize {
+        let shared = self.size().trailing_zeros();
         if shared >= LG_LINE { 1 } else { 1 << (LG_LINE - shared) }
     }
 
