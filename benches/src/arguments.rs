@@ -119,14 +119,16 @@ fn parse_options(command: &str, arguments: &[String]) -> Result<Options, String>
     Ok(options)
 }
 
-fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
+/// The number that an option has, from 1 to `most`.
+pub(crate) fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
     match value.parse() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
         _ => Err(format!("{option} wants a number from 1 to {most}, not {value}")),
     }
 }
 
-fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
+/// The peers of a list, or all of them.
+pub(crate) fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
     if list == "all" {
         return Ok(PEERS.iter().collect());
     }

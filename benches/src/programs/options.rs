@@ -1,6 +1,7 @@
 //! The options that `programs` and `traces` share.
 
-use crate::peers::{self, PEERS, Peer};
+use crate::arguments::{named, number};
+use crate::peers::{PEERS, Peer};
 use std::path::PathBuf;
 
 /// How to measure.
@@ -58,20 +59,6 @@ pub(crate) fn parse(command: &str, arguments: &[String]) -> Result<Options, Stri
     // A preloaded program is all there is here: a peer without a shared object stays out.
     options.peers.retain(|peer| peer.preload.is_some());
     if options.peers.is_empty() { Err("no peer is left".to_owned()) } else { Ok(options) }
-}
-
-fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
-    match value.parse() {
-        Ok(number) if (1..=most).contains(&number) => Ok(number),
-        _ => Err(format!("{option} wants a number from 1 to {most}, not {value}")),
-    }
-}
-
-fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
-    if list == "all" {
-        return Ok(PEERS.iter().collect());
-    }
-    list.split(',').map(peers::by_name).collect()
 }
 
 #[cfg(test)]
