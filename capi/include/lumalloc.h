@@ -8,7 +8,7 @@
  *   As in glibc        malloc_trim mallinfo mallinfo2 mallopt malloc_stats malloc_info
  *   As in jemalloc(3)  mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
  *                      mallctl mallctlnametomib mallctlbymib malloc_stats_print
- *                      malloc_conf malloc_message
+ *                      malloc_conf malloc_conf_2_conf_harder malloc_message, extent_hooks_t
  *   C++                operator new and operator delete, all forms (declared by <new>); a static
  *                      program that uses little else of libstdc++ needs
  *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
@@ -26,6 +26,7 @@
 
 #include <limits.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,55 @@ void sdallocx(void *ptr, size_t size, int flags) LUMALLOC_NOTHROW;
 size_t nallocx(size_t size, int flags) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
+ * Extent hooks: where an arena's memory comes from. (jemalloc(3), "arena.<i>.extent_hooks")
+ *
+ * An extent is a run of pages. A hook that answers bool answers false when it did as asked; true
+ * refuses, and the library goes on without. Hooks of NULL refuse always; alloc cannot be NULL. The
+ * table must stay valid as long as the arena lives. A hook is called from whatever thread needs it
+ * and may allocate.
+ * ---------------------------------------------------------------------------------------------- */
+typedef struct extent_hooks_s extent_hooks_t;
+
+/* Memory of `size` bytes at a multiple of `alignment`, at `new_addr` if that is not NULL; NULL when
+ * there is none. *zero and *commit: in, whether it must be zeros and backed; out, whether it is. */
+typedef void *(extent_alloc_t)(extent_hooks_t *extent_hooks, void *new_addr, size_t size,
+                               size_t alignment, bool *zero, bool *commit, unsigned arena_ind);
+/* Gives an extent back; true: it stays the arena's. */
+typedef bool (extent_dalloc_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                               bool committed, unsigned arena_ind);
+/* Gives an extent back for good, when its arena is destroyed. */
+typedef void (extent_destroy_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                                bool committed, unsigned arena_ind);
+/* Backs `length` bytes at `offset` with memory of zeros; true: out of memory. */
+typedef bool (extent_commit_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                               size_t offset, size_t length, unsigned arena_ind);
+/* Takes the memory behind a range away; it is committed before it is used again. */
+typedef bool (extent_decommit_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                                 size_t offset, size_t length, unsigned arena_ind);
+/* Lets the contents of a range go: at some time (purge_lazy), or at once, leaving zeros
+ * (purge_forced). */
+typedef bool (extent_purge_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                              size_t offset, size_t length, unsigned arena_ind);
+/* May this extent be used in two parts, which are given back separately? */
+typedef bool (extent_split_t)(extent_hooks_t *extent_hooks, void *addr, size_t size,
+                              size_t size_a, size_t size_b, bool committed, unsigned arena_ind);
+/* May these two neighbours be used as one? */
+typedef bool (extent_merge_t)(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a,
+                              void *addr_b, size_t size_b, bool committed, unsigned arena_ind);
+
+struct extent_hooks_s {
+  extent_alloc_t *alloc;
+  extent_dalloc_t *dalloc;
+  extent_destroy_t *destroy;
+  extent_commit_t *commit;
+  extent_decommit_t *decommit;
+  extent_purge_t *purge_lazy;
+  extent_purge_t *purge_forced;
+  extent_split_t *split;
+  extent_merge_t *merge;
+};
+
+/* ------------------------------------------------------------------------------------------------
  * The namespace. (jemalloc(3)) These return 0 or an error number and leave errno alone.
  *
  *   version              const char *  r-   version of this library
@@ -269,6 +319,9 @@ void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *c
  * it.
  */
 extern const char *malloc_conf;
+
+/* The same, read last of all: what it says holds whatever the environment says. */
+extern const char *malloc_conf_2_conf_harder;
 
 /*
  * Where messages and statistics go when no other callback is given; NULL, as at start, means

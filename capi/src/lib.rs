@@ -10,7 +10,7 @@
 //! | [`allocx`] | `mallocx` and its family |
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
-//! | [`variables`] | `malloc_conf`, `malloc_message` |
+//! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
 //! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
 //! rules, `errno`. Nothing here allocates, panics or takes a lock.

@@ -1,4 +1,5 @@
-//! The two variables of jemalloc(3) that a program may set: `malloc_conf` and `malloc_message`.
+//! The variables of jemalloc(3) that a program may set: `malloc_conf`, `malloc_conf_2_conf_harder`
+//! and `malloc_message`.
 //!
 //! # How `malloc_conf` is exported
 //!
@@ -20,7 +21,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lumalloc_ctl::writer::WriteCallback;
 
-// `const char *malloc_conf`: options, read once at start by the core; NULL.
+// `const char *malloc_conf` and `…_2_conf_harder`: options, read once at start by the core; NULL.
 global_asm!(
     ".pushsection .data.malloc_conf, \"aw\", @progbits",
     ".p2align 3",
@@ -28,6 +29,10 @@ global_asm!(
     ".type malloc_conf, @object",
     ".size malloc_conf, 8",
     "malloc_conf: .quad 0",
+    ".weak malloc_conf_2_conf_harder",
+    ".type malloc_conf_2_conf_harder, @object",
+    ".size malloc_conf_2_conf_harder, 8",
+    "malloc_conf_2_conf_harder: .quad 0",
     ".popsection",
 );
 
@@ -35,6 +40,10 @@ global_asm!(
 /// nothing.
 #[unsafe(export_name = "[m]alloc_conf")]
 pub static MALLOC_CONF_PATTERN: u8 = 0;
+
+/// The same for `malloc_conf_2_conf_harder`.
+#[unsafe(export_name = "[m]alloc_conf_2_conf_harder")]
+pub static HARDER_PATTERN: u8 = 0;
 
 /// `void (*malloc_message)(void *cbopaque, const char *s)`: where messages and statistics go when
 /// no other callback was given; NULL (the start value) means standard error.

@@ -93,6 +93,8 @@ programs! {
     glibc "api_glibc.c"
     conf_symbol "api_conf_symbol.c"
     conf_reference "api_conf_reference.c"
+    jemalloc_header "api_jemalloc_header.c"
+    jemalloc_header_in_cxx "api_jemalloc_header.cc"
     operators "api_operators.cc"
     bad_alloc "api_bad_alloc.cc"
 }
@@ -116,6 +118,34 @@ fn operator_new_without_a_cxx_runtime_dies_with_a_message() {
 }
 
 #[test]
+fn the_harder_options_hold_whatever_the_environment_says() {
+    let library = liblumalloc();
+    let dir = library.parent().expect("a file in a directory").to_str().expect("UTF-8");
+    let program = cc("api_conf_harder.c", &[&format!("-L{dir}"), "-llumalloc"]);
+    for conf in ["", "dirty_decay_ms:4444,muzzy_decay_ms:4444"] {
+        let run = Run::plain(&program).env("LD_LIBRARY_PATH", dir).conf(conf);
+        assert_eq!(run.stdout(), "ok\n", "{conf:?}");
+    }
+}
+
+#[test]
+fn the_variable_of_a_prefixed_jemalloc_is_warned_of_once() {
+    let program = cc("api_standard.c", &["-DFOREIGN"]);
+    for (name, expected) in [
+        (
+            "_RJEM_MALLOC_CONF",
+            "<lumalloc>: _RJEM_MALLOC_CONF is set and not read: \
+             lumalloc reads MALLOC_CONF and LUMALLOC_CONF\n",
+        ),
+        ("MALLOC_CONF", ""),
+    ] {
+        let output = Run::preloaded(&program).env(name, "narenas:2").output();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{name}");
+    }
+}
+
+#[test]
 fn statistics_are_printed_at_exit_when_asked_for() {
     let program = cc("api_standard.c", &["-DFOREIGN"]);
     for (conf, expected) in [("stats_print:true", 1), ("stats_print:false", 0), ("", 0)] {
@@ -133,11 +163,16 @@ fn the_header_suits_every_language_level() {
     for order in ["-DALONE", "-DFIRST", "-DLAST"] {
         for level in c {
             let level = format!("-std={level}");
+            cc("api_jemalloc_header.c", &["-c", "-pedantic", &level]);
+            cc("api_jemalloc_header.c", &["-c", "-pedantic", &level, "-DJEMALLOC_MANGLE"]);
             cc("api_header.c", &["-c", "-pedantic", "-U_GNU_SOURCE", &level, order]);
             cc("api_header.c", &["-c", "-pedantic", &level, order]);
         }
         for level in cxx {
-            cc("api_header.cc", &["-c", "-pedantic", &format!("-std={level}"), order]);
+            let level = format!("-std={level}");
+            cc("api_header.cc", &["-c", "-pedantic", &level, order]);
+            cc("api_jemalloc_header.cc", &["-c", "-pedantic", &level]);
+            cc("api_jemalloc_header.cc", &["-c", "-pedantic", &level, "-DJEMALLOC_NO_DEMANGLE"]);
         }
     }
 }

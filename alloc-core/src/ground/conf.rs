@@ -1,7 +1,8 @@
 //! Option strings: `key:value,key:value`. Grammar and messages: jemalloc(3), TUNING.
 //!
 //! Sources, the last wins: the program's `malloc_conf` variable, the target of the symbolic link
-//! `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`. Each message names its source.
+//! `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`, the program's `malloc_conf_2_conf_harder`.
+//! Each message names its source.
 
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::{DEFAULTS, Options};
@@ -31,31 +32,44 @@ pub(crate) fn read_all() -> Options {
             fatal::bad_option();
         }
     });
+    warn_of_other_variable();
     options
 }
 
+/// Programs with a jemalloc of their own, prefixed, read `_RJEM_MALLOC_CONF`: who moves from one
+/// keeps setting it, and would not notice that nothing reads it.
+fn warn_of_other_variable() {
+    if !os::is_secure_mode() && os::environment(c"_RJEM_MALLOC_CONF").is_some() {
+        message::write(OTHER_VARIABLE);
+    }
+}
+
+const OTHER_VARIABLE: &[u8] = b"<lumalloc>: _RJEM_MALLOC_CONF is set and not read: \
+    lumalloc reads MALLOC_CONF and LUMALLOC_CONF\n";
+
 fn for_each_source(mut visit: impl FnMut(&'static str, &[u8])) {
-    if let Some(text) = program_variable() {
+    if let Some(text) = program_variable(variable_address()) {
         visit("malloc_conf", text);
     }
     let mut buffer = [0u8; 4096];
     if let Some(text) = os::read_link(c"/etc/malloc.conf", &mut buffer) {
         visit("/etc/malloc.conf", text);
     }
-    if os::is_secure_mode() {
-        return;
+    if !os::is_secure_mode() {
+        if let Some(text) = os::environment(c"MALLOC_CONF") {
+            visit("MALLOC_CONF", text);
+        }
+        if let Some(text) = os::environment(c"LUMALLOC_CONF") {
+            visit("LUMALLOC_CONF", text);
+        }
     }
-    if let Some(text) = os::environment(c"MALLOC_CONF") {
-        visit("MALLOC_CONF", text);
-    }
-    if let Some(text) = os::environment(c"LUMALLOC_CONF") {
-        visit("LUMALLOC_CONF", text);
+    if let Some(text) = program_variable(harder_address()) {
+        visit("malloc_conf_2_conf_harder", text);
     }
 }
 
-/// The string that the program compiled in as `const char *malloc_conf`, if it has one.
-fn program_variable() -> Option<&'static [u8]> {
-    let variable = variable_address();
+/// The string that the program compiled in as this `const char *`, if it has one.
+fn program_variable(variable: *const *const c_char) -> Option<&'static [u8]> {
     if variable.is_null() {
         return None;
     }
@@ -68,41 +82,49 @@ fn program_variable() -> Option<&'static [u8]> {
     Some(unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-#[cfg(all(target_arch = "x86_64", not(test)))]
-fn variable_address() -> *const *const c_char {
-    let address;
-    // SAFETY: a weak reference reads as null where nobody defines it.
-    unsafe {
-        core::arch::asm!(
-            ".weak malloc_conf",
-            "mov {}, qword ptr [rip + malloc_conf@GOTPCREL]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    address
+/// A function that answers the address of a variable, null where nobody defines it.
+macro_rules! weak_variable {
+    ($function:ident, $name:literal) => {
+        #[cfg(all(target_arch = "x86_64", not(test)))]
+        fn $function() -> *const *const c_char {
+            let address;
+            // SAFETY: a weak reference reads as null where nobody defines it.
+            unsafe {
+                core::arch::asm!(
+                    concat!(".weak ", $name),
+                    concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                    out(reg) address,
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            address
+        }
+
+        #[cfg(all(target_arch = "aarch64", not(test)))]
+        fn $function() -> *const *const c_char {
+            let address;
+            // SAFETY: a weak reference reads as null where nobody defines it.
+            unsafe {
+                core::arch::asm!(
+                    concat!(".weak ", $name),
+                    concat!("adrp {0}, :got:", $name),
+                    concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                    out(reg) address,
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            address
+        }
+
+        #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        fn $function() -> *const *const c_char {
+            core::ptr::null()
+        }
+    };
 }
 
-#[cfg(all(target_arch = "aarch64", not(test)))]
-fn variable_address() -> *const *const c_char {
-    let address;
-    // SAFETY: a weak reference reads as null where nobody defines it.
-    unsafe {
-        core::arch::asm!(
-            ".weak malloc_conf",
-            "adrp {0}, :got:malloc_conf",
-            "ldr {0}, [{0}, :got_lo12:malloc_conf]",
-            out(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    address
-}
-
-#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-fn variable_address() -> *const *const c_char {
-    core::ptr::null()
-}
+weak_variable!(variable_address, "malloc_conf");
+weak_variable!(harder_address, "malloc_conf_2_conf_harder");
 
 /// Reads one string.
 struct Reader {

@@ -1,0 +1,117 @@
+#!/bin/sh
+# Installs lumalloc for C programs: the library, its headers and pkg-config file, and the command
+# `lumalloc` where it was built.
+#
+#   capi/install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR] [--as-jemalloc]
+#
+#   --prefix DIR     where it is to be used: /usr/local
+#   --libdir DIR     where libraries go: PREFIX/lib
+#   --destdir DIR    put before every path, for packages; not written into any file
+#   --from DIR       takes the built files from DIR; else they are built by cargo
+#   --as-jemalloc    also under jemalloc's names: include/jemalloc/jemalloc.h, jemalloc.pc,
+#                    libjemalloc.so.2, libjemalloc.so and libjemalloc.a, so that programs built for
+#                    jemalloc, or being built for it, get lumalloc. Another one's files of these
+#                    names are never replaced: then nothing is installed.
+#
+# Run ldconfig afterwards if the library's directory is one of /etc/ld.so.conf. Needs cc for
+# --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a link would not be in ldconfig's
+# cache, which goes by SONAMEs).
+set -eu
+PROGRAM=$0
+fail() {
+  echo "$PROGRAM: $*" >&2
+  exit 1
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+prefix=/usr/local libdir='' destdir='' from='' as_jemalloc=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prefix | --libdir | --destdir | --from)
+      [ $# -ge 2 ] || fail "$1 needs a directory"
+      case $1 in
+        --prefix) prefix=$2 ;;
+        --libdir) libdir=$2 ;;
+        --destdir) destdir=$2 ;;
+        --from) from=$2 ;;
+      esac
+      shift 2
+      ;;
+    --as-jemalloc)
+      as_jemalloc=yes
+      shift
+      ;;
+    --help)
+      sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$0"
+      exit 0
+      ;;
+    *) fail "unknown option $1; --help lists them" ;;
+  esac
+done
+libdir=${libdir:-$prefix/lib}
+case $prefix$libdir in
+  *[!A-Za-z0-9_./+@:,~-]*) fail "a path with such characters cannot stand in a .pc file: $prefix $libdir" ;;
+esac
+case $prefix in /*) ;; *) fail "--prefix must be an absolute path: $prefix" ;; esac
+case $libdir in /*) ;; *) fail "--libdir must be an absolute path: $libdir" ;; esac
+
+if [ -z "$from" ]; then
+  (cd "$here/.." && cargo build --release -p lumalloc-capi && cargo build --release -p lumalloc-cli)
+  from=${CARGO_TARGET_DIR:-$here/../target}/release
+fi
+for file in liblumalloc.so liblumalloc.a; do
+  [ -f "$from/$file" ] || fail "$from/$file: no such file; build it with cargo build --release -p lumalloc-capi"
+done
+
+lib=$destdir$libdir include=$destdir$prefix/include
+version=$(sed -n 's/^#define LUMALLOC_VERSION "\(.*\)"$/\1/p' "$here/include/lumalloc.h")
+
+# A file of jemalloc's names that is not of our making stays, and so does everything else.
+is_ours() {
+  [ ! -e "$1" ] && [ ! -L "$1" ] || grep -q -a -i lumalloc "$1" 2>/dev/null
+}
+if [ "$as_jemalloc" = yes ]; then
+  command -v cc >/dev/null || fail "--as-jemalloc needs cc to make libjemalloc.so.2"
+  for file in "$lib/libjemalloc.so.2" "$lib/libjemalloc.so" "$lib/libjemalloc.a" \
+    "$lib/pkgconfig/jemalloc.pc" "$include/jemalloc/jemalloc.h"; do
+    is_ours "$file" || fail "$file is another one's: nothing is installed"
+  done
+fi
+
+install -d "$lib/pkgconfig" "$include"
+install -m 755 "$from/liblumalloc.so" "$lib/liblumalloc.so"
+install -m 644 "$from/liblumalloc.a" "$lib/liblumalloc.a"
+install -m 644 "$here/include/lumalloc.h" "$include/lumalloc.h"
+if [ -f "$from/lumalloc" ]; then
+  install -d "$destdir$prefix/bin"
+  install -m 755 "$from/lumalloc" "$destdir$prefix/bin/lumalloc"
+fi
+
+# pkg_config NAME VERSION LIBRARY
+pkg_config() {
+  cat > "$lib/pkgconfig/$1.pc" <<PC
+prefix=$prefix
+libdir=$libdir
+includedir=\${prefix}/include
+
+Name: $1
+Description: lumalloc, a memory allocator that one can see into
+Version: $2
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -l$3
+Libs.private: -ldl -lm -lpthread
+PC
+}
+pkg_config lumalloc "$version" lumalloc
+
+if [ "$as_jemalloc" = yes ]; then
+  install -d "$include/jemalloc"
+  install -m 644 "$here/include/jemalloc/jemalloc.h" "$include/jemalloc/jemalloc.h"
+  pkg_config jemalloc 5.3.0_0 jemalloc
+  ln -sf liblumalloc.so "$lib/libjemalloc.so"
+  ln -sf liblumalloc.a "$lib/libjemalloc.a"
+  # The loader puts the library that a filter names in the filter's own place.
+  cc -shared -nostdlib -x c /dev/null -o "$lib/libjemalloc.so.2" -Wl,-soname,libjemalloc.so.2 \
+    -Wl,--filter=liblumalloc.so '-Wl,-rpath,$ORIGIN'
+fi
+echo "installed in $destdir$prefix; libraries in $lib"

@@ -1,0 +1,2 @@
+// <jemalloc/jemalloc.h> in C++.
+#include "api_jemalloc_header.c"

@@ -1,0 +1,149 @@
+//! `capi/install.sh`: what it installs is found by pkg-config, compiles and runs; programs that
+//! were built for jemalloc find lumalloc under that name; what is another one's stays.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lumalloc_tests::run::{ending, find_program};
+use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
+
+/// Where the built files are: beside the library under test.
+fn built() -> PathBuf {
+    liblumalloc().parent().expect("a file in a directory").to_path_buf()
+}
+
+fn script() -> PathBuf {
+    root().join("capi/install.sh")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+/// Installs into an empty directory of that name and answers the prefix.
+fn install(name: &str, args: &[&str]) -> PathBuf {
+    let prefix = scratch(name);
+    let built = built();
+    let run = Run::plain("/bin/sh").args([script()]);
+    let run = run.args(["--prefix", text(&prefix), "--from", text(&built)]).args(args);
+    let said = run.stdout();
+    assert_eq!(said, format!("installed in {0}; libraries in {0}/lib\n", prefix.display()));
+    prefix
+}
+
+/// The compiler's arguments for a package.
+fn flags(prefix: &Path, package: &str) -> Vec<String> {
+    let output = Command::new(find_program("pkg-config"))
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .args(["--cflags", "--libs", package])
+        .output()
+        .expect("pkg-config starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let flags = String::from_utf8(output.stdout).expect("flags are text");
+    flags.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Compiles with these arguments and runs with the installed libraries.
+fn compile_and_run(source: &str, prefix: &Path, args: &[String]) -> String {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let program = cc(source, &args);
+    Run::plain(program).env("LD_LIBRARY_PATH", prefix.join("lib")).stdout()
+}
+
+#[test]
+fn a_program_is_built_by_pkg_config() {
+    let prefix = install("install", &[]);
+    assert_eq!(compile_and_run("api_mallctl.c", &prefix, &flags(&prefix, "lumalloc")), "ok\n");
+    for other in ["lib/libjemalloc.so.2", "lib/pkgconfig/jemalloc.pc", "include/jemalloc"] {
+        assert!(!prefix.join(other).exists(), "{other} was not asked for");
+    }
+    let version = format!("Version: {}\n", env!("CARGO_PKG_VERSION"));
+    let pc = fs::read_to_string(prefix.join("lib/pkgconfig/lumalloc.pc")).expect("the file");
+    assert!(pc.contains(&version), "{pc}");
+}
+
+#[test]
+fn a_program_for_jemalloc_is_built_by_pkg_config() {
+    let prefix = install("install-as-jemalloc", &["--as-jemalloc"]);
+    let flags = flags(&prefix, "jemalloc");
+    assert_eq!(compile_and_run("api_jemalloc_header.c", &prefix, &flags), "ok\n");
+}
+
+/// It demands `libjemalloc.so.2`, as Debian's packages do; the C library comes behind it and would
+/// take the names if the filter did not put ours before.
+#[test]
+fn a_program_that_was_built_for_jemalloc_gets_lumalloc() {
+    let prefix = install("install-filter", &["--as-jemalloc"]);
+    let soname = "-Wl,-soname,libjemalloc.so.2";
+    let theirs = cc("api_stand_in.c", &["-shared", "-fPIC", soname]);
+    let arguments = ["-Wl,--no-as-needed".to_owned(), text(&theirs).to_owned()];
+    assert_eq!(compile_and_run("api_jemalloc_header.c", &prefix, &arguments), "ok\n");
+    let library = prefix.join("lib/libjemalloc.so.2");
+    let preloaded = Run::plain(cc("api_stats_print.c", &["-DFOREIGN", text(&liblumalloc())]));
+    assert_eq!(preloaded.env("LD_PRELOAD", library).stdout(), "ok\n");
+}
+
+#[test]
+fn installing_again_replaces_what_was_installed() {
+    let prefix = install("install-again", &["--as-jemalloc"]);
+    let built = built();
+    let args = ["--prefix", text(&prefix), "--from", text(&built), "--as-jemalloc"];
+    Run::plain("/bin/sh").args([script()]).args(args).stdout();
+    assert_eq!(
+        fs::read_link(prefix.join("lib/libjemalloc.so")).unwrap(),
+        Path::new("liblumalloc.so")
+    );
+}
+
+#[test]
+fn another_one_s_files_stay_and_nothing_is_installed() {
+    let prefix = scratch("install-refused");
+    fs::create_dir(prefix.join("lib")).expect("a directory");
+    let theirs = prefix.join("lib/libjemalloc.so.2");
+    fs::write(prefix.join("lib/real.so"), "the real one").expect("a file");
+    symlink("real.so", &theirs).expect("a link");
+    let built = built();
+    let args = ["--prefix", text(&prefix), "--from", text(&built), "--as-jemalloc"];
+    let output = Run::plain("/bin/sh").args([script()]).args(args).output();
+    assert_eq!(ending(output.status), "exit 1");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let script = script();
+    let expected = format!(
+        "{}: {} is another one's: nothing is installed\n",
+        script.display(),
+        theirs.display()
+    );
+    assert_eq!(said, expected);
+    assert_eq!(fs::read_to_string(theirs).unwrap(), "the real one");
+    assert!(!prefix.join("include").exists() && !prefix.join("lib/liblumalloc.so").exists());
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let script = script();
+    for (args, message) in [
+        (&["--prefx", "/x"][..], "unknown option --prefx; --help lists them"),
+        (&["--prefix"], "--prefix needs a directory"),
+        (&["--prefix", "here"], "--prefix must be an absolute path: here"),
+        (&["--libdir", "lib"], "--libdir must be an absolute path: lib"),
+        (
+            &["--prefix", "/a b"],
+            "a path with such characters cannot stand in a .pc file: /a b /a b/lib",
+        ),
+        (
+            &["--from", "/nowhere"],
+            "/nowhere/liblumalloc.so: no such file; build it with \
+             cargo build --release -p lumalloc-capi",
+        ),
+    ] {
+        let output = Run::plain("/bin/sh").args([&script]).args(args).output();
+        assert_eq!(ending(output.status), "exit 1", "{args:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said, format!("{}: {message}\n", script.display()));
+    }
+    let help = Run::plain("/bin/sh").args([&script]).args(["--help"]).stdout();
+    assert!(help.starts_with("Installs lumalloc for C programs"), "{help}");
+    assert!(help.ends_with("cache, which goes by SONAMEs).\n"), "{help}");
+}
