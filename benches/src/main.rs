@@ -8,6 +8,7 @@
 
 mod arguments;
 mod cases;
+mod chart;
 mod figures;
 mod machine;
 mod measure;

@@ -77,13 +77,14 @@ pub(crate) fn write(
     options: &Options,
     comparison: &Comparison,
 ) -> Result<(), String> {
-    let markdown = comparison.markdown();
+    let file = format!("{name}.svg");
+    let picture = comparison.picture();
+    let markdown = comparison.markdown(picture.as_ref().map(|_| file.as_str()));
     println!("{markdown}");
     let out = options.out.clone().unwrap_or_else(|| places.benches("results"));
     fs::create_dir_all(&out).map_err(|error| format!("the directory of results: {error}"))?;
-    for (file, text) in
-        [(format!("{name}.md"), markdown), (format!("{name}.csv"), comparison.csv())]
-    {
+    let tables = [(format!("{name}.md"), markdown), (format!("{name}.csv"), comparison.csv())];
+    for (file, text) in tables.into_iter().chain(picture.map(|picture| (file, picture))) {
         fs::write(out.join(&file), text).map_err(|error| format!("{file}: {error}"))?;
     }
     let failed = comparison.series.iter().filter(|one| one.outcome.is_err()).count();

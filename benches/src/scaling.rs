@@ -4,6 +4,8 @@
 //! `scaling` prints and writes the tables; `--check` compares with the bounds in
 //! `golden/scaling.txt`, `--update` writes those.
 
+mod picture;
+
 use crate::peers;
 use crate::prepare::{self, Places, finish};
 use crate::programs::launch::read_usage;
@@ -56,10 +58,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let golden = places.benches("golden/scaling.txt");
     match words.as_slice() {
         [] => {
-            let text = markdown(&measured(&places)?);
+            let rows = measured(&places)?;
+            let text = markdown(&rows);
             println!("{text}");
-            let path = places.benches("results/scaling.md");
-            fs::write(path, text).map_err(|error| format!("scaling.md: {error}"))
+            let results = [("md", text), ("csv", csv(&rows)), ("svg", picture::of(&rows))];
+            results.into_iter().try_for_each(|(ending, text)| {
+                let file = format!("scaling.{ending}");
+                let path = places.benches(&format!("results/{file}"));
+                fs::write(path, text).map_err(|error| format!("{file}: {error}"))
+            })
         }
         ["--check"] => {
             let text =
@@ -161,7 +168,7 @@ fn markdown(rows: &Rows) -> String {
     let mut text = String::from(
         "# Scaling on paper\n\nWhat the slow paths of lumalloc do per million operations (an \
          allocation with its free), by threads; made by `lumalloc-bench -- scaling`. \
-         [docs/scaling.md](../docs/scaling.md) reads it.\n",
+         [docs/scaling.md](../docs/scaling.md) reads it.\n\n![counts by threads](scaling.svg)\n",
     );
     for (number, workload) in WORKLOADS.into_iter().enumerate() {
         let _ = writeln!(text, "\n## {workload}\n");
@@ -175,6 +182,19 @@ fn markdown(rows: &Rows) -> String {
             }
         }
         text += &aligned(&table);
+    }
+    text
+}
+
+/// A line per workload and number of threads.
+fn csv(rows: &Rows) -> String {
+    let mut text = String::from("workload,threads");
+    SUMS.iter().for_each(|(name, _)| text += &format!(",{}", name.replace(' ', "_")));
+    text += "\n";
+    for ((number, threads), row) in rows {
+        let _ = write!(text, "{},{threads}", WORKLOADS[*number]);
+        row.iter().for_each(|count| text += &format!(",{count}"));
+        text += "\n";
     }
     text
 }
@@ -251,7 +271,7 @@ fn exceeded(bounds: &Rows, rows: &Rows) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, Rows, SUMS, bounds, bounds_of, exceeded, read};
+    use super::{Row, Rows, SUMS, bounds, bounds_of, csv, exceeded, read};
 
     fn said(zero: &str) -> String {
         let counters = SUMS.iter().flat_map(|(_, counters)| counters.iter());
@@ -266,6 +286,16 @@ mod tests {
         assert_eq!((row[0], row[1], row[8]), (6, 12, 80));
         let without = said("3").replace("stats.work.cas_retries 3\n", "");
         assert_eq!(read(&without).unwrap_err(), "no stats.work.cas_retries was counted");
+    }
+
+    #[test]
+    fn a_line_of_csv_is_a_run() {
+        let row: Row = std::array::from_fn(|at| at as u64);
+        let text = csv(&Rows::from([((2, 16), row)]));
+        let (head, line) = text.split_once('\n').unwrap();
+        assert!(head.starts_with("workload,threads,locks_of_caches,"), "{head}");
+        assert_eq!(line, "buffers,16,0,1,2,3,4,5,6,7,8\n");
+        assert_eq!(head.matches(',').count(), line.matches(',').count());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Programs or traces beside each other: medians, ratios to the group's best peer, what is behind.
 
 use super::launch::Sample;
+use crate::chart::{Point, chart};
 use crate::figures::{Figure, geometric_mean};
-use crate::peers::OURS;
+use crate::peers::{OURS, REFERENCE};
 use crate::report::aligned;
 use std::fmt::Write;
 
@@ -100,8 +101,19 @@ impl Comparison<'_> {
         if least == most { most.to_string() } else { format!("{least} to {most}") }
     }
 
-    /// The whole report.
-    pub(crate) fn markdown(&self) -> String {
+    /// Time against memory over all cases, to the reference. `None`: it was not among them.
+    pub(crate) fn picture(&self) -> Option<String> {
+        let point = |peer: &'static str| {
+            let of = |metric| self.mean_to(peer, REFERENCE, metric);
+            let (time, memory) = (of(METRICS[0])?, of(METRICS[2])?);
+            Some(Point { name: peer, ours: peer.starts_with(OURS), time, memory })
+        };
+        let points = self.peers().into_iter().filter_map(point).collect();
+        chart(&[(self.title.to_owned(), points)])
+    }
+
+    /// The whole report, with its picture's file if it has one.
+    pub(crate) fn markdown(&self, picture: Option<&str>) -> String {
         let mut text = format!("# {}\n\n", self.title);
         for (name, value) in self.facts {
             let _ = writeln!(text, "- {name}: {value}");
@@ -112,6 +124,9 @@ impl Comparison<'_> {
              the whole group, in the same round, median (least–most); below 1 is faster or smaller.",
             self.rounds()
         );
+        if let Some(file) = picture {
+            let _ = writeln!(text, "\n![time and memory]({file})");
+        }
         text += self.notes;
         for metric in METRICS {
             self.table(&mut text, metric);
@@ -287,7 +302,8 @@ mod tests {
 
     fn markdown(series: &[Series]) -> String {
         let cases = ["a", "b"];
-        Comparison { title: "T", facts: &[], notes: "", cases: &cases, series }.markdown()
+        Comparison { title: "T", facts: &[], notes: "", cases: &cases, series }
+            .markdown(Some("t.svg"))
     }
 
     #[test]
@@ -301,12 +317,29 @@ mod tests {
             series("b", "glibc", 9.0, 30.0),
         ]);
         assert!(text.contains("## Wall time, s · ratio to jemalloc"));
+        assert!(text.contains("\n![time and memory](t.svg)\n"));
         assert!(text.contains("| a              | 3.000 · 1.50 (1.50–1.50)"));
         assert!(text.contains("- Wall time, s: 0.866 of jemalloc's, at most 1.00: reached"));
         assert!(text.contains("a 1.50 (1.50–1.50) of jemalloc's, at most 1.10: **missed**"));
         assert!(
             text.contains("- Peak RSS, MiB: none above 1.25 of the least fast peer's: reached")
         );
+    }
+
+    #[test]
+    fn the_picture_has_who_ran_every_case() {
+        let all = [
+            series("a", "lumalloc", 1.0, 10.0),
+            series("b", "lumalloc", 1.0, 10.0),
+            series("a", "mimalloc", 2.0, 10.0),
+            series("b", "mimalloc", 2.0, 10.0),
+            series("a", "glibc", 1.0, 30.0),
+        ];
+        let cases = ["a", "b"];
+        let of = |series| Comparison { title: "T", facts: &[], notes: "", cases: &cases, series };
+        let picture = of(&all).picture().unwrap();
+        assert!(picture.contains(">lumalloc<") && !picture.contains(">glibc<"));
+        assert!(of(&all[..2]).picture().is_none(), "nothing to compare with");
     }
 
     #[test]
