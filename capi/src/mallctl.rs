@@ -5,7 +5,7 @@
 use crate::variables;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
-use lumalloc_ctl::access::Buffers;
+use lumalloc_ctl::Buffers;
 use lumalloc_ctl::print::{self, Choice};
 use lumalloc_ctl::writer::{WriteCallback, Writer};
 use lumalloc_ctl::{Error, access, by_name, name_to_mib};

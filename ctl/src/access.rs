@@ -3,41 +3,22 @@
 //! | situation | answer |
 //! |---|---|
 //! | `newp` or `newlen` given for a key that cannot be written | `EPERM` |
-//! | `oldp` or `oldlenp` given for a key without a value | `EPERM` |
+//! | `oldp` or `oldlenp` given for a key without a value, or that is only written | `EPERM` |
 //! | `*oldlenp` is not the size | what fits is copied, `*oldlenp` says how much; `EINVAL` |
+//! | the same, for a key that makes something | nothing is made, `*oldlenp` is 0; `EINVAL` |
 //! | `newlen` is not the size | nothing is written, `EINVAL` |
+//! | `newp` is NULL for a key that is only written | `EINVAL` |
 //! | `oldp` or `oldlenp` is NULL | nothing is read |
 //!
 //! A call that reads and writes answers the old value, except for `epoch`, which answers the new
 //! one. A read that fails stops the write that would come after it, and the other way round.
+use crate::buffers::{Buffers, Output};
 use crate::entry::Entry;
-use crate::row::{Access, Error, Row, Trigger, Type, Value};
-use crate::tree::{self, MAX_DEPTH};
-use core::ffi::{CStr, c_void};
-use core::ptr;
-
-/// The four buffer arguments of `mallctl`.
-#[derive(Clone, Copy)]
-pub struct Buffers {
-    /// Where the value goes, or NULL.
-    pub oldp: *mut c_void,
-    /// The length of that buffer, or NULL.
-    pub oldlenp: *mut usize,
-    /// The value to write, or NULL.
-    pub newp: *const c_void,
-    /// Its length, or 0.
-    pub newlen: usize,
-}
-
-impl Buffers {
-    fn reads(self) -> bool {
-        !self.oldp.is_null() || !self.oldlenp.is_null()
-    }
-
-    fn writes(self) -> bool {
-        !self.newp.is_null() || self.newlen != 0
-    }
-}
+use crate::error::Error;
+use crate::row::{Access, Asker, Exchanger, Trigger};
+use crate::tree;
+use crate::value::{Type, Value};
+use core::ffi::CStr;
 
 /// `mallctl(name, …)`.
 ///
@@ -47,13 +28,9 @@ impl Buffers {
 /// # Safety
 /// As [`access`].
 pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
-    let name = name.to_bytes();
-    let mut mib = [0; MAX_DEPTH];
-    let used = tree::name_to_mib(name, &mut mib)?;
-    let complete = name.split(|&byte| byte == b'.').nth(used).is_none();
-    let mib = mib.get(..used).filter(|_| complete).ok_or(Error::NoEntry)?;
+    let mib = tree::complete(name.to_bytes())?;
     // SAFETY: the caller's promise is ours.
-    unsafe { access(mib, buffers) }
+    unsafe { access(mib.as_slice(), buffers) }
 }
 
 /// `mallctlbymib(mib, …)`: reads, writes or triggers the key, by the rules at the head of this
@@ -65,7 +42,7 @@ pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
 ///
 /// # Safety
 /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, `newp` readable for
-/// `newlen` bytes when non-null.
+/// `newlen` bytes when non-null, and a text that it points to NUL-terminated.
 pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     let entry = Entry::find(mib)?;
     match entry.row.access {
@@ -85,6 +62,19 @@ pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
             // SAFETY: as above.
             unsafe { copy_out(entry, buffers) }
         }
+        Access::Write(_) if buffers.reads() => Err(Error::NotPermitted),
+        Access::Write(_) if buffers.newp.is_null() => Err(Error::Invalid),
+        // SAFETY: the caller's promise is ours.
+        Access::Write(_) => unsafe { copy_in(entry, buffers) },
+        // SAFETY: the caller's promise is ours.
+        Access::Ask(input, ask) => unsafe { ask_with(entry, input, ask, buffers) },
+        // SAFETY: the caller's promise is ours.
+        Access::Create(input, create) => unsafe { make(entry, input, create, buffers) },
+        // SAFETY: the caller's promise is ours.
+        Access::Exchange(exchange) => unsafe { trade(entry, exchange, buffers) },
+        // SAFETY: the caller's promise is the handler's.
+        Access::Raw(_, handle) => unsafe { handle(entry.mib, buffers) },
+        Access::Absent(_) => Err(Error::NoEntry),
     }
 }
 
@@ -101,22 +91,12 @@ fn pull(entry: Entry<'_>, trigger: Trigger, buffers: Buffers) -> Result<(), Erro
 /// # Safety
 /// As [`access`], for `oldp` and `oldlenp`.
 unsafe fn copy_out(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
-    if buffers.oldp.is_null() || buffers.oldlenp.is_null() {
+    if !buffers.has_place() {
         return Ok(());
     }
-    let bytes = encode(entry.read()?);
-    let size = entry.row.kind.size();
-    // SAFETY: oldlenp is non-null, and the caller vouches for it.
-    let room = unsafe { ptr::read_unaligned(buffers.oldlenp) };
-    let length = size.min(room);
-    // SAFETY: `bytes` holds 8 bytes and no value is longer; the caller's buffer holds `room` bytes.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffers.oldp.cast::<u8>(), length) };
-    if room == size {
-        return Ok(());
-    }
-    // SAFETY: oldlenp is non-null, and the caller vouches for it.
-    unsafe { ptr::write_unaligned(buffers.oldlenp, length) };
-    Err(Error::Invalid)
+    let value = entry.read()?;
+    // SAFETY: the caller's promise is ours.
+    unsafe { buffers.answer(entry.row.kind, value) }
 }
 
 /// Writes the caller's value to the key, if there is one.
@@ -124,47 +104,54 @@ unsafe fn copy_out(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
 /// # Safety
 /// As [`access`], for `newp` and `newlen`.
 unsafe fn copy_in(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
-    if buffers.newp.is_null() {
-        return Ok(());
-    }
-    if buffers.newlen != entry.row.kind.size() {
-        return Err(Error::Invalid);
-    }
-    // SAFETY: newp is non-null and has the row's length.
-    let value = unsafe { decode(entry.row, buffers.newp.cast()) }?;
-    entry.write(value)
+    let write = |value: Option<Value<'_>>| value.map_or(Ok(()), |value| entry.write(value));
+    // SAFETY: the caller's promise is ours.
+    unsafe { buffers.given(entry.row.kind, write) }
 }
 
-/// A value as C lays it out; the first [`Type::size`] bytes count.
-fn encode(value: Value) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    let mut put = |from: &[u8]| bytes.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
-    match value {
-        Value::Bool(value) => put(&[u8::from(value)]),
-        Value::Unsigned(value) => put(&value.to_ne_bytes()),
-        Value::U64(value) => put(&value.to_ne_bytes()),
-        Value::Size(value) => put(&value.to_ne_bytes()),
-        Value::Ssize(value) => put(&value.to_ne_bytes()),
-        Value::Str(value) => put(&value.as_ptr().expose_provenance().to_ne_bytes()),
-    }
-    bytes
-}
-
-/// The value that C laid out at `newp`. Texts cannot be written yet: no key takes one.
+/// Asks about what came in, and answers.
 ///
 /// # Safety
-/// `newp` must be readable for the size of the row's type.
-unsafe fn decode(row: &Row, newp: *const u8) -> Result<Value, Error> {
-    let mut bytes = [0u8; 8];
-    // SAFETY: the caller vouches for newp; no type is longer than 8 bytes.
-    unsafe { ptr::copy_nonoverlapping(newp, bytes.as_mut_ptr(), row.kind.size()) };
-    let [a, b, c, d, ..] = bytes;
-    match row.kind {
-        Type::Bool => Ok(Value::Bool(a != 0)),
-        Type::Unsigned => Ok(Value::Unsigned(u32::from_ne_bytes([a, b, c, d]))),
-        Type::U64 => Ok(Value::U64(u64::from_ne_bytes(bytes))),
-        Type::Size => Ok(Value::Size(usize::from_ne_bytes(bytes))),
-        Type::Ssize => Ok(Value::Ssize(isize::from_ne_bytes(bytes))),
-        Type::Void | Type::Str => Err(Error::NotPermitted),
+/// As [`access`].
+unsafe fn ask_with(
+    entry: Entry<'_>,
+    input: Type,
+    ask: Asker,
+    buffers: Buffers,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise is ours.
+    let value = unsafe { buffers.given(input, |given| ask(entry.mib, given)) }?;
+    // SAFETY: as above.
+    unsafe { buffers.answer(entry.row.kind, value) }
+}
+
+/// As [`ask_with`], when the answer has a place.
+///
+/// # Safety
+/// As [`access`].
+unsafe fn make(
+    entry: Entry<'_>,
+    input: Type,
+    create: Asker,
+    buffers: Buffers,
+) -> Result<(), Error> {
+    if input == Type::Void && buffers.writes() {
+        return Err(Error::NotPermitted);
     }
+    // SAFETY: the caller's promise is ours.
+    unsafe { buffers.require_place(entry.row.kind) }?;
+    // SAFETY: as above.
+    unsafe { ask_with(entry, input, create, buffers) }
+}
+
+/// Bytes in, bytes out.
+///
+/// # Safety
+/// As [`access`].
+unsafe fn trade(entry: Entry<'_>, exchange: Exchanger, buffers: Buffers) -> Result<(), Error> {
+    // SAFETY: the caller's promise is ours; the slice does not outlive the call.
+    let input = unsafe { buffers.input() };
+    // SAFETY: as above.
+    let mut output = unsafe { Output::of(buffers) };
+    exchange(entry.mib, input, &mut output)
 }

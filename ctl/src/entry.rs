@@ -1,6 +1,8 @@
 //! A key that was found: its row and the MIB that named it, for typed reading and writing.
-use crate::row::{Error, Row, Value};
+use crate::error::Error;
+use crate::row::Row;
 use crate::tree;
+use crate::value::Value;
 
 /// A key together with the indices it was named with.
 #[derive(Clone, Copy)]
@@ -23,8 +25,9 @@ impl<'mib> Entry<'mib> {
     /// The key's value.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`] for a key without a value; else what the row's reader answers.
-    pub fn read(self) -> Result<Value, Error> {
+    /// [`Error::NotPermitted`] for a key without a value of its own; else what the row's reader
+    /// answers.
+    pub fn read(self) -> Result<Value<'static>, Error> {
         let read = self.row.access.reader().ok_or(Error::NotPermitted)?;
         read(self.mib)
     }
@@ -34,9 +37,9 @@ impl<'mib> Entry<'mib> {
     /// # Errors
     /// [`Error::NotPermitted`] when it cannot be written, [`Error::Invalid`] for a value of another
     /// type; else what the row's writer answers.
-    pub fn write(self, value: Value) -> Result<(), Error> {
+    pub fn write(self, value: Value<'_>) -> Result<(), Error> {
         let write = self.row.access.writer().ok_or(Error::NotPermitted)?;
-        if value.kind() != self.row.kind {
+        if !self.row.kind.holds(value) {
             return Err(Error::Invalid);
         }
         write(self.mib, value)

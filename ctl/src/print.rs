@@ -3,10 +3,10 @@
 //!
 //! Both are made from the table: a key appears as soon as it has a row under one of the printed
 //! branches.
-use crate::row::{Row, Unit, Value};
+use crate::row::Row;
 use crate::snapshot;
-use crate::table::ROWS;
-use crate::tree::INDEX;
+use crate::tree::{self, INDEX};
+use crate::value::{Unit, Value};
 use crate::writer::Writer;
 use lumalloc::observe::Totals;
 
@@ -34,7 +34,7 @@ impl Choice {
             Some(b"version" | b"config" | b"opt" | b"arenas") => true,
             _ => return false,
         };
-        let indexed = row.components().any(|component| component == INDEX);
+        let indexed = row.components().any(|component| component.first() == Some(&INDEX));
         let omitted = indexed || general && self.omit_general;
         !omitted && row.access.reader().is_some()
     }
@@ -51,8 +51,8 @@ pub fn print(writer: &mut Writer, choice: Choice) {
 }
 
 /// The rows that a choice takes, with their values.
-fn values(choice: Choice) -> impl Iterator<Item = (&'static Row, Value)> {
-    let readable = ROWS.iter().filter(move |row| choice.takes(row));
+fn values(choice: Choice) -> impl Iterator<Item = (&'static Row, Value<'static>)> {
+    let readable = tree::rows().iter().filter(move |row| choice.takes(row)).copied();
     readable.filter_map(|row| Some((row, row.access.reader()?(&[]).ok()?)))
 }
 
@@ -177,19 +177,22 @@ fn unit_suffix(unit: Unit) -> &'static str {
         Unit::Bytes => " bytes",
         Unit::Milliseconds => " ms",
         Unit::Nanoseconds => " ns",
-        Unit::None | Unit::Count => "",
+        Unit::Pages => " pages",
+        Unit::None | Unit::Count | Unit::Log2 => "",
     }
 }
 
 /// A value as JSON and the text write it; texts of this namespace hold nothing that JSON would
 /// escape.
-fn write_value(writer: &mut Writer, value: Value) {
+fn write_value(writer: &mut Writer, value: Value<'_>) {
     match value {
         Value::Bool(value) => writer.text(if value { "true" } else { "false" }),
-        Value::Unsigned(value) => writer.number(u64::from(value)),
+        Value::Unsigned(value) | Value::U32(value) => writer.number(u64::from(value)),
         Value::U64(value) => writer.number(value),
         Value::Size(value) => writer.number(value as u64),
         Value::Ssize(value) => writer.signed(value as i64),
+        Value::I64(value) => writer.signed(value),
+        Value::Pointer(value) => writer.number(value.addr() as u64),
         Value::Str(value) => {
             writer.text("\"");
             writer.c_text(value);

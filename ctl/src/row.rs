@@ -1,135 +1,23 @@
-//! What one row of the table is made of: [`Row`], the types its value can have, and the errors of
-//! the namespace.
-use core::ffi::{CStr, c_int};
-
-/// The C type of a key's value, as the manual of jemalloc(3) names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// No value: naming the key triggers an action.
-    Void,
-    /// `bool`, one byte.
-    Bool,
-    /// `unsigned`.
-    Unsigned,
-    /// `uint64_t`.
-    U64,
-    /// `size_t`.
-    Size,
-    /// `ssize_t`.
-    Ssize,
-    /// `const char *`, NUL-terminated and valid until the process ends.
-    Str,
-}
-
-impl Type {
-    /// Bytes that a value of this type takes in the caller's buffer.
-    pub const fn size(self) -> usize {
-        match self {
-            Type::Void => 0,
-            Type::Bool => 1,
-            Type::Unsigned => 4,
-            Type::U64 => 8,
-            Type::Size | Type::Ssize | Type::Str => size_of::<usize>(),
-        }
-    }
-
-    /// How C spells the type.
-    pub const fn c_name(self) -> &'static str {
-        match self {
-            Type::Void => "void",
-            Type::Bool => "bool",
-            Type::Unsigned => "unsigned",
-            Type::U64 => "uint64_t",
-            Type::Size => "size_t",
-            Type::Ssize => "ssize_t",
-            Type::Str => "const char *",
-        }
-    }
-}
-
-/// What a number counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// No unit: a flag, a text, an action.
-    None,
-    /// Bytes.
-    Bytes,
-    /// A number of things.
-    Count,
-    /// Milliseconds; -1 means never.
-    Milliseconds,
-    /// Nanoseconds.
-    Nanoseconds,
-}
-
-/// A value that was read from a key or is to be written to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// A [`Type::Bool`].
-    Bool(bool),
-    /// A [`Type::Unsigned`].
-    Unsigned(u32),
-    /// A [`Type::U64`].
-    U64(u64),
-    /// A [`Type::Size`].
-    Size(usize),
-    /// A [`Type::Ssize`].
-    Ssize(isize),
-    /// A [`Type::Str`].
-    Str(&'static CStr),
-}
-
-impl Value {
-    /// The type of this value.
-    pub const fn kind(self) -> Type {
-        match self {
-            Value::Bool(_) => Type::Bool,
-            Value::Unsigned(_) => Type::Unsigned,
-            Value::U64(_) => Type::U64,
-            Value::Size(_) => Type::Size,
-            Value::Ssize(_) => Type::Ssize,
-            Value::Str(_) => Type::Str,
-        }
-    }
-}
-
-/// Why a key could not be found, read or written. [`Error::errno`] is what `mallctl` returns for
-/// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// `ENOENT`: no such name, MIB or index.
-    NoEntry,
-    /// `EPERM`: a write to what can only be read, a read of what can only be written, or arguments
-    /// to an action.
-    NotPermitted,
-    /// `EINVAL`: a buffer of the wrong length.
-    Invalid,
-    /// `EAGAIN`: the system refuses to start what was asked for.
-    Again,
-    /// `EFAULT`: the action failed.
-    Fault,
-}
-
-impl Error {
-    /// The error number of `<errno.h>`.
-    pub const fn errno(self) -> c_int {
-        match self {
-            Error::NoEntry => libc::ENOENT,
-            Error::NotPermitted => libc::EPERM,
-            Error::Invalid => libc::EINVAL,
-            Error::Again => libc::EAGAIN,
-            Error::Fault => libc::EFAULT,
-        }
-    }
-}
+//! What one row of the table is made of. Rows are written with the macros of
+//! [`row_macros`](crate::row_macros).
+use crate::buffers::{Buffers, Output};
+use crate::error::Error;
+use crate::value::{Type, Unit, Value};
+use core::ffi::CStr;
 
 /// Reads a key. The slice is the key's MIB: the index of an `<i>` stands at the place of the
 /// component.
-pub type Reader = fn(&[usize]) -> Result<Value, Error>;
+pub type Reader = fn(&[usize]) -> Result<Value<'static>, Error>;
 /// Writes a key. The value has the row's type.
-pub type Writer = fn(&[usize], Value) -> Result<(), Error>;
+pub type Writer = fn(&[usize], Value<'_>) -> Result<(), Error>;
 /// Does what a `void` key is for.
 pub type Trigger = fn(&[usize]) -> Result<(), Error>;
+/// Answers a question; the input, when there is one, has the type that [`Access`] says.
+pub type Asker = fn(&[usize], Option<Value<'_>>) -> Result<Value<'static>, Error>;
+/// Takes and answers bytes of any length; missing buffers are empty.
+pub type Exchanger = fn(&[usize], &[u8], &mut Output) -> Result<(), Error>;
+/// Does everything itself.
+pub type Handler = unsafe fn(&[usize], Buffers) -> Result<(), Error>;
 
 /// What may be done with a key, and the functions that do it.
 #[derive(Clone, Copy)]
@@ -140,58 +28,168 @@ pub enum Access {
     ReadWrite(Reader, Writer),
     /// `rw`; one call that does both answers the value from after the write (`epoch`).
     WriteThenRead(Reader, Writer),
+    /// `-w`; a value must be given.
+    Write(Writer),
     /// `--`
     Trigger(Trigger),
+    /// `rw`: answers a question about what comes in by `newp`.
+    Ask(Type, Asker),
+    /// As `Ask`, for what must not be done in vain: the answer must have a place of the right
+    /// length, else nothing happens. `r-` when the input is [`Type::Void`].
+    Create(Type, Asker),
+    /// `rw`: bytes of any length, in and out.
+    Exchange(Exchanger),
+    /// A key with rules of its own; the text is its access as the manual writes it.
+    Raw(&'static CStr, Handler),
+    /// The name exists and nothing can be done with it: jemalloc's answer for what was not built
+    /// in. The text is the access that it would have.
+    Absent(&'static CStr),
 }
 
 impl Access {
-    /// The access as the manual writes it: `rw`, `r-` or `--`.
-    pub const fn notation(self) -> &'static str {
+    /// The access as the manual writes it: `rw`, `r-`, `-w` or `--`.
+    #[must_use]
+    pub const fn notation(self) -> &'static CStr {
         match self {
-            Access::Read(_) => "r-",
-            Access::ReadWrite(..) | Access::WriteThenRead(..) => "rw",
-            Access::Trigger(_) => "--",
+            Access::Read(_) | Access::Create(Type::Void, _) => c"r-",
+            Access::ReadWrite(..)
+            | Access::WriteThenRead(..)
+            | Access::Ask(..)
+            | Access::Create(..)
+            | Access::Exchange(_) => c"rw",
+            Access::Write(_) => c"-w",
+            Access::Trigger(_) => c"--",
+            Access::Raw(notation, _) | Access::Absent(notation) => notation,
         }
     }
 
-    /// The function that reads, if the key has a value.
+    /// The function that reads, if the key has a value that needs no input and makes nothing.
+    #[must_use]
     pub const fn reader(self) -> Option<Reader> {
         match self {
             Access::Read(read) | Access::ReadWrite(read, _) | Access::WriteThenRead(read, _) => {
                 Some(read)
             }
-            Access::Trigger(_) => None,
+            _ => None,
         }
     }
 
     /// The function that writes, if the key can be written.
+    #[must_use]
     pub const fn writer(self) -> Option<Writer> {
         match self {
-            Access::ReadWrite(_, write) | Access::WriteThenRead(_, write) => Some(write),
-            Access::Read(_) | Access::Trigger(_) => None,
+            Access::ReadWrite(_, write)
+            | Access::WriteThenRead(_, write)
+            | Access::Write(write) => Some(write),
+            _ => None,
+        }
+    }
+
+    /// The type of what comes in while something else is read.
+    #[must_use]
+    pub const fn input(self) -> Option<Type> {
+        match self {
+            Access::Ask(input, _) | Access::Create(input, _) => match input {
+                Type::Void => None,
+                input => Some(input),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What a program may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stability {
+    /// Stays as it is.
+    Stable,
+    /// May change or go in a minor version.
+    Unstable,
+    /// There for old programs.
+    Deprecated,
+}
+
+impl Stability {
+    /// In one word.
+    #[must_use]
+    pub const fn name(self) -> &'static CStr {
+        match self {
+            Stability::Stable => c"stable",
+            Stability::Unstable => c"unstable",
+            Stability::Deprecated => c"deprecated",
         }
     }
 }
 
 /// One key of the namespace.
 pub struct Row {
-    /// The dotted name; a component `<i>` stands for any index of [`Row::index`].
+    /// The dotted name; a component in `<…>` stands for any index that its rule among
+    /// [`INDICES`](crate::rows::INDICES) allows.
     pub name: &'static str,
     /// The type of the value.
     pub kind: Type,
     /// What a number counts.
     pub unit: Unit,
-    /// Whether a value of the component `<i>` exists. Not asked when the name has none.
-    pub index: fn(usize) -> bool,
     /// What may be done with it.
     pub access: Access,
+    /// What a program may rely on.
+    pub stability: Stability,
     /// One line for people.
-    pub help: &'static str,
+    pub help: &'static CStr,
 }
 
 impl Row {
+    /// A stable row.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: Type,
+        unit: Unit,
+        access: Access,
+        help: &'static CStr,
+    ) -> Row {
+        Row { name, kind, unit, access, stability: Stability::Stable, help }
+    }
+
+    /// The same, unstable.
+    #[must_use]
+    pub const fn unstable(self) -> Row {
+        Row { stability: Stability::Unstable, ..self }
+    }
+
+    /// The same, deprecated.
+    #[must_use]
+    pub const fn deprecated(self) -> Row {
+        Row { stability: Stability::Deprecated, ..self }
+    }
+
     /// The components of the name. (By bytes: the searches of `str` keep code that can panic.)
-    pub fn components(&self) -> impl Iterator<Item = &'static [u8]> {
+    pub fn components(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
         self.name.as_bytes().split(|&byte| byte == b'.')
+    }
+}
+
+/// Which indices may stand for a component in `<…>`.
+pub struct Index {
+    /// The components up to and with this one.
+    pub path: &'static str,
+    /// Whether the last component of this MIB, which is that of the path, exists.
+    pub valid: fn(&[usize]) -> bool,
+}
+
+/// A component of a MIB, which its index rule has seen before.
+///
+/// # Errors
+/// [`Error::NoEntry`] for a MIB that is too short.
+pub fn index_at(mib: &[usize], place: usize) -> Result<usize, Error> {
+    mib.get(place).copied().ok_or(Error::NoEntry)
+}
+
+/// Makes the text of a literal that ends with NUL.
+#[must_use]
+pub const fn c_text(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"",
     }
 }

@@ -1,108 +1,73 @@
-//! Names and MIBs: the tree that the rows of the table span.
+//! Names and MIBs: the tree that the rows of the table span, made at compile time.
 //!
-//! Rows stand in tree order: those that share their first components are neighbours. Then the
-//! position of a component among its siblings, which is its number in the MIB, follows from
-//! comparing each row with the one before it, and that is done at compile time (`MIBS`). A
-//! look-up narrows a range of rows by one component at a time; what is left is a leaf when its
-//! depth is the number of components used.
-use crate::row::{Error, Row};
-use crate::table::{ROW_COUNT, ROWS};
+//! A node's children stand side by side, so that a component of a MIB is an offset among them: a
+//! row is found by MIB in one step for each component. An index has one child, and a rule that says
+//! which numbers exist, given all of the MIB so far. The tree needs no memory of its own and no
+//! lock.
+use crate::error::Error;
+use crate::row::Row;
+use crate::tree_build::{self, NODE_COUNT, ROW_COUNT};
 
 /// The most components that any name has. `mallctlnametomib` never needs a longer array.
-pub const MAX_DEPTH: usize = 7;
+pub const MAX_DEPTH: usize = 8;
 
-/// The component that stands for an index.
-pub(crate) const INDEX: &[u8] = b"<i>";
+/// What all indices begin with, in names of rows: `<i>`.
+pub(crate) const INDEX: u8 = b'<';
 
-/// The MIB of each row; an index component counts as 0.
-static MIBS: [[u8; MAX_DEPTH]; ROW_COUNT] = number_rows();
-
-/// Numbers the components of all rows. A name that is too deep stops the compiler.
-const fn number_rows() -> [[u8; MAX_DEPTH]; ROW_COUNT] {
-    let mut mibs = [[0; MAX_DEPTH]; ROW_COUNT];
-    let mut row = 1;
-    while row < ROW_COUNT {
-        let (previous, name) = (ROWS[row - 1].name.as_bytes(), ROWS[row].name.as_bytes());
-        let shared = shared_components(previous, name);
-        let mut at = 0;
-        while at < shared {
-            mibs[row][at] = mibs[row - 1][at];
-            at += 1;
-        }
-        mibs[row][shared] = mibs[row - 1][shared] + 1;
-        row += 1;
-    }
-    mibs
-}
-
-/// How many leading components two names have in common.
-const fn shared_components(a: &[u8], b: &[u8]) -> usize {
-    let (mut at, mut dots) = (0, 0);
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        if a[at] == b'.' {
-            dots += 1;
-        }
-        at += 1;
-    }
-    dots
-}
-
-/// Rows that agree with the components looked at so far.
+/// One component of names.
 #[derive(Clone, Copy)]
-struct Node {
-    rows: &'static [Row],
-    mibs: &'static [[u8; MAX_DEPTH]],
-    depth: usize,
-}
-
-/// The root: all rows.
-const fn root() -> Node {
-    Node { rows: &ROWS, mibs: &MIBS, depth: 0 }
+pub(crate) struct Node {
+    pub(crate) name: &'static [u8],
+    /// At the end of a name.
+    pub(crate) row: Option<&'static Row>,
+    /// The rule, when this is an index. It has no siblings then.
+    pub(crate) index: Option<fn(&[usize]) -> bool>,
+    /// The first child among all nodes, and how many there are.
+    pub(crate) first: u16,
+    pub(crate) count: u16,
 }
 
 impl Node {
-    /// The first row below this node.
-    fn first(self) -> Option<&'static Row> {
-        self.rows.first()
+    pub(crate) const EMPTY: Node = Node { name: b"", row: None, index: None, first: 0, count: 0 };
+
+    /// The children, side by side.
+    fn children(self) -> &'static [Node] {
+        let first = usize::from(self.first);
+        NODES.get(first..first + usize::from(self.count)).unwrap_or(&[])
     }
 
-    /// The row, if the components used so far are the whole of its name.
-    fn leaf(self) -> Option<&'static Row> {
-        self.first().filter(|row| component(row, self.depth).is_none())
-    }
-
-    /// The child whose component has this number in the MIB.
-    fn child(self, number: usize) -> Option<Node> {
-        let row = self.first()?;
-        let deeper = Node { depth: self.depth + 1, ..self };
-        if component(row, self.depth)? == INDEX {
-            return (row.index)(number).then_some(deeper);
+    /// The child that the last component of a MIB names.
+    #[inline]
+    fn child(self, mib: &[usize]) -> Option<&'static Node> {
+        let number = *mib.last()?;
+        let first = NODES.get(usize::from(self.first)).filter(|_| self.count > 0)?;
+        match first.index {
+            Some(valid) => valid(mib).then_some(first),
+            None if number < usize::from(self.count) => NODES.get(usize::from(self.first) + number),
+            None => None,
         }
-        let at = |mib: &[u8; MAX_DEPTH]| {
-            mib.get(self.depth).map_or(0, |&component| usize::from(component))
-        };
-        let begin = self.mibs.partition_point(|mib| at(mib) < number);
-        let end = self.mibs.partition_point(|mib| at(mib) <= number);
-        let (rows, mibs) = (self.rows.get(begin..end)?, self.mibs.get(begin..end)?);
-        (!rows.is_empty()).then_some(Node { rows, mibs, ..deeper })
     }
 
-    /// The number that this component of a name has in the MIB.
+    /// The number that a component of a name has in the MIB, whether it exists or not.
     fn number(self, text: &[u8]) -> Option<usize> {
-        let row = self.first()?;
-        if component(row, self.depth)? == INDEX {
+        let children = self.children();
+        if children.first()?.index.is_some() {
             return parse_index(text);
         }
-        let of_text =
-            |row: &Row| component(row, self.depth).is_some_and(|component| component == text);
-        let (_, mib) = self.rows.iter().zip(self.mibs).find(|(row, _)| of_text(row))?;
-        mib.get(self.depth).map(|&number| usize::from(number))
+        children.iter().position(|child| child.name == text)
     }
 }
 
-/// The component of a row's name at a depth.
-fn component(row: &Row, depth: usize) -> Option<&'static [u8]> {
-    row.components().nth(depth)
+/// The root first, then all others level by level.
+static NODES: [Node; NODE_COUNT] = tree_build::nodes();
+
+/// All rows in tree order.
+static IN_ORDER: [&Row; ROW_COUNT] = tree_build::in_order();
+
+/// All rows; those that share a branch are neighbours.
+#[must_use]
+pub fn rows() -> &'static [&'static Row] {
+    &IN_ORDER
 }
 
 /// A decimal index; the whole of the text must be digits.
@@ -126,16 +91,44 @@ fn parse_index(text: &[u8]) -> Option<usize> {
 /// # Errors
 /// [`Error::NoEntry`] when a component, or an index, does not exist.
 pub fn name_to_mib(name: &[u8], mib: &mut [usize]) -> Result<usize, Error> {
-    let mut node = root();
+    let mut node = NODES.first().ok_or(Error::NoEntry)?;
     let mut components = name.split(|&byte| byte == b'.');
     let mut used = 0;
-    for (slot, text) in mib.iter_mut().zip(&mut components) {
+    while used < mib.len() {
+        let Some(text) = components.next() else { break };
         let number = node.number(text).ok_or(Error::NoEntry)?;
-        node = node.child(number).ok_or(Error::NoEntry)?;
-        *slot = number;
+        *mib.get_mut(used).ok_or(Error::NoEntry)? = number;
         used += 1;
+        node = mib.get(..used).and_then(|mib| node.child(mib)).ok_or(Error::NoEntry)?;
     }
     Ok(used)
+}
+
+/// A MIB with its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mib {
+    components: [usize; MAX_DEPTH],
+    used: usize,
+}
+
+impl Mib {
+    /// The components.
+    #[must_use]
+    pub fn as_slice(&self) -> &[usize] {
+        self.components.get(..self.used).unwrap_or(&[])
+    }
+}
+
+/// Translates a whole name into a MIB.
+///
+/// # Errors
+/// [`Error::NoEntry`] when a component, or an index, does not exist, and for a name with more
+/// components than any key has.
+pub fn complete(name: &[u8]) -> Result<Mib, Error> {
+    let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
+    mib.used = name_to_mib(name, &mut mib.components)?;
+    let has_more = name.split(|&byte| byte == b'.').nth(mib.used).is_some();
+    if has_more { Err(Error::NoEntry) } else { Ok(mib) }
 }
 
 /// Finds the row that a complete MIB names.
@@ -144,8 +137,13 @@ pub fn name_to_mib(name: &[u8], mib: &mut [usize]) -> Result<usize, Error> {
 /// [`Error::NoEntry`] for a number or index that does not exist, a MIB that ends before a leaf, and
 /// one that goes on past it.
 pub fn find(mib: &[usize]) -> Result<&'static Row, Error> {
-    let node = mib.iter().try_fold(root(), |node, &number| node.child(number));
-    node.and_then(Node::leaf).ok_or(Error::NoEntry)
+    let mut node = NODES.first().ok_or(Error::NoEntry)?;
+    let mut used = 0;
+    while used < mib.len() {
+        used += 1;
+        node = mib.get(..used).and_then(|mib| node.child(mib)).ok_or(Error::NoEntry)?;
+    }
+    node.row.ok_or(Error::NoEntry)
 }
 
 #[cfg(test)]
@@ -161,7 +159,7 @@ mod tests {
     #[test]
     fn every_name_translates_to_a_mib_of_its_own_that_finds_its_row() {
         let mut seen = Vec::new();
-        for row in &ROWS {
+        for row in rows() {
             let mut mib = [usize::MAX; MAX_DEPTH];
             let used = name_to_mib(concrete(row.name).as_bytes(), &mut mib).expect(row.name);
             assert_eq!(used, row.name.split('.').count(), "{}", row.name);
@@ -175,7 +173,7 @@ mod tests {
     fn rows_that_share_components_are_neighbours() {
         for depth in 1..MAX_DEPTH {
             let prefixes: Vec<Vec<&str>> =
-                ROWS.iter().map(|row| row.name.split('.').take(depth).collect()).collect();
+                rows().iter().map(|row| row.name.split('.').take(depth).collect()).collect();
             for (at, prefix) in prefixes.iter().enumerate() {
                 let again =
                     prefixes[at..].iter().position(|other| other != prefix).map(|end| at + end);
@@ -189,10 +187,10 @@ mod tests {
 
     #[test]
     fn no_key_is_also_a_branch() {
-        for row in &ROWS {
+        for row in rows() {
             let branch = std::format!("{}.", row.name);
             assert!(
-                ROWS.iter().all(|other| !other.name.starts_with(&branch)),
+                rows().iter().all(|other| !other.name.starts_with(&branch)),
                 "{} has children",
                 row.name
             );

@@ -1,0 +1,10 @@
+//! `approximate_stats.*` and `experimental.*`.
+use crate::row::{Index, Row};
+use crate::rows::arena;
+
+/// These keys.
+pub static ROWS: &[Row] = &[];
+
+/// Their indices.
+pub static INDICES: &[Index] =
+    &[Index { path: "experimental.arenas.<i>", valid: |mib| arena::is_index(mib.get(2)) }];

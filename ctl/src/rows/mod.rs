@@ -1,0 +1,73 @@
+//! The table: one [`Row`] per key, in files by branch.
+//!
+//! A new key is one more line in the file of its branch. Rows may stand in any order; keys are
+//! printed in the order in which their components are first seen. Names, types and meanings are
+//! those of jemalloc(3) wherever it has the name.
+use crate::row::{Index, Row};
+
+pub mod arena;
+pub mod arenas;
+pub mod background_thread;
+pub mod experimental;
+pub mod limit;
+pub mod opt;
+pub mod root;
+pub mod stats;
+pub mod stats_arenas;
+pub mod stats_work;
+pub mod tcache;
+pub mod thread;
+
+/// Every key, by file.
+pub static ROWS: &[&[Row]] = &[
+    root::ROWS,
+    background_thread::ROWS,
+    thread::ROWS,
+    tcache::ROWS,
+    opt::ROWS,
+    arena::ROWS,
+    arenas::ROWS,
+    limit::ROWS,
+    stats::ROWS,
+    stats_work::ROWS,
+    stats_arenas::ROWS,
+    experimental::ROWS,
+];
+
+/// Which indices may stand in names: a rule for each path that ends in `<…>`.
+pub static INDICES: &[&[Index]] = &[arena::INDICES, stats_arenas::INDICES, experimental::INDICES];
+
+#[cfg(test)]
+mod tests {
+    use crate::tree::{self, rows};
+    use crate::{Access, Type, Unit, VERSION};
+
+    #[test]
+    fn each_row_reads_a_value_of_its_type() {
+        for row in rows() {
+            if let Some(read) = row.access.reader()
+                && let Ok(value) = read(&[0; tree::MAX_DEPTH])
+            {
+                assert!(row.kind.holds(value), "{}: {value:?}", row.name);
+            }
+            if matches!(row.access, Access::Trigger(_)) {
+                assert_eq!((row.kind, row.unit), (Type::Void, Unit::None), "{}", row.name);
+            } else {
+                assert_ne!(row.kind, Type::Void, "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn each_row_explains_itself_in_one_line() {
+        for row in rows() {
+            let help = row.help.to_str().unwrap();
+            assert!(help.len() > 10 && !help.contains('\n'), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_version_is_the_core_s() {
+        assert_eq!(VERSION.to_str().unwrap(), lumalloc::VERSION);
+    }
+}

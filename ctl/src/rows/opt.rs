@@ -1,0 +1,133 @@
+//! `opt.*`: the options as they were frozen at start.
+use crate::row::Row;
+use crate::row_macros::ro;
+use core::ffi::CStr;
+use lumalloc::control;
+use lumalloc::options::{self, Dss, Junk, MetadataThp, PercpuArena, Thp, ZeroRealloc};
+
+/// A row of an option that is kept as it is read.
+macro_rules! opt {
+    ($field:ident, $kind:ident, $unit:ident, $help:literal) => {
+        ro!(concat!("opt.", stringify!($field)), $kind, $unit, |_| options::current().$field, $help)
+    };
+}
+
+/// These keys.
+pub static ROWS: &[Row] = &[
+    opt!(abort, Bool, None, "warnings are fatal"),
+    opt!(abort_conf, Bool, None, "bad option strings are fatal"),
+    ro!("opt.narenas", Unsigned, Count, |_| automatic_arenas(), "most automatic arenas"),
+    ro!(
+        "opt.percpu_arena",
+        Str,
+        None,
+        |_| percpu_arena(),
+        "whether threads find their arena by CPU: disabled, percpu or phycpu"
+    ),
+    opt!(
+        background_thread,
+        Bool,
+        None,
+        "start a background thread when there is something to purge"
+    ),
+    opt!(max_background_threads, Size, Count, "most background threads"),
+    ro!(
+        "opt.dss",
+        Str,
+        None,
+        |_| dss(),
+        "when addresses come from the data segment: disabled, primary or secondary"
+    ),
+    ro!(
+        "opt.thp",
+        Str,
+        None,
+        |_| thp(),
+        "where huge pages are asked for: default (under long blocks), always or never"
+    ),
+    ro!(
+        "opt.metadata_thp",
+        Str,
+        None,
+        |_| metadata_thp(),
+        "where huge pages are asked for under records: disabled, auto or always"
+    ),
+    opt!(retain, Bool, None, "addresses whose memory was given back are kept for later"),
+    opt!(dirty_decay_ms, Ssize, Milliseconds, "how long unused dirty pages are kept"),
+    opt!(muzzy_decay_ms, Ssize, Milliseconds, "how long lazily freed pages are kept"),
+    ro!(
+        "opt.zero_realloc",
+        Str,
+        None,
+        |_| zero_realloc(),
+        "what realloc(p, 0) does: alloc, free or abort"
+    ),
+    ro!("opt.junk", Str, None, |_| junk(), "fill with junk: true, false, alloc or free"),
+    opt!(zero, Bool, None, "fresh memory reads zero"),
+    opt!(guarded_sample, Size, Count, "requests between two guarded samples, on average; 0: none"),
+    opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
+    opt!(stats_print, Bool, None, "print the statistics at exit"),
+    opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
+    opt!(tcache, Bool, None, "threads cache blocks"),
+    opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
+];
+
+/// The limit that was asked for, or the one that was computed when none was.
+fn automatic_arenas() -> u32 {
+    match options::current().narenas {
+        0 => control::narenas(),
+        asked_for => asked_for,
+    }
+}
+
+/// How jemalloc spells the option.
+fn percpu_arena() -> &'static CStr {
+    match options::current().percpu_arena {
+        PercpuArena::Disabled => c"disabled",
+        PercpuArena::Percpu => c"percpu",
+        PercpuArena::Phycpu => c"phycpu",
+    }
+}
+
+/// How jemalloc spells the option.
+fn zero_realloc() -> &'static CStr {
+    match options::current().zero_realloc {
+        ZeroRealloc::Alloc => c"alloc",
+        ZeroRealloc::Free => c"free",
+        ZeroRealloc::Abort => c"abort",
+    }
+}
+
+fn dss() -> &'static CStr {
+    match options::current().dss {
+        Dss::Disabled => c"disabled",
+        Dss::Primary => c"primary",
+        Dss::Secondary => c"secondary",
+    }
+}
+
+fn thp() -> &'static CStr {
+    match options::current().thp {
+        Thp::Default => c"default",
+        Thp::Always => c"always",
+        Thp::Never => c"never",
+    }
+}
+
+fn metadata_thp() -> &'static CStr {
+    match options::current().metadata_thp {
+        MetadataThp::Disabled => c"disabled",
+        MetadataThp::Auto => c"auto",
+        MetadataThp::Always => c"always",
+    }
+}
+
+/// How jemalloc spells the option.
+fn junk() -> &'static CStr {
+    match options::current().junk {
+        Junk { alloc: true, free: true } => c"true",
+        Junk { alloc: true, free: false } => c"alloc",
+        Junk { alloc: false, free: true } => c"free",
+        Junk { alloc: false, free: false } => c"false",
+    }
+}

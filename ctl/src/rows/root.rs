@@ -1,0 +1,22 @@
+//! `version` and `epoch`.
+use crate::row::{Access, Row};
+use crate::row_macros::{ro, row};
+use crate::{VERSION, Value, snapshot};
+
+/// These keys.
+pub static ROWS: &[Row] = &[
+    ro!("version", Str, None, |_| VERSION, "version of the library"),
+    row!(
+        "epoch",
+        U64,
+        Count,
+        Access::WriteThenRead(
+            |_| Ok(Value::U64(snapshot::current().epoch)),
+            |_, _| {
+                snapshot::refresh();
+                Ok(())
+            },
+        ),
+        "any write takes a new snapshot of the statistics and counts up; reads give the count"
+    ),
+];

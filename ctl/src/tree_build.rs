@@ -1,0 +1,227 @@
+//! Makes the tree of names out of the rows, at compile time.
+//!
+//! Two passes: the first hangs each row's components below those before it, in lists of siblings;
+//! the second moves siblings side by side, so that a number of a MIB is an offset. Rows may stand
+//! in any order; the numbers follow the order in which components are first seen.
+//!
+//! What cannot be a tree stops the compiler: a name that is twice there or also a branch, an index
+//! beside named siblings, an index without a rule, a name that is too deep.
+use crate::row::{Index, Row};
+use crate::rows::{INDICES, ROWS};
+use crate::tree::{MAX_DEPTH, Node};
+
+/// The number of rows.
+pub(crate) const ROW_COUNT: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < ROWS.len() {
+        count += ROWS[at].len();
+        at += 1;
+    }
+    count
+};
+
+/// All rows, as they stand in the files.
+pub(crate) static FLAT: [&Row; ROW_COUNT] = {
+    let mut flat = [&ROWS[0][0]; ROW_COUNT];
+    let (mut used, mut list) = (0, 0);
+    while list < ROWS.len() {
+        let mut at = 0;
+        while at < ROWS[list].len() {
+            flat[used] = &ROWS[list][at];
+            used += 1;
+            at += 1;
+        }
+        list += 1;
+    }
+    flat
+};
+
+/// No node, no row.
+const NONE: usize = usize::MAX;
+
+/// More nodes than there are.
+const ROOM: usize = 4 * ROW_COUNT + 64;
+
+/// A node of the first pass.
+#[derive(Clone, Copy)]
+struct Draft {
+    name: &'static [u8],
+    row: usize,
+    index: Option<fn(&[usize]) -> bool>,
+    first: usize,
+    last: usize,
+    next: usize,
+    count: usize,
+}
+
+const EMPTY: Draft =
+    Draft { name: b"", row: NONE, index: None, first: NONE, last: NONE, next: NONE, count: 0 };
+
+struct Drafts {
+    nodes: [Draft; ROOM],
+    used: usize,
+}
+
+static DRAFTS: Drafts = draft();
+
+/// The number of nodes, the root among them.
+pub(crate) const NODE_COUNT: usize = DRAFTS.used;
+
+/// The first pass.
+const fn draft() -> Drafts {
+    let mut drafts = Drafts { nodes: [EMPTY; ROOM], used: 1 };
+    let mut row = 0;
+    while row < ROW_COUNT {
+        let name = FLAT[row].name.as_bytes();
+        let (mut node, mut begin, mut depth) = (0, 0, 0);
+        while begin <= name.len() {
+            let end = component_end(name, begin);
+            assert!(depth < MAX_DEPTH, "a name has too many components");
+            assert!(drafts.nodes[node].row == NONE, "a name is also a branch");
+            node = child(&mut drafts, node, part(name, begin, end), part(name, 0, end));
+            begin = end + 1;
+            depth += 1;
+        }
+        let leaf = &mut drafts.nodes[node];
+        assert!(leaf.row == NONE && leaf.first == NONE, "a name is there twice, or also a branch");
+        leaf.row = row;
+        row += 1;
+    }
+    drafts
+}
+
+/// The child of that name, made if need be.
+const fn child(
+    drafts: &mut Drafts,
+    parent: usize,
+    name: &'static [u8],
+    path: &'static [u8],
+) -> usize {
+    let last = drafts.nodes[parent].last;
+    if last != NONE && is_same(drafts.nodes[last].name, name) {
+        return last;
+    }
+    let mut sibling = drafts.nodes[parent].first;
+    while sibling != NONE {
+        if is_same(drafts.nodes[sibling].name, name) {
+            return sibling;
+        }
+        sibling = drafts.nodes[sibling].next;
+    }
+    assert!(!name.is_empty(), "a name has an empty component");
+    let is_index = name[0] == b'<';
+    let alone = last == NONE || !is_index && drafts.nodes[last].index.is_none();
+    assert!(alone, "an index stands beside other components");
+    let new = drafts.used;
+    drafts.used += 1;
+    drafts.nodes[new].name = name;
+    drafts.nodes[new].index = if is_index { Some(index_rule(path)) } else { None };
+    if last == NONE {
+        drafts.nodes[parent].first = new;
+    } else {
+        drafts.nodes[last].next = new;
+    }
+    drafts.nodes[parent].last = new;
+    drafts.nodes[parent].count += 1;
+    new
+}
+
+/// The rule of an index.
+const fn index_rule(path: &[u8]) -> fn(&[usize]) -> bool {
+    let mut list = 0;
+    while list < INDICES.len() {
+        let rules: &[Index] = INDICES[list];
+        let mut at = 0;
+        while at < rules.len() {
+            if is_same(rules[at].path.as_bytes(), path) {
+                return rules[at].valid;
+            }
+            at += 1;
+        }
+        list += 1;
+    }
+    panic!("an index has no rule")
+}
+
+/// The second pass: siblings side by side, in the order of the first.
+pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
+    let mut nodes = [Node::EMPTY; NODE_COUNT];
+    // The draft of each node that has got its place.
+    let mut from = [0; NODE_COUNT];
+    let (mut done, mut used) = (0, 1);
+    while done < used {
+        let draft = &DRAFTS.nodes[from[done]];
+        nodes[done] = Node {
+            name: draft.name,
+            row: if draft.row == NONE { None } else { Some(FLAT[draft.row]) },
+            index: draft.index,
+            first: used as u16,
+            count: draft.count as u16,
+        };
+        let mut child = draft.first;
+        while child != NONE {
+            from[used] = child;
+            used += 1;
+            child = DRAFTS.nodes[child].next;
+        }
+        done += 1;
+    }
+    assert!(used == NODE_COUNT && used < u16::MAX as usize, "the tree is whole");
+    nodes
+}
+
+/// The rows in tree order: those that share a branch are neighbours.
+pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
+    let mut rows = [FLAT[0]; ROW_COUNT];
+    // The nodes on the way down, each with its siblings still to come.
+    let mut path = [NONE; MAX_DEPTH + 1];
+    let (mut depth, mut used) = (0, 0);
+    path[0] = DRAFTS.nodes[0].first;
+    loop {
+        if path[depth] == NONE {
+            if depth == 0 {
+                return rows;
+            }
+            depth -= 1;
+            path[depth] = DRAFTS.nodes[path[depth]].next;
+            continue;
+        }
+        let node = &DRAFTS.nodes[path[depth]];
+        if node.row == NONE {
+            depth += 1;
+            path[depth] = node.first;
+        } else {
+            rows[used] = FLAT[node.row];
+            used += 1;
+            path[depth] = node.next;
+        }
+    }
+}
+
+/// Where the component that begins here ends.
+const fn component_end(name: &[u8], begin: usize) -> usize {
+    let mut end = begin;
+    while end < name.len() && name[end] != b'.' {
+        end += 1;
+    }
+    end
+}
+
+const fn part(name: &'static [u8], begin: usize, end: usize) -> &'static [u8] {
+    name.split_at(end).0.split_at(begin).1
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    // Backwards: siblings differ at their ends.
+    let mut at = a.len();
+    while at > 0 {
+        at -= 1;
+        if a[at] != b[at] {
+            return false;
+        }
+    }
+    true
+}
