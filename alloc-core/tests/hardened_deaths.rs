@@ -59,6 +59,8 @@ deaths!(
     size_with_another_alignment,
     size_of_a_layout,
     inside_a_block,
+    inside_a_long_block,
+    at_an_odd_address,
 );
 
 #[test]
@@ -277,5 +279,25 @@ mod deaths {
             block + 16
         ));
         free(block + 16);
+    }
+
+    /// Where the canary of a block that began there would be lies in the next slab, or nowhere.
+    pub(super) fn inside_a_long_block() {
+        let blocks = [malloc(30_000), malloc(30_000)];
+        let block = blocks[0].max(blocks[1]);
+        tell(&format!(
+            "invalid free of {:#x}: inside the block {block:#x} (size 32768, arena 0)",
+            block + 20_000
+        ));
+        free(block + 20_000);
+    }
+
+    pub(super) fn at_an_odd_address() {
+        let block = malloc(100);
+        tell(&format!(
+            "invalid free of {:#x}: inside the block {block:#x} (size 112, arena 0)",
+            block + 3
+        ));
+        free_sized(block + 3, 100);
     }
 }

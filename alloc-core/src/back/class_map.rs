@@ -51,15 +51,21 @@ fn byte_of(address: usize) -> Option<*mut u8> {
     if page >= pages { None } else { Some(WINDOW.bytes.load(Ordering::Relaxed).wrapping_add(page)) }
 }
 
-/// The offset of the bin for a block's page; `None` or the trap's, 0, where the page map must be
-/// asked.
+/// The offset of the bin for a block's page, in units of [`OFFSET_UNIT`]; `None` or the trap's, 0,
+/// where the page map must be asked.
 #[inline(always)]
-pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
+pub(crate) fn bin_units(block: *mut u8) -> Option<usize> {
     let byte = byte_of(block as usize)?;
     // A plain load: the byte of a block in use was written before the block was handed out, and
     // stands still until the block has gone home.
     // SAFETY: the table has a byte for each page of the window, and is never unmapped.
-    Some(usize::from(unsafe { byte.read() }) * OFFSET_UNIT)
+    Some(usize::from(unsafe { byte.read() }))
+}
+
+/// As [`bin_units`], in bytes.
+#[inline(always)]
+pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
+    bin_units(block).map(|units| units * OFFSET_UNIT)
 }
 
 /// Notes the bin of all pages of a slab, or 0 when it is one no more. A slab that reaches out of

@@ -27,7 +27,8 @@ pub(crate) struct CacheBin {
     /// Written by plain stores of its thread: an atomic load and store would cost two instructions
     /// more than `dec [mem]`. Others look at it through [`CacheBin::countdown_seen`] only.
     countdown: Cell<i32>,
-    _reserved: u32,
+    /// In a façade of the hardened tier the bytes of a block before its canary; elsewhere 0.
+    room: u32,
 }
 
 // SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only
@@ -48,14 +49,25 @@ static NO_ARRAY: NoArray = NoArray(core::ptr::null_mut());
 impl CacheBin {
     /// A bin that always misses and never takes anything.
     pub(crate) const fn none() -> CacheBin {
+        CacheBin::closed(0)
+    }
+
+    /// The same, in a façade that says how much room a block has before its canary.
+    pub(crate) const fn closed(room: u32) -> CacheBin {
         let slot = (&raw const NO_ARRAY.0).cast_mut();
         CacheBin {
             sp: AtomicPtr::new(slot),
             limit: AtomicPtr::new(slot),
             base: AtomicPtr::new(slot),
             countdown: Cell::new(0),
-            _reserved: 0,
+            room,
         }
+    }
+
+    /// What [`CacheBin::closed`] was told; 0 in all others.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.room as usize
     }
 
     /// The newest block; null when there is none, or when the countdown has run out.

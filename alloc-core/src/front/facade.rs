@@ -22,7 +22,7 @@ use super::thread_cache::ThreadCache;
 use crate::back::metadata;
 use crate::back::page_map;
 use crate::ground::options;
-use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use crate::middle::slab::Slab;
@@ -42,8 +42,10 @@ pub(crate) struct Facade {
     /// Guarded samples are taken: the next in `gap` requests.
     samples: bool,
     gap: Cell<usize>,
-    random: Random,
-    quarantine: Quarantine,
+    /// A copy of the canaries'.
+    pub(crate) secret: u64,
+    pub(crate) random: Random,
+    pub(crate) quarantine: Quarantine,
 }
 
 // SAFETY: the cells are touched by the thread of the real cache only, or under its owner's lock
@@ -66,11 +68,14 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
     let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
     let options = options::current();
     let random = Random::new();
+    let fills = options.zero || options.junk.alloc || options.junk.free;
+    let is_plain = options.hardened && !fills && options.guarded_sample == 0;
     let facade = Facade {
-        front: ThreadCache::mode(),
+        front: if is_plain { ThreadCache::hardened() } else { ThreadCache::mode() },
         real,
+        secret: canary::secret(),
         hardened: options.hardened,
-        fills: options.zero || options.junk.alloc || options.junk.free,
+        fills,
         samples: options.guarded_sample > 0,
         gap: Cell::new(guarded::gap(options.guarded_sample, &random)),
         random,
@@ -81,14 +86,6 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
     // Release: pairs with the Acquire in `RealCache::facade`.
     real.facade.store(memory.as_ptr(), Ordering::Release);
     real.facade()
-}
-
-/// As [`modes::handed_out`], where more is to be done than a canary.
-#[inline(never)]
-fn hand_out(block: *mut u8, class: SizeClass) -> *mut u8 {
-    // SAFETY: a free block of the class, just popped.
-    unsafe { modes::handed_out(block, class) };
-    block
 }
 
 impl Facade {
@@ -113,12 +110,9 @@ impl Facade {
         if block.is_null() {
             return block;
         }
-        if self.hardened && !self.fills {
-            // SAFETY: a free block of the class, just popped.
-            unsafe { canary::seal(block, class) };
-            return block;
-        }
-        hand_out(block, class)
+        // SAFETY: a free block of the class, just popped.
+        unsafe { modes::handed_out(block, class) };
+        block
     }
 
     /// A guarded block, if it is time for one.
@@ -155,10 +149,13 @@ impl Facade {
             let class = unsafe { canary::unseal(slab, bin, block) };
             // SAFETY: a block of the slab's, which the caller gave up.
             unsafe { self.wipe(block, class) };
-            let waited = self.quarantine.exchange(bin, block, &self.random);
-            (bin, block) = (waited.bin(), waited.block());
-            if bin == 0 {
-                return true;
+            if class.size() <= canary::ZEROED {
+                let units = entry.bin_offset() / OFFSET_UNIT;
+                let waited = self.quarantine.exchange(units, block, &self.random);
+                (bin, block) = (waited.units() * OFFSET_UNIT / BIN_BYTES, waited.block());
+                if bin == 0 {
+                    return true;
+                }
             }
         } else {
             // SAFETY: a block of the slab's, which the caller gave up, or no block.

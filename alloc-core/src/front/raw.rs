@@ -51,8 +51,17 @@ pub fn malloc(size: usize) -> *mut u8 {
 /// at most [`MAX_CACHED`].
 #[inline(always)]
 pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
-    let block = current().bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
-    if block.is_null() { slow::malloc_small(size, align) } else { block }
+    let cache = current();
+    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
+    if !block.is_null() {
+        return block;
+    }
+    // All classes are multiples of 8.
+    if align <= 8 {
+        slow::malloc_small(size, cache)
+    } else {
+        slow::malloc_small_aligned(size, align, cache)
+    }
 }
 
 /// As [`malloc`], all zero.
@@ -105,13 +114,15 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 /// twice freed pointers end the process with a message, at once or when the block goes home.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
-    if let Some(offset) = class_map::bin_offset(ptr)
-        && current().bin_at(offset).push(ptr)
-    {
-        return;
+    let Some(units) = class_map::bin_units(ptr) else {
+        // SAFETY: the caller's promise.
+        return unsafe { slow::free(ptr) };
+    };
+    let cache = current();
+    if !cache.bin_at(units * OFFSET_UNIT).push(ptr) {
+        // SAFETY: the caller's promise.
+        unsafe { slow::free_known(ptr, units, cache) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { slow::free(ptr) };
 }
 
 /// Takes back a block whose size is known: no look-up.
@@ -121,11 +132,12 @@ pub unsafe fn free(ptr: *mut u8) {
 /// up to its usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
-    if size <= MAX_CACHED && current().bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
+    let cache = current();
+    if size <= MAX_CACHED && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { slow::free_sized(ptr, size, 1) };
+    unsafe { slow::free_sized(ptr, size, 1, cache) };
 }
 
 /// As [`free_sized`], for a block that was asked for with an alignment.
@@ -134,12 +146,13 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 /// As [`free_sized`]; `align` is the alignment that was asked for.
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
+    let cache = current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
-    if rounded <= MAX_CACHED && current().bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
+    if rounded <= MAX_CACHED && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { slow::free_sized(ptr, size, align) };
+    unsafe { slow::free_sized(ptr, size, align, cache) };
 }
 
 /// Bytes that a block may hold.

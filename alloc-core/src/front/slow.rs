@@ -3,10 +3,11 @@
 use super::background;
 use super::fill;
 use super::guarded;
+use super::hardened::calls;
 use super::modes::{self, Given};
 use super::refill;
 use super::registry;
-use super::thread_cache::{self, Kind};
+use super::thread_cache::{self, Kind, ThreadCache};
 use super::thread_life;
 use crate::back::contents;
 use crate::back::extent::{Extent, ExtentState};
@@ -21,10 +22,29 @@ use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
 use crate::middle::{decay_pass, give_back, large, run_cache};
 
-/// A block of a size that slabs serve, after the fast path missed. Null: no memory.
+/// A block of a size that slabs serve, after the fast path missed in this cache, the calling
+/// thread's. Null: no memory.
 #[cold]
 #[inline(never)]
-pub(crate) fn malloc_small(size: usize, align: usize) -> *mut u8 {
+pub(crate) fn malloc_small(size: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let block = calls::malloc(cache, size);
+    if block.is_null() { malloc_watched(size, 1) } else { block }
+}
+
+/// As [`malloc_small`], at a multiple of `align`.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc_small_aligned(
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+) -> *mut u8 {
+    let block = calls::malloc_aligned(cache, size, align);
+    if block.is_null() { malloc_watched(size, align) } else { block }
+}
+
+#[inline(never)]
+fn malloc_watched(size: usize, align: usize) -> *mut u8 {
     if let Some(facade) = thread_cache::current().as_facade() {
         let block = facade.pop(size, align);
         if !block.is_null() {
@@ -91,31 +111,53 @@ pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
     extent.base_ptr()
 }
 
-/// Takes a block back, after the fast path could not. Null is nothing to do.
+/// Takes a block back, after the fast path could not: this cache is the calling thread's, and the
+/// class map says the offset of the block's bin in units, or 0. Null is nothing to do.
 ///
 /// # Safety
 /// `block` is null or a block of this allocator's (others are noticed and end the process).
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn free(block: *mut u8) {
-    if let Some(facade) = thread_cache::current().as_facade()
-        // SAFETY: the caller's promise.
-        && unsafe { facade.push(block, None) }
-    {
-        return;
-    }
+pub(crate) unsafe fn free_known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
     // SAFETY: the caller's promise.
-    unsafe { free_missed(block, None) };
+    if !unsafe { calls::free(cache, block, units) } {
+        // SAFETY: the caller's promise.
+        unsafe { free_watched(block, None) };
+    }
 }
 
-/// As [`free`], for a block that was asked for with this size and alignment.
+/// As [`free_known`], of what the class map does not know.
 ///
 /// # Safety
-/// As [`free`].
+/// As [`free_known`].
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
-    let given = Some(Given { size, align });
+pub(crate) unsafe fn free(block: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { free_watched(block, None) };
+}
+
+/// As [`free_known`], for a block that was asked for with this size and alignment.
+///
+/// # Safety
+/// As [`free_known`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn free_sized(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { calls::free_sized(cache, block, size, align) } {
+        // SAFETY: the caller's promise.
+        unsafe { free_watched(block, Some(Given { size, align })) };
+    }
+}
+
+#[inline(never)]
+unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
     if let Some(facade) = thread_cache::current().as_facade()
         // SAFETY: the caller's promise.
         && unsafe { facade.push(block, given) }

@@ -10,9 +10,10 @@
 
 use super::cache_bin::CacheBin;
 use super::facade::Facade;
+use super::hardened::canary;
 use super::registry::RealCache;
 use super::tls;
-use crate::ground::size_class::{BIN_BYTES, CLASSES};
+use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 
 /// Bins in a cache: the trap and one for each class.
 pub(crate) const BINS: usize = CLASSES + 1;
@@ -93,6 +94,16 @@ impl ThreadCache {
         unsafe { &*bin }
     }
 
+    /// The front of a façade whose hardened tier [`calls`](super::hardened::calls) serve: its bins
+    /// know the room before a canary. No block of the first class has any.
+    pub(crate) fn hardened() -> ThreadCache {
+        let bins = core::array::from_fn(|bin| {
+            let size = SizeClass::from_bin(bin).map_or(0, SizeClass::size);
+            CacheBin::closed(size.saturating_sub(canary::BYTES) as u32)
+        });
+        ThreadCache { bins, kind: Kind::Mode }
+    }
+
     /// The real cache that this is the front of, or that its façade stands before.
     #[inline]
     pub(crate) fn as_real(&'static self) -> Option<&'static RealCache> {
@@ -109,8 +120,18 @@ impl ThreadCache {
         if self.kind != Kind::Mode {
             return None;
         }
+        // SAFETY: a front of kind Mode is a façade's.
+        Some(unsafe { self.to_facade() })
+    }
+
+    /// The façade that this is the front of.
+    ///
+    /// # Safety
+    /// It is of kind Mode.
+    #[inline(always)]
+    pub(crate) unsafe fn to_facade(&'static self) -> &'static Facade {
         // SAFETY: a front of kind Mode is the first field of a façade, which lives for ever.
-        Some(unsafe { &*core::ptr::from_ref(self).cast::<Facade>() })
+        unsafe { &*core::ptr::from_ref(self).cast::<Facade>() }
     }
 
     /// What the slow way finds here.

@@ -26,9 +26,9 @@ pub(crate) const ZEROED: usize = 1024;
 
 static SECRET: AtomicU64 = AtomicU64::new(0);
 
-/// Draws the secret. Once, before the first block.
+/// Draws the secret, which is odd. Once, before the first block.
 pub(crate) fn prepare() {
-    SECRET.store(os::random(), Relaxed);
+    SECRET.store(os::random() | 1, Relaxed);
 }
 
 /// What a request takes, rounded so that its class is a multiple of `align`: [`size_for_align`]
@@ -38,10 +38,21 @@ pub(crate) const fn room(size: usize, align: usize) -> Option<usize> {
     size_for_align(if size == 0 { 1 } else { size }.saturating_add(BYTES), align)
 }
 
-/// What the word of a block in use says. Odd, so that a string's end never looks like it.
+/// The secret, for who keeps it near.
+pub(crate) fn secret() -> u64 {
+    SECRET.load(Relaxed)
+}
+
+/// What the word of a block in use says. Odd, as the secret is and no block's address, so that a
+/// string's end never looks like it.
+#[inline(always)]
+pub(crate) fn seal_by(secret: u64, address: usize) -> u64 {
+    secret ^ address as u64
+}
+
 #[inline(always)]
 fn seal_of(address: usize) -> u64 {
-    (SECRET.load(Relaxed) ^ address as u64) | 1
+    seal_by(SECRET.load(Relaxed), address)
 }
 
 #[inline(always)]

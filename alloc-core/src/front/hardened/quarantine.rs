@@ -7,15 +7,16 @@
 use super::canary::ZEROED;
 use super::random::Random;
 use crate::ground::checked::at;
-use crate::ground::size_class::SizeClass;
+use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const LG_PLACES: u32 = 5;
 const PLACES: usize = 1 << LG_PLACES;
-/// Addresses have fewer bits than this (see the page map); a block's bin stands above.
-const ADDRESS_BITS: u32 = 48;
+/// Addresses have 48 bits (see the page map); below them stands where the block's bin is.
+const UNIT_BITS: u32 = 8;
 
-/// The ring of one thread. A place holds a block's bin and its address, or 0.
+/// The ring of one thread. A place holds a block's address and the offset of its bin in units of
+/// [`OFFSET_UNIT`], or 0.
 pub(crate) struct Quarantine {
     ring: [AtomicUsize; PLACES],
 }
@@ -25,16 +26,20 @@ pub(crate) struct Quarantine {
 pub(crate) struct Waited(usize);
 
 impl Waited {
-    /// Its bin in a thread cache; 0: there is none.
+    /// The offset of its bin in a thread cache, in units of [`OFFSET_UNIT`]; 0: there is none.
     #[inline(always)]
-    pub(crate) fn bin(self) -> usize {
-        self.0 >> ADDRESS_BITS
+    pub(crate) fn units(self) -> usize {
+        self.0 & ((1 << UNIT_BITS) - 1)
     }
 
     /// The block.
     #[inline(always)]
     pub(crate) fn block(self) -> *mut u8 {
-        core::ptr::with_exposed_provenance_mut(self.0 & ((1 << ADDRESS_BITS) - 1))
+        core::ptr::with_exposed_provenance_mut(self.0 >> UNIT_BITS)
+    }
+
+    fn class(self) -> Option<SizeClass> {
+        SizeClass::from_bin(self.units() * OFFSET_UNIT / BIN_BYTES)
     }
 }
 
@@ -44,18 +49,15 @@ impl Quarantine {
         Quarantine { ring: [const { AtomicUsize::new(0) }; PLACES] }
     }
 
-    /// Takes a block in, and answers another that has waited, if one has; or the block itself where
-    /// its class does not wait.
+    /// Takes in a block of a class that waits, whose bin stands at `units`; answers another that
+    /// has waited, if one has.
     #[inline(always)]
-    pub(crate) fn exchange(&self, bin: usize, block: *mut u8, random: &Random) -> Waited {
-        let comes = bin << ADDRESS_BITS | block.expose_provenance();
-        if bin > const { SizeClass::of(ZEROED).bin() } {
-            return Waited(comes);
-        }
+    pub(crate) fn exchange(&self, units: usize, block: *mut u8, random: &Random) -> Waited {
+        debug_assert!(units <= const { SizeClass::of(ZEROED).bin() * (BIN_BYTES / OFFSET_UNIT) });
         // SAFETY: below 2^LG_PLACES.
         let place = unsafe { at(&self.ring, random.bits(LG_PLACES)) };
         let goes = place.load(Relaxed);
-        place.store(comes, Relaxed);
+        place.store(block.expose_provenance() << UNIT_BITS | units, Relaxed);
         Waited(goes)
     }
 
@@ -63,7 +65,7 @@ impl Quarantine {
     pub(crate) fn release(&self, mut each: impl FnMut(SizeClass, *mut u8)) {
         for place in &self.ring {
             let waited = Waited(place.load(Relaxed));
-            if let Some(class) = SizeClass::from_bin(waited.bin()) {
+            if let Some(class) = waited.class() {
                 place.store(0, Relaxed);
                 each(class, waited.block());
             }
@@ -72,7 +74,7 @@ impl Quarantine {
 
     /// How many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        let waits = |place: &&AtomicUsize| Waited(place.load(Relaxed)).bin() == class.bin();
+        let waits = |place: &&AtomicUsize| Waited(place.load(Relaxed)).class() == Some(class);
         self.ring.iter().filter(waits).count()
     }
 }
@@ -85,12 +87,13 @@ mod tests {
     fn blocks_wait_their_turn_and_none_is_lost() {
         let (ring, random) = (Quarantine::new(), Random::new());
         let class = SizeClass::of(64);
+        let units = class.bin() * BIN_BYTES / OFFSET_UNIT;
         let mut seen = Vec::new();
         for n in 1..=1000usize {
-            let out = ring.exchange(class.bin(), core::ptr::without_provenance_mut(n), &random);
+            let out = ring.exchange(units, core::ptr::without_provenance_mut(n), &random);
             assert_ne!(out.block() as usize, n, "no block comes back at once");
-            if out.bin() != 0 {
-                assert_eq!(out.bin(), class.bin());
+            if out.units() != 0 {
+                assert_eq!(out.units(), units);
                 seen.push(out.block() as usize);
             }
         }
@@ -104,13 +107,5 @@ mod tests {
         seen.sort_unstable();
         assert!(seen.into_iter().eq(1..=1000));
         assert_eq!(ring.level(class), 0);
-    }
-
-    #[test]
-    fn large_classes_do_not_wait() {
-        let (ring, block) = (Quarantine::new(), core::ptr::without_provenance_mut(16));
-        let (larger, last) = (SizeClass::of(1025).bin(), SizeClass::of(1024).bin());
-        assert_eq!(ring.exchange(larger, block, &Random::new()).block(), block);
-        assert_eq!(ring.exchange(last, block, &Random::new()).bin(), 0);
     }
 }

@@ -3,23 +3,20 @@
 use crate::ground::os;
 use core::cell::Cell;
 
-/// One thread's generator: the upper bits of a 64-bit product (Knuth's MMIX), seeded by the system.
+/// One thread's generator: the upper bits of a 64-bit product (with the multiplier of Knuth's MMIX,
+/// and an odd seed from the system).
 pub(crate) struct Random(Cell<u64>);
 
 impl Random {
     /// A generator with a seed of its own.
     pub(crate) fn new() -> Random {
-        Random(Cell::new(os::random()))
+        Random(Cell::new(os::random() | 1))
     }
 
     /// A number below `2^bits`, which is 1 to 32.
     #[inline(always)]
     pub(crate) fn bits(&self, bits: u32) -> usize {
-        let next = self
-            .0
-            .get()
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        let next = self.0.get().wrapping_mul(6_364_136_223_846_793_005);
         self.0.set(next);
         (next >> (64 - bits)) as usize
     }

@@ -1,0 +1,138 @@
+//! malloc and free of the hardened tier, where it is the only mode: from the façade to the real
+//! bin and back, and nothing asked twice.
+//!
+//! What differs by class stands in the façade's own bin, in the cache line that the fast path has
+//! just missed in: the room before the canary, which is 0 in every other cache. Whatever is not as
+//! it should be, or not known to the class map, goes the way of all modes, which finds out what it
+//! is.
+
+use super::canary::{self, BYTES, ZEROED};
+use super::wipe;
+use crate::back::class_map;
+use crate::front::cache_bin::CacheBin;
+use crate::front::facade::Facade;
+use crate::front::slow;
+use crate::front::thread_cache::ThreadCache;
+use crate::ground::checked::at;
+use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
+use crate::ground::units::PAGE;
+
+/// Where the bin stands that serves a request with its canary, in units of [`OFFSET_UNIT`]; the
+/// request is at most [`MAX_CACHED`], rounded to its alignment. The trap's where no slab serves it.
+#[inline(always)]
+fn units_of(rounded: usize) -> usize {
+    // SAFETY: the table goes 8 bytes further than MAX_CACHED.
+    usize::from(*unsafe { at(&OFFSET_OF_SIZE, (rounded + BYTES + 7) >> 3) })
+}
+
+/// The bin of a cache at so many units.
+#[inline(always)]
+fn bin(cache: &'static ThreadCache, units: usize) -> &'static CacheBin {
+    cache.bin_at(units * OFFSET_UNIT)
+}
+
+/// A sealed block for a size of at most [`MAX_CACHED`]. Null: the cache is not such a façade, its
+/// real bin misses, or there is no room for a canary.
+#[inline(always)]
+pub(crate) fn malloc(cache: &'static ThreadCache, size: usize) -> *mut u8 {
+    debug_assert!(size <= MAX_CACHED);
+    // Of no bytes it is the first class, which has no room.
+    take(cache, units_of(size))
+}
+
+/// As [`malloc`], at a multiple of `align`.
+#[inline(always)]
+pub(crate) fn malloc_aligned(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
+    match canary::room(size, align) {
+        Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES)),
+        _ => core::ptr::null_mut(),
+    }
+}
+
+#[inline(always)]
+fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
+    let room = bin(cache, units).room();
+    if room == 0 {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: only bins of façades know a room.
+    let facade = unsafe { cache.to_facade() };
+    let block = bin(&facade.real.front, units).pop();
+    if !block.is_null() {
+        let seal = canary::seal_by(facade.secret, block as usize);
+        // SAFETY: the last word of a free block, just popped.
+        unsafe { block.wrapping_add(room).cast::<u64>().write(seal) };
+    }
+    block
+}
+
+/// Takes back a block whose bin the class map says to stand at `units`. `false`: it has to be
+/// looked at again; nothing was done.
+///
+/// # Safety
+/// The block is the caller's to free, or some other address of this page of a slab (which is
+/// noticed); `units` is what [`class_map::bin_units`] says of it, or 0.
+#[inline(always)]
+pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
+    let room = bin(cache, units).room();
+    if room == 0 {
+        return false;
+    }
+    // SAFETY: only bins of façades know a room.
+    let facade = unsafe { cache.to_facade() };
+    let word = block.wrapping_add(room).cast::<u64>();
+    // Of an address between blocks it may lie behind the slab.
+    if (word as usize ^ block as usize) >= PAGE && class_map::bin_units(word.cast()) != Some(units)
+    {
+        return false;
+    }
+    let seal = canary::seal_by(facade.secret, block as usize);
+    // SAFETY: in the same slab; only an address between blocks is not aligned.
+    if unsafe { word.read_unaligned() } != seal {
+        return false;
+    }
+    if room > ZEROED - BYTES {
+        // SAFETY: sealed, so a block of the caller's.
+        unsafe { word.write(!seal) };
+        put(facade, block, units);
+        return true;
+    }
+    // SAFETY: as above.
+    unsafe { wipe::zero(block, room + BYTES) };
+    // SAFETY: as above.
+    unsafe { word.write(!seal) };
+    let waited = facade.quarantine.exchange(units, block, &facade.random);
+    if waited.units() != 0 {
+        put(facade, waited.block(), waited.units());
+    }
+    true
+}
+
+/// As [`free`], where the caller knows the size: another class than the class map's is looked at
+/// again.
+///
+/// # Safety
+/// As [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_sized(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    size: usize,
+    align: usize,
+) -> bool {
+    let Some(units) = class_map::bin_units(block) else { return false };
+    match canary::room(size, align) {
+        // SAFETY: the caller's promise.
+        Some(room) if room <= MAX_CACHED && units_of(room - BYTES) == units => unsafe {
+            free(cache, block, units)
+        },
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn put(facade: &'static Facade, block: *mut u8, units: usize) {
+    if !bin(&facade.real.front, units).push(block) {
+        slow::push_missed(block);
+    }
+}
