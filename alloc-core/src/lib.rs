@@ -51,7 +51,7 @@ pub use ground::units::{MAX_SIZE, PAGE};
 #[cfg(not(loom))]
 pub mod options {
     pub use crate::ground::options::{
-        Dss, Junk, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+        Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
     };
 
     /// The options in force, read now if nobody has allocated yet.
@@ -70,6 +70,12 @@ pub mod options {
 #[cfg(not(loom))]
 pub mod message {
     pub use crate::ground::message::{Sink, set_sink, write};
+}
+
+/// Who prints the statistics at each `opt.stats_interval`.
+#[cfg(not(loom))]
+pub mod stats_interval {
+    pub use crate::ground::stats_interval::{Printer, set_printer};
 }
 
 /// What tests of other crates may turn.

@@ -148,14 +148,12 @@ fn show() {
     let options = current();
     let tell_one = |name: &str, value: &dyn std::fmt::Debug| tell(&format!("{name}={value:?}"));
     tell_one("abort", &options.abort);
-    tell_one("abort_conf", &options.abort_conf);
     tell_one("xmalloc", &options.xmalloc);
-    tell_one("stats_print", &options.stats_print);
-    tell_one("tcache", &options.tcache);
+    tell_one("stats_print", &(options.stats_print, &options.stats_print_opts));
+    tell_one("stats_interval", &(options.stats_interval, &options.stats_interval_opts));
     tell_one("tcache_max", &options.tcache_max);
     tell_one("tcache_gc_incr_bytes", &options.tcache_gc_incr_bytes);
-    tell_one("dirty_decay_ms", &options.dirty_decay_ms);
-    tell_one("muzzy_decay_ms", &options.muzzy_decay_ms);
+    tell_one("decay_ms", &(options.dirty_decay_ms, options.muzzy_decay_ms));
     tell_one("narenas", &options.narenas);
     tell_one("narenas_ratio", &options.narenas_ratio);
     tell_one("lg_extent_max_active_fit", &options.lg_extent_max_active_fit);
@@ -179,8 +177,7 @@ fn values_arrive() {
     let cases = [
         ("", "narenas", "0"),
         ("", "tcache_max", "32768"),
-        ("", "dirty_decay_ms", "10000"),
-        ("", "muzzy_decay_ms", "0"),
+        ("", "decay_ms", "(10000, 0)"),
         ("narenas:7", "narenas", "7"),
         ("narenas:0x10", "narenas", "16"),
         ("narenas:010", "narenas", "8"),
@@ -188,7 +185,7 @@ fn values_arrive() {
         ("narenas:7,narenas:x", "narenas", "7"),
         ("nonsense:1,narenas:7", "narenas", "7"),
         ("narenas:7,", "narenas", "7"),
-        ("dirty_decay_ms:-1", "dirty_decay_ms", "-1"),
+        ("dirty_decay_ms:-1", "decay_ms", "(-1, 0)"),
         ("tcache_max:0", "tcache_max", "0"),
         ("tcache_max:1000000", "tcache_max", "32768"),
         ("lg_tcache_max:12", "tcache_max", "4096"),
@@ -196,7 +193,9 @@ fn values_arrive() {
         ("zero_realloc:alloc", "zero_realloc", "Alloc"),
         ("zero_realloc:abort", "zero_realloc", "Abort"),
         ("abort:true", "abort", "true"),
-        ("stats_print:true", "stats_print", "true"),
+        ("stats_print:true", "stats_print", "(true, \"\")"),
+        ("stats_print_opts:?JgJmdablxehw!", "stats_print", "(false, \"Jgmdablxehw\")"),
+        ("stats_interval:0,stats_interval_opts:J", "stats_interval", "(0, \"J\")"),
         ("tcache_gc_incr_bytes:1", "tcache_gc_incr_bytes", "1024"),
         ("lg_extent_max_active_fit:0", "lg_extent_max_active_fit", "0"),
         ("calloc_madvise_threshold:0", "calloc_madvise_threshold", "0"),

@@ -232,7 +232,8 @@ struct extent_hooks_s {
  *                                           that an idle process shrinks; true starts it (EAGAIN
  *                                           and a message where that is refused), false stops it
  *                                           and waits; false in a child of fork
- *   max_background_threads  size_t     rw   1 to opt.max_background_threads; there is at most one
+ *   max_background_threads  size_t     rw   up to opt.max_background_threads; there is at most one,
+ *                                           and with 0 none
  *   thread.tcache.flush  void          --   gives this thread's cached blocks back
  *   thread.idle          void          --   this thread will do nothing for long: its cache keeps
  *                                           neither blocks nor slabs

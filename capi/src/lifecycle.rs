@@ -4,20 +4,32 @@
 //! allocate.
 use crate::mallctl;
 use crate::variables;
-use alloc_core::{message, options};
+use alloc_core::options::Letters;
+use alloc_core::{message, options, stats_interval};
 use core::ptr;
 
 /// Called by the loader once the library's relocations are done. The allocator itself needs no
 /// start: it may have been used long before.
 extern "C" fn at_load() {
     message::set_sink(Some(variables::deliver));
+    stats_interval::set_printer(Some(at_interval));
+}
+
+/// Called when the bytes of `opt.stats_interval` were allocated: the statistics.
+extern "C" fn at_interval() {
+    print(&options::current().stats_interval_opts);
+}
+
+/// Prints the statistics, with these letters, where messages go.
+fn print(letters: &Letters) {
+    // SAFETY: no callback is allowed, and the letters are a C string.
+    unsafe { mallctl::malloc_stats_print(None, ptr::null_mut(), letters.as_c_str().as_ptr()) };
 }
 
 /// Called when the process exits or the program ends: the statistics, under `opt.stats_print`.
 extern "C" fn at_exit() {
     if options::current().stats_print {
-        // SAFETY: no callback, no options: NULLs are allowed.
-        unsafe { mallctl::malloc_stats_print(None, ptr::null_mut(), ptr::null()) };
+        print(&options::current().stats_print_opts);
     }
 }
 

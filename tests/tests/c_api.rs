@@ -32,7 +32,6 @@ fn run(source: &str, door: Door) {
     let archive = liblumalloc_archive();
     let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
         .map(|part| part.expect("a file in a directory").to_string_lossy());
-    let stand_in = || cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string();
     let mut args = match door {
         Door::Linked => {
             vec![format!("-L{dir}"), format!("-l:{file}")]
@@ -52,6 +51,11 @@ fn run(source: &str, door: Door) {
         _ => Run::plain(program).env("LD_LIBRARY_PATH", &*dir),
     };
     assert_eq!(run.stdout(), "ok\n", "{source}");
+}
+
+/// Another library that has all the names.
+fn stand_in() -> String {
+    cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string()
 }
 
 /// One module per program, one test per door.
@@ -154,6 +158,34 @@ fn statistics_are_printed_at_exit_when_asked_for() {
         assert!(output.status.success(), "{said}");
         assert_eq!(said.matches("--- End ").count(), expected, "{conf:?}: {said}");
     }
+}
+
+/// What is printed lets the number be seen: `g` leaves only what changes.
+#[test]
+fn statistics_are_printed_at_each_interval() {
+    let program = cc("api_stats_interval.c", &[&stand_in()]);
+    let prints = |conf: &str, args: &[&str]| {
+        let output = Run::preloaded(&program).conf(conf).args(args).output();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert!(!said.contains("opt.narenas"), "the letters were not those of the option: {said}");
+        said.matches("--- End ").count()
+    };
+    let conf = "stats_interval:10000000,stats_interval_opts:gb";
+    assert_eq!(prints(conf, &["1048576", "100"]), 10, "large blocks count each");
+    assert_eq!(prints(conf, &["100", "1000000", "uncached"]), 10, "blocks past the caches count");
+    let small = prints(conf, &["100", "1000000"]);
+    assert!((10..=11).contains(&small), "small ones when a countdown ends: {small}");
+    assert_eq!(prints("stats_interval:-1", &["1048576", "100"]), 0);
+    assert_eq!(prints("stats_interval_opts:J", &["1048576", "100"]), 0, "the letters alone");
+}
+
+#[test]
+fn the_letters_of_the_printing_at_exit_are_those_of_its_option() {
+    let program = cc("api_standard.c", &["-DFOREIGN"]);
+    let run = Run::preloaded(&program).conf("stats_print:true,stats_print_opts:Jg");
+    let said = run.output().stderr;
+    assert!(said.starts_with(b"{\"jemalloc\":{"), "{}", String::from_utf8_lossy(&said));
 }
 
 #[test]

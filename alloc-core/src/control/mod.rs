@@ -111,8 +111,8 @@ pub fn max_background_threads() -> usize {
     background::most()
 }
 
-/// Sets how many background threads may run: 1 up to `opt.max_background_threads`; `false` for
-/// anything else.
+/// Sets how many background threads may run: up to `opt.max_background_threads`; `false` for more.
+/// With 0 none runs, even where `background_thread` is on: threads that allocate purge.
 pub fn set_max_background_threads(most: usize) -> bool {
     slow::real_cache();
     background::set_most(most)

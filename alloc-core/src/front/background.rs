@@ -46,8 +46,9 @@ const NAP_MIN: u64 = 10;
 /// Held while the thread is started or stopped, and by a fork.
 pub(crate) static CHANGE: RankedMutex<()> = RankedMutex::new(LockRank::Background, ());
 static STATE: AtomicU32 = AtomicU32::new(OFF);
-/// The most threads that may run; 0: as the options say.
-static MOST: AtomicUsize = AtomicUsize::new(0);
+/// The most threads that may run; `AS_OPTIONS`: as the options say.
+static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
+const AS_OPTIONS: usize = usize::MAX;
 
 /// Passes made by background threads, and milliseconds slept between them.
 static RUNS: SharedCount = SharedCount::new();
@@ -90,16 +91,21 @@ pub(crate) fn runs() -> (u64, u64) {
 /// The most threads that may run.
 pub(crate) fn most() -> usize {
     match MOST.load(Relaxed) {
-        0 => options::current().max_background_threads,
+        AS_OPTIONS => options::current().max_background_threads,
         most => most,
     }
 }
 
-/// Sets the most threads that may run. `false`: none, or more than the options allow.
+/// Sets the most threads that may run; with 0 it stays on, but none runs, and those that allocate
+/// make the passes. `false`: more than the options allow.
 pub(crate) fn set_most(most: usize) -> bool {
-    let fits = (1..=options::current().max_background_threads).contains(&most);
+    let fits = most <= options::current().max_background_threads;
     if fits {
         MOST.store(most, Relaxed);
+    }
+    if fits && most == 0 && is_on() {
+        disable();
+        let _ = change(OFF, WANTED);
     }
     fits
 }
@@ -107,6 +113,10 @@ pub(crate) fn set_most(most: usize) -> bool {
 /// Starts it if it does not run. `false`: the system refuses, which is also said in a message.
 pub(crate) fn enable() -> bool {
     if threads() > 0 && is_on() {
+        return true;
+    }
+    if most() == 0 {
+        let _ = change(OFF, WANTED);
         return true;
     }
     let started = {
@@ -161,7 +171,7 @@ fn rouse(from: u32) {
 #[cold]
 #[inline(never)]
 fn start_if_needed() {
-    if arena::all().any(arena::Arena::has_aging_pages) {
+    if most() > 0 && arena::all().any(arena::Arena::has_aging_pages) {
         let started = match CHANGE.try_lock() {
             Some(_change) if STATE.load(Relaxed) == WANTED => start(),
             _ => Ok(()),

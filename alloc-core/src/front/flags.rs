@@ -5,6 +5,7 @@ use super::{raw, slow};
 use crate::back::extent::Extent;
 use crate::back::page_map;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
+use crate::ground::stats_interval;
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena;
 use crate::middle::large;
@@ -85,6 +86,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         Some(_) => large(arena, size, flags),
         None => core::ptr::null_mut(),
     };
+    stats_interval::count(size);
     if block.is_null() { slow::no_memory(size) } else { block }
 }
 

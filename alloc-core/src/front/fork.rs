@@ -16,6 +16,7 @@ use crate::back::provider::dss::BREAK;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
+use crate::ground::stats_interval;
 use crate::ground::sync::lock::RankedMutex;
 use crate::middle::arena::{self, MAKING};
 use crate::middle::decay_pass::PASS;
@@ -75,6 +76,7 @@ unsafe extern "C" fn in_child() {
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     for_each_lock(&mut |lock| lock.give_in_child());
     background::forget_in_child();
+    stats_interval::forget_in_child();
     let cache = thread_cache::current();
     if cache.as_real().is_some() {
         thread_cache::set_current(&REENTRANT);

@@ -11,6 +11,7 @@ use super::registry::RealCache;
 use crate::back::metadata;
 use crate::ground::options;
 use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::stats_interval;
 use crate::middle::choose_arena;
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
@@ -68,6 +69,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
     cache.cold(class).armed.add(pops as u64);
     bin.set_countdown(pops as i32 + left);
     collect(cache);
+    stats_interval::count(pops.saturating_mul(class.size()));
 }
 
 fn refill(cache: &'static RealCache, class: SizeClass) {

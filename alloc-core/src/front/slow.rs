@@ -16,6 +16,7 @@ use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
+use crate::ground::stats_interval;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena::{self, Home};
@@ -97,6 +98,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
         None => core::ptr::null_mut(),
     });
     decay_pass_tick();
+    stats_interval::count(bytes);
     if block.is_null() { no_memory(size) } else { block }
 }
 

@@ -5,7 +5,7 @@
 //! Each message names its source.
 
 use super::conf_table::{Kind, Shape, TABLE};
-use super::options::{DEFAULTS, Options};
+use super::options::{DEFAULTS, Letters, Options};
 use super::text::Line;
 use super::{fatal, message, os};
 use core::ffi::{CStr, c_char};
@@ -233,6 +233,7 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
         }
         Kind::Fraction(set) => set(options, fraction(value)?),
         Kind::Word(words, set) => set(options, word(words, value)?),
+        Kind::Letters(set) => set(options, Letters::from_text(value)),
         Kind::NoEffect(ref shape) => {
             match shape {
                 Shape::Bool => drop(boolean(value)?),

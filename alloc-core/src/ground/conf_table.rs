@@ -3,7 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
-use super::options::{Dss, Junk, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc};
+use super::options::{Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Fraction(fn(&mut Options, u32)),
     /// One of a few words, handed over as its place in the list.
     Word(&'static [&'static str], fn(&mut Options, usize)),
+    /// Letters for `malloc_stats_print`; others are left out.
+    Letters(fn(&mut Options, Letters)),
     /// Checked for its shape, and reported as having no effect.
     NoEffect(Shape),
 }
@@ -59,6 +61,12 @@ pub(crate) static TABLE: &[OptionRow] = &[
     row("confirm_conf", Kind::Bool(|o, on| o.confirm_conf = on)),
     row("xmalloc", Kind::Bool(|o, on| o.xmalloc = on)),
     row("stats_print", Kind::Bool(|o, on| o.stats_print = on)),
+    row("stats_print_opts", Kind::Letters(|o, letters| o.stats_print_opts = letters)),
+    row(
+        "stats_interval",
+        Kind::Signed { min: -1, max: i64::MAX, set: |o, n| o.stats_interval = n },
+    ),
+    row("stats_interval_opts", Kind::Letters(|o, letters| o.stats_interval_opts = letters)),
     row("tcache", Kind::Bool(|o, on| o.tcache = on)),
     row(
         "tcache_max",
@@ -147,9 +155,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("tcache_ncached_max", Shape::Any),
     none("mutex_max_spin", Shape::Number),
     none("process_madvise_max_batch", Shape::Number),
-    none("stats_print_opts", Shape::Any),
-    none("stats_interval", Shape::Number),
-    none("stats_interval_opts", Shape::Any),
     none("utrace", Shape::Bool),
     none("experimental_infallible_new", Shape::Bool),
     none("experimental_tcache_gc", Shape::Bool),

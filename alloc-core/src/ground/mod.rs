@@ -26,6 +26,9 @@ pub(crate) mod text;
 pub(crate) mod message;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod stats_interval;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod fatal;
 pub(crate) mod sync;
 #[cfg(not(loom))]

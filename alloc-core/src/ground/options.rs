@@ -3,6 +3,7 @@
 //! `calloc_madvise_threshold` (see decisions.md).
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// What `realloc(p, 0)` does. Source: jemalloc(3) 5.3, `opt.zero_realloc`.
@@ -70,6 +71,50 @@ pub enum PercpuArena {
     Phycpu,
 }
 
+/// Letters for `malloc_stats_print`, each at most once. Source: jemalloc(3), `stats_print_opts`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Letters([u8; Letters::KNOWN.len() + 1]);
+
+impl Letters {
+    /// No letter.
+    pub const NONE: Letters = Letters([0; Letters::KNOWN.len() + 1]);
+    /// All that have a meaning: those of jemalloc 5.3, and `w`.
+    pub const KNOWN: &'static [u8] = b"Jgmdablxehw";
+
+    /// Those of a text that have a meaning, in its order.
+    ///
+    /// ```
+    /// use lumalloc::options::Letters;
+    /// assert_eq!(Letters::from_text(b"gJ?g").as_c_str(), c"gJ");
+    /// ```
+    #[must_use]
+    pub fn from_text(text: &[u8]) -> Letters {
+        let mut letters = Letters::NONE;
+        let mut used = 0;
+        for letter in text.iter().filter(|letter| Letters::KNOWN.contains(letter)) {
+            if !letters.0.contains(letter)
+                && let Some(place) = letters.0.get_mut(used)
+            {
+                *place = *letter;
+                used += 1;
+            }
+        }
+        letters
+    }
+
+    /// As a C string.
+    #[must_use]
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+}
+
+impl core::fmt::Debug for Letters {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.as_c_str().fmt(f)
+    }
+}
+
 /// Options that have a meaning so far. Names, units and defaults: jemalloc(3), `opt.*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -83,6 +128,12 @@ pub struct Options {
     pub xmalloc: bool,
     /// The statistics are printed when the program exits.
     pub stats_print: bool,
+    /// The letters of that printing.
+    pub stats_print_opts: Letters,
+    /// Bytes allocated between two printings of the statistics; negative: none.
+    pub stats_interval: i64,
+    /// The letters of those printings.
+    pub stats_interval_opts: Letters,
     /// Threads have caches.
     pub tcache: bool,
     /// The largest size in bytes that threads cache; at most 32768.
@@ -144,6 +195,9 @@ pub(crate) const DEFAULTS: Options = Options {
     confirm_conf: false,
     xmalloc: false,
     stats_print: false,
+    stats_print_opts: Letters::NONE,
+    stats_interval: -1,
+    stats_interval_opts: Letters::NONE,
     tcache: true,
     tcache_max: super::size_class::MAX_CACHED,
     tcache_gc_incr_bytes: 64 << 10,

@@ -67,6 +67,21 @@ pub static ROWS: &[Row] = &[
     opt!(guarded_sample, Size, Count, "requests between two guarded samples, on average; 0: none"),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
     opt!(stats_print, Bool, None, "print the statistics at exit"),
+    ro!(
+        "opt.stats_print_opts",
+        Str,
+        None,
+        |_| options::current().stats_print_opts.as_c_str(),
+        "letters of that printing"
+    ),
+    opt!(stats_interval, I64, Bytes, "allocated between two printings of the statistics; -1: none"),
+    ro!(
+        "opt.stats_interval_opts",
+        Str,
+        None,
+        |_| options::current().stats_interval_opts.as_c_str(),
+        "letters of those printings"
+    ),
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
     opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
