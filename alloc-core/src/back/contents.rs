@@ -1,5 +1,6 @@
 //! What an active run holds: making it read zero, by hand or by the system, or junk.
 
+use super::dense::{self, DENSE};
 use super::extent::Extent;
 use super::huge;
 use super::moves;
@@ -67,6 +68,9 @@ pub(crate) fn purge_part(
     size: usize,
 ) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else { return false };
+    if extent.mapping() == DENSE {
+        dense::break_up(provider, extent.base() + from, size);
+    }
     // SAFETY: inside an active run, and its contents are not needed (the caller's word).
     unsafe { provider.purge(base, size) == Purged::Zeroed }
 }
@@ -76,10 +80,13 @@ pub(crate) fn purge_part(
 pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
     // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
-    if extent.mapping() != 0 && unsafe { provider.renew(base, extent.bytes()) } {
+    if moves::is_own(extent.mapping()) && unsafe { provider.renew(base, extent.bytes()) } {
         moves::mark(extent, 0);
         huge::advise_new(provider, base, extent.bytes());
         return true;
+    }
+    if extent.mapping() == DENSE {
+        dense::break_up(provider, extent.base(), extent.bytes());
     }
     // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
     unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }

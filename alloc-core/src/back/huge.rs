@@ -2,7 +2,7 @@
 //!
 //! | `opt.thp` | the system says `madvise` | the system says `always` |
 //! |---|---|---|
-//! | default | fresh blocks from [`SHORTEST`] on | the same, nothing else: heaps stay small |
+//! | default | fresh blocks from [`SHORTEST`] on, and [`super::dense`] chunks | the same, no more |
 //! | always | everything | everything |
 //! | never | nothing | nothing |
 //!
@@ -114,6 +114,15 @@ pub(crate) fn for_records(mapped: u64) -> bool {
     wanted && matches!(system(), System::Asked | System::Always)
 }
 
+/// Whether large heaps grow by huge pages: see [`super::dense`].
+pub(super) fn backs_chunks() -> bool {
+    let options = options::current();
+    // Without `retain` parts of a chunk would go back with their addresses.
+    options.thp == Thp::Default
+        && options.retain
+        && matches!(system(), System::Asked | System::Always)
+}
+
 /// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
 /// which has no memory yet or has just been lengthened.
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
@@ -123,7 +132,8 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
         && moves::has_room();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
     // SAFETY: the block is the caller's.
-    if unsafe { provider.advise_huge(base, block.bytes(), true) } && block.mapping() == 0 {
+    if unsafe { provider.advise_huge(base, block.bytes(), true) } && !moves::is_own(block.mapping())
+    {
         moves::mark(block, ADVISED);
     }
 }

@@ -9,8 +9,8 @@
 //! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and
 //! [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give back), [`split_merge`],
 //! [`purge_batch`] (on the way to the system), [`page_counts`], [`page_allocator`] (all of it for
-//! one arena), [`moves`] (of a run's memory), [`huge`] (pages), [`contents`] (of a run in
-//! use).
+//! one arena), [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them),
+//! [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -36,6 +36,8 @@ pub(crate) mod page_counts;
 pub(crate) mod page_allocator;
 #[allow(unsafe_code)]
 pub(crate) mod huge;
+#[allow(unsafe_code)]
+pub(crate) mod dense;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
 #[allow(unsafe_code)]

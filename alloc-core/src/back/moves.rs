@@ -13,6 +13,7 @@
 //! While the system is at work, other threads may be given the addresses that it takes away. Both
 //! runs have therefore left the page map before.
 
+use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, ADVISED};
 use super::page_allocator::PageAllocator;
@@ -36,24 +37,34 @@ static LAST_NUMBER: AtomicU16 = AtomicU16::new(0);
 
 /// Notes that `run` lies in mapping `number`.
 pub(super) fn mark(run: &Extent, number: u16) {
-    match (run.mapping(), number) {
-        (0, 1..) => drop(RUNS.fetch_add(1, Relaxed)),
-        (1.., 0) => drop(RUNS.fetch_sub(1, Relaxed)),
+    match (is_own(run.mapping()), is_own(number)) {
+        (false, true) => drop(RUNS.fetch_add(1, Relaxed)),
+        (true, false) => drop(RUNS.fetch_sub(1, Relaxed)),
         _ => {}
     }
     run.set_mapping(number);
 }
 
-/// Whether there may be one more run with a number.
-pub(super) fn has_room() -> bool {
-    RUNS.load(Relaxed) < most_runs()
+/// Whether a run with that number is a mapping of its own.
+pub(super) fn is_own(number: u16) -> bool {
+    number != 0 && number != DENSE
 }
 
-/// The next move's number: not 0, nor the one of huge pages. Numbers come round again: two runs of
+/// Whether there may be one more run with a number.
+pub(super) fn has_room() -> bool {
+    has_room_for(RUNS.load(Relaxed))
+}
+
+/// The same, for as many mappings of another kind as there are.
+pub(super) fn has_room_for(mappings: usize) -> bool {
+    mappings < most_runs()
+}
+
+/// The next move's number: not 0, nor one of huge pages. Numbers come round again: two runs of
 /// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
-        0 | ADVISED => 1,
+        0 | ADVISED | DENSE => 1,
         number => number,
     }
 }
@@ -86,7 +97,8 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        if !has_room() {
+        // Dense chunks may be mappings of their own, and the run lie in two of them.
+        if !has_room() || run.mapping() == DENSE {
             return None;
         }
         self.keep_spares()?;
@@ -169,13 +181,13 @@ mod tests {
     fn runs_are_counted_by_their_numbers() {
         let run = Extent::new(0);
         // Other tests count too: only that it moves, and by whom.
-        for (number, expected) in [(0, 0), (7, 7), (9, 9), (0, 0)] {
+        for (number, expected) in [(0, 0), (7, 7), (9, 9), (DENSE, DENSE), (0, 0)] {
             mark(&run, number);
             assert_eq!(run.mapping(), expected);
         }
         for _ in 0..=u16::MAX {
             let number = next_number();
-            assert!(number != 0 && number != ADVISED);
+            assert!(is_own(number) && number != ADVISED);
         }
     }
 }

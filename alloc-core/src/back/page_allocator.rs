@@ -7,6 +7,7 @@
 
 use super::debt::Debt;
 use super::decay::Decay;
+use super::dense::Rest;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::huge;
@@ -25,8 +26,9 @@ pub(super) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
 const LAST_CHUNK: usize = (1 << 30) / PAGE;
 /// Reservations begin at a multiple of this.
 const CHUNK_ALIGN: usize = 2 << 20;
-/// Spare records, so that cutting a run twice never lacks one.
-const SPARES: usize = 3;
+/// Spare records: a chunk is made and cut twice, and again if the system does not want it, and the
+/// run in it is cut twice.
+const SPARES: usize = 8;
 
 /// Which memory an allocation may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +37,15 @@ pub(crate) enum Memory {
     Resident,
     /// Addresses without memory as well.
     Any,
+    /// The same, and most of it will be written soon.
+    Filled,
+}
+
+impl Memory {
+    /// The same memory, by who will write most of it soon.
+    pub(crate) fn filled_if(self, filled: bool) -> Memory {
+        if filled && self == Memory::Any { Memory::Filled } else { self }
+    }
 }
 
 /// The pages of one arena.
@@ -48,6 +59,7 @@ pub(crate) struct PageAllocator {
     pub(super) muzzy_decay: Decay,
     pub(super) spare: Pool<Extent>,
     pub(super) spares: usize,
+    pub(super) rest: Rest,
     pub(super) next_chunk: usize,
     pub(super) debt: Debt,
     pub(super) counts: PageCounts,
@@ -70,6 +82,7 @@ impl PageAllocator {
             muzzy_decay: Decay::new(options.muzzy_decay_ms),
             spare: Pool::new(),
             spares: 0,
+            rest: Rest::NONE,
             next_chunk: FIRST_CHUNK,
             debt: Debt::new(),
             counts: PageCounts::default(),
@@ -84,11 +97,16 @@ impl PageAllocator {
     /// What the pages are doing now.
     pub(crate) fn counts(&self) -> PageCounts {
         PageCounts {
-            dirty: self.dirty.pages(),
+            dirty: self.unused(),
             muzzy: self.muzzy.pages(),
             retained: self.retained.pages(),
             ..self.counts
         }
+    }
+
+    /// Pages that nobody uses and that have memory.
+    fn unused(&self) -> usize {
+        self.dirty.pages() + self.rest.pages()
     }
 
     /// A run of `pages` pages at a multiple of `align`. `None`: there is none of that memory.
@@ -124,7 +142,8 @@ impl PageAllocator {
         if memory == Memory::Resident {
             return None;
         }
-        let extent = self.take_addresses(pages, align)?;
+        let dense = (memory == Memory::Filled).then(|| self.take_dense(pages, align)).flatten();
+        let extent = dense.or_else(|| self.take_addresses(pages, align))?;
         self.debt.incur(pages, self.dirty.pages(), self.counts.active);
         Some(extent)
     }
@@ -139,7 +158,7 @@ impl PageAllocator {
     /// nothing is owed.
     pub(crate) fn pay(&mut self) -> Option<usize> {
         let owed = self.debt.settle()?;
-        Some(self.dirty.pages().saturating_sub(owed))
+        Some(self.unused().saturating_sub(owed))
     }
 
     /// Takes a run back.
@@ -188,19 +207,20 @@ impl PageAllocator {
 
     /// Whether decay has anything to do at `now` (milliseconds).
     pub(crate) fn is_decay_due(&self, now: u64) -> bool {
-        self.dirty_decay.is_due(now, self.dirty.pages())
+        self.dirty_decay.is_due(now, self.unused())
             || self.muzzy_decay.is_due(now, self.muzzy.pages())
     }
 
     /// Moves decay to `now`, and answers how many dirty and muzzy pages may stay.
     pub(crate) fn advance(&mut self, now: u64) -> (usize, usize) {
-        let dirty = self.dirty_decay.advance(now, self.dirty.pages());
+        self.age_rest();
+        let dirty = self.dirty_decay.advance(now, self.unused());
         (dirty, self.muzzy_decay.advance(now, self.muzzy.pages()))
     }
 
     /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
     pub(crate) fn next_decay(&self) -> Option<u64> {
-        let dirty = self.dirty_decay.next_due(self.dirty.pages());
+        let dirty = self.dirty_decay.next_due(self.unused());
         let muzzy = self.muzzy_decay.next_due(self.muzzy.pages());
         [dirty, muzzy].into_iter().flatten().min()
     }
@@ -260,8 +280,9 @@ impl PageAllocator {
         let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
             Some(extent) => {
                 let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
-                self.next_chunk =
-                    grown.min(if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK });
+                self.next_chunk = grown
+                    .next_multiple_of(FIRST_CHUNK)
+                    .min(if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK });
                 extent
             }
             // No room for a generous chunk: what is needed and no more.

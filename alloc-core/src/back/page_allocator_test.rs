@@ -1,6 +1,7 @@
 //! Random programs against a shadow of all runs, over a fixed buffer and over a failing system.
 
 use super::*;
+use crate::back::dense;
 use crate::back::moves;
 use crate::back::provider::failing::Failing;
 use crate::back::provider::fixed::{Fixed, keep};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Allocate { pages: usize, lg_align: u32 },
+    Allocate { pages: usize, lg_align: u32, filled: bool },
     Free { index: usize },
     Shrink { index: usize, by: usize },
     Grow { index: usize, by: usize },
@@ -20,7 +21,8 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (1usize..40, 12u32..18).prop_map(|(pages, lg_align)| Op::Allocate { pages, lg_align }),
+        4 => (1usize..40, 12u32..18, any::<bool>())
+            .prop_map(|(pages, lg_align, filled)| Op::Allocate { pages, lg_align, filled }),
         3 => any::<usize>().prop_map(|index| Op::Free { index }),
         1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Shrink { index, by }),
         1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Grow { index, by }),
@@ -49,8 +51,9 @@ fn pick(shadow: &Shadow, index: usize) -> Option<&'static Extent> {
 
 fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) {
     match *op {
-        Op::Allocate { pages: n, lg_align } => {
-            let Some(extent) = pages.allocate(n, 1 << lg_align, Memory::Any) else { return };
+        Op::Allocate { pages: n, lg_align, filled } => {
+            let memory = Memory::Any.filled_if(filled);
+            let Some(extent) = pages.allocate(n, 1 << lg_align, memory) else { return };
             assert_eq!(extent.pages(), n);
             assert!(extent.base().is_multiple_of(1 << lg_align));
             if extent.zeroed.get() {
@@ -127,16 +130,15 @@ fn lengthen(
     new
 }
 
-fn run(provider: &'static dyn PageProvider, ops: &[Op]) {
+fn run(provider: &'static dyn PageProvider, ops: &[Op], large: bool) {
     let mut pages = PageAllocator::new(7, provider);
     let (mut shadow, mut now) = (Shadow::new(), 1_000_000);
+    let ballast = if large { pages.allocate(dense::LARGE_HEAP, PAGE, Memory::Any) } else { None };
     for op in ops {
         step(&mut pages, &mut shadow, &mut now, op);
         pages.check();
     }
-    for extent in shadow.into_values() {
-        pages.free(extent);
-    }
+    shadow.into_values().chain(ballast).for_each(|extent| pages.free(extent));
     pages.check();
     assert_eq!(pages.counts().active, 0);
 }
@@ -145,18 +147,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 256 }))]
 
     #[test]
-    fn fixed_random_programs_keep_every_page(ops in prop::collection::vec(op(), 1..120)) {
-        run(Fixed::leak(48 << 20), &ops);
+    fn fixed_random_programs_keep_every_page(
+        ops in prop::collection::vec(op(), 1..120),
+        large: bool,
+    ) {
+        run(Fixed::leak(48 << 20), &ops, large);
     }
 
     #[test]
     fn a_failing_system_loses_nothing(
         ops in prop::collection::vec(op(), 1..120),
         period in 1u64..6,
+        large: bool,
     ) {
         let provider: &'static Failing<Mmap> = keep(Box::new(Failing::new(Mmap)));
         provider.fail_every(period);
-        run(provider, &ops);
+        run(provider, &ops, large);
     }
 }
 

@@ -17,13 +17,22 @@ use super::page_provider::system;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 const LEAF_BITS: u32 = 32;
 const LEAF_WORDS: usize = 1 << (LEAF_BITS - LG_PAGE);
 const ROOT_WORDS: usize = 1 << (48 - LEAF_BITS);
 
-struct Leaf([AtomicU64; LEAF_WORDS]);
+/// Bits of an address inside a chunk, the part of the address space that one huge page backs.
+const LG_CHUNK: u32 = 21;
+const LEAF_CHUNKS: usize = 1 << (LEAF_BITS - LG_CHUNK);
+
+#[repr(C, align(4096))]
+struct Leaf {
+    words: [AtomicU64; LEAF_WORDS],
+    /// What `dense` knows of each chunk.
+    chunks: [AtomicU8; LEAF_CHUNKS],
+}
 
 static ROOT: [AtomicPtr<Leaf>; ROOT_WORDS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; ROOT_WORDS];
@@ -97,7 +106,7 @@ fn word_index(address: usize) -> usize {
 #[inline(always)]
 fn word_in(leaf: &Leaf, address: usize) -> &AtomicU64 {
     // SAFETY: 2^32 >> 12 is the number of words.
-    unsafe { at(&leaf.0, word_index(address)) }
+    unsafe { at(&leaf.words, word_index(address)) }
 }
 
 /// The word of the page that `address` lies in. Any address may be asked for.
@@ -109,6 +118,12 @@ pub(crate) fn lookup(address: usize) -> Entry {
         Some(leaf) => Entry(word_in(leaf, address).load(Ordering::Relaxed)),
         None => Entry::NONE,
     }
+}
+
+/// The note on the chunk that an address lies in; 0 at first. `None`: no addresses of ours.
+pub(super) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
+    let chunk = (address as u32) >> LG_CHUNK;
+    leaf_of(address)?.chunks.get(chunk as usize)
 }
 
 /// Makes the leaves that a new reservation needs. `false`: no memory; nothing is lost.
@@ -178,7 +193,7 @@ pub(crate) fn set_all(extent: &Extent, entry: Entry) {
         let stop = end.min((address | ((1 << LEAF_BITS) - 1)) + 1);
         if let Some(leaf) = leaf_of(address) {
             let (first, pages) = (word_index(address), (stop - address) >> LG_PAGE);
-            for word in leaf.0.get(first..first + pages).unwrap_or_default() {
+            for word in leaf.words.get(first..first + pages).unwrap_or_default() {
                 word.store(entry.0, Ordering::Relaxed);
             }
         }

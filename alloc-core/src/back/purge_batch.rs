@@ -1,6 +1,7 @@
 //! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
 //! nobody's list.
 
+use super::dense::{self, DENSE};
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
 use super::moves;
@@ -14,6 +15,8 @@ use core::ptr::NonNull;
 
 /// Runs purged at a time.
 const BATCH: usize = 32;
+/// Of so many runs the one to be purged next is chosen.
+const LOOKED_AT: usize = 32;
 /// No part smaller than this is cut off a run to be purged.
 const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
@@ -55,11 +58,19 @@ impl Batch {
         if self.from == ExtentState::Retained {
             return (ExtentState::Retained, extent.zeroed.get());
         }
+        let is_dense = extent.mapping() == DENSE;
+        let renew = if is_dense { dense::is_whole_chunks(extent) } else { extent.mapping() != 0 };
         // SAFETY: the run is free; nobody needs its contents.
-        if extent.mapping() != 0 && unsafe { self.provider.renew(base, size) } {
+        if renew && unsafe { self.provider.renew(base, size) } {
+            if is_dense {
+                dense::forget_chunks(extent);
+            }
             moves::mark(extent, 0);
             huge::advise_new(self.provider, base, size);
             return (ExtentState::Retained, true);
+        }
+        if is_dense {
+            dense::break_up(self.provider, extent.base(), size);
         }
         // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
         if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
@@ -89,6 +100,9 @@ impl Batch {
 impl PageAllocator {
     /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
     pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
+        if dirty < self.rest.pages() {
+            self.file_rest();
+        }
         // Muzzy pages exist only while their decay time is not 0; without one they go at once.
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
         let retain = options::current().retain;
@@ -136,8 +150,9 @@ impl PageAllocator {
             if excess == 0 {
                 break;
             }
-            let Some(extent) = self.cache(from).oldest() else { break };
+            let Some(extent) = self.next_to_purge(from) else { break };
             self.cache(from).remove(extent);
+            let extent = self.whole_chunks(extent, from);
             let extent = self.cut_excess(extent, from, excess);
             extent.state.set(ExtentState::Purging);
             self.counts.purging += extent.pages();
@@ -145,6 +160,14 @@ impl PageAllocator {
             first = Some(extent);
         }
         first
+    }
+
+    /// The oldest run; but one that is worth its huge page waits, if a younger one near it is not.
+    fn next_to_purge(&mut self, from: ExtentState) -> Option<&'static Extent> {
+        let oldest = self.cache(from).oldest()?;
+        let by_age = core::iter::successors(Some(oldest), |extent| extent.younger.get());
+        let worth_less = by_age.take(LOOKED_AT).find(|extent| !dense::is_better_kept(extent));
+        Some(worth_less.unwrap_or(oldest))
     }
 
     /// Cuts off the end of a run that is much longer than what has to go; the rest stays.

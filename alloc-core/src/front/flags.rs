@@ -106,8 +106,9 @@ fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
 }
 
 fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
-    let run = large::usable(size)
-        .and_then(|bytes| large::allocate(large::From::Arena(arena), bytes, flags.align));
+    let run = large::usable(size).and_then(|bytes| {
+        large::allocate(large::From::Arena(arena), bytes, flags.align, flags.zero)
+    });
     match run {
         Some(extent) => slow::finish_large(extent, flags.zero),
         None => core::ptr::null_mut(),

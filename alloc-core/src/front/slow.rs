@@ -93,7 +93,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE) else {
         return no_memory(size);
     };
-    let block = with_retry(|| match large_run(bytes, align) {
+    let block = with_retry(|| match large_run(bytes, align, zero) {
         Some(extent) => finish_large(extent, zero),
         None => core::ptr::null_mut(),
     });
@@ -297,7 +297,7 @@ pub(crate) fn home() -> Option<&'static Arena> {
     }
 }
 
-fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
+fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> {
     match real_cache() {
         Some(cache) => {
             let home = cache.owner.home.get().id();
@@ -306,11 +306,13 @@ fn large_run(bytes: usize, align: usize) -> Option<&'static Extent> {
             } else {
                 None
             };
-            kept.or_else(|| large::allocate(large::From::Home(&cache.owner.home), bytes, align))
+            kept.or_else(|| {
+                large::allocate(large::From::Home(&cache.owner.home), bytes, align, zero)
+            })
         }
         None => {
             let home = Home::new(arena::by_id(0)?);
-            large::allocate(large::From::Home(&home), bytes, align)
+            large::allocate(large::From::Home(&home), bytes, align, zero)
         }
     }
 }

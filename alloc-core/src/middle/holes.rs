@@ -10,6 +10,7 @@ use super::arena::{self, Arena};
 use super::slab::Slab;
 use super::slab_list::SlabList;
 use crate::back::contents;
+use crate::back::dense;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::cell::Cell;
@@ -21,6 +22,8 @@ const CALLS: usize = 32;
 const HOLDS: usize = 16;
 /// Slabs of one list that are looked at, from its sparse end.
 const LOOKED_AT: usize = 4096;
+/// Slabs in huge pages are given holes from this part of their pages on.
+const PART_OF_HUGE: u32 = 8;
 
 /// Pages ever given back so.
 pub(crate) static PURGED: SharedCount = SharedCount::new();
@@ -135,7 +138,7 @@ impl<'a> Look<'a> {
         let holes = &slab.holes;
         let free = free_pages(slab) & !holes.purged.get();
         let ripe = if self.age == 0 { free } else { self.ripe(holes, free) };
-        if ripe == 0 {
+        if ripe == 0 || (self.age != 0 && is_worth_less(slab, ripe)) {
             return;
         }
         holes.idle.set(holes.idle.get() & !ripe);
@@ -180,6 +183,12 @@ impl<'a> Look<'a> {
             PURGED.add(count as u64);
         }
     }
+}
+
+/// Whether holes are worth less than the huge page that they would cost.
+fn is_worth_less(slab: &Slab, pages: Pages) -> bool {
+    let few = pages.count_ones() * PART_OF_HUGE < u32::from(slab.class().row().slab_pages);
+    few && slab.extent().is_some_and(dense::is_in_huge_pages)
 }
 
 /// The pages of a slab in which blocks lie, all of them free.

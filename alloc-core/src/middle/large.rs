@@ -32,24 +32,36 @@ pub(crate) const fn usable(size: usize) -> Option<usize> {
     }
 }
 
-/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`. `None`: no memory.
-pub(crate) fn allocate(from: From<'_>, bytes: usize, align: usize) -> Option<&'static Extent> {
+/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`; `zero`: it must read
+/// zero, so it may be hardly touched. `None`: no memory.
+pub(crate) fn allocate(
+    from: From<'_>,
+    bytes: usize,
+    align: usize,
+    zero: bool,
+) -> Option<&'static Extent> {
     let pages = bytes >> LG_PAGE;
     let align = align.max(PAGE);
     match from {
-        From::Arena(arena) => allocate_in(arena, pages, align),
+        From::Arena(arena) => allocate_in(arena, pages, align, zero),
         From::Home(home) => {
-            let take =
-                |locked: &mut ArenaPages, memory| locked.allocate_large(pages, align, memory);
+            let take = |locked: &mut ArenaPages, memory: Memory| {
+                locked.allocate_large(pages, align, memory.filled_if(!zero))
+            };
             choose_arena::with_pages(home, take)
                 // No room for more: addresses that other arenas have kept may do.
-                .or_else(|| arena::all().find_map(|arena| allocate_in(arena, pages, align)))
+                .or_else(|| arena::all().find_map(|arena| allocate_in(arena, pages, align, zero)))
         }
     }
 }
 
-fn allocate_in(arena: &'static Arena, pages: usize, align: usize) -> Option<&'static Extent> {
-    arena.pages.lock().allocate_large(pages, align, Memory::Any)
+fn allocate_in(
+    arena: &'static Arena,
+    pages: usize,
+    align: usize,
+    zero: bool,
+) -> Option<&'static Extent> {
+    arena.pages.lock().allocate_large(pages, align, Memory::Any.filled_if(!zero))
 }
 
 /// Takes a large block back.

@@ -1,5 +1,4 @@
-//! What a thread cache owns: slabs, under the cache's lock. The owner of a slab is a *cache*, not a
-//! thread.
+//! What a thread cache owns: slabs, under its lock. The owner of a slab is a *cache*, no thread.
 //!
 //! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock:
 //! uncontended, once per batch. Push and pop never take it. Whoever else holds it (the decay pass,
@@ -217,8 +216,9 @@ impl Owner {
     fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
         let slab = self.adopt(self.home.get(), class).or_else(|| {
             let guard = Guard::Owner(self.id);
+            let fills = state.slabs(class).full.is_long();
             let fresh = choose_arena::with_pages(&self.home, |pages, memory| {
-                Arena::new_slab(pages, class, guard, memory)
+                Arena::new_slab(pages, class, guard, memory.filled_if(fills))
             });
             self.effort.add(Deed::Fresh, u64::from(fresh.is_some()));
             fresh

@@ -3,6 +3,9 @@
 use super::slab::Slab;
 use crate::ground::units::PAGE;
 
+/// A list of so many slabs is long.
+const LONG: usize = 4;
+
 /// Which of its guard's lists a slab is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -28,6 +31,11 @@ impl SlabList {
     /// An empty list.
     pub(crate) const fn new() -> SlabList {
         SlabList { head: None, tail: None, length: 0, spares: 0 }
+    }
+
+    /// Whether a cache with these full slabs will fill the next one too.
+    pub(crate) fn is_long(&self) -> bool {
+        self.length >= LONG
     }
 
     /// The slab that is used next.

@@ -1,0 +1,313 @@
+//! Dense chunks: huge pages under a heap that has grown large.
+//!
+//! ```text
+//!   retained ──a whole chunk──▶ advised ──▶ active runs, and dirty ones from the rest
+//!       ▲                          │
+//!       │        part of it is purged: the advice is taken back (broken), small pages from then on
+//!       └──── all of it is purged: an ordinary mapping again
+//! ```
+//! From [`LARGE_HEAP`] on an arena takes new memory by whole chunks: 2 MiB that the system is asked
+//! to back by one huge page before they are touched, so that one fault brings in what 512 would.
+//! Only runs that will be filled are taken so ([`super::page_allocator::Memory::Filled`]): large
+//! blocks, and slabs of a class of which a thread has filled several. The chunk has memory from its
+//! first touch on, so what is not needed of it at once counts as dirty; it waits for more such runs
+//! and is filed as a dirty run when none came for a step of decay.
+//!
+//! The system would fill holes in an advised chunk again, so before a part of one is purged the
+//! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
+//! than a [`TENTH`] of one are purged after all others. Chunks may be mappings of the system's own,
+//! so their runs are marked ([`DENSE`]): they are not merged with others, nor moved. All runs of an
+//! advised chunk bear the mark; a run that bears it may lie in a broken one.
+
+use super::extent::{Extent, ExtentState};
+use super::huge::{self, HUGE};
+use super::moves;
+use super::page_allocator::PageAllocator;
+use super::page_map;
+use super::page_provider::PageProvider;
+use super::split_merge::split;
+use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The mark of runs in chunks that were advised at some time, in the place of a mapping's number.
+pub(super) const DENSE: u16 = u16::MAX - 1;
+/// Pages in use from which on an arena's heap is large: a chunk more is an eighth of it.
+pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
+/// Pages of a chunk.
+pub(super) const CHUNK: usize = HUGE / PAGE;
+/// No run of up to so many pages is worth a huge page while others are there to purge.
+pub(super) const TENTH: usize = CHUNK / 10;
+
+// Notes on chunks, in the page map.
+const NEVER: u8 = 0;
+const ADVISED: u8 = 1;
+const BROKEN: u8 = 2;
+
+/// Chunks that are broken: as many mappings, at most, lie between advised ones.
+static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
+
+fn note(chunk: usize, now: u8) {
+    let Some(note) = page_map::chunk_note(chunk) else { return };
+    match (note.swap(now, Relaxed), now) {
+        (BROKEN, NEVER | ADVISED) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
+        (NEVER | ADVISED, BROKEN) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
+        _ => {}
+    }
+}
+
+/// The bases of the chunks that a range touches.
+fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
+    let first = round_down(base, HUGE);
+    let next = |chunk: &usize| chunk.checked_add(HUGE);
+    core::iter::successors(Some(first), next).take_while(move |chunk| *chunk < base + bytes)
+}
+
+fn is_advised(address: usize) -> bool {
+    page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == ADVISED)
+}
+
+/// Whether huge pages are asked for where a run begins.
+pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
+    run.mapping() == DENSE && is_advised(run.base())
+}
+
+/// Whether purging a run would cost a huge page of which most is in use.
+pub(super) fn is_better_kept(run: &Extent) -> bool {
+    run.pages() <= TENTH && is_in_huge_pages(run)
+}
+
+/// Whether a run is whole chunks and nothing else.
+pub(super) fn is_whole_chunks(run: &Extent) -> bool {
+    (run.base() | run.end()).is_multiple_of(HUGE)
+}
+
+/// Takes the advice back for all chunks that a range touches, part of which is to be purged.
+pub(super) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
+    for chunk in chunks(base, bytes).filter(|chunk| is_advised(*chunk)) {
+        note(chunk, BROKEN);
+        let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut(chunk)) else {
+            continue;
+        };
+        // SAFETY: an advised chunk was reserved whole, and stays so; its contents are not touched.
+        unsafe { provider.advise_huge(start, HUGE, false) };
+    }
+}
+
+/// Notes that a run of whole chunks is an ordinary mapping again.
+pub(super) fn forget_chunks(run: &Extent) {
+    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, NEVER));
+    moves::mark(run, 0);
+}
+
+/// What an arena has not yet used of the chunk that it took last.
+pub(super) struct Rest {
+    run: Option<&'static Extent>,
+    /// Since decay last came by.
+    is_used: bool,
+}
+
+impl Rest {
+    pub(super) const NONE: Rest = Rest { run: None, is_used: false };
+
+    /// Its pages.
+    pub(super) fn pages(&self) -> usize {
+        self.run.map_or(0, Extent::pages)
+    }
+}
+
+impl PageAllocator {
+    /// A run from new memory in huge pages. `None`: the heap is not large enough, the run is too
+    /// long to need this, or the system does not want to.
+    pub(super) fn take_dense(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let is_large = self.counts.active >= LARGE_HEAP && pages << LG_PAGE < huge::SHORTEST;
+        if !is_large || !huge::backs_chunks() {
+            return None;
+        }
+        let fits = |rest: &&'static Extent| rest.fit(pages, align).is_some();
+        if let Some(rest) = self.rest.run.take_if(|rest| fits(rest)) {
+            return self.cut_rest(rest, pages, align);
+        }
+        // What lies between other runs is used up first.
+        if let Some(between) = self.take(ExtentState::Retained, pages, align, CHUNK - 1) {
+            return Some(between);
+        }
+        if !moves::has_room_for(BROKEN_CHUNKS.load(Relaxed)) {
+            return None;
+        }
+        let chunk = self.take_addresses(pages.next_multiple_of(CHUNK), align.max(HUGE))?;
+        if !advise(self.provider, chunk) {
+            self.file(chunk, ExtentState::Retained);
+            return None;
+        }
+        self.file_rest();
+        self.cut_rest(chunk, pages, align)
+    }
+
+    /// Cuts a run off the front of what is to be the rest.
+    fn cut_rest(
+        &mut self,
+        rest: &'static Extent,
+        pages: usize,
+        align: usize,
+    ) -> Option<&'static Extent> {
+        let mut run = rest;
+        let lead = (run.fit(pages, align)? - run.base()) >> LG_PAGE;
+        if lead > 0 {
+            let behind = self.spare_record()?;
+            split(run, lead, behind);
+            self.file(run, ExtentState::Dirty);
+            run = behind;
+        }
+        if run.pages() > pages {
+            let behind = self.spare_record()?;
+            split(run, pages, behind);
+            behind.state.set(ExtentState::Purging);
+            self.rest = Rest { run: Some(behind), is_used: true };
+        }
+        Some(run)
+    }
+
+    /// Lets everybody use what is left of the last chunk.
+    pub(super) fn file_rest(&mut self) {
+        if let Some(rest) = self.rest.run.take() {
+            self.file(rest, ExtentState::Dirty);
+        }
+    }
+
+    /// The same, if nothing was taken of it since the last call.
+    pub(super) fn age_rest(&mut self) {
+        if !core::mem::take(&mut self.rest.is_used) {
+            self.file_rest();
+        }
+    }
+
+    /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
+    pub(super) fn whole_chunks(
+        &mut self,
+        run: &'static Extent,
+        from: ExtentState,
+    ) -> &'static Extent {
+        let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
+        if run.mapping() != DENSE || begin >= end || self.keep_spares().is_none() {
+            return run;
+        }
+        if end < run.end()
+            && let Some(tail) = self.spare_record()
+        {
+            split(run, (end - run.base()) >> LG_PAGE, tail);
+            self.cache(from).insert(tail);
+        }
+        if begin > run.base()
+            && let Some(inner) = self.spare_record()
+        {
+            split(run, (begin - run.base()) >> LG_PAGE, inner);
+            self.cache(from).insert(run);
+            return inner;
+        }
+        run
+    }
+}
+
+/// Asks for huge pages under whole chunks that have no memory.
+fn advise(provider: &dyn PageProvider, run: &'static Extent) -> bool {
+    let Some(base) = NonNull::new(run.base_ptr()) else { return false };
+    // SAFETY: the run is in nobody's list, and the caller's.
+    if !unsafe { provider.advise_huge(base, run.bytes(), true) } {
+        return false;
+    }
+    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
+    moves::mark(run, DENSE);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::back::provider::mmap::Mmap;
+
+    const RUN: usize = 16;
+
+    /// A heap that is large, and a run in its first chunk; `None` where there are no huge pages.
+    fn large_heap() -> Option<(PageAllocator, &'static Extent)> {
+        let mut pages = PageAllocator::new(7, &Mmap);
+        pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
+        let run = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert_eq!(run.mapping() == DENSE, huge::backs_chunks());
+        (run.mapping() == DENSE).then_some((pages, run))
+    }
+
+    fn purge(pages: &mut PageAllocator, keep: usize) {
+        while let Some(batch) = pages.take_batch(keep, 0) {
+            batch.purge();
+            assert!(pages.file_batch(batch));
+        }
+        pages.check();
+    }
+
+    #[test]
+    fn only_large_heaps_grow_by_chunks_and_only_for_what_is_filled() {
+        let mut pages = PageAllocator::new(7, &Mmap);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        let Some((mut pages, run)) = large_heap() else { return };
+        assert!(is_in_huge_pages(run) && run.base().is_multiple_of(HUGE) && run.zeroed.get());
+        // The rest counts as unused memory, and the next such run comes from it.
+        assert_eq!(pages.counts().dirty, CHUNK - RUN);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().mapping(), 0);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Resident).map(Extent::base), None);
+        let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert_eq!(next.base(), run.end());
+        // Too long for the rest: that is anybody's now.
+        let long = pages.allocate(CHUNK, PAGE, Memory::Filled).unwrap();
+        assert!(is_in_huge_pages(long) && is_whole_chunks(long));
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().base(), next.end());
+        pages.check();
+    }
+
+    #[test]
+    fn a_rest_that_nobody_takes_from_is_anybodys_and_ages() {
+        let Some((mut pages, run)) = large_heap() else { return };
+        pages.age_rest();
+        assert_eq!(pages.rest.pages(), CHUNK - RUN, "it was used since");
+        pages.age_rest();
+        assert_eq!((pages.rest.pages(), pages.counts().dirty), (0, CHUNK - RUN));
+        purge(&mut pages, 0);
+        assert_eq!(pages.counts().dirty, 0);
+        assert!(run.mapping() == DENSE && !is_in_huge_pages(run), "broken");
+    }
+
+    #[test]
+    fn what_is_purged_whole_is_ordinary_memory_and_may_be_advised_again() {
+        let Some((mut pages, run)) = large_heap() else { return };
+        let base = run.base();
+        pages.free(run);
+        purge(&mut pages, 0);
+        assert!(!is_advised(base));
+        let again = pages.allocate(CHUNK, PAGE, Memory::Filled).unwrap();
+        assert!(again.base() == base && again.zeroed.get() && is_in_huge_pages(again));
+    }
+
+    #[test]
+    fn a_part_of_a_chunk_is_purged_after_what_costs_no_huge_page() {
+        let Some((mut pages, first)) = large_heap() else { return };
+        let _between = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        let plain = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
+        let _after = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
+        pages.free(first);
+        pages.free(plain);
+        let rest = pages.rest.pages();
+        purge(&mut pages, rest + RUN);
+        assert!(first.state.get() == ExtentState::Dirty && is_in_huge_pages(first));
+        purge(&mut pages, 0);
+        assert!(first.state.get() == ExtentState::Retained && !is_in_huge_pages(first));
+    }
+
+    #[test]
+    fn a_range_touches_the_chunks_that_it_lies_in() {
+        let touched = |base, bytes| chunks(base, bytes).collect::<Vec<_>>();
+        assert_eq!(touched(HUGE, 1), [HUGE]);
+        assert_eq!(touched(2 * HUGE - 1, 2), [HUGE, 2 * HUGE]);
+        assert_eq!(touched(3 * HUGE, 2 * HUGE), [3 * HUGE, 4 * HUGE]);
+    }
+}

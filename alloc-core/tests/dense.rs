@@ -1,0 +1,196 @@
+//! Large heaps in huge pages: what `smaps` says of them, what they cost in faults, and that holes
+//! in them go back to the system. Each scenario is a child of its own.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use common::touched::{assert_touched, touch};
+use lumalloc::{PAGE, control, observe, raw};
+
+const MIB: usize = 1 << 20;
+const BLOCK: usize = 256 << 10;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("large_heap") => large_heap(true),
+        Some("small_pages") => large_heap(false),
+        Some("slabs") => slabs(),
+        Some("small_heap") => small_heap(),
+        Some("zeros") => zeros(),
+        Some("holes") => holes(),
+        Some(name) => panic!("no scenario {name}"),
+        None => {}
+    }
+}
+
+/// Whether the system gives huge pages to who asks.
+fn listens() -> bool {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// A number of `/proc/vmstat`.
+fn vmstat(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").expect("vmstat");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What `smaps` says of all mappings, in bytes.
+#[derive(Debug)]
+struct Memory {
+    /// In mappings for which huge pages were asked.
+    advised: usize,
+    /// In huge pages.
+    huge: usize,
+    resident: usize,
+}
+
+fn memory() -> Memory {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let mut sum = Memory { advised: 0, huge: 0, resident: 0 };
+    let mut size = 0;
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (name, number) = (words.next(), words.next().and_then(|word| word.parse().ok()));
+        let bytes = number.unwrap_or(0usize) << 10;
+        match name {
+            Some("Size:") => size = bytes,
+            Some("Rss:") => sum.resident += bytes,
+            Some("AnonHugePages:") => sum.huge += bytes,
+            Some("VmFlags:") if format!("{line} ").contains(" hg ") => sum.advised += size,
+            _ => {}
+        }
+    }
+    sum
+}
+
+fn faults() -> i64 {
+    // SAFETY: all-zero is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: writable.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) }, 0);
+    usage.ru_minflt
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: the callers' blocks are live, and used no more after.
+    unsafe { raw::free(block) };
+}
+
+// --- growing -----------------------------------------------------------------------------------
+
+#[test]
+fn a_large_heap_grows_by_huge_pages_and_gives_them_back() {
+    play_well("large_heap", "");
+    play_well("small_pages", "thp:never");
+    play_well("small_pages", "retain:false");
+}
+
+/// 64 MiB of blocks that are too short for huge pages of their own.
+fn large_heap(huge: bool) {
+    let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
+    let blocks: Vec<_> = (0..64 * MIB / BLOCK)
+        .map(|_| {
+            let block = raw::malloc(BLOCK);
+            touch(block, 0, BLOCK);
+            block
+        })
+        .collect();
+    let (faults, memory) = (faults() - before, memory());
+    let totals = observe::totals();
+    assert!(totals.dirty <= 3 * MIB && totals.active <= totals.resident, "{totals:#?}");
+    if huge && listens() {
+        assert!(memory.advised >= 54 * MIB, "{memory:?}");
+        if vmstat("thp_fault_fallback ") == fallbacks {
+            assert!(memory.huge >= 52 * MIB, "{memory:?}");
+            assert!(faults < 4000, "{faults} faults");
+        }
+    } else {
+        assert!(memory.advised == 0, "{memory:?}");
+    }
+    for block in blocks {
+        assert_touched(block, BLOCK);
+        free(block);
+    }
+    assert!(control::purge(control::ARENAS_ALL));
+    let after = self::memory();
+    assert!(after.advised == 0 && after.resident + 60 * MIB < memory.resident, "{after:?}");
+    assert_eq!(observe::totals().dirty, 0);
+}
+
+#[test]
+fn slabs_of_a_class_that_a_thread_fills_lie_in_huge_pages_too() {
+    play_well("slabs", "");
+}
+
+fn slabs() {
+    let blocks: Vec<_> = (0..64 * MIB / 128).map(|_| raw::malloc(128)).collect();
+    let memory = memory();
+    assert_eq!(memory.advised >= 48 * MIB, listens(), "{memory:?}");
+    blocks.into_iter().for_each(free);
+}
+
+#[test]
+fn a_small_heap_takes_small_pages() {
+    play_well("small_heap", "");
+}
+
+fn small_heap() {
+    let blocks: Vec<_> = (0..6 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)).collect();
+    blocks.iter().for_each(|block| touch(*block, 0, BLOCK));
+    let memory = memory();
+    assert!(memory.advised == 0 && memory.huge == 0, "{memory:?}");
+    blocks.into_iter().for_each(free);
+}
+
+/// What is asked for as zeros may be hardly touched.
+#[test]
+fn zeros_take_small_pages_in_a_large_heap() {
+    play_well("zeros", "");
+}
+
+fn zeros() {
+    let before: Vec<_> = (0..16 * MIB / BLOCK).map(|_| raw::malloc_zeroed(BLOCK)).collect();
+    let blocks: Vec<_> = (0..32).map(|_| raw::malloc_zeroed(MIB)).collect();
+    blocks.iter().for_each(|block| touch(*block, 0, PAGE));
+    let memory = memory();
+    assert!(memory.advised == 0 && memory.resident < 16 * MIB, "{memory:?}");
+    before.into_iter().chain(blocks).for_each(free);
+}
+
+// --- holes -------------------------------------------------------------------------------------
+
+/// Three quarters of a heap in huge pages, freed here and there, go back when purged; what is in
+/// use stays as it is, and the system is not asked to fill the holes again.
+#[test]
+fn holes_in_huge_pages_go_back() {
+    play_well("holes", "");
+    play_well("holes", "muzzy_decay_ms:1000");
+}
+
+fn holes() {
+    let blocks: Vec<_> = (0..64 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)).collect();
+    blocks.iter().for_each(|block| touch(*block, 0, BLOCK));
+    let before = memory();
+    let (gone, kept): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(n, _)| n % 4 != 0);
+    gone.into_iter().for_each(|(_, block)| free(*block));
+    assert!(control::purge(control::ARENAS_ALL));
+    let after = memory();
+    assert!(after.resident + 44 * MIB < before.resident, "{before:?} {after:?}");
+    assert!(after.advised <= before.advised / 8, "{before:?} {after:?}");
+    kept.iter().for_each(|(_, block)| assert_touched(**block, BLOCK));
+    // The holes are used again, and read zero where they are asked to.
+    let zeros: Vec<_> = (0..32 * MIB / BLOCK).map(|_| raw::malloc_zeroed(BLOCK)).collect();
+    for block in zeros {
+        for at in (0..BLOCK).step_by(PAGE) {
+            // SAFETY: inside a live block.
+            assert_eq!(unsafe { block.wrapping_add(at).read() }, 0);
+        }
+        free(block);
+    }
+    kept.into_iter().for_each(|(_, block)| free(*block));
+}
