@@ -78,7 +78,7 @@ pub extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_stats() {
     // SAFETY: no callback is allowed, and the options are a C string.
-    unsafe { malloc_stats_print(None, ptr::null_mut(), c"g".as_ptr()) };
+    unsafe { malloc_stats_print(None, ptr::null_mut(), c"gmdablxe".as_ptr()) };
 }
 
 /// `malloc_info(3)`: the totals as XML in the shape of glibc's, one heap.

@@ -91,8 +91,8 @@ pub unsafe extern "C" fn mallctlbymib(
 }
 
 /// `malloc_stats_print(3)`: takes a new snapshot and writes it through `write_cb`, or
-/// `malloc_message` when that is NULL: as text, or as JSON when `opts` contains `J`; `g` omits the
-/// general part.
+/// `malloc_message` when that is NULL: as text, or as JSON when `opts` contains `J`; other letters
+/// leave parts out, see [`Choice`]. No lock is held while the callback runs.
 ///
 /// # Safety
 /// `write_cb` must accept `cbopaque` and any NUL-terminated text; `opts` must be NULL or

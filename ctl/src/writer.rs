@@ -39,6 +39,11 @@ impl Writer {
 
     /// Appends a decimal number.
     pub fn number(&mut self, number: u64) {
+        self.right_number(number, 0);
+    }
+
+    /// Appends a decimal number after blanks that make it so many characters, if it is shorter.
+    pub fn right_number(&mut self, number: u64, width: usize) {
         let mut digits = [b'0'; 20];
         let mut rest = number;
         let mut used = 0;
@@ -51,9 +56,27 @@ impl Writer {
             }
         }
         let skipped = digits.len() - used;
+        self.repeat(b' ', width.saturating_sub(used));
         for &digit in digits.iter().skip(skipped) {
             self.byte(digit);
         }
+    }
+
+    /// Appends text after blanks that make it so many characters, if it is shorter.
+    pub fn right(&mut self, text: &str, width: usize) {
+        self.right_bytes(text.as_bytes(), width);
+    }
+
+    /// Appends bytes after blanks that make them so many characters, if they are fewer.
+    pub fn right_bytes(&mut self, bytes: &[u8], width: usize) {
+        self.repeat(b' ', width.saturating_sub(bytes.len()));
+        self.bytes(bytes);
+    }
+
+    /// Appends bytes and blanks that make them so many characters, if they are fewer.
+    pub fn left_bytes(&mut self, bytes: &[u8], width: usize) {
+        self.bytes(bytes);
+        self.repeat(b' ', width.saturating_sub(bytes.len()));
     }
 
     /// Appends a decimal number with its sign.

@@ -1,0 +1,211 @@
+//! Arenas: each, the destroyed ones together, and all merged.
+use super::keys::{self, Key, keys, number, numbers};
+use super::table::{self, Cell, Column, per_second};
+use super::{Choice, classes, mutexes};
+use crate::row::Row;
+use crate::value::Value;
+use crate::writer::Writer;
+use lumalloc::control;
+
+/// Whose statistics these are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// All arenas together.
+    Merged,
+    /// Those that were destroyed.
+    Destroyed,
+    /// One.
+    Single(usize),
+}
+
+impl Which {
+    /// The index in names.
+    pub(super) fn index(self) -> usize {
+        match self {
+            Which::Merged => control::ARENAS_ALL as usize,
+            Which::Destroyed => control::ARENAS_ALL as usize + 1,
+            Which::Single(index) => index,
+        }
+    }
+}
+
+/// Whether a row below an arena tells of locks.
+pub(super) fn is_of_locks(row: &Row) -> bool {
+    row.components().skip(3).any(|component| matches!(component, b"mutexes" | b"mutex"))
+}
+
+/// Visits what was chosen: the merged one only if there is more than one or single ones are
+/// omitted, as in jemalloc.
+pub(super) fn each(choice: Choice, mut visit: impl FnMut(Which)) {
+    let Some(initialized) = Key::named(b"arena.0.initialized") else { return };
+    let exists = |index| matches!(initialized.at(1, index).read(), Some(Value::Bool(true)));
+    let has_statistics = Key::named(b"stats.arenas.0.nthreads").is_some();
+    if !has_statistics {
+        return;
+    }
+    let arenas =
+        || (0..usize::try_from(number("arenas.narenas")).unwrap_or(0)).filter(|i| exists(*i));
+    if !choice.omits(b'm') && (choice.omits(b'a') || arenas().nth(1).is_some()) {
+        visit(Which::Merged);
+    }
+    if !choice.omits(b'd') && exists(Which::Destroyed.index()) {
+        visit(Which::Destroyed);
+    }
+    if !choice.omits(b'a') {
+        arenas().for_each(|index| visit(Which::Single(index)));
+    }
+}
+
+/// Prints what was chosen.
+pub(super) fn print_all(writer: &mut Writer, choice: Choice) {
+    each(choice, |which| {
+        match which {
+            Which::Merged => writer.text("Merged arenas stats:\n"),
+            Which::Destroyed => writer.text("Destroyed arenas stats:\n"),
+            Which::Single(index) => {
+                writer.text("arenas[");
+                writer.number(index as u64);
+                writer.text("]:\n");
+            }
+        }
+        print(writer, choice, which.index());
+    });
+}
+
+/// The branch in which names are looked up; the index is put in later.
+pub(super) const BRANCH: &str = "stats.arenas.0.";
+
+fn print(writer: &mut Writer, choice: Choice, arena: usize) {
+    let key = |leaf: &str| Key::below(BRANCH, leaf).map(|key| key.at(2, arena));
+    let uptime = key("uptime").map_or(0, |key| key.number());
+    for (title, leaf) in [
+        ("name: ", "name"),
+        ("assigned threads: ", "nthreads"),
+        ("uptime: ", "uptime"),
+        ("dss allocation precedence: ", "dss"),
+    ] {
+        if let Some(value) = key(leaf).and_then(|key| key.read()) {
+            writer.text(title);
+            table::value(writer, value);
+            writer.text("\n");
+        }
+    }
+    decay(writer, arena);
+    operations(writer, arena, uptime);
+    bytes(writer, arena);
+    if !choice.omits(b'x') {
+        mutexes::print(writer, &[b"stats", b"arenas", b"<", b"mutexes"], arena, uptime);
+    }
+    classes::print(writer, choice, arena, uptime);
+}
+
+const DECAY: [Column; 6] = [
+    ("decaying:", 9),
+    ("time", 6),
+    ("npages", 13),
+    ("sweeps", 13),
+    ("madvises", 13),
+    ("purged", 13),
+];
+
+fn decay(writer: &mut Writer, arena: usize) {
+    table::titles(writer, &DECAY, 0);
+    let states = [
+        ("dirty:", "dirty_decay_ms", ["pdirty", "dirty_npurge", "dirty_nmadvise", "dirty_purged"]),
+        ("muzzy:", "muzzy_decay_ms", ["pmuzzy", "muzzy_npurge", "muzzy_nmadvise", "muzzy_purged"]),
+    ];
+    for (title, time, leaves) in states {
+        let time = Key::below(BRANCH, time).and_then(|key| key.at(2, arena).read());
+        let time = match time {
+            Some(Value::Ssize(time)) if time >= 0 => Cell::Number(time as u64),
+            _ => Cell::Text("N/A"),
+        };
+        let [pages, sweeps, calls, purged] = numbers(keys(BRANCH, leaves), arena, usize::MAX);
+        let numbers = [pages, sweeps, calls, purged].map(Cell::Number);
+        let [pages, sweeps, calls, purged] = numbers;
+        table::cells(writer, &DECAY, &[Cell::Text(title), time, pages, sweeps, calls, purged]);
+        writer.text("\n");
+    }
+}
+
+const OPERATIONS: [Column; 11] = [
+    ("allocated", 16),
+    ("nmalloc", 16),
+    ("(#/sec)", 10),
+    ("ndalloc", 16),
+    ("(#/sec)", 10),
+    ("nrequests", 16),
+    ("(#/sec)", 10),
+    ("nfill", 16),
+    ("(#/sec)", 10),
+    ("nflush", 16),
+    ("(#/sec)", 10),
+];
+
+/// The width of titles before numbers.
+const TITLE: usize = 21;
+
+/// What small and large blocks were asked for and given back.
+fn operations(writer: &mut Writer, arena: usize, uptime: u64) {
+    writer.repeat(b' ', TITLE);
+    table::titles(writer, &OPERATIONS, 0);
+    let leaves = ["allocated", "nmalloc", "ndalloc", "nrequests", "nfills", "nflushes"];
+    let small = numbers(keys("stats.arenas.0.small.", leaves), arena, usize::MAX);
+    let large = numbers(keys("stats.arenas.0.large.", leaves), arena, usize::MAX);
+    let mut total = small;
+    total.iter_mut().zip(large).for_each(|(sum, large)| *sum = sum.saturating_add(large));
+    for (title, [allocated, nmalloc, ndalloc, nrequests, nfills, nflushes]) in
+        [("small:", small), ("large:", large), ("total:", total)]
+    {
+        writer.left_bytes(title.as_bytes(), TITLE);
+        let rate = |count| Cell::Number(per_second(count, uptime));
+        table::cells(
+            writer,
+            &OPERATIONS,
+            &[
+                Cell::Number(allocated),
+                Cell::Number(nmalloc),
+                rate(nmalloc),
+                Cell::Number(ndalloc),
+                rate(ndalloc),
+                Cell::Number(nrequests),
+                rate(nrequests),
+                Cell::Number(nfills),
+                rate(nfills),
+                Cell::Number(nflushes),
+                rate(nflushes),
+            ],
+        );
+        writer.text("\n");
+    }
+    writer.text("\n");
+}
+
+/// The arena's bytes, a line each.
+fn bytes(writer: &mut Writer, arena: usize) {
+    let pages = Key::below(BRANCH, "pactive").map_or(0, |key| key.at(2, arena).number());
+    amount(writer, "active", pages.saturating_mul(keys::number("arenas.page")));
+    for leaf in [
+        "mapped",
+        "retained",
+        "base",
+        "internal",
+        "metadata_thp",
+        "tcache_bytes",
+        "tcache_stashed_bytes",
+        "resident",
+        "abandoned_vm",
+        "extent_avail",
+    ] {
+        if let Some(value) = Key::below(BRANCH, leaf).and_then(|key| key.at(2, arena).read()) {
+            amount(writer, leaf, keys::as_number(value));
+        }
+    }
+}
+
+fn amount(writer: &mut Writer, title: &str, value: u64) {
+    writer.text(title);
+    writer.left_bytes(b":", TITLE.saturating_sub(title.len()));
+    writer.right_number(value, 16);
+    writer.text("\n");
+}

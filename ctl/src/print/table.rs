@@ -1,0 +1,187 @@
+//! Columns: right-aligned numbers under right-aligned titles.
+use super::keys::as_number;
+use crate::value::{Unit, Value};
+use crate::writer::Writer;
+
+/// A title and its width.
+pub(super) type Column = (&'static str, usize);
+
+/// What stands in a column.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(&'static str),
+    /// Thousandths, as `0.25`; `1` for 1000.
+    Thousandths(u64),
+}
+
+/// Prints the titles and ends the line. `skip` characters of the first column are there already.
+pub(super) fn titles(writer: &mut Writer, columns: &[Column], skip: usize) {
+    let mut skip = skip;
+    for &(title, width) in columns {
+        writer.right(title, width.saturating_sub(skip));
+        skip = 0;
+    }
+    writer.text("\n");
+}
+
+/// Prints cells under their columns; the line goes on.
+pub(super) fn cells(writer: &mut Writer, columns: &[Column], cells: &[Cell]) {
+    for (&(_, width), cell) in columns.iter().zip(cells) {
+        match *cell {
+            Cell::Number(number) => writer.right_number(number, width),
+            Cell::Text(text) => writer.right(text, width),
+            Cell::Thousandths(share) => thousandths(writer, share, width),
+        }
+    }
+}
+
+fn thousandths(writer: &mut Writer, share: u64, width: usize) {
+    let digit = |n: u64| b'0' + (n % 10) as u8;
+    let text = [b'0', b'.', digit(share / 100), digit(share / 10), digit(share)];
+    match share {
+        1000.. => writer.right("1", width),
+        _ => writer.right_bytes(&text, width),
+    }
+}
+
+/// So many a second in a time of nanoseconds; within the first second, so many.
+pub(super) fn per_second(count: u64, nanoseconds: u64) -> u64 {
+    match nanoseconds / 1_000_000_000 {
+        0 => count,
+        seconds => count.checked_div(seconds).unwrap_or(count),
+    }
+}
+
+/// `part` of `whole` in thousandths; all of nothing is all.
+pub(super) fn share(part: u64, whole: u64) -> u64 {
+    let product = u128::from(part) * 1000;
+    let share = product.checked_div(u128::from(whole)).unwrap_or(1000);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Rows are shown that hold something; where others are left out between them, there is a line.
+pub(super) struct Gaps {
+    open: bool,
+}
+
+impl Gaps {
+    pub(super) fn new() -> Self {
+        Gaps { open: false }
+    }
+
+    /// Whether a row is shown.
+    pub(super) fn shows(&mut self, writer: &mut Writer, holds_something: bool) -> bool {
+        if holds_something {
+            self.close(writer);
+        }
+        self.open = !holds_something;
+        holds_something
+    }
+
+    /// Prints the line, where rows were left out.
+    pub(super) fn close(&self, writer: &mut Writer) {
+        if self.open {
+            writer.text("                     ---\n");
+        }
+    }
+}
+
+/// A value as the text shows it, texts in quotes.
+pub(super) fn value(writer: &mut Writer, value: Value<'_>) {
+    match value {
+        Value::Bool(value) => writer.text(if value { "true" } else { "false" }),
+        Value::I64(value) => writer.signed(value),
+        Value::Ssize(value) => writer.signed(value as i64),
+        Value::Str(value) => {
+            writer.text("\"");
+            writer.c_text(value);
+            writer.text("\"");
+        }
+        other => writer.number(as_number(other)),
+    }
+}
+
+/// A unit behind a value.
+pub(super) fn unit(writer: &mut Writer, unit: Unit) {
+    writer.text(match unit {
+        Unit::Bytes => " bytes",
+        Unit::Pages => " pages",
+        Unit::Milliseconds => " ms",
+        Unit::Nanoseconds => " ns",
+        Unit::None | Unit::Count | Unit::Log2 => "",
+    });
+}
+
+/// Bytes for reading at night: `12.3 MiB`.
+pub(super) fn size(writer: &mut Writer, bytes: u64) {
+    let units = [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let fits = units.iter().rev().find(|(_, shift)| bytes >> shift > 0);
+    let &(unit, shift) = fits.unwrap_or(&("B", 0));
+    writer.number(bytes >> shift);
+    if shift > 0 {
+        writer.text(".");
+        // The first digit behind the point; ten bits are enough of the rest.
+        writer.number((((bytes >> (shift - 10)) & 1023) * 10) >> 10);
+    }
+    writer.text(" ");
+    writer.text(unit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::tests::collected;
+
+    #[test]
+    fn columns_are_right_aligned_and_overflow_whole() {
+        let columns: &[Column] = &[("size", 8), ("util", 6), ("n", 3)];
+        let text = collected(|writer| {
+            writer.text("bins:");
+            titles(writer, columns, 5);
+            let row = [Cell::Number(7), Cell::Thousandths(250), Cell::Number(123_456)];
+            cells(writer, columns, &row);
+        });
+        assert_eq!(text, "bins:size  util  n\n       7 0.250123456");
+    }
+
+    #[test]
+    fn shares_and_rates() {
+        assert_eq!((share(1, 3), share(3, 3), share(0, 0), share(0, 7)), (333, 1000, 1000, 0));
+        assert_eq!(per_second(500, 999_999_999), 500);
+        assert_eq!(per_second(500, 5_000_000_000), 100);
+        assert_eq!(collected(|writer| thousandths(writer, 7, 6)), " 0.007");
+        assert_eq!(collected(|writer| thousandths(writer, 1000, 6)), "     1");
+    }
+
+    #[test]
+    fn sizes_have_one_digit_behind_the_point() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            ((1 << 20) - 1, "1023.9 KiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ] {
+            assert_eq!(collected(|writer| size(writer, bytes)), text);
+        }
+    }
+
+    #[test]
+    fn gaps_are_marked_once() {
+        let text = collected(|writer| {
+            let mut gaps = Gaps::new();
+            for holds in [false, false, true, true, false, true, false] {
+                if gaps.shows(writer, holds) {
+                    writer.text("row\n");
+                }
+            }
+            gaps.close(writer);
+        });
+        let gap = "                     ---\n";
+        assert_eq!(text, std::format!("{gap}row\nrow\n{gap}row\n{gap}"));
+    }
+}
