@@ -50,6 +50,9 @@ pub use ground::units::{MAX_SIZE, PAGE};
 /// The options in force. Source: jemalloc(3), `opt.*`.
 #[cfg(not(loom))]
 pub mod options {
+    use crate::ground::conf_record;
+    use core::ffi::CStr;
+
     pub use crate::ground::options::{
         Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
     };
@@ -63,6 +66,42 @@ pub mod options {
     pub fn current() -> &'static Options {
         crate::front::slow::real_cache();
         crate::ground::options::current()
+    }
+
+    /// Where option strings were found, in the order in which they were read (the last wins), with
+    /// commas: `malloc_conf`, `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`,
+    /// `malloc_conf_2_conf_harder`. Empty when there are none.
+    ///
+    /// ```
+    /// use lumalloc::options::{source_text, sources};
+    /// let sources = sources().to_str().unwrap();
+    /// assert!(sources.split(',').all(|source| source.is_empty() || source_text(source).is_some()));
+    /// assert_eq!(source_text("nowhere"), None);
+    /// ```
+    #[must_use]
+    pub fn sources() -> &'static CStr {
+        crate::front::slow::real_cache();
+        conf_record::current().sources()
+    }
+
+    /// The option string of one of [`sources`]; `None` when it is not one of them. Of all texts
+    /// together, 16 KiB are kept.
+    #[must_use]
+    pub fn source_text(source: &str) -> Option<&'static CStr> {
+        crate::front::slow::real_cache();
+        conf_record::current().text_of(source)
+    }
+
+    /// What was ignored in option strings: each message with its pair and source, as it was
+    /// printed, with `; ` between them; the first 4 KiB. Empty when everything counted.
+    ///
+    /// ```
+    /// assert_eq!(lumalloc::options::ignored(), c"");
+    /// ```
+    #[must_use]
+    pub fn ignored() -> &'static CStr {
+        crate::front::slow::real_cache();
+        conf_record::current().ignored()
     }
 }
 

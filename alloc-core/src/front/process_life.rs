@@ -3,10 +3,9 @@
 use super::guarded;
 use super::hardened::canary;
 use super::{background, fork, thread_life};
-use crate::ground::conf;
-use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::{conf, conf_record, options};
 use crate::middle::arena;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +27,9 @@ pub(crate) fn ensure_started() -> bool {
     }
     if arena::count() == 0 {
         // SAFETY: once, as arenas are made after; and nobody else is here.
-        unsafe { options::freeze(conf::read_all()) };
+        let read = unsafe { conf_record::keep(conf::read_all) };
+        // SAFETY: as above.
+        unsafe { options::freeze(read) };
         if options::current().hardened {
             canary::prepare();
         }

@@ -4,17 +4,20 @@
 //! `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`, the program's `malloc_conf_2_conf_harder`.
 //! Each message names its source.
 
+use super::conf_record::Record;
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::{DEFAULTS, Letters, Options};
 use super::text::Line;
 use super::{fatal, message, os};
 use core::ffi::{CStr, c_char};
 
-/// Reads all sources and answers the options that result.
-pub(crate) fn read_all() -> Options {
+/// Reads all sources and answers the options that result. Notes what was read in `record`.
+pub(crate) fn read_all(record: &mut Record) -> Options {
     let mut options = DEFAULTS;
+    record.clear();
     for_each_source(|source, text| {
-        let mut reader = Reader { source, only_confirm: true, bad: false };
+        record.add_source(source, text);
+        let mut reader = Reader { source, record, only_confirm: true, bad: false };
         reader.string(&mut options, text);
     });
     let mut number = 0u64;
@@ -26,7 +29,7 @@ pub(crate) fn read_all() -> Options {
             line.text("): \"").bytes(text).text("\"\n");
             message::write(line.as_bytes());
         }
-        let mut reader = Reader { source, only_confirm: false, bad: false };
+        let mut reader = Reader { source, record, only_confirm: false, bad: false };
         reader.string(&mut options, text);
         if reader.bad && options.abort_conf {
             fatal::bad_option();
@@ -127,13 +130,14 @@ weak_variable!(variable_address, "malloc_conf");
 weak_variable!(harder_address, "malloc_conf_2_conf_harder");
 
 /// Reads one string.
-struct Reader {
+struct Reader<'record> {
     source: &'static str,
+    record: &'record mut Record,
     only_confirm: bool,
     bad: bool,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn string(&mut self, options: &mut Options, text: &[u8]) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -176,9 +180,7 @@ impl Reader {
             }
             Err(Refusal::Value) => self.complain("Invalid conf value: ", key, Some(value)),
             Err(Refusal::Range) => self.complain("Out-of-range conf value: ", key, Some(value)),
-            Err(Refusal::NoEffect) => {
-                say("conf option has no effect: ", key, Some(value), self.source);
-            }
+            Err(Refusal::NoEffect) => self.ignore("conf option has no effect: ", key, Some(value)),
         }
     }
 
@@ -186,11 +188,19 @@ impl Reader {
         if self.only_confirm {
             return;
         }
-        say(what, key, value, self.source);
+        self.ignore(what, key, value);
         // Experimental options may come and go: reported, not fatal.
         if !key.starts_with(b"experimental_") {
             self.bad = true;
         }
+    }
+
+    /// Says and notes what has no effect.
+    fn ignore(&mut self, what: &str, key: &[u8], value: Option<&[u8]>) {
+        say(what, key, value, self.source);
+        let colon: &[u8] = if value.is_some() { b":" } else { b"" };
+        let (what, value) = (what.as_bytes(), value.unwrap_or(b""));
+        self.record.add_ignored(&[what, key, colon, value, b" (", self.source.as_bytes(), b")"]);
     }
 }
 
@@ -309,7 +319,9 @@ mod tests {
 
     fn read(text: &str) -> (Options, bool) {
         let mut options = DEFAULTS;
-        let mut reader = Reader { source: "test", only_confirm: false, bad: false };
+        let mut record = Box::new(Record::EMPTY);
+        let record = &mut *record;
+        let mut reader = Reader { source: "test", record, only_confirm: false, bad: false };
         reader.string(&mut options, text.as_bytes());
         (options, reader.bad)
     }

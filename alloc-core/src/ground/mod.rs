@@ -38,6 +38,9 @@ pub(crate) mod cpu_quota;
 #[allow(unsafe_code)]
 pub(crate) mod options;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod conf_record;
+#[cfg(not(loom))]
 pub(crate) mod conf_table;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

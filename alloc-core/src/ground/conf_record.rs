@@ -1,0 +1,172 @@
+//! What the start read as options, kept for whoever asks: the sources, their texts, and what was
+//! ignored.
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes for the texts of all sources. Text that does not fit is cut off.
+const TEXT_ROOM: usize = 16 << 10;
+/// Bytes for what was ignored.
+const IGNORED_ROOM: usize = 4 << 10;
+/// More sources than there are.
+const SOURCES: usize = 8;
+
+/// NUL-terminated texts one after the other.
+struct Texts<const N: usize> {
+    bytes: [u8; N],
+    used: usize,
+}
+
+impl<const N: usize> Texts<N> {
+    const EMPTY: Texts<N> = Texts { bytes: [0; N], used: 0 };
+
+    /// Appends bytes to the last text. The last byte stays a NUL, whatever comes.
+    fn push(&mut self, text: &[u8]) {
+        for &byte in text {
+            if self.used + 1 < N
+                && let Some(slot) = self.bytes.get_mut(self.used)
+            {
+                *slot = byte;
+                self.used += 1;
+            }
+        }
+    }
+
+    /// Ends the last text.
+    fn end(&mut self) {
+        self.used = (self.used + 1).min(N);
+    }
+
+    /// The text that begins at a place.
+    fn at(&self, begin: usize) -> &CStr {
+        let rest = self.bytes.get(begin..).unwrap_or(&[]);
+        CStr::from_bytes_until_nul(rest).unwrap_or(c"")
+    }
+}
+
+/// Where options came from, and what they said.
+pub(crate) struct Record {
+    texts: Texts<TEXT_ROOM>,
+    ignored: Texts<IGNORED_ROOM>,
+    sources: [Option<(&'static str, usize)>; SOURCES],
+    /// The names of the sources, with commas.
+    names: Texts<256>,
+}
+
+impl Record {
+    pub(super) const EMPTY: Record = Record {
+        texts: Texts::EMPTY,
+        ignored: Texts::EMPTY,
+        sources: [None; SOURCES],
+        names: Texts::EMPTY,
+    };
+
+    /// Forgets everything: a start that had no memory is made again.
+    pub(crate) fn clear(&mut self) {
+        (self.texts, self.ignored, self.names) = (Texts::EMPTY, Texts::EMPTY, Texts::EMPTY);
+        self.sources = [None; SOURCES];
+    }
+
+    /// Notes a source and its text.
+    pub(crate) fn add_source(&mut self, source: &'static str, text: &[u8]) {
+        let Some(slot) = self.sources.iter_mut().find(|slot| slot.is_none()) else { return };
+        *slot = Some((source, self.texts.used));
+        self.texts.push(text);
+        self.texts.end();
+        if self.names.used > 0 {
+            self.names.push(b",");
+        }
+        self.names.push(source.as_bytes());
+    }
+
+    /// Notes a complaint, given in pieces.
+    pub(crate) fn add_ignored(&mut self, pieces: &[&[u8]]) {
+        if self.ignored.used > 0 {
+            self.ignored.push(b"; ");
+        }
+        for piece in pieces {
+            self.ignored.push(piece);
+        }
+    }
+
+    /// The names of the sources in the order in which they were read, with commas.
+    pub(crate) fn sources(&self) -> &CStr {
+        self.names.at(0)
+    }
+
+    /// What a source said; `None` when it was not there.
+    pub(crate) fn text_of(&self, source: &str) -> Option<&CStr> {
+        let mut noted = self.sources.iter().flatten();
+        let (_, begin) = noted.find(|(name, _)| *name == source)?;
+        Some(self.texts.at(*begin))
+    }
+
+    /// What was ignored, each with why and its source, with semicolons.
+    pub(crate) fn ignored(&self) -> &CStr {
+        self.ignored.at(0)
+    }
+}
+
+struct Frozen(UnsafeCell<Record>);
+
+// SAFETY: written during the start only, before `READY` is set; read only after.
+unsafe impl Sync for Frozen {}
+
+static NOTHING: Record = Record::EMPTY;
+static RECORD: Frozen = Frozen(UnsafeCell::new(Record::EMPTY));
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// Keeps what `write` notes, once.
+///
+/// # Safety
+/// Called once, by the thread that makes the process's start.
+pub(crate) unsafe fn keep<R>(write: impl FnOnce(&mut Record) -> R) -> R {
+    // SAFETY: nobody reads before READY, and nobody else writes (the caller's promise).
+    let written = write(unsafe { &mut *RECORD.0.get() });
+    // Release: pairs with the Acquire in `current`.
+    READY.store(true, Ordering::Release);
+    written
+}
+
+/// What was noted; nothing before the start.
+pub(crate) fn current() -> &'static Record {
+    // Acquire: pairs with the Release in `keep`.
+    if READY.load(Ordering::Acquire) {
+        // SAFETY: after READY nobody writes.
+        unsafe { &*RECORD.0.get() }
+    } else {
+        &NOTHING
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_kept_by_source_and_cut_where_the_room_ends() {
+        let mut record = Box::new(Record::EMPTY);
+        assert_eq!((record.sources(), record.text_of("a")), (c"", None));
+        record.add_source("a", b"abort:true");
+        record.add_source("b", b"");
+        record.add_source("c", &vec![b'x'; 2 * TEXT_ROOM]);
+        record.add_source("d", b"too late");
+        assert_eq!(record.sources(), c"a,b,c,d");
+        assert_eq!(record.text_of("a"), Some(c"abort:true"));
+        assert_eq!(record.text_of("b"), Some(c""));
+        let room = TEXT_ROOM - "abort:true".len() - 3;
+        assert_eq!(record.text_of("c").map(CStr::count_bytes), Some(room));
+        assert_eq!(record.text_of("d"), Some(c""));
+    }
+
+    #[test]
+    fn what_was_ignored_is_a_list() {
+        let mut record = Box::new(Record::EMPTY);
+        record.add_ignored(&[b"Invalid", b" one"]);
+        record.add_ignored(&[b"two"]);
+        assert_eq!(record.ignored(), c"Invalid one; two");
+        record.add_ignored(&[&vec![b'x'; 2 * IGNORED_ROOM]]);
+        assert_eq!(record.ignored().count_bytes(), IGNORED_ROOM - 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! The size classes, as `arenas.bin.<i>.*` and `arenas.lextent.<i>.*` of jemalloc(3) list them.
+
+use crate::ground::options;
+use crate::ground::size_class::{PAGE_CLASSES, SMALL_CLASSES, SizeClass, page_class_pages};
+use crate::ground::units::PAGE;
+
+/// A small size class. Source: jemalloc(3), `arenas.bin.<i>.*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bin {
+    /// Bytes of a block.
+    pub size: usize,
+    /// Blocks in a slab.
+    pub nregs: u32,
+    /// Bytes of a slab.
+    pub slab_size: usize,
+}
+
+/// How many small size classes there are. Source: jemalloc(3), `arenas.nbins`.
+#[must_use]
+pub fn nbins() -> u32 {
+    SMALL_CLASSES as u32
+}
+
+/// A small size class; `None` from [`nbins`] on.
+///
+/// ```
+/// let bin = lumalloc::observe::bin(1).unwrap();
+/// assert_eq!(bin.size, 16);
+/// assert_eq!(bin.slab_size, bin.nregs as usize * 16);
+/// assert_eq!(lumalloc::observe::bin(lumalloc::observe::nbins() as usize), None);
+/// ```
+#[must_use]
+pub fn bin(index: usize) -> Option<Bin> {
+    let class = SizeClass::all().take(SMALL_CLASSES).nth(index)?;
+    Some(Bin {
+        size: class.size(),
+        nregs: class.slots() as u32,
+        slab_size: usize::from(class.row().slab_pages) * PAGE,
+    })
+}
+
+/// How many small and large classes threads cache, with the options in force. Source: jemalloc(3),
+/// `arenas.nhbins`.
+#[must_use]
+pub fn nhbins() -> u32 {
+    let largest = options::current().tcache_max;
+    SizeClass::all().filter(|class| class.size() <= largest).count() as u32
+}
+
+/// Classes of runs of pages that are shorter than the first large class.
+const SHORT_RUNS: usize = 3;
+
+/// How many large size classes there are, up to the longest run that any address space holds.
+/// Source: jemalloc(3), `arenas.nlextents`.
+#[must_use]
+pub fn nlextents() -> u32 {
+    (PAGE_CLASSES - SHORT_RUNS) as u32
+}
+
+/// The size of a large class; `None` from [`nlextents`] on. Source: jemalloc(3),
+/// `arenas.lextent.<i>.size`.
+///
+/// ```
+/// assert_eq!(lumalloc::observe::lextent(0), Some(16384));
+/// assert_eq!(lumalloc::observe::lextent(1), Some(20480));
+/// let last = lumalloc::observe::nlextents() as usize - 1;
+/// assert_eq!(lumalloc::observe::lextent(last), Some(1 << 48));
+/// assert_eq!(lumalloc::observe::lextent(last + 1), None);
+/// ```
+#[must_use]
+pub fn lextent(index: usize) -> Option<usize> {
+    let class = index.checked_add(SHORT_RUNS).filter(|&class| class < PAGE_CLASSES)?;
+    Some(page_class_pages(class) * PAGE)
+}
