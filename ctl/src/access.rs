@@ -44,7 +44,16 @@ pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
 /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, `newp` readable for
 /// `newlen` bytes when non-null, and a text that it points to NUL-terminated.
 pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
-    let entry = Entry::find(mib)?;
+    // SAFETY: the caller's promise is ours.
+    unsafe { of_entry(Entry::find(mib)?, buffers) }
+}
+
+/// The same, for a key that was found.
+///
+/// # Safety
+/// As [`access`].
+#[inline]
+unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
     match entry.row.access {
         Access::Trigger(trigger) => pull(entry, trigger, buffers),
         Access::Read(_) if buffers.writes() => Err(Error::NotPermitted),
@@ -154,4 +163,147 @@ unsafe fn trade(entry: Entry<'_>, exchange: Exchanger, buffers: Buffers) -> Resu
     // SAFETY: as above.
     let mut output = unsafe { Output::of(buffers) };
     exchange(entry.mib, input, &mut output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Row;
+    use crate::row_macros::{absent, act, ask, create, row, wo};
+    use core::ffi::c_void;
+    use core::ptr;
+
+    /// Calls with a size to read into and one to write, each with its length or none.
+    fn call<const N: usize>(
+        row: &'static Row,
+        old: Option<usize>,
+        new: Option<&[usize; N]>,
+    ) -> (Result<(), Error>, usize, usize) {
+        let (mut answer, mut length) = (0usize, old.unwrap_or(0));
+        let buffers = Buffers {
+            oldp: old.map_or(ptr::null_mut(), |_| (&raw mut answer).cast()),
+            oldlenp: if old.is_some() { &raw mut length } else { ptr::null_mut() },
+            newp: new.map_or(ptr::null(), |new| ptr::from_ref(new).cast::<c_void>()),
+            newlen: new.map_or(0, size_of_val),
+        };
+        // SAFETY: the buffers are as long as they say: no test says more than 8 for `answer`.
+        let outcome = unsafe { of_entry(Entry { row, mib: &[] }, buffers) };
+        (outcome, answer, length)
+    }
+
+    const NONE: Option<&[usize; 1]> = None;
+
+    #[test]
+    fn what_is_only_written_wants_a_value_and_answers_none() {
+        static ROW: Row = wo!(
+            "t",
+            Size,
+            None,
+            |_, size| if size == 5 { Ok(()) } else { Err(Error::Fault) },
+            "takes five"
+        );
+        assert_eq!(call(&ROW, None, Some(&[5])).0, Ok(()));
+        assert_eq!(call(&ROW, None, Some(&[6])).0, Err(Error::Fault));
+        assert_eq!(call(&ROW, Some(8), Some(&[5])).0, Err(Error::NotPermitted));
+        assert_eq!(call(&ROW, Some(8), NONE).0, Err(Error::NotPermitted));
+        assert_eq!(call(&ROW, None, NONE).0, Err(Error::Invalid));
+        assert_eq!(call(&ROW, None, Some(&[5, 5])).0, Err(Error::Invalid));
+    }
+
+    #[test]
+    fn a_question_takes_its_input_by_newp() {
+        static ROW: Row = ask!(
+            "t",
+            Size => Size,
+            Bytes,
+            |_, size: Option<usize>| size.map(|size| size * 2).ok_or(Error::Invalid),
+            "twice what comes in"
+        );
+        assert_eq!(call(&ROW, Some(8), Some(&[21])), (Ok(()), 42, 8));
+        assert_eq!(call(&ROW, Some(4), Some(&[21])), (Err(Error::Invalid), 42, 4));
+        assert_eq!(call(&ROW, None, Some(&[21])), (Ok(()), 0, 0));
+        assert_eq!(call(&ROW, Some(8), NONE), (Err(Error::Invalid), 0, 8));
+        assert_eq!(call(&ROW, Some(8), Some(&[1, 2])), (Err(Error::Invalid), 0, 8));
+    }
+
+    #[test]
+    fn nothing_is_made_without_a_place_for_the_answer() {
+        use core::sync::atomic::{AtomicUsize, Ordering};
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        static ROW: Row = create!(
+            "t",
+            Void => Size,
+            None,
+            |_| MADE.fetch_add(1, Ordering::Relaxed) + 1,
+            "counts what was made"
+        );
+        assert_eq!(call(&ROW, Some(4), NONE), (Err(Error::Invalid), 0, 0));
+        assert_eq!(call(&ROW, None, NONE).0, Err(Error::Invalid));
+        assert_eq!(call(&ROW, Some(8), Some(&[1])).0, Err(Error::NotPermitted));
+        assert_eq!(call(&ROW, Some(8), NONE), (Ok(()), 1, 8));
+        static OF: Row = create!(
+            "t",
+            Size => Size,
+            None,
+            |_, of: Option<usize>| of.unwrap_or(7),
+            "made of what comes in"
+        );
+        assert_eq!(call(&OF, Some(8), NONE), (Ok(()), 7, 8));
+        assert_eq!(call(&OF, Some(8), Some(&[3])), (Ok(()), 3, 8));
+        assert_eq!(call(&OF, Some(2), Some(&[3])), (Err(Error::Invalid), 0, 0));
+    }
+
+    #[test]
+    fn bytes_of_any_length_go_in_and_out() {
+        static ROW: Row = row!(
+            "t",
+            Layout("bytes"),
+            None,
+            Access::Exchange(|_, input, output| {
+                let at = output.room().checked_sub(input.len()).ok_or(Error::Invalid)?;
+                output.put(at, input)?;
+                assert_eq!(output.put(1, &[0; 8]), Err(Error::Invalid), "one too many");
+                Ok(())
+            }),
+            "puts what comes in at the end"
+        );
+        assert_eq!(call(&ROW, Some(8), Some(&[0xabcd])), (Ok(()), 0xabcd, 8));
+        assert_eq!(call(&ROW, Some(8), NONE), (Ok(()), 0, 8));
+        assert_eq!(call(&ROW, Some(8), Some(&[1, 2])).0, Err(Error::Invalid));
+        assert_eq!(call(&ROW, None, NONE).0, Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_built_in_has_no_entry_and_actions_take_no_arguments() {
+        static ABSENT: Row = absent!("t", Size, None, c"rw", "is not there");
+        static ACT: Row = act!("t", |_| Ok(()), "does nothing");
+        for old in [None, Some(8)] {
+            assert_eq!(call(&ABSENT, old, NONE).0, Err(Error::NoEntry));
+            assert_eq!(call(&ABSENT, old, Some(&[1, 2])).0, Err(Error::NoEntry));
+            assert_eq!(call(&ACT, old, Some(&[1])).0, Err(Error::NotPermitted));
+        }
+        assert_eq!(call(&ACT, None, NONE).0, Ok(()));
+        assert_eq!(call(&ACT, Some(8), NONE).0, Err(Error::NotPermitted));
+    }
+
+    #[test]
+    fn a_row_with_rules_of_its_own_gets_the_buffers_as_they_are() {
+        static ROW: Row = row!(
+            "t",
+            Size,
+            None,
+            Access::Raw(c"rw", |_, buffers| {
+                // SAFETY: the tests give good buffers.
+                unsafe { buffers.answer(Type::Size, Value::Size(buffers.newlen)) }
+            }),
+            "answers the length"
+        );
+        assert_eq!(call(&ROW, Some(8), Some(&[1, 2])), (Ok(()), 16, 8));
+    }
+
+    #[test]
+    fn a_text_that_is_null_is_refused() {
+        static ROW: Row = wo!("t", Str, None, |_, _| Ok(()), "takes a text");
+        assert_eq!(call(&ROW, None, Some(&[0])).0, Err(Error::Invalid));
+    }
 }

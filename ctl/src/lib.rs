@@ -37,6 +37,7 @@ pub mod row;
 #[allow(unused_macros, unused_imports, reason = "not every branch needs every macro")]
 pub(crate) mod row_macros;
 pub mod rows;
+pub mod self_description;
 #[allow(unsafe_code, reason = "a lock around the published snapshot")]
 pub mod snapshot;
 pub mod tree;

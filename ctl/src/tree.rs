@@ -66,7 +66,7 @@ static IN_ORDER: [&Row; ROW_COUNT] = tree_build::in_order();
 
 /// All rows; those that share a branch are neighbours.
 #[must_use]
-pub fn rows() -> &'static [&'static Row] {
+pub const fn rows() -> &'static [&'static Row] {
     &IN_ORDER
 }
 

@@ -64,11 +64,18 @@ pub fn narenas() -> u32 {
     choose_arena::limit().max(arena::count())
 }
 
+/// How many automatic arenas beside the first there may be. Source: vmalloc(3), `setregmax`.
+#[must_use]
+pub fn regmax() -> u32 {
+    choose_arena::regmax()
+}
+
 /// Sets how many automatic arenas beside the first there may be (64 unless set), and answers what
 /// it was. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
 ///
 /// ```
 /// let before = lumalloc::control::set_regmax(3);
+/// assert_eq!(lumalloc::control::regmax(), 3);
 /// assert!(lumalloc::control::narenas() <= 4);
 /// lumalloc::control::set_regmax(before);
 /// ```

@@ -64,6 +64,14 @@ pub(crate) fn limit() -> u32 {
     }
 }
 
+/// How many arenas beside the first there may be, where the CPUs do not say fewer.
+pub(crate) fn regmax() -> u32 {
+    match REGMAX.load(Relaxed) {
+        UNSET => DEFAULT_REGMAX,
+        regmax => regmax,
+    }
+}
+
 /// Sets how many arenas beside the first there may be, and answers what it was. Arenas that exist
 /// stay.
 pub(crate) fn set_regmax(regmax: u32) -> u32 {

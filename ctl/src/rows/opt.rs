@@ -16,6 +16,7 @@ macro_rules! opt {
 pub static ROWS: &[Row] = &[
     opt!(abort, Bool, None, "warnings are fatal"),
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
+    opt!(confirm_conf, Bool, None, "say at start where options came from and which were set"),
     ro!("opt.narenas", Unsigned, Count, |_| automatic_arenas(), "most automatic arenas"),
     ro!(
         "opt.percpu_arena",
@@ -85,6 +86,20 @@ pub static ROWS: &[Row] = &[
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
     opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
+    opt!(tcache_gc_incr_bytes, Size, Bytes, "allocated between two steps of a cache's collection"),
+    ro!(
+        "opt.lg_extent_max_active_fit",
+        Size,
+        Log2,
+        |_| options::current().lg_extent_max_active_fit as usize,
+        "how many times larger than a request a reused run of pages may be"
+    ),
+    opt!(
+        calloc_madvise_threshold,
+        Size,
+        Bytes,
+        "from this size on calloc gives dirty pages back instead of zeroing them"
+    ),
 ];
 
 /// The limit that was asked for, or the one that was computed when none was.

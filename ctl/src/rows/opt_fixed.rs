@@ -1,0 +1,73 @@
+//! `opt.*` that nothing changes: what jemalloc lets choose and is settled here, and what is not
+//! built in. An option of the second kind answers as in a jemalloc without it: `ENOENT`.
+use crate::row::Row;
+use crate::row_macros::{absent, ro};
+use lumalloc::options;
+
+/// A row of what is settled.
+macro_rules! fixed {
+    ($name:literal, $kind:ident, $unit:ident, $value:expr, $help:literal) => {
+        ro!(concat!("opt.", $name), $kind, $unit, |_| $value, $help)
+    };
+}
+
+/// A row of what is not built in.
+macro_rules! none {
+    ($name:literal, $kind:ident, $unit:ident, $help:literal) => {
+        absent!(concat!("opt.", $name), $kind, $unit, c"r-", $help)
+    };
+}
+
+/// These keys.
+pub static ROWS: &[Row] = &[
+    fixed!(
+        "lg_tcache_max",
+        Size,
+        Log2,
+        options::current().tcache_max.next_power_of_two().trailing_zeros() as usize,
+        "largest size that threads cache, rounded up; opt.tcache_max is exact"
+    )
+    .deprecated(),
+    fixed!(
+        "cache_oblivious",
+        Bool,
+        None,
+        false,
+        "large blocks begin at a random line: they do not"
+    ),
+    fixed!("trust_madvise", Bool, None, false, "MADV_DONTNEED is trusted unseen on any system"),
+    fixed!("hpa", Bool, None, false, "jemalloc's huge page allocator: another way is taken here"),
+    fixed!(
+        "disable_large_size_classes",
+        Bool,
+        None,
+        false,
+        "sizes above 32 KiB are rounded to pages only: they have four classes per doubling"
+    ),
+    fixed!(
+        "debug_double_free_max_scan",
+        Unsigned,
+        Count,
+        0,
+        "cached blocks searched at a free: a bit for each block tells it without a search"
+    ),
+    none!("utrace", Bool, None, "trace calls with utrace(2), which Linux has not"),
+    none!("lg_san_uaf_align", Ssize, Log2, "alignment of what is checked for use after free"),
+    none!("prof", Bool, None, "the heap profiler is on"),
+    none!("prof_prefix", Str, None, "what names of profiles begin with"),
+    none!("prof_active", Bool, None, "sampling starts active"),
+    none!("prof_thread_active_init", Bool, None, "new threads start sampling"),
+    none!("prof_bt_max", Unsigned, Count, "most frames in a backtrace"),
+    none!("lg_prof_sample", Size, Log2, "bytes between two samples, on average"),
+    none!("lg_prof_interval", Ssize, Log2, "bytes between two dumps, on average"),
+    none!("prof_gdump", Bool, None, "dump at each new maximum of mapped memory"),
+    none!("prof_final", Bool, None, "dump at exit"),
+    none!("prof_leak", Bool, None, "report leaks at exit"),
+    none!("prof_leak_error", Bool, None, "leaks make the exit a failure"),
+    none!("prof_accum", Bool, None, "keep cumulative counts"),
+    none!("prof_pid_namespace", Bool, None, "names of profiles have the namespace of the process"),
+    none!("prof_recent_alloc_max", Ssize, Count, "how many of the last samples are kept"),
+    none!("prof_stats", Bool, None, "keep statistics of samples by size class"),
+    none!("prof_sys_thread_name", Bool, None, "threads are labelled as the system names them"),
+    none!("prof_time_resolution", Str, None, "clock of the times in profiles"),
+];

@@ -1,0 +1,126 @@
+//! A text that is made at the first question and stays.
+use crate::error::Error;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Bytes for the text, its NUL among them.
+const ROOM: usize = 4096;
+/// How many may begin to make it. More than one only when two threads ask at once, or one was in
+/// the middle when its process forked.
+const TRIES: usize = 4;
+
+/// The text, and room to make it in. No lock: whoever asks while it is not there makes it in a room
+/// of its own, and the first that is done publishes.
+pub(crate) struct OnceText {
+    published: AtomicPtr<c_char>,
+    begun: AtomicUsize,
+    rooms: UnsafeCell<[[u8; ROOM]; TRIES]>,
+}
+
+// SAFETY: a room is written by the one that counted `begun` up to it, and read only after that one
+// has published it.
+unsafe impl Sync for OnceText {}
+
+/// Where a text is written. What does not fit is cut off.
+pub(crate) struct Room<'a> {
+    bytes: &'a mut [u8],
+    used: usize,
+}
+
+impl Room<'_> {
+    /// Appends bytes. The last byte of the room stays NUL.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if self.used + 1 < self.bytes.len()
+                && let Some(place) = self.bytes.get_mut(self.used)
+            {
+                *place = byte;
+                self.used += 1;
+            }
+        }
+    }
+}
+
+impl OnceText {
+    pub(crate) const fn new() -> Self {
+        OnceText {
+            published: AtomicPtr::new(ptr::null_mut()),
+            begun: AtomicUsize::new(0),
+            rooms: UnsafeCell::new([[0; ROOM]; TRIES]),
+        }
+    }
+
+    /// The text; `make` writes it if need be.
+    ///
+    /// # Errors
+    /// [`Error::Again`] when so many make it at this moment that there is no room for one more.
+    pub(crate) fn get(
+        &'static self,
+        make: impl FnOnce(&mut Room<'_>),
+    ) -> Result<&'static CStr, Error> {
+        if let Some(text) = self.published() {
+            return Ok(text);
+        }
+        let turn = self.begun.fetch_add(1, Ordering::Relaxed);
+        if turn >= TRIES {
+            self.begun.store(TRIES, Ordering::Relaxed);
+            return self.published().ok_or(Error::Again);
+        }
+        let room = self.rooms.get().cast::<[u8; ROOM]>().wrapping_add(turn);
+        // SAFETY: turns are counted up, so nobody else has this room.
+        let bytes = unsafe { &mut *room };
+        make(&mut Room { bytes, used: 0 });
+        // A loser's text is the same as the winner's.
+        let _ = self.publish(room.cast());
+        self.published().ok_or(Error::Again)
+    }
+
+    /// Publishes a text, unless there is one.
+    fn publish(&self, text: *mut c_char) -> Result<*mut c_char, *mut c_char> {
+        let none = ptr::null_mut();
+        // Release: pairs with the Acquire in `published`.
+        self.published.compare_exchange(none, text, Ordering::Release, Ordering::Relaxed)
+    }
+
+    fn published(&self) -> Option<&'static CStr> {
+        // Acquire: pairs with the Release in `get`.
+        let text = self.published.load(Ordering::Acquire);
+        // SAFETY: a published room ends with NUL, lives in a static, and is never written again.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_made_once_and_cut_where_the_room_ends() {
+        static TEXT: OnceText = OnceText::new();
+        let long = TEXT.get(|room| (0..ROOM).for_each(|_| room.push(b"xy"))).unwrap();
+        assert_eq!(long.count_bytes(), ROOM - 1);
+        assert_eq!(TEXT.get(|_| unreachable!()).unwrap().as_ptr(), long.as_ptr());
+    }
+
+    #[test]
+    fn those_who_ask_at_once_get_the_same_text() {
+        static TEXT: OnceText = OnceText::new();
+        std::thread::scope(|scope| {
+            for _ in 0..TRIES {
+                scope.spawn(|| assert_eq!(TEXT.get(|room| room.push(b"here")), Ok(c"here")));
+            }
+        });
+    }
+
+    #[test]
+    fn makers_that_never_end_leave_room_for_others_and_then_an_error() {
+        static TEXT: OnceText = OnceText::new();
+        static LOST: OnceText = OnceText::new();
+        TEXT.begun.store(TRIES - 1, Ordering::Relaxed);
+        assert_eq!(TEXT.get(|room| room.push(b"last")), Ok(c"last"));
+        LOST.begun.store(TRIES, Ordering::Relaxed);
+        assert_eq!(LOST.get(|room| room.push(b"none")), Err(Error::Again));
+    }
+}
