@@ -6,11 +6,12 @@
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
-//! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`extent_heap`] and
-//! [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give back), [`split_merge`],
-//! [`purge_batch`] (on the way to the system), [`page_counts`], [`page_allocator`] (all of it for
-//! one arena), [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them),
-//! [`contents`] (of a run in use).
+//! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`] (runs
+//! in use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
+//! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`],
+//! [`page_allocator`] (all of it for one arena), [`page_settings`], [`release`] (of all of it),
+//! [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`contents`] (of a
+//! run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -24,6 +25,7 @@ pub(crate) mod extent;
 pub(crate) mod page_map;
 #[allow(unsafe_code)]
 pub(crate) mod class_map;
+pub(crate) mod active_list;
 pub(crate) mod extent_heap;
 pub(crate) mod extent_cache;
 pub(crate) mod decay;
@@ -32,8 +34,11 @@ pub(crate) mod split_merge;
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
+pub(crate) mod page_settings;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
+#[allow(unsafe_code)]
+pub(crate) mod release;
 #[allow(unsafe_code)]
 pub(crate) mod huge;
 #[allow(unsafe_code)]

@@ -5,6 +5,7 @@
 //! [`Batch::purge`](super::purge_batch::Batch::purge) without the lock, then
 //! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`super::moves`].
 
+use super::active_list::ActiveList;
 use super::debt::Debt;
 use super::decay::Decay;
 use super::dense::Rest;
@@ -16,14 +17,14 @@ use super::page_counts::PageCounts;
 use super::page_map;
 use super::page_provider::PageProvider;
 use super::split_merge::{left_neighbour, merge, right_neighbour, split};
-use crate::ground::options;
+use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
 use crate::ground::units::{LG_PAGE, PAGE};
 
 /// The first reservation of an arena, in pages; later ones grow class by class.
 pub(super) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
 /// No reservation is made larger than this by growth alone.
-const LAST_CHUNK: usize = (1 << 30) / PAGE;
+pub(super) const LAST_CHUNK: usize = (1 << 30) / PAGE;
 /// Reservations begin at a multiple of this.
 const CHUNK_ALIGN: usize = 2 << 20;
 /// Spare records: a chunk is made and cut twice, and again if the system does not want it, and the
@@ -63,6 +64,14 @@ pub(crate) struct PageAllocator {
     pub(super) next_chunk: usize,
     pub(super) debt: Debt,
     pub(super) counts: PageCounts,
+    /// The runs in use, where a reset is to find them.
+    pub(super) active: Option<ActiveList>,
+    /// When addresses come from the data segment.
+    pub(crate) dss: Dss,
+    /// Reservations made in advance do not grow beyond so many pages.
+    pub(crate) grow_limit: usize,
+    /// Runs of so many bytes that are freed are given back at once; 0: none is.
+    pub(crate) oversize: usize,
 }
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
@@ -86,6 +95,10 @@ impl PageAllocator {
             next_chunk: FIRST_CHUNK,
             debt: Debt::new(),
             counts: PageCounts::default(),
+            active: None,
+            dss: options.dss,
+            grow_limit: LAST_CHUNK,
+            oversize: 0,
         }
     }
 
@@ -130,6 +143,9 @@ impl PageAllocator {
         extent.state.set(ExtentState::Active);
         self.counts.active += pages;
         self.counts.taken += 1;
+        if let Some(active) = &mut self.active {
+            active.push(extent);
+        }
         Some(extent)
     }
 
@@ -163,10 +179,18 @@ impl PageAllocator {
 
     /// Takes a run back.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
+        self.note_free(extent);
+        self.file(extent, ExtentState::Dirty);
+    }
+
+    /// Counts a run as free, whatever becomes of it.
+    pub(super) fn note_free(&mut self, extent: &'static Extent) {
+        if let Some(active) = &mut self.active {
+            active.remove(extent);
+        }
         self.counts.active -= extent.pages();
         self.counts.given += 1;
         extent.zeroed.set(false);
-        self.file(extent, ExtentState::Dirty);
     }
 
     /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
@@ -176,6 +200,9 @@ impl PageAllocator {
         }
         let Some(tail) = self.spare_record() else { return false };
         split(extent, pages, tail);
+        if let Some(active) = &mut self.active {
+            active.push(tail);
+        }
         self.free(super::contents::junked(tail));
         true
     }
@@ -276,13 +303,14 @@ impl PageAllocator {
         if align > CHUNK_ALIGN || is_long {
             return self.reserve_exactly(pages, align);
         }
-        let chunk = self.next_chunk.max(page_class_pages(page_class_ceil(pages)));
+        let chunk =
+            self.next_chunk.min(self.grow_limit).max(page_class_pages(page_class_ceil(pages)));
         let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
             Some(extent) => {
                 let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
-                self.next_chunk = grown
-                    .next_multiple_of(FIRST_CHUNK)
-                    .min(if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK });
+                let most = if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK };
+                let grown = grown.next_multiple_of(FIRST_CHUNK);
+                self.next_chunk = grown.min(most).min(self.grow_limit.max(1));
                 extent
             }
             // No room for a generous chunk: what is needed and no more.
@@ -293,7 +321,7 @@ impl PageAllocator {
 
     fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         let bytes = pages << LG_PAGE;
-        let got = self.provider.reserve(bytes, align)?;
+        let got = self.provider.reserve_by(self.dss, bytes, align)?;
         let base = got.base.as_ptr().expose_provenance();
         if !page_map::cover(base, bytes) {
             // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
@@ -306,6 +334,7 @@ impl PageAllocator {
         extent.state.set(ExtentState::Retained);
         extent.zeroed.set(got.zeroed);
         extent.head.set(true);
+        page_map::clear_graves(extent);
         page_map::set_ends(extent);
         self.counts.mapped += pages;
         Some(extent)

@@ -17,11 +17,14 @@ use super::page_provider::system;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 const LEAF_BITS: u32 = 32;
 const LEAF_WORDS: usize = 1 << (LEAF_BITS - LG_PAGE);
 const ROOT_WORDS: usize = 1 << (48 - LEAF_BITS);
+
+/// No record lies below this address: what does is the index of an arena that was destroyed.
+const FIRST_RECORD: usize = 1 << 16;
 
 /// Bits of an address inside a chunk, the part of the address space that one huge page backs.
 const LG_CHUNK: u32 = 21;
@@ -42,6 +45,9 @@ pub(crate) static USED: SharedCount = SharedCount::new();
 /// Bytes of addresses that leaves take.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
 
+/// Arenas have been destroyed.
+static GRAVES: AtomicBool = AtomicBool::new(false);
+
 /// One word of the map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
@@ -60,6 +66,19 @@ impl Entry {
         Entry((record.expose_provenance() as u64) << 16 | u64::from(bin_offset))
     }
 
+    /// A page of an arena that was destroyed. Its addresses are not ours any more: who still has
+    /// such a block is told so.
+    fn of_dead(arena: u32) -> Entry {
+        Entry((u64::from(arena) + 1) << 16)
+    }
+
+    /// The arena that was destroyed with this page, if one was.
+    pub(crate) fn dead_arena(self) -> Option<u32> {
+        let arena = (self.0 >> 16).wrapping_sub(1);
+        let is_dead = arena < FIRST_RECORD as u64 && self.bin_offset() == 0;
+        is_dead.then_some(arena as u32)
+    }
+
     /// The offset of the class's bin in a thread cache; 0 is the trap's.
     #[inline(always)]
     pub(crate) fn bin_offset(self) -> usize {
@@ -75,7 +94,7 @@ impl Entry {
     /// The run of which this is the first or last page, unless it is a slab.
     pub(crate) fn extent(self) -> Option<&'static Extent> {
         let record = self.record().cast::<Extent>();
-        if record.is_null() || self.bin_offset() != 0 {
+        if record.addr() <= FIRST_RECORD || self.bin_offset() != 0 {
             return None;
         }
         // SAFETY: words with offset 0 are made by `of_extent` only, and records live for ever.
@@ -148,6 +167,11 @@ pub(crate) fn uncover(bytes: usize) {
     USED.sub((bytes >> LG_PAGE) as u64 * 8);
 }
 
+/// Notes that so many bytes of addresses are ours again, whose leaves are there.
+pub(crate) fn recover(bytes: usize) {
+    USED.add((bytes >> LG_PAGE) as u64 * 8);
+}
+
 fn make_leaf(index: usize) -> bool {
     let Some(got) = system().reserve(size_of::<Leaf>(), PAGE) else { return false };
     // SAFETY: `cover` checked the index.
@@ -200,6 +224,19 @@ pub(crate) fn set_all(extent: &Extent, entry: Entry) {
         address = stop;
     }
     class_map::set(extent.base(), extent.pages(), entry.bin_offset());
+}
+
+/// Marks all pages of a run whose arena is destroyed, and whose addresses go back.
+pub(crate) fn bury(run: &Extent) {
+    GRAVES.store(true, Ordering::Relaxed);
+    set_all(run, Entry::of_dead(run.arena()));
+}
+
+/// Clears what [`bury`] left on new addresses, which the system may have given us before.
+pub(crate) fn clear_graves(run: &Extent) {
+    if GRAVES.load(Ordering::Relaxed) {
+        set_all(run, Entry::NONE);
+    }
 }
 
 /// The run around an address inside it, found by walking down: for last words only.

@@ -3,6 +3,7 @@
 //! Checks stand in front, in [`super::page_allocator`]; implementations are bare. Adapters compose:
 //! `Failing<Mmap>` fails on demand, `Fixed` carves a buffer for tools that cannot see `mmap`.
 
+use crate::ground::options::Dss;
 use core::ptr::NonNull;
 
 /// Memory that a provider handed out.
@@ -52,6 +53,11 @@ pub(crate) unsafe trait PageProvider: Sync {
     ///
     /// `None` when there is no room; nothing has changed then.
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved>;
+
+    /// The same, with the data segment where `dss` says; for most there is none.
+    fn reserve_by(&self, _dss: Dss, size: usize, align: usize) -> Option<Reserved> {
+        self.reserve(size, align)
+    }
 
     /// Gives addresses back. `false`: they stay mapped and the caller keeps them.
     ///

@@ -119,6 +119,21 @@ impl PageAllocator {
             })
     }
 
+    /// Takes a run back that is to be purged now, and not to wait among the unused ones.
+    pub(crate) fn free_into_batch(&mut self, extent: &'static Extent) -> Batch {
+        self.note_free(extent);
+        extent.state.set(ExtentState::Purging);
+        self.counts.purging += extent.pages();
+        extent.younger.set(None);
+        Batch {
+            first: Some(extent),
+            from: ExtentState::Dirty,
+            lazily: false,
+            retain: options::current().retain,
+            provider: self.provider,
+        }
+    }
+
     /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let mut all = true;

@@ -1,8 +1,11 @@
 //! The safe writes: what may be changed while the process runs.
 
+#[allow(unsafe_code)]
+pub mod arenas;
+
 use crate::front::{background, slow, thread_life};
 use crate::ground::os;
-use crate::middle::{arena, choose_arena, decay_pass};
+use crate::middle::{arena, arena_list, choose_arena, decay_pass};
 
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
 pub const ARENAS_ALL: u32 = 4096;
@@ -56,12 +59,12 @@ pub fn thread_idle() -> bool {
     thread_life::idle()
 }
 
-/// The largest number of automatic arenas: the indices below it are theirs. Source: jemalloc(3),
-/// `arenas.narenas`.
+/// One behind the largest index of an arena: automatic ones, made or still to be made, and created
+/// ones behind them. Source: jemalloc(3), `arenas.narenas`.
 #[must_use]
 pub fn narenas() -> u32 {
     slow::real_cache();
-    choose_arena::limit().max(arena::count())
+    choose_arena::limit().max(arena::count()).max(arena_list::end())
 }
 
 /// How many automatic arenas beside the first there may be. Source: vmalloc(3), `setregmax`.

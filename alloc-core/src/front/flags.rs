@@ -2,7 +2,6 @@
 
 use super::modes::{self, Given};
 use super::{raw, slow};
-use crate::back::extent::Extent;
 use crate::back::page_map;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
@@ -55,7 +54,7 @@ impl Flags {
             Some(index) => {
                 slow::real_cache();
                 let arena = arena::by_id(index).or_else(|| choose_arena::automatic(index));
-                arena.map(Some).ok_or(())
+                arena.filter(|arena| arena.is_live()).map(Some).ok_or(())
             }
         }
     }
@@ -124,7 +123,7 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
 pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     // SAFETY: the caller's promise.
     let old = unsafe { raw::usable_size(ptr) };
-    let stays = flags.arena.is_none_or(|index| arena_of(ptr) == Some(index));
+    let stays = flags.arena.is_none_or(|index| slow::arena_of(ptr as usize) == Some(index));
     // SAFETY: the caller's promise.
     if stays && unsafe { raw::fits_in_place(ptr, old, size, flags.align, flags.zero) } {
         return ptr;
@@ -150,15 +149,6 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     // SAFETY: the caller's promise.
     unsafe { deallocate(ptr, flags) };
     new
-}
-
-/// The arena that a block belongs to.
-fn arena_of(ptr: *mut u8) -> Option<u32> {
-    let entry = page_map::lookup(ptr as usize);
-    match Slab::of(entry) {
-        Some(slab) => Some(slab.arena()),
-        None => entry.extent().map(Extent::arena),
-    }
 }
 
 /// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its

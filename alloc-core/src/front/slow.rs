@@ -211,6 +211,15 @@ pub(crate) fn is_block(extent: &Extent, address: usize) -> bool {
     extent.state.get() == ExtentState::Active && extent.base() == address
 }
 
+/// The arena that a block belongs to.
+pub(crate) fn arena_of(address: usize) -> Option<u32> {
+    let entry = page_map::lookup(address);
+    match Slab::of(entry) {
+        Some(slab) => Some(slab.arena()),
+        None => entry.extent().filter(|extent| is_block(extent, address)).map(Extent::arena),
+    }
+}
+
 /// Takes a large block back: the thread keeps it, or its arena gets it.
 fn free_large(extent: &'static Extent) {
     let cache = thread_cache::current().as_real();

@@ -61,6 +61,15 @@ pub(crate) fn foreign_free(address: usize) -> ! {
     die(&mut line)
 }
 
+/// A block of an arena whose blocks were all discarded. Found when it reaches its slab.
+#[cold]
+#[inline(never)]
+pub(crate) fn discarded_free(address: usize, arena: u32) -> ! {
+    let mut line = begin("invalid free", address);
+    line.text(": discarded when arena ").number(u64::from(arena)).text(" was reset or destroyed");
+    die(&mut line)
+}
+
 /// The pointer lies inside a block, not at its beginning.
 #[cold]
 #[inline(never)]

@@ -36,6 +36,12 @@ pub(crate) fn address_limit() -> usize {
     if status == 0 { limit.rlim_cur as usize } else { usize::MAX }
 }
 
+/// Lets others run first.
+pub(crate) fn yield_now() {
+    // SAFETY: takes nothing.
+    keep_errno(|| unsafe { libc::sched_yield() });
+}
+
 /// Sleeps while `*word == expected`, or until woken. May return early for no reason.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     futex_wait_for(word, expected, None);

@@ -1,8 +1,11 @@
 //! An arena: a heap shard with its own pages, bins and locks.
 //!
-//! Arenas are made on demand and never destroyed; a slab or large block belongs to the arena whose
-//! pages it is made of, whoever frees it.
+//! A slab or large block belongs to the arena whose pages it is made of, whoever frees it. Records
+//! of arenas are never unmapped; see [`super::arena_list`] for their making, and
+//! [`super::arena_end`] for the end of those that programs create.
 
+use super::arena_end::Life;
+use super::arena_name::Name;
 use super::bin::{ArenaBin, BinSlabs};
 use super::effort::{Deed, Effort, UNCACHED};
 use super::holes::Look;
@@ -14,17 +17,17 @@ use crate::back::extent::Extent;
 use crate::back::metadata::{self, Pool};
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
-use crate::back::page_provider::{PageProvider, system};
+use crate::back::page_provider::PageProvider;
+use crate::back::purge_batch::Batch;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32};
 
-/// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
-pub(crate) const MAX_ARENAS: usize = 4095;
+pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
 
 /// Bytes of slabs of one class that a bin keeps while all their blocks are free.
 const SPARE_BYTES: usize = 256 << 10;
@@ -35,6 +38,14 @@ const FEW_BLOCKS: usize = 4;
 /// One arena.
 pub(crate) struct Arena {
     id: u32,
+    /// The program created it: threads that were not sent here never come, and it can be destroyed.
+    pub(super) created: bool,
+    /// Whether blocks may be allocated here: see `arena_end`.
+    pub(super) life: Life,
+    /// Unused pages go at once: its dirty decay time is 0.
+    pub(super) at_once: AtomicBool,
+    /// How often its blocks were discarded.
+    pub(super) resets: AtomicU32,
     /// Its pages.
     pub(crate) pages: RankedMutex<ArenaPages>,
     bins: [ArenaBin; CLASSES],
@@ -52,6 +63,8 @@ pub(crate) struct ArenaPages {
     pub(crate) large: LargeCounts,
     /// Entries that found the lock free.
     pub(crate) opens: u64,
+    /// What people call it.
+    pub(crate) name: Name,
 }
 
 /// Large blocks: how many ever left the arena and came back, and bytes in those that have not. What
@@ -61,50 +74,6 @@ pub(crate) struct LargeCounts {
     pub(crate) allocated: u64,
     pub(crate) freed: u64,
     pub(crate) bytes: usize,
-}
-
-static ARENAS: [AtomicPtr<Arena>; MAX_ARENAS] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_ARENAS];
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// Guards the making of arenas.
-pub(crate) static MAKING: RankedMutex<()> = RankedMutex::new(LockRank::Arenas, ());
-
-/// The arena with an index, if it has been made.
-#[inline]
-pub(crate) fn by_id(id: u32) -> Option<&'static Arena> {
-    let slot = ARENAS.get(id as usize)?;
-    // Acquire: pairs with the Release in `make`.
-    // SAFETY: arenas live for ever.
-    unsafe { slot.load(Ordering::Acquire).as_ref() }
-}
-
-/// How many arenas have been made.
-pub(crate) fn count() -> u32 {
-    // Acquire: pairs with the Release in `make`.
-    COUNT.load(Ordering::Acquire)
-}
-
-/// All arenas.
-pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
-    (0..count()).filter_map(by_id)
-}
-
-/// The next arena, unless `limit` of them exist. `None` also without memory for it.
-pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
-    let _making = MAKING.lock();
-    let id = count();
-    if id >= limit || id as usize >= MAX_ARENAS {
-        return None;
-    }
-    let arena = Arena::new_at(id, system())?;
-    // SAFETY: just compared with the length.
-    let slot = unsafe { at(&ARENAS, id as usize) };
-    // Release: pairs with the Acquire in `by_id`.
-    slot.store(core::ptr::from_ref(arena).cast_mut(), Ordering::Release);
-    // Release: pairs with the Acquire in `count`.
-    COUNT.store(id + 1, Ordering::Release);
-    Some(arena)
 }
 
 impl ArenaPages {
@@ -127,13 +96,29 @@ impl ArenaPages {
         self.large.bytes -= extent.bytes();
         self.allocator.free(extent);
     }
+
+    /// The same, to be purged now.
+    pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
+        self.large.freed += 1;
+        self.large.bytes -= extent.bytes();
+        self.allocator.free_into_batch(extent)
+    }
 }
 
 impl Arena {
-    fn new_at(id: u32, provider: &'static dyn PageProvider) -> Option<&'static Arena> {
+    /// A record for the arena with an index. Under the lock of the list.
+    pub(super) fn new_at(
+        id: u32,
+        created: bool,
+        provider: &'static dyn PageProvider,
+    ) -> Option<&'static Arena> {
         let memory = metadata::allocate(size_of::<Arena>(), align_of::<Arena>().max(64))?;
         let arena = Arena {
             id,
+            created,
+            life: Life::new(),
+            at_once: AtomicBool::new(false),
+            resets: AtomicU32::new(0),
             pages: RankedMutex::new(
                 LockRank::Pages,
                 ArenaPages {
@@ -141,6 +126,7 @@ impl Arena {
                     records: [const { Pool::new() }; RECORD_CLASSES],
                     large: LargeCounts::default(),
                     opens: 0,
+                    name: Name::of_arena(id, created),
                 },
             ),
             bins: [const { ArenaBin::new() }; CLASSES],

@@ -6,6 +6,7 @@
 //! else it waits. Source: vmalloc(3), "regions for malloc".
 
 use super::arena::{self, Arena, ArenaPages};
+use super::arena_list;
 use super::bin::BinSlabs;
 use super::effort::{Deed, Effort};
 use crate::back::page_allocator::Memory;
@@ -56,12 +57,13 @@ static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
 /// The largest number of automatic arenas. Asks the system at the first call.
 pub(crate) fn limit() -> u32 {
     let explicit = options::current().narenas;
-    match REGMAX.load(Relaxed) {
+    let limit = match REGMAX.load(Relaxed) {
         _ if is_percpu() => wanted(),
         UNSET if explicit != 0 => explicit,
         UNSET => wanted().min(1 + DEFAULT_REGMAX),
         regmax => wanted().min(regmax.saturating_add(1)),
-    }
+    };
+    limit.min(arena_list::reserved().unwrap_or(u32::MAX))
 }
 
 /// How many arenas beside the first there may be, where the CPUs do not say fewer.
@@ -132,7 +134,7 @@ fn follow_cpu(home: &Home) -> &'static Arena {
 /// The arenas where unused memory may be taken before new one in `arena`: with arenas by CPU, none.
 fn others(arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
     let count = if is_percpu() { 0 } else { usize::MAX };
-    arena::all().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
+    arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
 }
 
 /// The automatic arena with an index, made now if it must be.
@@ -148,7 +150,7 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
 
 /// Whether the arena with this index is one of those that threads spread over by themselves.
 pub(crate) fn is_automatic(id: u32) -> bool {
-    id < limit()
+    arena_list::reserved().is_none_or(|reserved| id < reserved)
 }
 
 /// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
@@ -234,7 +236,7 @@ fn enter<T: Entered>(
         return (arena, entered);
     }
     PROBES.add(1);
-    for other in arena::all() {
+    for other in arena_list::automatic() {
         if let Some(entered) = open(lock(other)) {
             return (other, entered);
         }
@@ -287,7 +289,7 @@ mod tests {
         while arena::count() < 3 {
             arena::make_next(8).expect("memory");
         }
-        arena::all().collect()
+        arena_list::automatic().collect()
     }
 
     fn refill(home: &'static Home, class: SizeClass) -> Vec<usize> {
@@ -326,7 +328,7 @@ mod tests {
         loop {
             let (count, waits) = (arena::count(), WAITS.get());
             // One thread each: the witness of lock order would not let one hold two bins.
-            let holders = arena::all().map(|arena| {
+            let holders = arena_list::automatic().map(|arena| {
                 let (ready, is_ready) = channel();
                 let (release, released) = channel::<()>();
                 let thread = thread::spawn(move || {

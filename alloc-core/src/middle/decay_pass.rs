@@ -6,6 +6,7 @@
 //! long as anybody allocates.
 
 use super::arena::{self, Arena};
+use super::arena_settings;
 use super::holes::{self, Look};
 use super::owner;
 use crate::back::debt;
@@ -77,7 +78,7 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
 
 /// Milliseconds between passes while anybody is active.
 pub(crate) fn period() -> u64 {
-    interval(options::current().dirty_decay_ms)
+    interval(arena_settings::shortest_decay_ms())
 }
 
 /// Milliseconds between passes, for a decay time.

@@ -112,9 +112,15 @@ pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
 #[inline(never)]
 pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
     use crate::back::extent::ExtentState;
+    if let Some(arena) = page_map::lookup(address).dead_arena() {
+        fatal::discarded_free(address, arena);
+    }
     let Some(extent) = page_map::extent_around(address) else { fatal::foreign_free(address) };
     let place = Place { size: extent.bytes(), arena: extent.arena(), owner: None };
     if extent.state.get() != ExtentState::Active {
+        if arena::by_id(extent.arena()).is_some_and(Arena::was_reset) {
+            fatal::discarded_free(address, extent.arena());
+        }
         fatal::double_free(address, place);
     }
     match size {

@@ -1,6 +1,7 @@
 //! Large blocks: a run of pages each, straight from an arena.
 
 use super::arena::{self, Arena, ArenaPages};
+use super::arena_list;
 use super::choose_arena::{self, Home};
 use super::purge_gate::GATE;
 use crate::back::contents;
@@ -50,7 +51,10 @@ pub(crate) fn allocate(
             };
             choose_arena::with_pages(home, take)
                 // No room for more: addresses that other arenas have kept may do.
-                .or_else(|| arena::all().find_map(|arena| allocate_in(arena, pages, align, zero)))
+                .or_else(|| {
+                    let mut all = arena_list::automatic();
+                    all.find_map(|arena| allocate_in(arena, pages, align, zero))
+                })
         }
     }
 }
@@ -67,8 +71,18 @@ fn allocate_in(
 /// Takes a large block back.
 pub(crate) fn free(extent: &'static Extent) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
-    arena.pages.lock().free_large(extent);
-    purge_if_at_once(arena);
+    let mut pages = arena.pages.lock();
+    if !pages.allocator.is_oversized(extent) {
+        pages.free_large(extent);
+        drop(pages);
+        return purge_if_at_once(arena);
+    }
+    drop(pages);
+    // Closed while a fork is under way: it waits among the unused ones.
+    let Some(_inside) = GATE.enter() else { return arena.pages.lock().free_large(extent) };
+    let batch = arena.pages.lock().free_large_into_batch(extent);
+    batch.purge();
+    arena.pages.lock().allocator.file_batch(batch);
 }
 
 /// Takes large blocks back, under one lock those that follow each other and are of one arena.
@@ -130,7 +144,8 @@ pub(crate) fn lengthen_by_move(
     if before < SHORTEST_MOVE || bytes <= before {
         return None;
     }
-    let arena = arena::by_id(extent.arena())?;
+    // A run that a reset may meet stands still.
+    let arena = arena::by_id(extent.arena()).filter(|arena| !arena.is_created())?;
     let (provider, new) = {
         let allocator = &mut arena.pages.lock().allocator;
         (allocator.provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
@@ -178,7 +193,7 @@ pub(crate) fn make_zero(extent: &'static Extent) {
 
 /// With a decay time of 0, what was just freed is purged at once.
 pub(crate) fn purge_if_at_once(arena: &Arena) {
-    if options::current().dirty_decay_ms == 0 {
+    if arena.purges_at_once() {
         // Closed while a fork is under way: the next one purges these pages too.
         if let Some(_inside) = GATE.enter() {
             arena.purge_beyond(0, 0);

@@ -2,7 +2,8 @@
 //!
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
 //! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
-//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena`],
+//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_name`],
+//! [`arena`], [`arena_list`] (all of them), [`arena_settings`], [`arena_end`] (reset and destroy),
 //! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
 //! home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
@@ -25,8 +26,18 @@ pub(crate) mod bin;
 #[allow(unsafe_code)]
 pub(crate) mod slab_guard;
 #[cfg(not(loom))]
+pub(crate) mod arena_name;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod arena;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod arena_list;
+#[cfg(not(loom))]
+pub(crate) mod arena_settings;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod arena_end;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod choose_arena;

@@ -64,9 +64,9 @@ pub(crate) struct OwnerState {
 }
 
 /// The slabs of one class.
-struct OwnedSlabs {
-    partial: SlabList,
-    full: SlabList,
+pub(super) struct OwnedSlabs {
+    pub(super) partial: SlabList,
+    pub(super) full: SlabList,
 }
 
 const BLOCK: usize = 4096;
@@ -359,7 +359,7 @@ fn orphan(slab: &'static Slab) {
 }
 
 impl OwnerState {
-    fn slabs(&mut self, class: SizeClass) -> &mut OwnedSlabs {
+    pub(super) fn slabs(&mut self, class: SizeClass) -> &mut OwnedSlabs {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at_mut(&mut self.bins, class.index()) }
     }

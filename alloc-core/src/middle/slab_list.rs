@@ -86,6 +86,17 @@ impl SlabList {
         self.use_spare(slab);
     }
 
+    /// Takes out all slabs that answer to a description.
+    pub(super) fn remove_if(&mut self, unwanted: impl Fn(&Slab) -> bool) {
+        let mut next = self.head;
+        while let Some(slab) = next {
+            next = slab.next.get();
+            if unwanted(slab) {
+                self.remove(slab);
+            }
+        }
+    }
+
     /// Keeps a slab that is here although all its blocks are free, to be used last. `false`: it is
     /// not the only one, and as many as `bytes` hold are kept already.
     pub(crate) fn keep_spare(&mut self, slab: &'static Slab, bytes: usize) -> bool {

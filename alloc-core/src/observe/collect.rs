@@ -7,7 +7,7 @@ use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arena::Arena;
 use crate::middle::effort::UNCACHED;
-use crate::middle::{arena, choose_arena, holes};
+use crate::middle::{arena, arena_list, choose_arena, holes};
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
 ///
@@ -35,7 +35,7 @@ pub fn totals() -> Totals {
     totals.metadata = (metadata::USED.get() + page_map::USED.get()) as usize;
     totals.resident = totals.active + totals.dirty + totals.muzzy + totals.metadata;
     totals.mapped = totals.active + totals.dirty + totals.muzzy + totals.metadata;
-    totals.arenas_open = arena::count();
+    totals.arenas_open = arena_list::open();
     totals.thread_caches = registry::ALIVE.get() as u32;
     totals.n_lock = choose_arena::WAITS.get();
     totals.n_probe = choose_arena::PROBES.get();

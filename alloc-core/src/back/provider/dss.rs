@@ -32,14 +32,6 @@ impl<P: PageProvider> WithBreak<P> {
     pub(crate) const fn new(inner: P) -> WithBreak<P> {
         WithBreak { inner }
     }
-
-    fn reserve_by(&self, dss: Dss, size: usize, align: usize) -> Option<Reserved> {
-        match dss {
-            Dss::Disabled => self.inner.reserve(size, align),
-            Dss::Primary => take(size, align).or_else(|| self.inner.reserve(size, align)),
-            Dss::Secondary => self.inner.reserve(size, align).or_else(|| take(size, align)),
-        }
-    }
 }
 
 /// Whether a range begins in the data segment.
@@ -82,6 +74,14 @@ fn take(size: usize, align: usize) -> Option<Reserved> {
 unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         self.reserve_by(options::current().dss, size, align)
+    }
+
+    fn reserve_by(&self, dss: Dss, size: usize, align: usize) -> Option<Reserved> {
+        match dss {
+            Dss::Disabled => self.inner.reserve(size, align),
+            Dss::Primary => take(size, align).or_else(|| self.inner.reserve(size, align)),
+            Dss::Secondary => self.inner.reserve(size, align).or_else(|| take(size, align)),
+        }
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {

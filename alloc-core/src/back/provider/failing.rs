@@ -3,6 +3,7 @@
 use super::dss::WithBreak;
 use super::mmap::Mmap;
 use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::ground::options::Dss;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -39,6 +40,10 @@ impl<P> Failing<P> {
 unsafe impl<P: PageProvider> PageProvider for Failing<P> {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         if self.refuses() { None } else { self.inner.reserve(size, align) }
+    }
+
+    fn reserve_by(&self, dss: Dss, size: usize, align: usize) -> Option<Reserved> {
+        if self.refuses() { None } else { self.inner.reserve_by(dss, size, align) }
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {

@@ -89,6 +89,16 @@ impl<T> RankedMutex<T> {
         core::mem::forget(self.lock_unwitnessed());
     }
 
+    /// The data, for who holds many locks at once.
+    ///
+    /// # Safety
+    /// This thread holds the lock by `lock_for_fork`, and nobody else has this reference.
+    #[expect(clippy::mut_from_ref, reason = "the lock is the guard")]
+    pub(crate) unsafe fn held(&self) -> &mut T {
+        // SAFETY: the holder alone may touch the data (the caller's promise).
+        unsafe { &mut *self.data.get() }
+    }
+
     /// Ends what `lock_for_fork` began, in the parent.
     ///
     /// # Safety

@@ -1,0 +1,257 @@
+//! Arenas that the program creates, and what may be set for each arena. Source: jemalloc(3),
+//! `arenas.*`, `arena.<i>.*`.
+//!
+//! The indices below the limit of automatic arenas (see [`narenas`](super::narenas)) are kept for
+//! them when the first arena is created; created ones follow, and an index may come again after its
+//! arena was destroyed.
+
+use super::ARENAS_ALL;
+use crate::front::registry::REGISTRY;
+use crate::front::{guarded, slow};
+use crate::ground::options::Dss;
+use crate::ground::os;
+use crate::middle::arena::Arena;
+use crate::middle::arena_name::Name;
+use crate::middle::arena_settings::{self, Aging};
+use crate::middle::decay_pass::PASS;
+use crate::middle::{arena, arena_end, arena_list, choose_arena};
+
+pub use crate::middle::arena_name::NAME_BYTES;
+
+/// Creates an arena and answers its index. Threads come there only by
+/// [`Flags::arena`](crate::raw::Flags::arena), or when they are sent. `None`: no memory, or 4095
+/// arenas. Source: jemalloc(3), `arenas.create`.
+///
+/// ```
+/// use lumalloc::control::arenas;
+/// use lumalloc::raw::{self, Flags};
+///
+/// let arena = arenas::create().unwrap();
+/// let block = raw::allocate(100, Flags::NONE.arena(arena));
+/// assert_eq!(arenas::lookup(block), Some(arena));
+/// // SAFETY: nobody uses the arena's blocks any more.
+/// assert!(unsafe { arenas::destroy(arena) });
+/// assert!(!arenas::is_initialized(arena));
+/// ```
+#[must_use]
+pub fn create() -> Option<u32> {
+    slow::real_cache();
+    arena_list::create(choose_arena::limit()).map(Arena::id)
+}
+
+/// The arena that a block belongs to. `None`: the pointer is no block of this allocator. Source:
+/// jemalloc(3) 5.1, `arenas.lookup`.
+///
+/// ```
+/// let on_the_stack = 1u8;
+/// assert_eq!(lumalloc::control::arenas::lookup(&on_the_stack), None);
+/// ```
+#[must_use]
+pub fn lookup(block: *const u8) -> Option<u32> {
+    let arena = slow::arena_of(block as usize);
+    // A guarded sample lies in no arena: the first one stands for it.
+    arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
+}
+
+/// Whether there is an arena with this index: it has been made and was not destroyed, or it is
+/// [`ARENAS_ALL`]. Source: jemalloc(3), `arena.<i>.initialized`.
+#[must_use]
+pub fn is_initialized(index: u32) -> bool {
+    index == ARENAS_ALL || find(index).is_some()
+}
+
+/// Discards every block of a created arena. `false`: there is none with this index, or it is an
+/// automatic one. Source: jemalloc(3), `arena.<i>.reset`.
+///
+/// # Safety
+/// Nobody uses a block of the arena any more, nor frees one or allocates there meanwhile; caches
+/// that had to do with the arena have been flushed. (Of what they still hold, a free that sends it
+/// home ends the process with a message, unless the place was handed out again.)
+#[must_use]
+pub unsafe fn reset(index: u32) -> bool {
+    let Some(arena) = find_created(index) else { return false };
+    discard(arena);
+    true
+}
+
+/// Discards every block of a created arena, gives its memory back, and ends it: the index may come
+/// again. `false`: there is no created arena with this index, or threads are bound to it; then
+/// nothing is done. Source: jemalloc(3), `arena.<i>.destroy`.
+///
+/// # Safety
+/// As [`reset`].
+#[must_use]
+pub unsafe fn destroy(index: u32) -> bool {
+    let Some(arena) = find_created(index).filter(|arena| arena.begin_end()) else { return false };
+    discard(arena);
+    arena_end::give_addresses_back(arena);
+    arena.complete_end();
+    true
+}
+
+fn discard(arena: &'static Arena) {
+    let _pass = PASS.lock();
+    let _registry = REGISTRY.lock();
+    arena_end::discard_all(arena);
+}
+
+/// How many threads are bound to an arena. Source: jemalloc(3), `stats.arenas.<i>.nthreads`.
+#[must_use]
+pub fn bound_threads(index: u32) -> Option<u32> {
+    find(index).map(Arena::bound)
+}
+
+/// Purges what is due by the decay curve now, of an arena or of all for [`ARENAS_ALL`]. `false`:
+/// there is no arena with this index. Source: jemalloc(3), `arena.<i>.decay`.
+#[must_use]
+pub fn decay(index: u32) -> bool {
+    let now = os::coarse_millis();
+    for_each(index, |arena| {
+        arena.decay(now);
+    })
+}
+
+/// Which unused pages a decay time is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pages {
+    /// Those that still have memory.
+    Dirty,
+    /// Those whose memory the system takes when it likes.
+    Muzzy,
+}
+
+impl Pages {
+    fn aging(self) -> Aging {
+        match self {
+            Pages::Dirty => Aging::Dirty,
+            Pages::Muzzy => Aging::Muzzy,
+        }
+    }
+}
+
+/// Milliseconds until unused pages of an arena are purged: -1 never, 0 at once. `None`: there is no
+/// arena with this index. Source: jemalloc(3), `arena.<i>.dirty_decay_ms`.
+#[must_use]
+pub fn decay_ms(index: u32, pages: Pages) -> Option<isize> {
+    find(index).map(|arena| arena.decay_ms(pages.aging()))
+}
+
+/// Sets that time; what is unused now is purged, unless the time is -1. `false`: there is no arena
+/// with this index, or the time is below -1.
+///
+/// ```
+/// use lumalloc::control::arenas::{self, Pages};
+/// let before = arenas::decay_ms(0, Pages::Dirty).unwrap();
+/// assert!(arenas::set_decay_ms(0, Pages::Dirty, 100));
+/// assert!(!arenas::set_decay_ms(0, Pages::Dirty, -2));
+/// assert_eq!(arenas::decay_ms(0, Pages::Dirty), Some(100));
+/// assert!(arenas::set_decay_ms(0, Pages::Dirty, before));
+/// ```
+#[must_use]
+pub fn set_decay_ms(index: u32, pages: Pages, millis: isize) -> bool {
+    find(index).is_some_and(|arena| arena.set_decay_ms(pages.aging(), millis))
+}
+
+/// The same time for arenas made later. Source: jemalloc(3), `arenas.dirty_decay_ms`.
+#[must_use]
+pub fn default_decay_ms(pages: Pages) -> isize {
+    slow::real_cache();
+    arena_settings::default_decay_ms(pages.aging())
+}
+
+/// Sets the time for arenas made later. `false`: it is below -1.
+#[must_use]
+pub fn set_default_decay_ms(pages: Pages, millis: isize) -> bool {
+    slow::real_cache();
+    arena_settings::set_default_decay_ms(pages.aging(), millis)
+}
+
+/// When an arena takes addresses from the data segment; for [`ARENAS_ALL`], when arenas made later
+/// will. `None`: there is no arena with this index. Source: jemalloc(3), `arena.<i>.dss`.
+#[must_use]
+pub fn dss(index: u32) -> Option<Dss> {
+    if index == ARENAS_ALL {
+        slow::real_cache();
+        return Some(arena_settings::default_dss());
+    }
+    find(index).map(Arena::dss)
+}
+
+/// Sets it. `false`: there is no arena with this index.
+#[must_use]
+pub fn set_dss(index: u32, dss: Dss) -> bool {
+    if index == ARENAS_ALL {
+        slow::real_cache();
+        arena_settings::set_default_dss(dss);
+        return true;
+    }
+    find(index).map(|arena| arena.set_dss(dss)).is_some()
+}
+
+/// The name of an arena, NUL-terminated: `auto_<i>` or `manual_<i>` unless it was given another.
+/// Source: jemalloc(3) 5.3, `arena.<i>.name`.
+///
+/// ```
+/// use lumalloc::control::arenas;
+/// assert!(arenas::name(0).unwrap().starts_with(b"auto_0\0"));
+/// assert!(arenas::set_name(0, b"main"));
+/// assert!(arenas::name(0).unwrap().starts_with(b"main\0"));
+/// # arenas::set_name(0, b"auto_0");
+/// ```
+#[must_use]
+pub fn name(index: u32) -> Option<[u8; NAME_BYTES]> {
+    find(index).map(|arena| arena.name().bytes())
+}
+
+/// Names an arena: the first 31 bytes of the text, up to a NUL. `false`: there is none.
+pub fn set_name(index: u32, name: &[u8]) -> bool {
+    find(index).map(|arena| arena.set_name(Name::new(name))).is_some()
+}
+
+/// Bytes up to which the reservations that an arena makes in advance grow. Source: jemalloc(3) 5.1,
+/// `arena.<i>.retain_grow_limit`.
+#[must_use]
+pub fn retain_grow_limit(index: u32) -> Option<usize> {
+    find(index).map(Arena::grow_limit)
+}
+
+/// Sets it, rounded down to a page class. `false`: there is no arena with this index, or it is less
+/// than a page.
+#[must_use]
+pub fn set_retain_grow_limit(index: u32, bytes: usize) -> bool {
+    find(index).is_some_and(|arena| arena.set_grow_limit(bytes))
+}
+
+/// Bytes from which on a block that is freed is given back to the system at once; 0: none is, which
+/// is what arenas begin with. Source: jemalloc(3) 5.3, `arena.<i>.oversize_threshold`.
+#[must_use]
+pub fn oversize_threshold(index: u32) -> Option<usize> {
+    find(index).map(Arena::oversize)
+}
+
+/// Sets it. `false`: there is no arena with this index.
+#[must_use]
+pub fn set_oversize_threshold(index: u32, bytes: usize) -> bool {
+    find(index).map(|arena| arena.set_oversize(bytes)).is_some()
+}
+
+/// The arena with an index, if it lives.
+fn find(index: u32) -> Option<&'static Arena> {
+    slow::real_cache();
+    arena::by_id(index).filter(|arena| arena.is_live())
+}
+
+fn find_created(index: u32) -> Option<&'static Arena> {
+    find(index).filter(|arena| arena.is_created())
+}
+
+/// Calls `act` on an arena or on all. `false`: there is no such index.
+fn for_each(index: u32, act: impl Fn(&'static Arena)) -> bool {
+    slow::real_cache();
+    if index == ARENAS_ALL {
+        arena::all().for_each(act);
+        return true;
+    }
+    arena::by_id(index).into_iter().for_each(act);
+    index < super::narenas()
+}

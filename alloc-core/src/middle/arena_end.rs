@@ -1,0 +1,243 @@
+//! The end of what a created arena holds, and of the arena: reset and destroy. Source: jemalloc(3),
+//! `arena.<i>.reset`, `arena.<i>.destroy`.
+//!
+//! A reset takes the locks of all caches and of the arena's bins, so that no slab changes hands:
+//! slabs of the arena are struck from the lists of their guards, and each run in use becomes
+//! an unused one. Blocks of the arena that still lie in a thread's cache are noticed when they go
+//! home, unless their place has been handed out anew.
+//!
+//! ```text
+//!   live ──reset──▶ live
+//!   live ──destroy──▶ ending: reset, addresses go back ──▶ dead ──create──▶ live
+//! ```
+
+use super::arena::{self, Arena};
+use super::arena_list;
+use super::effort::UNCACHED;
+use super::owner;
+use super::purge_gate::GATE;
+use super::remote_free::Guard;
+use super::slab::Slab;
+use super::slab_guard::{absorb, stack_of, stack_of_remote};
+use crate::back::page_map;
+use crate::back::release;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
+
+/// Whether an arena lives, and how many threads are bound to it.
+///
+/// Who binds counts first and then looks whether it lives; who destroys says so first and then
+/// looks at the count. One of the two therefore sees the other.
+pub(crate) struct Life {
+    state: AtomicU8,
+    bound: AtomicU32,
+}
+
+const LIVE: u8 = 0;
+const ENDING: u8 = 1;
+const DEAD: u8 = 2;
+
+impl Life {
+    /// It lives, and nobody is bound to it.
+    pub(super) const fn new() -> Life {
+        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0) }
+    }
+
+    #[inline]
+    pub(super) fn is_live(&self) -> bool {
+        self.state.load(Relaxed) == LIVE
+    }
+}
+
+impl Arena {
+    /// Whether the program created it, by `arenas.create`.
+    #[inline]
+    pub(crate) fn is_created(&self) -> bool {
+        self.created
+    }
+
+    /// Whether blocks may be allocated here: it has not been destroyed.
+    #[inline]
+    pub(crate) fn is_live(&self) -> bool {
+        self.life.is_live()
+    }
+
+    /// Whether blocks of it were ever discarded.
+    pub(crate) fn was_reset(&self) -> bool {
+        self.resets.load(Relaxed) > 0
+    }
+
+    /// Notes one more thread that is bound to it. `false`: it has been destroyed.
+    #[allow(dead_code)]
+    pub(crate) fn bind(&self) -> bool {
+        // SeqCst: pairs with the exchange in `end`.
+        self.life.bound.fetch_add(1, Ordering::SeqCst);
+        // SeqCst: pairs with the exchange in `end`.
+        let lives = self.life.state.load(Ordering::SeqCst) == LIVE;
+        if !lives {
+            self.unbind();
+        }
+        lives
+    }
+
+    /// Notes one thread less.
+    #[allow(dead_code)]
+    pub(crate) fn unbind(&self) {
+        self.life.bound.fetch_sub(1, Relaxed);
+    }
+
+    /// How many threads are bound to it.
+    pub(crate) fn bound(&self) -> u32 {
+        self.life.bound.load(Relaxed)
+    }
+
+    /// Begins the end of a created arena: from now on nobody allocates here. `false`: threads are
+    /// bound to it, or it lives no more.
+    pub(crate) fn begin_end(&self) -> bool {
+        let state = &self.life.state;
+        // SeqCst: pairs with the count in `bind`.
+        if state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
+            return false;
+        }
+        // SeqCst: pairs with the count in `bind`.
+        if self.life.bound.load(Ordering::SeqCst) > 0 {
+            state.store(LIVE, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Ends what [`Arena::begin_end`] began: the index may be used again.
+    pub(crate) fn complete_end(&self) {
+        // Release: pairs with the Acquire in `revive`.
+        self.life.state.store(DEAD, Ordering::Release);
+        arena_list::note_end();
+    }
+
+    /// Brings an arena that was destroyed back to life. Under the lock of the list.
+    pub(super) fn revive(&self) -> bool {
+        // Acquire: pairs with the Release in `complete_end`.
+        let revived =
+            self.life.state.compare_exchange(DEAD, LIVE, Ordering::Acquire, Relaxed).is_ok();
+        if revived {
+            self.begin_with_defaults();
+        }
+        revived
+    }
+}
+
+/// Discards every block of an arena. The caller holds the locks of the pass and of the list of
+/// caches: no cache is made meanwhile.
+pub(crate) fn discard_all(arena: &'static Arena) {
+    for owner in owner::all() {
+        owner.state.lock_for_fork();
+    }
+    for class in SizeClass::all() {
+        arena.bin(class).slabs.lock_for_fork();
+    }
+    strike(arena);
+    loop {
+        let next = arena.pages.lock().allocator.first_active();
+        let Some(extent) = next else { break };
+        match Slab::of(page_map::lookup(extent.base())) {
+            Some(slab) => discard_slab(arena, slab),
+            None => arena.pages.lock().free_large(extent),
+        }
+    }
+    arena.resets.fetch_add(1, Relaxed);
+    for class in SizeClass::all() {
+        // SAFETY: taken above, by this thread.
+        unsafe { arena.bin(class).slabs.unlock_in_parent() };
+    }
+    for owner in owner::all() {
+        // SAFETY: taken above, by this thread; no owner was made since (the caller's promise).
+        unsafe { owner.state.unlock_in_parent() };
+    }
+}
+
+/// Takes in what was freed remotely, and strikes the arena's slabs from all lists.
+fn strike(arena: &'static Arena) {
+    for class in SizeClass::all() {
+        // SAFETY: this thread holds the lock.
+        let slabs = unsafe { arena.bin(class).slabs.held() };
+        arena.drain_bin(slabs, class, &UNCACHED);
+        while slabs.pop().is_some() {}
+    }
+    for owner in owner::all() {
+        // SAFETY: this thread holds the lock.
+        let state = unsafe { owner.state.held() };
+        for class in SizeClass::all() {
+            owner.drain(state, class);
+            let slabs = state.slabs(class);
+            slabs.partial.remove_if(|slab| slab.arena() == arena.id());
+            slabs.full.remove_if(|slab| slab.arena() == arena.id());
+        }
+    }
+}
+
+/// Ends a slab that is in no list.
+fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
+    let class = slab.class();
+    while !slab.remote.release() {
+        // Somebody frees a block of it at this moment, which he must not; but he will be done soon.
+        take_in(arena, slab, class);
+        os::yield_now();
+    }
+    // Under the bin's lock, which this thread holds.
+    arena.bin(class).flushed.add(slab.used() as u64);
+    arena.take_back(slab);
+}
+
+/// Takes a slab off the pending stack that it may lie on.
+fn take_in(arena: &'static Arena, slab: &'static Slab, class: SizeClass) {
+    let Some(guard) = slab.remote.guard() else { return };
+    let Some(stack) = stack_of(guard, arena.id(), class) else { return };
+    let take = |remote| {
+        // SAFETY: what lies on a pending stack is the field of a slab's record.
+        let other = unsafe { Slab::of_remote(remote) };
+        let freed = absorb(other);
+        if other.arena() == arena.id() {
+            return;
+        }
+        if let Guard::Owner(id) = guard
+            && let Some(owner) = owner::by_id(id)
+        {
+            // SAFETY: this thread holds the locks of all owners.
+            unsafe { owner.state.held() }.refile(other, freed);
+        }
+    };
+    // SAFETY: stacks live for ever.
+    let stack = unsafe { &*stack };
+    // SAFETY: records and stacks live for ever; `take` absorbs.
+    unsafe { stack.drain(guard, take, stack_of_remote) };
+}
+
+/// Gives all addresses of an arena back, of which no block is in use; what the system does not take
+/// goes to the first arena. Under no lock.
+pub(crate) fn give_addresses_back(arena: &'static Arena) {
+    loop {
+        // Closed while a fork is under way.
+        let Some(_inside) = GATE.enter() else {
+            os::yield_now();
+            continue;
+        };
+        let next = arena.pages.lock().allocator.take_unused();
+        let Some(extent) = next else {
+            if arena.pages.lock().allocator.counts().purging == 0 {
+                return;
+            }
+            // Another thread is giving some back.
+            os::yield_now();
+            continue;
+        };
+        let provider = arena.pages.lock().allocator.provider();
+        // It has left the page map: somebody else may be given the addresses at once.
+        let gone = release::release(provider, extent);
+        let (base, pages) = (extent.base(), extent.pages());
+        arena.pages.lock().allocator.strike_off(extent);
+        if !gone && let Some(first) = arena::by_id(0) {
+            first.pages.lock().allocator.adopt(base, pages);
+        }
+    }
+}

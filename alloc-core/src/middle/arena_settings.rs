@@ -1,0 +1,180 @@
+//! What may be set for each arena, and what arenas made later begin with. Source: jemalloc(3),
+//! `arena.<i>.dirty_decay_ms` and its neighbours.
+
+use super::arena::Arena;
+use super::arena_name::Name;
+use super::purge_gate::GATE;
+use crate::ground::options::{self, Dss};
+use crate::ground::size_class::{page_class_floor, page_class_pages};
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
+
+/// Unused pages of which kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Aging {
+    /// Those that still have memory.
+    Dirty,
+    /// Those whose memory the system may have taken.
+    Muzzy,
+}
+
+const UNSET: isize = isize::MIN;
+static DIRTY: AtomicIsize = AtomicIsize::new(UNSET);
+static MUZZY: AtomicIsize = AtomicIsize::new(UNSET);
+/// The shortest decay time of dirty pages that was ever set, but for 0.
+static SHORTEST: AtomicIsize = AtomicIsize::new(UNSET);
+
+const DSS_UNSET: u8 = u8::MAX;
+static DSS: AtomicU8 = AtomicU8::new(DSS_UNSET);
+
+/// The decay time in milliseconds that arenas made later begin with.
+pub(crate) fn default_decay_ms(aging: Aging) -> isize {
+    let (place, option) = match aging {
+        Aging::Dirty => (&DIRTY, options::current().dirty_decay_ms),
+        Aging::Muzzy => (&MUZZY, options::current().muzzy_decay_ms),
+    };
+    match place.load(Relaxed) {
+        UNSET => option,
+        millis => millis,
+    }
+}
+
+/// Sets it. `false`: it is below -1.
+pub(crate) fn set_default_decay_ms(aging: Aging, millis: isize) -> bool {
+    if millis < -1 {
+        return false;
+    }
+    match aging {
+        Aging::Dirty => DIRTY.store(millis, Relaxed),
+        Aging::Muzzy => MUZZY.store(millis, Relaxed),
+    }
+    true
+}
+
+/// The decay time that the passes keep up with.
+pub(crate) fn shortest_decay_ms() -> isize {
+    match SHORTEST.load(Relaxed) {
+        UNSET => options::current().dirty_decay_ms,
+        millis => millis,
+    }
+}
+
+fn note_decay_ms(millis: isize) {
+    let shortest = shortest_decay_ms();
+    if millis > 0 && (shortest <= 0 || millis < shortest) {
+        SHORTEST.store(millis, Relaxed);
+    }
+}
+
+/// When addresses come from the data segment in arenas made later.
+pub(crate) fn default_dss() -> Dss {
+    const SETTINGS: [Dss; 3] = [Dss::Disabled, Dss::Primary, Dss::Secondary];
+    let set = SETTINGS.get(usize::from(DSS.load(Relaxed))).copied();
+    set.unwrap_or(options::current().dss)
+}
+
+/// Sets it.
+pub(crate) fn set_default_dss(dss: Dss) {
+    DSS.store(dss as u8, Relaxed);
+}
+
+impl Arena {
+    /// Whether its unused pages go at once.
+    #[inline]
+    pub(crate) fn purges_at_once(&self) -> bool {
+        self.at_once.load(Relaxed)
+    }
+
+    /// Notes whether its unused pages go at once.
+    pub(super) fn set_purges_at_once(&self, at_once: bool) {
+        self.at_once.store(at_once, Relaxed);
+    }
+
+    /// Gives a new arena, or one that begins another life, the settings of the moment.
+    pub(super) fn begin_with_defaults(&self) {
+        let dirty = default_decay_ms(Aging::Dirty);
+        {
+            let mut pages = self.pages.lock();
+            pages.name = Name::of_arena(self.id(), self.is_created());
+            pages.allocator.begin_anew(dirty, default_decay_ms(Aging::Muzzy), default_dss());
+            if self.is_created() {
+                pages.allocator.list_active();
+            }
+        }
+        self.set_purges_at_once(dirty == 0);
+        note_decay_ms(dirty);
+    }
+
+    /// The decay time in milliseconds: -1 never, 0 at once.
+    pub(crate) fn decay_ms(&self, aging: Aging) -> isize {
+        self.pages.lock().allocator.decay_ms(aging == Aging::Dirty)
+    }
+
+    /// Sets the decay time; pages that are unused now count as fully decayed. `false`: it is below
+    /// -1.
+    pub(crate) fn set_decay_ms(&self, aging: Aging, millis: isize) -> bool {
+        if millis < -1 {
+            return false;
+        }
+        self.pages.lock().allocator.set_decay_ms(aging == Aging::Dirty, millis);
+        if aging == Aging::Dirty {
+            self.set_purges_at_once(millis == 0);
+            note_decay_ms(millis);
+        }
+        // Closed while a fork is under way: the next pass purges these pages too.
+        if millis >= 0
+            && let Some(_inside) = GATE.enter()
+        {
+            match aging {
+                Aging::Dirty => self.purge_beyond(0, usize::MAX),
+                Aging::Muzzy => self.purge_beyond(usize::MAX, 0),
+            }
+        }
+        true
+    }
+
+    /// When addresses come from the data segment.
+    pub(crate) fn dss(&self) -> Dss {
+        self.pages.lock().allocator.dss
+    }
+
+    /// Sets it.
+    pub(crate) fn set_dss(&self, dss: Dss) {
+        self.pages.lock().allocator.dss = dss;
+    }
+
+    /// What people call it.
+    pub(crate) fn name(&self) -> Name {
+        self.pages.lock().name
+    }
+
+    /// Sets what people call it.
+    pub(crate) fn set_name(&self, name: Name) {
+        self.pages.lock().name = name;
+    }
+
+    /// Bytes up to which reservations made in advance grow.
+    pub(crate) fn grow_limit(&self) -> usize {
+        self.pages.lock().allocator.grow_limit << LG_PAGE
+    }
+
+    /// Sets it, rounded down to a page class. `false`: less than a page.
+    pub(crate) fn set_grow_limit(&self, bytes: usize) -> bool {
+        if bytes < PAGE {
+            return false;
+        }
+        let pages = page_class_pages(page_class_floor(bytes >> LG_PAGE));
+        self.pages.lock().allocator.grow_limit = pages;
+        true
+    }
+
+    /// Bytes from which on a run that is freed is given back at once; 0: none is.
+    pub(crate) fn oversize(&self) -> usize {
+        self.pages.lock().allocator.oversize
+    }
+
+    /// Sets it.
+    pub(crate) fn set_oversize(&self, bytes: usize) {
+        self.pages.lock().allocator.oversize = bytes;
+    }
+}

@@ -1,0 +1,65 @@
+//! Blocks of arenas that were reset or destroyed end the process when they come home late.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, scenario, tell, without_trail};
+use lumalloc::control::{arenas, flush_thread_cache};
+use lumalloc::raw::{self, Flags};
+
+#[track_caller]
+fn dies(name: &str) {
+    let outcome = play(name, &[]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
+    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+}
+
+#[test]
+fn cached_block_of_a_reset_arena() {
+    dies("reset");
+}
+
+#[test]
+fn cached_block_of_a_destroyed_arena() {
+    dies("destroy");
+}
+
+#[test]
+fn large_block_of_a_destroyed_arena() {
+    dies("large");
+}
+
+#[test]
+#[ignore = "the scenarios of the tests above"]
+fn child() {
+    let Some(name) = scenario() else { return };
+    // A bin with room, so that what is freed stays in the cache.
+    free(raw::malloc(100));
+    let arena = arenas::create().expect("an arena");
+    let size = if name == "large" { 100_000 } else { 100 };
+    let block = raw::allocate(size, Flags::NONE.arena(arena));
+    let text = format!("invalid free of {block:p}: discarded when arena {arena} was reset or");
+    tell(&format!("{text} destroyed"));
+    if name != "large" {
+        free(block);
+    }
+    let ended = if name == "reset" {
+        // SAFETY: none: a block is used after, which is the mistake that is tested.
+        unsafe { arenas::reset(arena) }
+    } else {
+        // SAFETY: none, as above.
+        unsafe { arenas::destroy(arena) }
+    };
+    assert!(ended);
+    if name == "large" {
+        free(block);
+    }
+    flush_thread_cache();
+    panic!("{name} survived");
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: a block of ours, or the mistake that is tested.
+    unsafe { raw::free(block) };
+}
