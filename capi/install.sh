@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs lumalloc for C programs: the library, its headers and pkg-config file, and the command
-# `lumalloc` where it was built.
+# Installs lumalloc for C programs: the library, its headers, manual page and pkg-config file, and
+# the command `lumalloc` where it was built.
 #
 #   capi/install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR] [--as-jemalloc]
 #
@@ -63,7 +63,7 @@ for file in liblumalloc.so liblumalloc.a; do
   [ -f "$from/$file" ] || fail "$from/$file: no such file; build it with cargo build --release -p lumalloc-capi"
 done
 
-lib=$destdir$libdir include=$destdir$prefix/include
+lib=$destdir$libdir include=$destdir$prefix/include man=$destdir$prefix/share/man/man3
 version=$(sed -n 's/^#define LUMALLOC_VERSION "\(.*\)"$/\1/p' "$here/include/lumalloc.h")
 
 # A file of jemalloc's names that is not of our making stays, and so does everything else.
@@ -78,10 +78,13 @@ if [ "$as_jemalloc" = yes ]; then
   done
 fi
 
-install -d "$lib/pkgconfig" "$include"
+install -d "$lib/pkgconfig" "$include" "$man"
 install -m 755 "$from/liblumalloc.so" "$lib/liblumalloc.so"
 install -m 644 "$from/liblumalloc.a" "$lib/liblumalloc.a"
 install -m 644 "$here/include/lumalloc.h" "$include/lumalloc.h"
+# The list of names is generated, and comes in where the page says so.
+sed '/^\.\\" NAMES: /r '"$here/../ctl/docs/names.troff" "$here/man/lumalloc.3" > "$man/lumalloc.3"
+chmod 644 "$man/lumalloc.3"
 if [ -f "$from/lumalloc" ]; then
   install -d "$destdir$prefix/bin"
   install -m 755 "$from/lumalloc" "$destdir$prefix/bin/lumalloc"

@@ -1,0 +1,79 @@
+//! lumalloc(3), as `capi/install.sh` installs it: clean troff, every option with an effect, every
+//! name, and examples that compile and run.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use lumalloc_tests::run::find_program;
+use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
+
+/// The installed page.
+fn page() -> &'static (PathBuf, String) {
+    static PAGE: OnceLock<(PathBuf, String)> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let prefix = scratch("man");
+        let built = liblumalloc().parent().expect("a file in a directory").to_path_buf();
+        let run = Run::plain("/bin/sh").args([root().join("capi/install.sh")]);
+        run.args(["--prefix".as_ref(), prefix.as_os_str()])
+            .args(["--from".as_ref(), built.as_os_str()])
+            .stdout();
+        let path = prefix.join("share/man/man3/lumalloc.3");
+        let text = fs::read_to_string(&path).expect("the page");
+        (path, text)
+    })
+}
+
+#[test]
+fn the_page_is_clean_troff() {
+    let output =
+        Run::plain(find_program("mandoc")).args(["-Tlint", "-Wwarning"]).args([&page().0]).output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert!(output.status.success());
+}
+
+#[test]
+fn every_option_with_an_effect_is_described_and_no_other() {
+    let table = fs::read_to_string(root().join("alloc-core/src/ground/conf_table.rs")).unwrap();
+    let code: String = table.split("#[cfg(test)]").next().unwrap().split_whitespace().collect();
+    let rows = code.split("row(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let rows: Vec<&str> = rows.collect();
+    assert!(rows.len() > 25, "{rows:?}");
+    let tuning = page().1.split(".SH TUNING\n").nth(1).expect("the section");
+    let tuning = tuning.split("\n.SH ").next().expect("its end");
+    let lines = tuning.lines().filter_map(|line| line.strip_prefix(".BR "));
+    let described: Vec<&str> =
+        lines.filter_map(|line| line.split_once(" \": ").map(|(name, _)| name)).collect();
+    let missing: Vec<_> = rows.iter().filter(|row| !described.contains(row)).collect();
+    let surplus: Vec<_> = described.iter().filter(|name| !rows.contains(name)).collect();
+    assert!(missing.is_empty() && surplus.is_empty(), "missing: {missing:?}, surplus: {surplus:?}");
+}
+
+#[test]
+fn every_name_is_listed() {
+    let names = fs::read_to_string(root().join("ctl/golden/names.tsv")).expect("the names");
+    let names = names.lines().filter(|line| !line.starts_with('#'));
+    let names: Vec<&str> = names.filter_map(|line| line.split('\t').next()).collect();
+    assert!(names.len() > 100);
+    let listed = |name: &&&str| page().1.contains(&format!("\n.B {name}\n"));
+    let missing: Vec<_> = names.iter().filter(|name| **name != "name" && !listed(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_examples_compile_and_run() {
+    let examples: Vec<&str> = page().1.split(".EX\n").skip(1).collect();
+    assert!(examples.len() >= 3);
+    let dir = scratch("man-examples");
+    let library = liblumalloc();
+    let lib = library.parent().and_then(|dir| dir.to_str()).expect("a directory in UTF-8");
+    for (place, example) in examples.iter().enumerate() {
+        let code = example.split(".EE\n").next().expect("its end");
+        let file = dir.join(format!("example_{place}.c"));
+        fs::write(&file, code.replace("\\e", "\\").replace("\\-", "-")).expect("a file");
+        let file = file.to_str().expect("a path in UTF-8");
+        let program = cc(file, &[&format!("-L{lib}"), "-llumalloc"]);
+        let said = Run::plain(program).env("LD_LIBRARY_PATH", lib).stdout();
+        assert!(said.starts_with(|first: char| first.is_ascii_digit() || first == '{'), "{said}");
+    }
+}
