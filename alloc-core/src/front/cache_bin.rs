@@ -211,6 +211,19 @@ impl CacheBin {
         given
     }
 
+    /// Fills an empty bin with the blocks that `write` puts into its slots, the last one to be
+    /// popped first. Answers how many it put there.
+    ///
+    /// # Safety
+    /// The caller is the bin's thread; the bin is empty; `write` answers how many slots it
+    /// wrote, from the one it is handed on, no more than `capacity()`.
+    #[inline]
+    pub(crate) unsafe fn fill_below(&self, write: impl FnOnce(*mut Slot) -> usize) -> usize {
+        let given = write(self.base().wrapping_add(1));
+        self.sp.store(self.base().wrapping_add(given), Relaxed);
+        given
+    }
+
     /// Moves to another array with room for `capacity` blocks, its NULL slot first; answers the old
     /// one's NULL slot. Under the owner's lock.
     ///

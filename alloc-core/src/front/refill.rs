@@ -7,12 +7,13 @@
 
 use super::cache_bin::Filler;
 use super::facade::Facade;
-use super::registry::RealCache;
+use super::registry::{self, RealCache};
 use crate::back::metadata;
 use crate::ground::options;
-use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::size_class::{CLASSES, MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
 use crate::middle::choose_arena;
+use crate::middle::depot;
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use core::ptr::NonNull;
@@ -85,6 +86,9 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // Whole lines, so that no two threads write to one.
     let want = usize::from(cold.want.get()).max(least).next_multiple_of(class.blocks_of_lines());
     let want = want.min(bin.capacity());
+    if refill_from_depot(cache, &mut state, class, want) {
+        return;
+    }
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
@@ -97,14 +101,38 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.counts(class).filled.add(given as u64);
+    cold.bulk.set(state.depots.note_refill(class, given));
     if let Some(facade) = facade {
         facade.refilled(class);
     }
+    want_more(cache, class, want);
+}
+
+/// Takes what the cache has parked of a class, up to `want` blocks. `false`: nothing is.
+fn refill_from_depot(
+    cache: &'static RealCache,
+    state: &mut OwnerState,
+    class: SizeClass,
+    want: usize,
+) -> bool {
+    // SAFETY: a bin is handed room for its capacity, which is at least `want`.
+    let unpark = |slots| unsafe { cache.owner.unpark(state, class, want, slots) };
+    // SAFETY: the bin is this thread's and empty.
+    let given = unsafe { cache.bin(class).fill_below(unpark) };
+    if given > 0 {
+        want_more(cache, class, want);
+    }
+    given > 0
+}
+
+/// After a refill of `want` blocks: the next one is twice as large, half the bin's at most.
+fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
+    let bin = cache.bin(class);
     if want * 2 > bin.capacity() / 2 {
         grow(cache, class, usize::MAX);
     }
     let next = (want * 2).min(bin.capacity() / 2).max(2);
-    cold.want.set(next as u16);
+    cache.cold(class).want.set(next as u16);
 }
 
 /// Takes a block whose bin is full: makes room, by growth or by sending half of the blocks home.
@@ -120,7 +148,12 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     cold.overflow_requests.set(requests);
     let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !grow(cache, class, most) {
-        flush(cache, &mut state, class, bin.level().div_ceil(2));
+        let n = bin.level().div_ceil(2);
+        if cache.facade().is_some() {
+            flush(cache, &mut state, class, n);
+        } else {
+            spill(cache, &mut state, class, n);
+        }
     }
     if !bin.push(block) {
         // No room, or no memory for any: home it goes alone.
@@ -139,9 +172,31 @@ fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n:
     unsafe { bin.drop_oldest(n) };
 }
 
+/// Moves the `n` oldest blocks of a bin to the depot, or home where that takes no more.
+fn spill(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
+    let bin = cache.bin(class);
+    // SAFETY: the caller is the bin's thread.
+    let blocks = unsafe { bin.blocks() };
+    let Some(oldest) = blocks.get(..n) else { return };
+    cache.owner.spill(state, class, oldest, depot_bytes());
+    // SAFETY: as above, and n <= level.
+    unsafe { bin.drop_oldest(n) };
+}
+
+/// What the depots of this thread may hold: nothing with smaller caches than by default, nor where
+/// unused memory is to go at once.
+fn depot_bytes() -> usize {
+    let options = options::current();
+    if options.tcache_max < MAX_CACHED || options.dirty_decay_ms == 0 {
+        return 0;
+    }
+    depot::share(registry::ALIVE.get())
+}
+
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
 pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
     state.runs.empty();
+    cache.owner.empty_depots(state);
     if let Some(facade) = cache.facade() {
         facade.flush(state);
     }
@@ -157,7 +212,10 @@ pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
 /// long as it may be. Under the owner's lock.
 fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
-    let most = most.min(usize::from(class.row().cache_max));
+    let most = most.min(capacity_max(cache, class));
+    if bin.capacity() >= most {
+        return false;
+    }
     let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
     let lg = if cold.lg_array.get() == 0 { first } else { cold.lg_array.get() + 1 };
     let capacity = ((1usize << lg) - 1).min(most);
@@ -175,6 +233,13 @@ fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     cache.budget_used.set(budget);
     free_array(old, cold.lg_array.replace(lg));
     true
+}
+
+/// How many blocks the bin of a class may hold: more of large ones once they are used in bulk.
+fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
+    let row = class.row();
+    let most = if cache.cold(class).bulk.get() { row.bulk_max } else { row.cache_max };
+    usize::from(most)
 }
 
 fn free_array(base: *mut *mut u8, lg: u8) {
@@ -197,6 +262,7 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
     cold.refills.set(0);
+    cold.bulk.set(false);
     // The next request goes the slow way, like a first one.
     let left = i64::from(bin.countdown());
     cold.armed.add(left.wrapping_neg() as u64);
@@ -230,7 +296,9 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
     let used = requests != cold.seen_requests.replace(requests);
     let missed = cold.missed.replace(false);
     let level = bin.level();
+    cache.owner.age_depot(state, class);
     if !used && !missed {
+        cache.owner.empty_depot(state, class);
         flush(cache, state, class, level);
         drop_array(cache, class);
     } else if !missed && level >= 4 {

@@ -43,6 +43,8 @@ pub(crate) struct ColdBin {
     pub(crate) want: Cell<u16>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
+    /// Blocks that it sent home came back: see [`crate::middle::depot`].
+    pub(crate) bulk: Cell<bool>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,
     /// Requests when collection, and when an overflow, last came by.
@@ -62,6 +64,7 @@ impl ColdBin {
             lg_array: Cell::new(0),
             want: Cell::new(0),
             refills: Cell::new(0),
+            bulk: Cell::new(false),
             missed: Cell::new(false),
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
@@ -175,7 +178,8 @@ impl RealCache {
     /// Blocks of a class that are free and lie in this cache, or wait behind its façade.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
         let waiting = self.facade().map_or(0, |facade| facade.waiting(class));
-        self.bin(class).level() + waiting
+        let parked = self.owner.counts(class).parked.load(Ordering::Relaxed);
+        self.bin(class).level() + parked as usize + waiting
     }
 
     /// Whether a thread has it.

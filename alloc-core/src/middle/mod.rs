@@ -4,8 +4,9 @@
 //! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
 //! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_name`],
 //! [`arena`], [`arena_list`] (all of them), [`arena_settings`], [`arena_end`] (reset and destroy),
-//! [`choose_arena`], [`owner`] (what a thread cache owns), [`give_back`] (blocks on their way
-//! home), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
+//! [`choose_arena`], [`owner`] (what a thread cache owns), [`idle_owner`], [`give_back`] (blocks
+//! on their way home), [`depot`] (blocks that a thread keeps beyond its bins), [`large`],
+//! [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -45,7 +46,12 @@ pub(crate) mod choose_arena;
 #[allow(unsafe_code)]
 pub(crate) mod owner;
 #[cfg(not(loom))]
+pub(crate) mod idle_owner;
+#[cfg(not(loom))]
 pub(crate) mod give_back;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod depot;
 #[cfg(not(loom))]
 pub(crate) mod purge_gate;
 #[cfg(not(loom))]

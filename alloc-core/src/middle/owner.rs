@@ -7,8 +7,8 @@
 
 use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
+use super::depot::Depots;
 use super::effort::{Deed, Effort};
-use super::holes::Look;
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
 use super::run_cache::RunCache;
 use super::slab::Slab;
@@ -43,6 +43,8 @@ pub(crate) struct OwnerCounts {
     pub(crate) flushed: OwnedCount,
     /// Blocks among `flushed` that went to slabs somebody else guards.
     pub(crate) remote: OwnedCount,
+    /// Blocks in the depot now.
+    pub(crate) parked: AtomicU32,
 }
 
 /// Bytes of slabs of one class that are kept while all their blocks are free: making a slab and
@@ -51,16 +53,18 @@ const SPARE_BYTES: usize = 128 << 10;
 
 /// What the cache's lock guards.
 pub(crate) struct OwnerState {
-    bins: [OwnedSlabs; CLASSES],
+    pub(super) bins: [OwnedSlabs; CLASSES],
     /// Large blocks that wait for their next use.
     pub(crate) runs: RunCache,
+    /// Blocks beyond what the bins hold.
+    pub(crate) depots: Depots,
     /// Slow paths so far.
     pub(crate) activity: u64,
-    seen_activity: u64,
+    pub(super) seen_activity: u64,
     /// When a pass first found it idle.
-    idle_since: u64,
+    pub(super) idle_since: u64,
     /// All slabs were given up, and no slow path was taken since.
-    at_rest: bool,
+    pub(super) at_rest: bool,
 }
 
 /// The slabs of one class.
@@ -133,6 +137,7 @@ impl Owner {
                     filled: OwnedCount::new(),
                     flushed: OwnedCount::new(),
                     remote: OwnedCount::new(),
+                    parked: AtomicU32::new(0),
                 }
             }; CLASSES],
             home: Home::new(home),
@@ -143,6 +148,7 @@ impl Owner {
                     bins: [const { OwnedSlabs { partial: SlabList::new(), full: SlabList::new() } };
                         CLASSES],
                     runs: RunCache::new(),
+                    depots: Depots::new(),
                     activity: 0,
                     seen_activity: 0,
                     idle_since: 0,
@@ -275,87 +281,6 @@ impl Owner {
         self.effort.add(Deed::RunKept, u64::from(kept == Ok(true)));
         kept
     }
-
-    /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
-    pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
-        state.runs.forget();
-        state.seen_activity = state.activity;
-        state.at_rest = true;
-        for class in SizeClass::all() {
-            self.drain(state, class);
-            let slabs = state.slabs(class);
-            let mut next = slabs.partial.first();
-            while let Some(slab) = next {
-                slabs.partial.remove(slab);
-                orphan(slab);
-                next = slabs.partial.first();
-            }
-            next = slabs.full.first();
-            while let Some(slab) = next {
-                slabs.full.remove(slab);
-                orphan(slab);
-                next = slabs.full.first();
-            }
-        }
-    }
-
-    /// One decay pass over this owner at `now`: nothing while it is active; else what others freed
-    /// is taken in and empty slabs go back; and idle for `patience`, it gives up all slabs. Answers
-    /// when it should be looked at again. `None`: when somebody takes a slow path.
-    pub(crate) fn pass(&'static self, now: u64, period: u64, patience: u64) -> Option<u64> {
-        let Some(mut state) = self.state.try_lock() else { return Some(now + period) };
-        if state.activity != state.seen_activity {
-            state.seen_activity = state.activity;
-            state.idle_since = now;
-            state.at_rest = false;
-            return Some(now + period);
-        }
-        let give_up_at = state.idle_since + patience;
-        if !state.at_rest && now >= give_up_at {
-            self.give_up(&mut state);
-        } else {
-            self.tidy(&mut state);
-        }
-        (!state.at_rest).then_some(give_up_at)
-    }
-
-    /// Looks for holes in its slabs.
-    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
-        look.by_holds(|look| {
-            let state = self.state.lock();
-            state.bins.iter().for_each(|slabs| look.at_list(&slabs.partial));
-        });
-    }
-
-    /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.
-    pub(crate) fn settle(&'static self) {
-        self.tidy(&mut self.state.lock());
-    }
-
-    fn tidy(&'static self, state: &mut OwnerState) {
-        state.runs.empty();
-        for class in SizeClass::all() {
-            self.drain(state, class);
-            let slabs = state.slabs(class);
-            while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
-                if !slabs.release(slab) {
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
-fn orphan(slab: &'static Slab) {
-    let Some(arena) = arena::by_id(slab.arena()) else { return };
-    if slab.used() == 0 && slab.remote.release() {
-        arena.take_back(slab);
-        return;
-    }
-    let mut slabs = arena.bin(slab.class()).slabs.lock();
-    slab.remote.transfer(Guard::Bin);
-    slabs.file(slab);
 }
 
 impl OwnerState {
@@ -388,7 +313,7 @@ impl OwnerState {
 }
 
 impl OwnedSlabs {
-    fn release(&mut self, slab: &'static Slab) -> bool {
+    pub(super) fn release(&mut self, slab: &'static Slab) -> bool {
         let Some(arena) = arena::by_id(slab.arena()) else { return false };
         if !slab.remote.release() {
             return false;

@@ -1,0 +1,349 @@
+//! Blocks of one class that a cache keeps beyond its bin: a stack of pointers, in chunks.
+//!
+//! A bin that overflows spills its oldest blocks here, and an empty bin takes the newest back: bin
+//! and depot are one deep stack, and a block that goes through costs two copies of its pointer
+//! where the way home and back costs a look-up, a bit set and a bit found. Guarded by the lock of
+//! the cache's owner, so whoever holds that may send the blocks home: an idle thread pins nothing.
+//!
+//! How deep it may get is learned. What comes from slabs after as much went home need not have
+//! gone: the depot may hold as much more. What lies untouched for some rounds of collection goes
+//! home, and the depth with it.
+
+use super::give_back::give_back;
+use super::owner::{Owner, OwnerState};
+use crate::back::metadata;
+use crate::ground::checked::at_mut;
+use crate::ground::size_class::{CLASSES, SizeClass};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::Relaxed;
+
+type Slot = *mut u8;
+
+/// What the depots of one thread hold at most, and all of them together, in bytes; the pointers
+/// count too.
+const THREAD_BYTES: usize = 2 << 20;
+const ALL_BYTES: usize = 16 << 20;
+/// log2 of the slots of a chunk: a page of pointers to small blocks, eight lines to larger ones.
+const LG_SMALL: u32 = 9;
+const LG_LARGE: u32 = 6;
+/// The largest of the small blocks.
+const SMALL: usize = 512;
+/// Rounds of collection between two looks at what lies untouched: a round is some 600 KiB of
+/// requests, 160 KiB of the smallest, and a depot may take a few megabytes of them to get empty.
+const ROUNDS: u8 = 16;
+
+/// Bytes that the depots of each of `caches` threads may hold together.
+pub(crate) fn share(caches: u64) -> usize {
+    let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
+    THREAD_BYTES.min(ALL_BYTES / caches)
+}
+
+/// What one parked block counts.
+fn weight(class: SizeClass) -> usize {
+    class.size() + size_of::<Slot>()
+}
+
+fn lg_chunk(class: SizeClass) -> u32 {
+    if class.size() <= SMALL { LG_SMALL } else { LG_LARGE }
+}
+
+/// The depots of one cache.
+pub(crate) struct Depots {
+    each: [Depot; CLASSES],
+    /// What all their blocks weigh.
+    bytes: usize,
+}
+
+/// The parked blocks of one class.
+struct Depot {
+    /// The chunk that is filled and emptied; its first slot holds the one below.
+    top: Option<NonNull<Slot>>,
+    /// Blocks in the top chunk.
+    in_top: u16,
+    /// Rounds of collection since the blocks were last looked at, and the fewest since.
+    rounds: u8,
+    fewest: u32,
+    /// Blocks in all chunks, and how many there may be.
+    count: u32,
+    depth: u32,
+    /// Blocks that went home and have not been asked for since.
+    gone: u32,
+}
+
+// SAFETY: chunks are memory of ours, reached under the lock of the owner only.
+unsafe impl Send for Depot {}
+
+impl Depots {
+    /// They hold nothing, and may not.
+    pub(crate) const fn new() -> Depots {
+        Depots { each: [const { Depot::new() }; CLASSES], bytes: 0 }
+    }
+
+    fn of(&mut self, class: SizeClass) -> &mut Depot {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at_mut(&mut self.each, class.index()) }
+    }
+
+    /// Notes that `n` blocks of a class came from slabs: as many as went home before need not
+    /// have. Whether the depot may hold any.
+    pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
+        let depot = self.of(class);
+        let back = depot.gone.min(n as u32);
+        if back > 0 {
+            depot.gone -= back;
+            let most = THREAD_BYTES.checked_div(weight(class)).unwrap_or(0) as u32;
+            depot.depth = (depot.depth + back).min(most);
+        }
+        depot.depth > 0
+    }
+}
+
+impl Owner {
+    /// Takes blocks that a full bin gives up: parks the first of them, within `most` bytes for all
+    /// classes, and sends the rest home.
+    pub(crate) fn spill(
+        &'static self,
+        state: &mut OwnerState,
+        class: SizeClass,
+        blocks: &[Slot],
+        most: usize,
+    ) {
+        let bytes = most.saturating_sub(state.depots.bytes);
+        let depot = state.depots.of(class);
+        let n = depot.park(class, blocks, bytes);
+        let home = blocks.get(n..).unwrap_or_default();
+        depot.gone = depot.gone.saturating_add(home.len() as u32);
+        self.parked(state, class, n, 0);
+        if !home.is_empty() {
+            give_back(self, state, class, home);
+        }
+    }
+
+    /// Takes up to `want` parked blocks, the newest, and writes them to `slots`, the newest last.
+    /// Answers how many.
+    ///
+    /// # Safety
+    /// `slots` has room for `want` blocks.
+    pub(crate) unsafe fn unpark(
+        &self,
+        state: &mut OwnerState,
+        class: SizeClass,
+        want: usize,
+        slots: *mut Slot,
+    ) -> usize {
+        let depot = state.depots.of(class);
+        let n = want.min(depot.count as usize);
+        let mut left = n;
+        while let Some((blocks, some)) = depot.lift(class, left) {
+            left -= some;
+            let place = slots.wrapping_add(left);
+            // SAFETY: `some` blocks lie there, and fit below those that are written (the caller's
+            // promise).
+            unsafe { place.copy_from_nonoverlapping(blocks.as_ptr(), some) };
+        }
+        self.parked(state, class, 0, n);
+        n
+    }
+
+    /// One step of collection: half of what lay untouched for some rounds goes home.
+    pub(crate) fn age_depot(&'static self, state: &mut OwnerState, class: SizeClass) {
+        let n = state.depots.of(class).age();
+        self.send_home(state, class, n);
+    }
+
+    /// Sends all parked blocks of a class home, and forgets how many there were.
+    pub(crate) fn empty_depot(&'static self, state: &mut OwnerState, class: SizeClass) {
+        self.send_home(state, class, usize::MAX);
+        state.depots.of(class).close(class);
+    }
+
+    /// The same for all classes.
+    pub(crate) fn empty_depots(&'static self, state: &mut OwnerState) {
+        if state.depots.bytes > 0 {
+            SizeClass::all().for_each(|class| self.empty_depot(state, class));
+        }
+    }
+
+    fn send_home(&'static self, state: &mut OwnerState, class: SizeClass, n: usize) {
+        let mut left = n;
+        while let Some((blocks, some)) = state.depots.of(class).lift(class, left) {
+            left -= some;
+            self.parked(state, class, 0, some);
+            // SAFETY: `some` blocks lie there until the depot is used again.
+            let blocks = unsafe { core::slice::from_raw_parts(blocks.as_ptr(), some) };
+            give_back(self, state, class, blocks);
+        }
+    }
+
+    /// Notes how many blocks came into a depot, and how many left it.
+    fn parked(&self, state: &mut OwnerState, class: SizeClass, came: usize, left: usize) {
+        state.depots.bytes += came * weight(class);
+        state.depots.bytes -= left * weight(class);
+        self.counts(class).parked.store(state.depots.of(class).count, Relaxed);
+    }
+}
+
+impl Depot {
+    const fn new() -> Depot {
+        Depot { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
+    }
+
+    /// Takes the first of `blocks`, as many as there is room for within `bytes`; answers how many.
+    fn park(&mut self, class: SizeClass, blocks: &[Slot], bytes: usize) -> usize {
+        let room = self.depth.saturating_sub(self.count) as usize;
+        let n = blocks.len().min(room);
+        let n = if n * weight(class) <= bytes { n } else { 0 };
+        let slots = (1 << lg_chunk(class)) - 1;
+        let mut left = blocks.get(..n).unwrap_or_default();
+        while !left.is_empty() {
+            if usize::from(self.in_top) == slots || self.top.is_none() {
+                let Some(()) = self.add_chunk(class) else { break };
+            }
+            let Some(top) = self.top else { break };
+            let above = usize::from(self.in_top);
+            let some = left.len().min(slots - above);
+            // SAFETY: behind the link and the blocks the chunk has room for `some`.
+            let place = unsafe { top.as_ptr().add(1 + above) };
+            // SAFETY: as above; the blocks come from a bin's array.
+            unsafe { place.copy_from_nonoverlapping(left.as_ptr(), some) };
+            self.in_top += some as u16;
+            self.count += some as u32;
+            left = left.get(some..).unwrap_or_default();
+        }
+        n - left.len()
+    }
+
+    /// Takes the newest blocks, at most `most`, of those that lie together: where they lie, the
+    /// newest last, until the depot is used again; and how many.
+    fn lift(&mut self, class: SizeClass, most: usize) -> Option<(NonNull<Slot>, usize)> {
+        if most == 0 || self.count == 0 {
+            return None;
+        }
+        if self.in_top == 0 {
+            self.drop_chunk(class);
+        }
+        let some = usize::from(self.in_top).min(most);
+        self.in_top -= some as u16;
+        self.count -= some as u32;
+        self.fewest = self.fewest.min(self.count);
+        // SAFETY: the blocks lie behind the link, inside the chunk.
+        let blocks = unsafe { self.top?.add(1 + usize::from(self.in_top)) };
+        Some((blocks, some))
+    }
+
+    /// How many blocks were not needed; the depth goes with them.
+    fn age(&mut self) -> usize {
+        self.rounds += 1;
+        if self.rounds < ROUNDS {
+            return 0;
+        }
+        let idle = self.fewest.div_ceil(2);
+        self.rounds = 0;
+        self.gone /= 2;
+        self.depth = self.depth.saturating_sub(idle);
+        self.fewest = self.count - idle;
+        idle as usize
+    }
+
+    /// Lets go of the last chunk, which is empty, and forgets what was learned.
+    fn close(&mut self, class: SizeClass) {
+        debug_assert_eq!(self.count, 0);
+        if self.top.is_some() {
+            self.drop_chunk(class);
+        }
+        *self = Depot::new();
+    }
+
+    fn add_chunk(&mut self, class: SizeClass) -> Option<()> {
+        let chunk = metadata::allocate_array(lg_chunk(class))?;
+        let below = self.top.map_or(core::ptr::null_mut(), |top| top.as_ptr().cast());
+        // SAFETY: the first slot of a fresh chunk.
+        unsafe { chunk.write(below) };
+        self.top = Some(chunk);
+        self.in_top = 0;
+        Some(())
+    }
+
+    /// Lets go of the top chunk, which is empty; the one below is full.
+    fn drop_chunk(&mut self, class: SizeClass) {
+        let Some(top) = self.top else { return };
+        // SAFETY: the link of a chunk of ours.
+        let below = unsafe { top.read() };
+        self.top = NonNull::new(below.cast());
+        self.in_top = if self.top.is_some() { (1 << lg_chunk(class)) - 1 } else { 0 };
+        // SAFETY: the chunk came from `allocate_array` of this length; nobody uses it any more.
+        unsafe { metadata::free_array(top, lg_chunk(class)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(range: core::ops::Range<usize>) -> Vec<Slot> {
+        range.map(|n| core::ptr::without_provenance_mut(n * 16)).collect()
+    }
+
+    /// All that `depot` gives when asked for `step` blocks at a time, the newest first.
+    fn lifted(depot: &mut Depot, class: SizeClass, step: usize) -> Vec<usize> {
+        let mut all = Vec::new();
+        while let Some((blocks, some)) = depot.lift(class, step) {
+            assert!(some <= step);
+            // SAFETY: `some` blocks lie there.
+            let blocks = unsafe { core::slice::from_raw_parts(blocks.as_ptr(), some) };
+            all.extend(blocks.iter().rev().map(|block| *block as usize / 16));
+        }
+        all
+    }
+
+    #[test]
+    fn a_stack_across_chunks() {
+        for (size, step) in [(16, 1), (16, 100), (1024, 7), (32768, 63)] {
+            let class = SizeClass::of(size);
+            let mut depot = Depot { depth: 2000, ..Depot::new() };
+            assert_eq!(depot.park(class, &blocks(1..1400), usize::MAX), 1399);
+            assert_eq!(depot.park(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
+            assert!(depot.park(class, &blocks(0..1), usize::MAX) == 0);
+            let expected: Vec<usize> = (1..2001).rev().collect();
+            assert_eq!(lifted(&mut depot, class, step), expected);
+            depot.close(class);
+            assert!(depot.top.is_none());
+        }
+    }
+
+    #[test]
+    fn bytes_bound_it() {
+        let class = SizeClass::of(64);
+        let mut depot = Depot { depth: 2000, ..Depot::new() };
+        assert_eq!(depot.park(class, &blocks(0..10), 719), 0);
+        assert_eq!(depot.park(class, &blocks(0..10), 720), 10, "72 bytes each");
+        assert_eq!((share(1), share(8), share(64)), (2 << 20, 2 << 20, 256 << 10));
+    }
+
+    #[test]
+    fn it_learns_what_came_back() {
+        let class = SizeClass::of(64);
+        let mut depots = Depots::new();
+        assert!(!depots.note_refill(class, 100), "nothing went home");
+        depots.of(class).gone = 70;
+        assert!(depots.note_refill(class, 50));
+        assert!(depots.note_refill(class, 50));
+        assert_eq!((depots.of(class).depth, depots.of(class).gone), (70, 0));
+        depots.of(class).gone = 1_000_000;
+        assert!(depots.note_refill(class, 1_000_000));
+        assert_eq!(depots.of(class).depth as usize, THREAD_BYTES / 72, "what a thread may park");
+    }
+
+    #[test]
+    fn what_lies_untouched_ages_and_the_depth_with_it() {
+        let class = SizeClass::of(64);
+        let mut depot = Depot { depth: 100, ..Depot::new() };
+        assert_eq!(depot.park(class, &blocks(0..100), usize::MAX), 100);
+        depot.fewest = 100;
+        assert!(depot.lift(class, 40).is_some());
+        let aged: Vec<usize> = (0..ROUNDS).map(|_| depot.age()).collect();
+        assert_eq!(aged.iter().sum::<usize>(), 30);
+        assert_eq!(aged.last(), Some(&30));
+        assert_eq!((depot.depth, depot.fewest), (70, 30));
+    }
+}

@@ -1,0 +1,93 @@
+//! What becomes of an owner's slabs while its thread does nothing, and after it.
+
+use super::arena;
+use super::holes::Look;
+use super::owner::{Owner, OwnerState};
+use super::remote_free::Guard;
+use super::slab::Slab;
+use crate::ground::size_class::SizeClass;
+
+impl Owner {
+    /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
+    pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
+        state.runs.forget();
+        self.empty_depots(state);
+        state.seen_activity = state.activity;
+        state.at_rest = true;
+        for class in SizeClass::all() {
+            self.drain(state, class);
+            let slabs = state.slabs(class);
+            let mut next = slabs.partial.first();
+            while let Some(slab) = next {
+                slabs.partial.remove(slab);
+                orphan(slab);
+                next = slabs.partial.first();
+            }
+            next = slabs.full.first();
+            while let Some(slab) = next {
+                slabs.full.remove(slab);
+                orphan(slab);
+                next = slabs.full.first();
+            }
+        }
+    }
+
+    /// One decay pass over this owner at `now`: nothing while it is active; else what others freed
+    /// is taken in and empty slabs go back; and idle for `patience`, it gives up all slabs. Answers
+    /// when it should be looked at again. `None`: when somebody takes a slow path.
+    pub(crate) fn pass(&'static self, now: u64, period: u64, patience: u64) -> Option<u64> {
+        let Some(mut state) = self.state.try_lock() else { return Some(now + period) };
+        if state.activity != state.seen_activity {
+            state.seen_activity = state.activity;
+            state.idle_since = now;
+            state.at_rest = false;
+            return Some(now + period);
+        }
+        let give_up_at = state.idle_since + patience;
+        if !state.at_rest && now >= give_up_at {
+            self.give_up(&mut state);
+        } else {
+            self.tidy(&mut state);
+        }
+        (!state.at_rest).then_some(give_up_at)
+    }
+
+    /// Looks for holes in its slabs.
+    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
+        look.by_holds(|look| {
+            let state = self.state.lock();
+            state.bins.iter().for_each(|slabs| look.at_list(&slabs.partial));
+        });
+    }
+
+    /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.
+    pub(crate) fn settle(&'static self) {
+        self.tidy(&mut self.state.lock());
+    }
+
+    fn tidy(&'static self, state: &mut OwnerState) {
+        state.runs.empty();
+        self.empty_depots(state);
+        for class in SizeClass::all() {
+            self.drain(state, class);
+            let slabs = state.slabs(class);
+            while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+                if !slabs.release(slab) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
+fn orphan(slab: &'static Slab) {
+    let Some(arena) = arena::by_id(slab.arena()) else { return };
+    if slab.used() == 0 && slab.remote.release() {
+        arena.take_back(slab);
+        return;
+    }
+    let mut slabs = arena.bin(slab.class()).slabs.lock();
+    slab.remote.transfer(Guard::Bin);
+    slabs.file(slab);
+}
