@@ -76,6 +76,12 @@ fn may_have_none(row: &Row) -> bool {
     row.name.starts_with("opt.malloc_conf.")
 }
 
+/// Whether a name stands for all arenas, or all that were destroyed: settings of single arenas have
+/// no value there.
+fn is_many(name: &str) -> bool {
+    name.split('.').any(|component| component == "4096" || component == "4097")
+}
+
 #[test]
 fn each_is_found_by_name_and_by_mib() {
     let mut count = 0;
@@ -99,6 +105,9 @@ fn each_reads_at_its_length_by_name_as_by_mib() {
         let size = row.kind.size();
         let (outcome, bytes, after) = read(&mib, size);
         if outcome == Err(Error::NoEntry) && may_have_none(row) {
+            continue;
+        }
+        if outcome == Err(Error::Fault) && is_many(&name) {
             continue;
         }
         assert_eq!((outcome, after), (Ok(()), size), "{name}");
@@ -126,7 +135,7 @@ fn each_refuses_another_length_and_copies_what_fits() {
         let (good, whole, _) = read(&mib, size);
         for length in [0, 1, 4, 7, 8, 9, ROOM].into_iter().filter(|&length| length != size) {
             let (outcome, bytes, after) = read(&mib, length);
-            if good == Err(Error::NoEntry) {
+            if matches!(good, Err(Error::NoEntry | Error::Fault)) {
                 assert_eq!(outcome, good, "{name}");
                 continue;
             }
@@ -150,7 +159,9 @@ fn each_refuses_what_its_access_forbids() {
             Access::Absent(_) => Error::NoEntry,
             _ => continue,
         };
-        assert_eq!(write(&mib, &value), Err(refused), "{name}");
+        let outcome = write(&mib, &value);
+        let has_no_value = outcome == Err(Error::Fault) && is_many(&name);
+        assert!(outcome == Err(refused) || has_no_value, "{name}: {outcome:?}");
         let write_only = matches!(row.access, Access::Write(_) | Access::Trigger(_));
         if write_only {
             assert_eq!(read(&mib, 8).0, Err(Error::NotPermitted), "{name}");
@@ -170,6 +181,9 @@ fn what_was_read_can_be_written() {
         }
         let size = row.kind.size();
         let (outcome, bytes, _) = read(&mib, size);
+        if outcome == Err(Error::Fault) && is_many(&name) {
+            continue;
+        }
         assert_eq!(outcome, Ok(()), "{name}");
         assert_eq!(write(&mib, &bytes[..size]), Ok(()), "{name}");
         assert_eq!(read(&mib, size).1, bytes, "{name}");

@@ -93,6 +93,7 @@ programs! {
     contents "api_contents.c"
     allocx "api_allocx.c"
     mallctl "api_mallctl.c"
+    ctl_sweep "api_ctl_sweep.c"
     stats_print "api_stats_print.c"
     glibc "api_glibc.c"
     conf_symbol "api_conf_symbol.c"
