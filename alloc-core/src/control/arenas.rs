@@ -5,7 +5,7 @@
 //! them when the first arena is created; created ones follow, and an index may come again after its
 //! arena was destroyed.
 
-use super::ARENAS_ALL;
+use super::{ARENAS_ALL, ARENAS_DESTROYED};
 use crate::front::registry::REGISTRY;
 use crate::front::{guarded, slow};
 use crate::ground::options::Dss;
@@ -53,11 +53,16 @@ pub fn lookup(block: *const u8) -> Option<u32> {
     arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
 }
 
-/// Whether there is an arena with this index: it has been made and was not destroyed, or it is
-/// [`ARENAS_ALL`]. Source: jemalloc(3), `arena.<i>.initialized`.
+/// Whether there is an arena with this index: it has been made and was not destroyed. Also for
+/// [`ARENAS_ALL`], and for [`ARENAS_DESTROYED`] when one has been destroyed. Source: jemalloc(3),
+/// `arena.<i>.initialized`.
 #[must_use]
 pub fn is_initialized(index: u32) -> bool {
-    index == ARENAS_ALL || find(index).is_some()
+    match index {
+        ARENAS_ALL => true,
+        ARENAS_DESTROYED => arena_list::destroyed() > 0,
+        _ => find(index).is_some(),
+    }
 }
 
 /// Discards every block of a created arena. `false`: there is none with this index, or it is an

@@ -10,6 +10,9 @@ use crate::middle::{arena, arena_list, choose_arena, decay_pass};
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
 pub const ARENAS_ALL: u32 = 4096;
 
+/// Stands for all arenas that were destroyed. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
+pub const ARENAS_DESTROYED: u32 = 4097;
+
 /// Purges the unused pages of an arena, or of all for [`ARENAS_ALL`], whatever their age.
 ///
 /// `false`: there is no arena with this index. Source: jemalloc(3), `arena.<i>.purge`.

@@ -27,8 +27,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static RESERVED: AtomicU32 = AtomicU32::new(0);
 /// One behind the last created arena.
 static END: AtomicU32 = AtomicU32::new(0);
-/// Created arenas that live.
+/// Created arenas that live, and those ever destroyed.
 static CREATED: AtomicU32 = AtomicU32::new(0);
+static DESTROYED: AtomicU32 = AtomicU32::new(0);
 
 /// Guards the making of arenas, and their return to life.
 pub(crate) static MAKING: RankedMutex<()> = RankedMutex::new(LockRank::Arenas, ());
@@ -51,6 +52,11 @@ pub(crate) fn count() -> u32 {
 /// How many arenas there are, created ones too.
 pub(crate) fn open() -> u32 {
     count() + CREATED.load(Ordering::Relaxed)
+}
+
+/// How many arenas were ever destroyed.
+pub(crate) fn destroyed() -> u32 {
+    DESTROYED.load(Ordering::Relaxed)
 }
 
 /// The first index that no automatic arena will have, as far as that is known: `None` before any
@@ -121,6 +127,7 @@ pub(crate) fn create(limit: u32) -> Option<&'static Arena> {
 /// Notes that a created arena is no more.
 pub(super) fn note_end() {
     CREATED.fetch_sub(1, Ordering::Relaxed);
+    DESTROYED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Makes an arena known under its index. Under the lock.

@@ -1,30 +1,196 @@
 //! `arena.<i>.*`: settings and actions of one arena.
 use crate::Error;
-use crate::row::{Index, Row, index_at};
-use crate::row_macros::act;
-use lumalloc::control;
+use crate::buffers::Buffers;
+use crate::row::{Access, Index, Row, index_at};
+use crate::row_macros::{act, ro, row, rw};
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use lumalloc::control::arenas::{self, NAME_BYTES, Pages};
+use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED};
+use lumalloc::options::{self, Dss};
 
 /// These keys.
-pub static ROWS: &[Row] = &[act!(
-    "arena.<i>.purge",
-    purge,
-    "gives all unused pages of the arena back to the system; index 4096 means all arenas"
-)];
+pub static ROWS: &[Row] = &[
+    ro!(
+        "arena.<i>.initialized",
+        Bool,
+        None,
+        |mib| all_or_one(mib).map(arenas::is_initialized),
+        "whether the arena exists; true for index 4096, which means all"
+    ),
+    act!(
+        "arena.<i>.decay",
+        |mib| purge(mib, arenas::decay),
+        "gives back the unused pages whose time has come; index 4096 means all arenas"
+    ),
+    act!(
+        "arena.<i>.purge",
+        |mib| purge(mib, control::purge),
+        "gives all unused pages of the arena back to the system; index 4096 means all arenas"
+    ),
+    act!(
+        "arena.<i>.reset",
+        reset,
+        "discards every block of an arena that was created; EFAULT for automatic ones"
+    ),
+    act!(
+        "arena.<i>.destroy",
+        destroy,
+        "reset, then ends the arena; EFAULT also while threads are bound to it"
+    ),
+    rw!(
+        "arena.<i>.dss",
+        Str,
+        None,
+        |mib| arenas::dss(all_or_one(mib)?).map(dss_name).ok_or(Error::Fault),
+        write_dss,
+        "use of sbrk: disabled, primary or secondary; index 4096 means arenas made later"
+    ),
+    rw!(
+        "arena.<i>.dirty_decay_ms",
+        Ssize,
+        Milliseconds,
+        |mib| arenas::decay_ms(one(mib)?, Pages::Dirty).ok_or(Error::Fault),
+        |mib, millis| done(arenas::set_decay_ms(one(mib)?, Pages::Dirty, millis)),
+        "time until unused dirty pages are purged; a write purges what is unused now"
+    ),
+    rw!(
+        "arena.<i>.muzzy_decay_ms",
+        Ssize,
+        Milliseconds,
+        |mib| arenas::decay_ms(one(mib)?, Pages::Muzzy).ok_or(Error::Fault),
+        |mib, millis| done(arenas::set_decay_ms(one(mib)?, Pages::Muzzy, millis)),
+        "time until unused muzzy pages are purged; a write purges what is unused now"
+    ),
+    rw!(
+        "arena.<i>.oversize_threshold",
+        Size,
+        Bytes,
+        |mib| arenas::oversize_threshold(one(mib)?).ok_or(Error::Fault),
+        |mib, bytes| done(arenas::set_oversize_threshold(one(mib)?, bytes)),
+        "blocks at least this long go back to the system when they are freed; 0: none does"
+    ),
+    rw!(
+        "arena.<i>.retain_grow_limit",
+        Size,
+        Bytes,
+        |mib| arenas::retain_grow_limit(retaining(mib)?).ok_or(Error::Fault),
+        |mib, bytes| done(arenas::set_retain_grow_limit(retaining(mib)?, bytes)),
+        "most bytes of addresses reserved at a time in advance; ENOENT with retain:false"
+    ),
+    row!(
+        "arena.<i>.name",
+        Pointer("char *"),
+        None,
+        Access::Raw(c"rw", name),
+        "name of the arena, up to 31 bytes; read into the 32 bytes at *(char **)oldp"
+    ),
+];
 
 /// Their indices.
 pub static INDICES: &[Index] = &[Index { path: "arena.<i>", valid: |mib| is_index(mib.get(1)) }];
 
 /// An index that can stand in `arena.<i>`: an arena below the limit, the limit itself (the old way
-/// to say "all", which Redis uses), or [`control::ARENAS_ALL`].
+/// to say "all", which Redis uses), [`ARENAS_ALL`] or [`ARENAS_DESTROYED`].
 pub(crate) fn is_index(index: Option<&usize>) -> bool {
-    index
-        .and_then(|&index| u32::try_from(index).ok())
-        .is_some_and(|index| index == control::ARENAS_ALL || index <= control::narenas())
+    index.and_then(|&index| u32::try_from(index).ok()).is_some_and(|index| {
+        matches!(index, ARENAS_ALL | ARENAS_DESTROYED) || index <= control::narenas()
+    })
 }
 
-fn purge(mib: &[usize]) -> Result<(), Error> {
-    let index = u32::try_from(index_at(mib, 1)?).map_err(|_| Error::NoEntry)?;
-    let all = index == control::narenas();
-    let arena = if all { control::ARENAS_ALL } else { index };
-    control::purge(arena).then_some(()).ok_or(Error::NoEntry)
+/// The index of a MIB, the old way to say "all" made the new one.
+fn all_or_one(mib: &[usize]) -> Result<u32, Error> {
+    let index = one(mib)?;
+    Ok(if index == control::narenas() { ARENAS_ALL } else { index })
+}
+
+/// The index of a MIB.
+fn one(mib: &[usize]) -> Result<u32, Error> {
+    u32::try_from(index_at(mib, 1)?).map_err(|_| Error::NoEntry)
+}
+
+/// The same, where addresses are kept.
+fn retaining(mib: &[usize]) -> Result<u32, Error> {
+    if options::current().retain { one(mib) } else { Err(Error::NoEntry) }
+}
+
+fn done(done: bool) -> Result<(), Error> {
+    done.then_some(()).ok_or(Error::Fault)
+}
+
+/// An arena that has not been made has nothing to purge.
+fn purge(mib: &[usize], purge: fn(u32) -> bool) -> Result<(), Error> {
+    purge(all_or_one(mib)?);
+    Ok(())
+}
+
+fn reset(mib: &[usize]) -> Result<(), Error> {
+    // SAFETY: as in jemalloc, who names this key vouches for it that no block is used any more.
+    done(unsafe { arenas::reset(one(mib)?) })
+}
+
+fn destroy(mib: &[usize]) -> Result<(), Error> {
+    // SAFETY: as in jemalloc, who names this key vouches for it that no block is used any more.
+    done(unsafe { arenas::destroy(one(mib)?) })
+}
+
+const DSS: [(Dss, &CStr); 3] =
+    [(Dss::Disabled, c"disabled"), (Dss::Primary, c"primary"), (Dss::Secondary, c"secondary")];
+
+/// The word for a setting.
+pub(crate) fn dss_name(dss: Dss) -> &'static CStr {
+    DSS.iter().find(|(setting, _)| *setting == dss).map_or(c"", |(_, name)| *name)
+}
+
+fn write_dss(mib: &[usize], name: &CStr) -> Result<(), Error> {
+    let dss = DSS.iter().find(|(_, other)| *other == name).ok_or(Error::Invalid)?;
+    done(arenas::set_dss(all_or_one(mib)?, dss.0))
+}
+
+/// `arena.<i>.name`: both buffers hold a `char *`, to the caller's 32 bytes and to the new name.
+///
+/// # Safety
+/// As [`crate::access`]; the pointers lead where they say.
+unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
+    let index = one(mib)?;
+    if index >= control::narenas() {
+        return Err(Error::Invalid);
+    }
+    let name = arenas::name(index).ok_or(Error::Fault)?;
+    if buffers.has_place() {
+        // SAFETY: the caller's promise is ours.
+        if unsafe { buffers.room() } != size_of::<*mut c_char>() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: there is a place, as long as a pointer.
+        let place = unsafe { ptr::read_unaligned(buffers.oldp.cast::<*mut u8>()) };
+        if place.is_null() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: the caller vouches for 32 bytes there.
+        unsafe { ptr::copy_nonoverlapping(name.as_ptr(), place, NAME_BYTES) };
+    }
+    if !buffers.writes() {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise is ours.
+    let new = unsafe { pointer_in(buffers) }?.cast::<c_char>();
+    if new.is_null() {
+        return Err(Error::Invalid);
+    }
+    // SAFETY: the caller vouches for the text; it is not null.
+    let new = unsafe { CStr::from_ptr(new) };
+    done(arenas::set_name(index, new.to_bytes()))
+}
+
+/// The pointer that was given.
+///
+/// # Safety
+/// As [`crate::access`].
+unsafe fn pointer_in(buffers: Buffers) -> Result<*mut c_void, Error> {
+    if buffers.newp.is_null() || buffers.newlen != size_of::<*mut c_void>() {
+        return Err(Error::Invalid);
+    }
+    // SAFETY: newp is as long as a pointer.
+    Ok(unsafe { ptr::read_unaligned(buffers.newp.cast::<*mut c_void>()) })
 }

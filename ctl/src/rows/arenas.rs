@@ -1,7 +1,9 @@
 //! `arenas.*`: what all arenas share.
 use crate::Error;
 use crate::row::{Index, Row, index_at};
-use crate::row_macros::ro;
+use crate::row_macros::{ask, create, ro, rw};
+use core::ffi::c_void;
+use lumalloc::control::arenas::{self, Pages};
 use lumalloc::{control, observe, options};
 
 /// Bytes of a huge page of the system.
@@ -10,6 +12,36 @@ const HUGE_PAGE: usize = 2 << 20;
 /// These keys.
 pub static ROWS: &[Row] = &[
     ro!("arenas.narenas", Unsigned, Count, |_| control::narenas(), "limit on the number of arenas"),
+    rw!(
+        "arenas.dirty_decay_ms",
+        Ssize,
+        Milliseconds,
+        |_| arenas::default_decay_ms(Pages::Dirty),
+        |_, millis| set_decay(Pages::Dirty, millis),
+        "dirty_decay_ms that arenas made later begin with"
+    ),
+    rw!(
+        "arenas.muzzy_decay_ms",
+        Ssize,
+        Milliseconds,
+        |_| arenas::default_decay_ms(Pages::Muzzy),
+        |_, millis| set_decay(Pages::Muzzy, millis),
+        "muzzy_decay_ms that arenas made later begin with"
+    ),
+    create!(
+        "arenas.create",
+        Pointer("extent_hooks_t *") => Unsigned,
+        None,
+        |_, hooks| create(hooks),
+        "makes an arena, with these extent hooks if any are given, and answers its index"
+    ),
+    ask!(
+        "arenas.lookup",
+        Pointer("void *") => Unsigned,
+        None,
+        |_, block| block.and_then(|block| arenas::lookup(block.cast())).ok_or(Error::Invalid),
+        "the arena that a block belongs to; EINVAL for what is no block"
+    ),
     ro!("arenas.quantum", Size, Bytes, |_| 16, "step between the smallest size classes"),
     ro!("arenas.page", Size, Bytes, |_| lumalloc::PAGE, "size of the allocator's page"),
     ro!("arenas.hugepage", Size, Bytes, |_| HUGE_PAGE, "size of a huge page"),
@@ -35,6 +67,17 @@ pub static INDICES: &[Index] = &[
     Index { path: "arenas.bin.<i>", valid: |mib| bin(mib).is_ok() },
     Index { path: "arenas.lextent.<i>", valid: |mib| lextent(mib).is_ok() },
 ];
+
+fn create(hooks: Option<*mut c_void>) -> Result<u32, Error> {
+    match hooks {
+        Some(hooks) if !hooks.is_null() => Err(Error::Again),
+        _ => arenas::create().ok_or(Error::Again),
+    }
+}
+
+fn set_decay(pages: Pages, millis: isize) -> Result<(), Error> {
+    arenas::set_default_decay_ms(pages, millis).then_some(()).ok_or(Error::Fault)
+}
 
 fn bin(mib: &[usize]) -> Result<observe::Bin, Error> {
     observe::bin(index_at(mib, 2)?).ok_or(Error::NoEntry)

@@ -5,6 +5,7 @@
 //! those of jemalloc(3) wherever it has the name.
 use crate::row::{Index, Row};
 
+#[allow(unsafe_code, reason = "the caller answers for its pointers")]
 pub mod arena;
 pub mod arenas;
 pub mod background_thread;
