@@ -124,7 +124,7 @@ pub(crate) unsafe fn free_known(block: *mut u8, units: usize, cache: &'static Th
     // SAFETY: the caller's promise.
     if !unsafe { calls::free(cache, block, units) } {
         // SAFETY: the caller's promise.
-        unsafe { free_watched(block, None) };
+        unsafe { free(block) };
     }
 }
 
@@ -154,11 +154,17 @@ pub(crate) unsafe fn free_sized(
     // SAFETY: the caller's promise.
     if !unsafe { calls::free_sized(cache, block, size, align) } {
         // SAFETY: the caller's promise.
-        unsafe { free_watched(block, Some(Given { size, align })) };
+        unsafe { free_given(block, size, align) };
     }
 }
 
 #[inline(never)]
+unsafe fn free_given(block: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_watched(block, Some(Given { size, align })) };
+}
+
+#[inline]
 unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
     if let Some(facade) = thread_cache::current().as_facade()
         // SAFETY: the caller's promise.

@@ -10,7 +10,6 @@ use super::canary::{self, BYTES, ZEROED};
 use super::wipe;
 use crate::back::class_map;
 use crate::front::cache_bin::CacheBin;
-use crate::front::facade::Facade;
 use crate::front::slow;
 use crate::front::thread_cache::ThreadCache;
 use crate::ground::checked::at;
@@ -94,18 +93,37 @@ pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     if room > ZEROED - BYTES {
         // SAFETY: sealed, so a block of the caller's.
         unsafe { word.write(!seal) };
-        put(facade, block, units);
+        if !bin(&facade.real.front, units).push(block) {
+            slow::push_missed(block);
+        }
         return true;
     }
-    // SAFETY: as above.
-    unsafe { wipe::zero(block, room + BYTES) };
-    // SAFETY: as above.
-    unsafe { word.write(!seal) };
     let waited = facade.quarantine.exchange(units, block, &facade.random);
-    if waited.units() != 0 {
-        put(facade, waited.block(), waited.units());
+    let is_missed =
+        waited.units() != 0 && !bin(&facade.real.front, waited.units()).push(waited.block());
+    if is_missed {
+        // SAFETY: as above.
+        unsafe { wipe_and_miss(block, waited.block(), room, !seal) };
+        return true;
     }
+    // Last, since the processor cannot guess the size, and does the rest meanwhile.
+    // SAFETY: as above.
+    unsafe { wipe::wipe(block, units, room, !seal) };
     true
+}
+
+/// The end of [`free`], where the real bin has no place for the block that has waited.
+///
+/// # Safety
+/// The block is the caller's, and the rest what [`free`] knows of it.
+#[cold]
+#[inline(never)]
+unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u64) {
+    // SAFETY: the caller's promise: a block of the caller's with this room.
+    unsafe { block.write_bytes(0, room) };
+    // SAFETY: its last word.
+    unsafe { block.wrapping_add(room).cast::<u64>().write(broken) };
+    slow::push_missed(waited);
 }
 
 /// As [`free`], where the caller knows the size: another class than the class map's is looked at
@@ -127,12 +145,5 @@ pub(crate) unsafe fn free_sized(
             free(cache, block, units)
         },
         _ => false,
-    }
-}
-
-#[inline(always)]
-fn put(facade: &'static Facade, block: *mut u8, units: usize) {
-    if !bin(&facade.real.front, units).push(block) {
-        slow::push_missed(block);
     }
 }

@@ -20,12 +20,6 @@ impl Random {
         self.0.set(next);
         (next >> (64 - bits)) as usize
     }
-
-    /// A number below `n`, which is not 0 and below 2^32.
-    #[inline]
-    pub(crate) fn below(&self, n: usize) -> usize {
-        (self.bits(32) * n) >> 32
-    }
 }
 
 #[cfg(test)]
@@ -38,8 +32,5 @@ mod tests {
         let mut seen = [0usize; 16];
         (0..10_000).for_each(|_| seen[random.bits(4)] += 1);
         assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
-        let mut seen = [0usize; 7];
-        (0..7_000).for_each(|_| seen[random.below(7)] += 1);
-        assert!(seen.iter().all(|count| *count > 500), "{seen:?}");
     }
 }
