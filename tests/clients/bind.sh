@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bind9's tools, which import mallocx, rallocx, sallocx, sdallocx and mallctl: a generated zone
-# checked and dumped, a configuration checked, and questions by dig and host to a small server.
+# checked and dumped, a configuration checked, questions by dig and host to a small server, and
+# named itself, which makes arenas (arenas.create, arena.<i>.destroy) for what it keeps.
 . "$(dirname "$0")/common.sh"
 
 awk 'BEGIN {
@@ -53,3 +54,45 @@ done > questions.txt
 ask +short -f questions.txt | sha256sum
 ask +noall +answer one.example.test
 preloaded host -p "$port" -t A three.example.test 127.0.0.1 | tail -1
+
+# The server itself, loaded twice, questioned by many at once, and ended in good order.
+# Its port is none of those that the system gives to clients.
+port=$(perl -MIO::Socket::INET -e 'while (1) {
+  my $port = 20000 + int(rand(10000));
+  my @address = (LocalAddr => "127.0.0.1", LocalPort => $port);
+  my $tcp = IO::Socket::INET->new(@address, Listen => 1) or next;
+  my $udp = IO::Socket::INET->new(@address, Proto => "udp") or next;
+  print $port; last;
+}')
+cat > server.conf <<CONF
+options {
+  directory "$PWD"; listen-on port $port { 127.0.0.1; }; listen-on-v6 { none; };
+  recursion no; pid-file none; session-keyfile none; dnssec-validation no;
+};
+controls { };
+zone "example.test" { type primary; file "zone.db"; };
+CONF
+if [ -n "$LIBRARY" ]; then export LD_DEBUG=bindings LD_DEBUG_OUTPUT="$PWD/named-bindings"; fi
+serve named.log named -g -n 2 -c server.conf
+unset LD_DEBUG LD_DEBUG_OUTPUT
+wait_for ask +short +tries=1 ns.example.test
+mapped "$SERVER"
+kill -HUP "$SERVER"
+wait_for grep -q "reloading zones succeeded" named.log
+for ((i = 0; i < 3000; i += 7)); do echo "host$i.example.test $((i % 3 ? 1 : 0))"; done |
+  awk '{ print $1 " " ($2 == 1 ? "A" : "TXT") }' > questions.txt
+for client in 1 2 3 4; do
+  # By TCP: by UDP, one dig may get what another's port of before was sent.
+  ask +tcp +short -f questions.txt > "answers-$client.txt" &
+  CLIENTS[client]=$!
+done
+for client in 1 2 3 4; do wait "${CLIENTS[client]}"; done
+sha256sum < answers-1.txt
+for client in 2 3 4; do cmp answers-1.txt "answers-$client.txt" && echo "the same answers"; done
+ask axfr example.test | grep -c 'IN.*A' || true
+kill "$SERVER"
+wait "$SERVER" && echo "named ended with $?"
+if [ -n "$LIBRARY" ]; then
+  grep -q -F "to $LIBRARY [0]: normal symbol \`mallctl'" named-bindings.* ||
+    die "named has not called mallctl of $LIBRARY"
+fi

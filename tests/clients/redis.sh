@@ -51,6 +51,35 @@ cli memory doctor > doctor.txt
 cli memory stats | grep -c -E 'allocator.(allocated|active|resident)'
 cli debug mallctl-str version > version.txt
 [ -s version.txt ] || die "DEBUG MALLCTL-STR version is empty"
+
+# DEBUG MALLCTL reads, or writes and answers the old value; it tries 8, 4, 2 and 1 bytes. Debian's
+# redis has jemalloc 5.3.0 without our library, so both must answer the same.
+answers() { echo "$1 ${2:-}: $(cli debug mallctl "$@")"; }
+for name in arenas.page arenas.quantum arenas.nbins arenas.bin.0.size arenas.bin.35.size \
+  arenas.lextent.0.size arenas.lextent.10.size opt.dirty_decay_ms opt.abort_conf opt.zero \
+  opt.stats_interval config.stats config.debug background_thread thread.tcache.flush \
+  arena.0.initialized arena.4097.purge arena.0.nonsense arenas.bin.37.size stats stats.nonsense; do
+  answers "$name"
+done
+# Those that name an amount: only that it is one.
+for name in epoch opt.narenas arenas.narenas arenas.bin.0.nregs stats.allocated stats.resident \
+  stats.background_thread.num_threads; do
+  answers "$name" | sed -E 's/: [0-9]+$/: a number/'
+done
+answers epoch 1 | sed -E 's/: [0-9]+$/: a number/'
+answers arenas.dirty_decay_ms 5000
+answers arenas.dirty_decay_ms
+answers arena.0.dirty_decay_ms 4000
+answers arena.0.dirty_decay_ms 3000
+answers max_background_threads 2 | sed -E 's/: [0-9]+$/: a number/'
+answers max_background_threads
+answers arenas.page 8192
+answers stats.allocated 1
+for name in opt.dss arena.0.dss opt.junk opt.percpu_arena opt.thp opt.zero_realloc; do
+  echo "$name: $(cli debug mallctl-str "$name")"
+done
+echo "arena.0.dss: $(cli debug mallctl-str arena.0.dss disabled)"
+echo "arena.0.dss: $(cli debug mallctl-str arena.0.dss)"
 cli config set jemalloc-bg-thread no
 [ -z "$LIBRARY" ] || ! grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm || die "off, it still runs"
 cli config set jemalloc-bg-thread yes
