@@ -17,6 +17,15 @@ pub(crate) struct ExtentCache {
     oldest: Option<&'static Extent>,
     youngest: Option<&'static Extent>,
     pages: usize,
+    /// Runs and pages of each class.
+    classes: [Filed; PAGE_CLASSES],
+}
+
+/// How many runs of one class there are, and pages in them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Filed {
+    pub(crate) runs: usize,
+    pub(crate) pages: usize,
 }
 
 impl ExtentCache {
@@ -29,6 +38,7 @@ impl ExtentCache {
             oldest: None,
             youngest: None,
             pages: 0,
+            classes: [Filed { runs: 0, pages: 0 }; PAGE_CLASSES],
         }
     }
 
@@ -36,6 +46,11 @@ impl ExtentCache {
     #[inline]
     pub(crate) fn pages(&self) -> usize {
         self.pages
+    }
+
+    /// What is filed under a class.
+    pub(crate) fn filed(&self, class: usize) -> Filed {
+        self.classes.get(class).copied().unwrap_or_default()
     }
 
     /// The run that has been here longest.
@@ -53,6 +68,10 @@ impl ExtentCache {
         }
         if let Some(word) = self.filled.get_mut(class / 64) {
             *word |= 1 << (class % 64);
+        }
+        if let Some(filed) = self.classes.get_mut(class) {
+            filed.runs += 1;
+            filed.pages += extent.pages();
         }
         extent.younger.set(None);
         extent.older.set(self.youngest);
@@ -74,6 +93,10 @@ impl ExtentCache {
             {
                 *word &= !(1 << (class % 64));
             }
+        }
+        if let Some(filed) = self.classes.get_mut(class) {
+            filed.runs -= 1;
+            filed.pages -= extent.pages();
         }
         let (older, younger) = (extent.older.take(), extent.younger.take());
         match older {
@@ -129,6 +152,7 @@ impl ExtentCache {
             at = extent.younger.get();
         }
         assert_eq!(pages, self.pages);
+        assert_eq!(pages, self.classes.iter().map(|filed| filed.pages).sum());
         assert_eq!(self.youngest.map(Extent::base), last.map(Extent::base));
         for (class, heap) in self.heaps.iter().enumerate() {
             let bit = self.filled[class / 64] >> (class % 64) & 1;

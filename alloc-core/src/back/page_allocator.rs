@@ -107,18 +107,8 @@ impl PageAllocator {
         self.provider
     }
 
-    /// What the pages are doing now.
-    pub(crate) fn counts(&self) -> PageCounts {
-        PageCounts {
-            dirty: self.unused(),
-            muzzy: self.muzzy.pages(),
-            retained: self.retained.pages(),
-            ..self.counts
-        }
-    }
-
     /// Pages that nobody uses and that have memory.
-    fn unused(&self) -> usize {
+    pub(super) fn unused(&self) -> usize {
         self.dirty.pages() + self.rest.pages()
     }
 
@@ -325,7 +315,9 @@ impl PageAllocator {
         let base = got.base.as_ptr().expose_provenance();
         if !page_map::cover(base, bytes) {
             // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
-            unsafe { self.provider.release(got.base, bytes) };
+            if !unsafe { self.provider.release(got.base, bytes) } {
+                self.counts.abandoned += bytes >> LG_PAGE;
+            }
             return None;
         }
         huge::advise_new(self.provider, got.base, bytes);
@@ -363,6 +355,7 @@ impl PageAllocator {
             let record = memory.cast::<Extent>();
             // SAFETY: fresh memory of the right size and alignment.
             unsafe { record.write(Extent::new(self.arena)) };
+            self.counts.records += 1;
             // SAFETY: just written, and never unmapped.
             self.recycle(unsafe { record.as_ref() });
         }

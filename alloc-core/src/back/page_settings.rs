@@ -4,7 +4,6 @@ use super::active_list::ActiveList;
 use super::decay::Decay;
 use super::extent::Extent;
 use super::page_allocator::{FIRST_CHUNK, LAST_CHUNK, PageAllocator};
-use super::page_counts::PageCounts;
 use crate::ground::options::Dss;
 
 impl PageAllocator {
@@ -15,7 +14,6 @@ impl PageAllocator {
         self.muzzy_decay = Decay::new(muzzy_ms);
         self.dss = dss;
         self.next_chunk = FIRST_CHUNK;
-        self.counts = PageCounts::default();
         self.grow_limit = LAST_CHUNK;
         self.oversize = 0;
     }

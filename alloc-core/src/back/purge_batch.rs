@@ -6,6 +6,7 @@ use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
 use super::moves;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
+use super::page_counts::Purges;
 use super::page_map;
 use super::page_provider::{PageProvider, Purged};
 use super::split_merge::split;
@@ -134,10 +135,19 @@ impl PageAllocator {
         }
     }
 
+    /// Where purging of pages in a state is counted.
+    fn purges_of(&mut self, from: ExtentState) -> &mut Purges {
+        match from {
+            ExtentState::Muzzy => &mut self.counts.muzzy_purges,
+            _ => &mut self.counts.dirty_purges,
+        }
+    }
+
     /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let mut all = true;
         let mut next = batch.first();
+        self.purges_of(batch.from).passes += 1;
         while let Some(extent) = next {
             next = extent.younger.take();
             self.counts.purging -= extent.pages();
@@ -146,8 +156,9 @@ impl PageAllocator {
             let refused = state == ExtentState::Dirty || state == batch.from;
             all &= !refused;
             if !refused {
-                self.counts.purges += 1;
-                self.counts.purged += extent.pages() as u64;
+                let purges = self.purges_of(batch.from);
+                purges.calls += 1;
+                purges.pages += extent.pages() as u64;
             }
             if state == ExtentState::Gone {
                 self.forget(extent);

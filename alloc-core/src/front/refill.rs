@@ -15,7 +15,7 @@ use crate::ground::stats_interval;
 use crate::middle::choose_arena;
 use crate::middle::depot;
 use crate::middle::give_back::give_back;
-use crate::middle::owner::OwnerState;
+use crate::middle::owner::{Owner, OwnerState};
 use core::ptr::NonNull;
 
 /// What all bins of a thread may hold together, in bytes.
@@ -78,6 +78,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let mut state = cache.owner.state.lock();
     state.activity += 1;
     cold.missed.set(true);
+    settle_account(cache, class);
     if bin.capacity() == 0 && !grow(cache, class, usize::MAX) {
         return;
     }
@@ -92,15 +93,17 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let fill = |filler: &mut Filler| {
         if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
-            let (home, effort) = (&cache.owner.home, &cache.owner.effort);
-            choose_arena::fill_shared(home, class, want, effort, |block| filler.give(block));
+            let Owner { home, effort, ledger, .. } = &cache.owner;
+            let give = |block| filler.give(block);
+            let (n, arena) = choose_arena::fill_shared(home, class, want, effort, give);
+            ledger.of(class.index(), arena).filled.add(n as u64);
         } else {
             cache.owner.fill(&mut state, class, want, |block| filler.give(block));
         }
     };
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
-    cache.owner.counts(class).filled.add(given as u64);
+    cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
     cold.bulk.set(state.depots.note_refill(class, given));
     if let Some(facade) = facade {
         facade.refilled(class);
@@ -135,6 +138,14 @@ fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
     cache.cold(class).want.set(next as u16);
 }
 
+/// Charges what the cache does from now on to its home of now. By its thread, under the owner's
+/// lock.
+#[inline]
+fn settle_account(cache: &'static RealCache, class: SizeClass) {
+    let Owner { ledger, home, .. } = &cache.owner;
+    ledger.settle(class.index(), home.get().id(), || cache.requests(class));
+}
+
 /// Takes a block whose bin is full: makes room, by growth or by sending half of the blocks home.
 ///
 /// The caller is the cache's thread and holds no lock.
@@ -143,6 +154,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     let mut state = cache.owner.state.lock();
     state.activity += 1;
     cold.missed.set(true);
+    settle_account(cache, class);
     let requests = cache.requests(class);
     let only_freed = requests == cold.overflow_requests.get();
     cold.overflow_requests.set(requests);

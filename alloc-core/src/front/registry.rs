@@ -175,11 +175,14 @@ impl RealCache {
         unsafe { self.facade.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Blocks of a class that are free and wait behind its façade.
+    pub(crate) fn waiting(&self, class: SizeClass) -> usize {
+        self.facade().map_or(0, |facade| facade.waiting(class))
+    }
+
     /// Blocks of a class that are free and lie in this cache, or wait behind its façade.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        let waiting = self.facade().map_or(0, |facade| facade.waiting(class));
-        let parked = self.owner.counts(class).parked.load(Ordering::Relaxed);
-        self.bin(class).level() + parked as usize + waiting
+        self.bin(class).level() + self.owner.in_depot(class) + self.waiting(class)
     }
 
     /// Whether a thread has it.

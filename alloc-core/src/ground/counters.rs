@@ -27,6 +27,11 @@ impl OwnedCount {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
+
+    /// Begins at zero again. The caller is the one writer.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Relaxed);
+    }
 }
 
 impl SharedCount {
@@ -45,6 +50,11 @@ impl SharedCount {
     #[inline]
     pub(crate) fn sub(&self, n: u64) {
         self.0.fetch_sub(n, Relaxed);
+    }
+
+    /// Begins at zero again.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Relaxed);
     }
 
     /// The count.

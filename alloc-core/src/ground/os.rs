@@ -95,6 +95,48 @@ pub(crate) fn coarse_millis() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
 }
 
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn nanoseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    if status != 0 {
+        return 0;
+    }
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// An address that is the calling thread's alone while it lives: one instruction where the machine
+/// keeps it in a register.
+#[inline(always)]
+pub(crate) fn thread_address() -> usize {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let address: usize;
+        // SAFETY: by the ABI the first word of a thread's block holds the block's own address.
+        unsafe {
+            core::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) address,
+                options(pure, readonly, nostack, preserves_flags));
+        }
+        address
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let address: usize;
+        // SAFETY: reads a register.
+        unsafe {
+            core::arch::asm!("mrs {0}, tpidr_el0", out(reg) address,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        address
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    {
+        // SAFETY: the C library gives every thread a location of its own.
+        (unsafe { libc::__errno_location() }) as usize
+    }
+}
+
 /// Writes all of `text` to standard error, giving up on any error.
 pub(crate) fn write_stderr(text: &[u8]) {
     keep_errno(|| {

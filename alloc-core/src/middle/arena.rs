@@ -4,6 +4,7 @@
 //! of arenas are never unmapped; see [`super::arena_list`] for their making, and
 //! [`super::arena_end`] for the end of those that programs create.
 
+use super::arena_counts::{LargeCounts, SlabCounts};
 use super::arena_end::Life;
 use super::arena_name::Name;
 use super::bin::{ArenaBin, BinSlabs};
@@ -22,6 +23,7 @@ use crate::back::purge_batch::Batch;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
+use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -51,6 +53,8 @@ pub(crate) struct Arena {
     bins: [ArenaBin; CLASSES],
     /// Pages of slabs in use that were given back: see `holes`.
     pub(crate) holes: SharedCount,
+    /// When it was made, in nanoseconds of the monotonic clock.
+    pub(crate) born: u64,
 }
 
 /// What the lock of an arena's pages guards.
@@ -61,19 +65,12 @@ pub(crate) struct ArenaPages {
     records: [Pool<Slab>; RECORD_CLASSES],
     /// Large blocks.
     pub(crate) large: LargeCounts,
+    /// Slabs.
+    pub(crate) slabs: SlabCounts,
     /// Entries that found the lock free.
     pub(crate) opens: u64,
     /// What people call it.
     pub(crate) name: Name,
-}
-
-/// Large blocks: how many ever left the arena and came back, and bytes in those that have not. What
-/// thread caches keep and reuse meanwhile is not seen here.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct LargeCounts {
-    pub(crate) allocated: u64,
-    pub(crate) freed: u64,
-    pub(crate) bytes: usize,
 }
 
 impl ArenaPages {
@@ -85,22 +82,19 @@ impl ArenaPages {
         memory: Memory,
     ) -> Option<&'static Extent> {
         let extent = self.allocator.allocate(pages, align, memory)?;
-        self.large.allocated += 1;
-        self.large.bytes += extent.bytes();
+        self.large.add(extent.pages());
         Some(extent)
     }
 
     /// Takes the run of a large block back.
     pub(crate) fn free_large(&mut self, extent: &'static Extent) {
-        self.large.freed += 1;
-        self.large.bytes -= extent.bytes();
+        self.large.remove(extent.pages());
         self.allocator.free(extent);
     }
 
     /// The same, to be purged now.
     pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
-        self.large.freed += 1;
-        self.large.bytes -= extent.bytes();
+        self.large.remove(extent.pages());
         self.allocator.free_into_batch(extent)
     }
 }
@@ -124,13 +118,15 @@ impl Arena {
                 ArenaPages {
                     allocator: PageAllocator::new(id, provider),
                     records: [const { Pool::new() }; RECORD_CLASSES],
-                    large: LargeCounts::default(),
+                    large: LargeCounts::new(),
+                    slabs: SlabCounts::new(),
                     opens: 0,
                     name: Name::of_arena(id, created),
                 },
             ),
             bins: [const { ArenaBin::new() }; CLASSES],
             holes: SharedCount::new(),
+            born: os::nanoseconds(),
         };
         let place = memory.cast::<Arena>();
         // SAFETY: fresh memory of the right size and alignment.
@@ -162,7 +158,11 @@ impl Arena {
         let lg = lg_words(class);
         let record = match pages.records.get_mut(lg).and_then(Pool::take) {
             Some(record) => record,
-            None => Slab::new_record(lg)?,
+            None => {
+                let record = Slab::new_record(lg)?;
+                pages.slabs.record_bytes += Slab::record_bytes(lg);
+                record
+            }
         };
         let slab_pages = usize::from(class.row().slab_pages);
         let run = pages.allocator.allocate(slab_pages, class.slab_align(), memory);
@@ -175,6 +175,7 @@ impl Arena {
         record.prepare(extent, class);
         page_map::set_all(extent, record.entry());
         record.remote.birth(guard);
+        pages.slabs.add(class);
         Some(record)
     }
 
@@ -186,6 +187,7 @@ impl Arena {
         page_map::set_all(extent, Entry::NONE);
         page_map::set_ends(extent);
         pages.allocator.free(extent);
+        pages.slabs.remove(slab.class());
         if let Some(pool) = pages.records.get_mut(slab.lg_words()) {
             pool.put(slab);
         }
@@ -263,6 +265,7 @@ impl Arena {
             self.refile(&mut slabs, slab, 1);
             twice
         } else {
+            bin.sent.add(1);
             free_remotely(&UNCACHED, slab, class, word, mask).is_err()
         };
         if twice {
@@ -286,6 +289,7 @@ impl Arena {
             let slab = unsafe { Slab::of_remote(remote) };
             let freed = absorb(slab);
             effort.add(Deed::Drained, 1);
+            self.bin(class).absorbed.add(freed as u64);
             self.refile(slabs, slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.

@@ -32,6 +32,8 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
 pub(crate) struct Life {
     state: AtomicU8,
     bound: AtomicU32,
+    /// How often it ended.
+    ends: AtomicU32,
 }
 
 const LIVE: u8 = 0;
@@ -41,7 +43,7 @@ const DEAD: u8 = 2;
 impl Life {
     /// It lives, and nobody is bound to it.
     pub(super) const fn new() -> Life {
-        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0) }
+        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0), ends: AtomicU32::new(0) }
     }
 
     #[inline]
@@ -92,6 +94,11 @@ impl Arena {
         self.life.bound.load(Relaxed)
     }
 
+    /// How often an arena of this index was destroyed.
+    pub(crate) fn ends(&self) -> u32 {
+        self.life.ends.load(Relaxed)
+    }
+
     /// Begins the end of a created arena: from now on nobody allocates here. `false`: threads are
     /// bound to it, or it lives no more.
     pub(crate) fn begin_end(&self) -> bool {
@@ -112,6 +119,7 @@ impl Arena {
     pub(crate) fn complete_end(&self) {
         // Release: pairs with the Acquire in `revive`.
         self.life.state.store(DEAD, Ordering::Release);
+        self.life.ends.fetch_add(1, Relaxed);
         arena_list::note_end();
     }
 

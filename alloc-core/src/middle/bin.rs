@@ -23,6 +23,10 @@ pub(crate) struct ArenaBin {
     /// the bin's lock.
     pub(crate) filled: OwnedCount,
     pub(crate) flushed: OwnedCount,
+    /// Of the latter, those that their slab's guard has yet to take in; and remote frees that the
+    /// bin took in as the guard.
+    pub(crate) sent: OwnedCount,
+    pub(crate) absorbed: OwnedCount,
 }
 
 /// What the bin's lock guards.
@@ -30,16 +34,23 @@ pub(crate) struct BinSlabs {
     pub(crate) partial: SlabList,
     /// Refills that found the lock free.
     pub(crate) opens: u64,
+    /// Slabs that caches took over.
+    pub(crate) adopted: u64,
 }
 
 impl ArenaBin {
     /// A bin without slabs.
     pub(crate) const fn new() -> ArenaBin {
         ArenaBin {
-            slabs: RankedMutex::new(LockRank::Bin, BinSlabs { partial: SlabList::new(), opens: 0 }),
+            slabs: RankedMutex::new(
+                LockRank::Bin,
+                BinSlabs { partial: SlabList::new(), opens: 0, adopted: 0 },
+            ),
             pending: PendingStack::new(),
             filled: OwnedCount::new(),
             flushed: OwnedCount::new(),
+            sent: OwnedCount::new(),
+            absorbed: OwnedCount::new(),
         }
     }
 
@@ -55,6 +66,7 @@ impl BinSlabs {
     pub(crate) fn pop(&mut self) -> Option<&'static Slab> {
         let slab = self.partial.first()?;
         self.partial.remove(slab);
+        self.adopted += 1;
         Some(slab)
     }
 

@@ -174,29 +174,29 @@ pub(crate) fn with_pages<R>(
 }
 
 /// Takes up to `want` blocks of slabs that no cache owns, in the order of [`with_pages`]. Answers
-/// how many: none without memory.
+/// how many, and of which arena: none without memory.
 pub(crate) fn fill_shared(
     home: &Home,
     class: SizeClass,
     want: usize,
     effort: &Effort,
     mut give: impl FnMut(*mut u8),
-) -> usize {
+) -> (usize, u32) {
     effort.add(Deed::RefillShared, 1);
     let (arena, mut slabs) = enter(home, |arena| &arena.bin(class).slabs);
     let (unused, any) = (Memory::Resident, Memory::Any);
     let taken = arena.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
     if taken > 0 {
-        return taken;
+        return (taken, arena.id());
     }
     for other in others(arena) {
         let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
         let taken = other.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
         if taken > 0 {
-            return taken;
+            return (taken, other.id());
         }
     }
-    arena.fill_from_bin(&mut slabs, class, want, any, effort, &mut give)
+    (arena.fill_from_bin(&mut slabs, class, want, any, effort, &mut give), arena.id())
 }
 
 /// What a thread enters an arena for.

@@ -15,7 +15,6 @@ use crate::back::metadata;
 use crate::ground::checked::at_mut;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::Relaxed;
 
 type Slot = *mut u8;
 
@@ -179,7 +178,7 @@ impl Owner {
     fn parked(&self, state: &mut OwnerState, class: SizeClass, came: usize, left: usize) {
         state.depots.bytes += came * weight(class);
         state.depots.bytes -= left * weight(class);
-        self.counts(class).parked.store(state.depots.of(class).count, Relaxed);
+        self.set_parked(class, state.depots.of(class).count);
     }
 }
 

@@ -39,6 +39,8 @@ struct Batch<'a> {
     /// An arena whose bin of the class this batch has locked.
     held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
     remote: u64,
+    /// Among them, blocks that their guard has yet to take in.
+    sent: u64,
     groups: [Option<Group>; GROUPS],
 }
 
@@ -61,17 +63,26 @@ pub(crate) fn give_back(
     blocks: &[*mut u8],
 ) {
     let (grid, groups) = (class.grid(), [None; GROUPS]);
-    let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, groups };
+    let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, sent: 0, groups };
+    let home = owner.ledger.home_or(class.index(), owner.home.get().id());
+    let mut elsewhere = 0;
     let mut left = blocks;
     while let Some(first) = left.first() {
         let slab = find_slab(class, first.expose_provenance());
+        // Read now: with its last block home the slab may become another's.
+        let arena = slab.arena();
         let same = batch.add_same(slab, left);
+        if arena != home.arena() {
+            elsewhere += same;
+            owner.ledger.of(class.index(), arena).flushed.add(same as u64);
+        }
         left = left.get(same..).unwrap_or_default();
     }
     batch.finish();
-    let counts = owner.counts(class);
-    counts.flushed.add(blocks.len() as u64);
-    counts.remote.add(batch.remote);
+    home.flushed.add((blocks.len() - elsewhere) as u64);
+    home.flushes.add(1);
+    home.remote.add(batch.remote);
+    home.sent.add(batch.sent);
     owner.effort.add(Deed::Flush, 1);
 }
 
@@ -236,6 +247,7 @@ impl Batch<'_> {
     fn emit(&mut self, Group { slab, word, mask, count }: Group) {
         self.owner.effort.add(Deed::Group, 1);
         self.remote += count as u64;
+        self.sent += count as u64;
         if let Err(twice) = free_remotely(&self.owner.effort, slab, self.class, word, mask) {
             died_twice(slab, word, twice);
         }

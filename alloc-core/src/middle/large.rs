@@ -117,13 +117,13 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         if !locked.allocator.shrink(extent, pages) {
             return false;
         }
-        locked.large.bytes -= before - bytes;
+        locked.large.resize(before >> LG_PAGE, pages);
         drop(locked);
         purge_if_at_once(arena);
         return true;
     }
     let Some(zeroed) = locked.allocator.grow(extent, pages) else { return false };
-    locked.large.bytes += extent.bytes() - before;
+    locked.large.resize(before >> LG_PAGE, extent.pages());
     drop(locked);
     if zero && !zeroed {
         contents::zero(extent, before);
@@ -155,7 +155,7 @@ pub(crate) fn lengthen_by_move(
     if !pages.allocator.end_move(extent, new, moved) {
         return None;
     }
-    pages.large.bytes += bytes - before;
+    pages.large.resize(before >> LG_PAGE, bytes >> LG_PAGE);
     drop(pages);
     huge::back(provider, new);
     Some(new)

@@ -2,11 +2,12 @@
 //!
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
 //! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
-//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_name`],
-//! [`arena`], [`arena_list`] (all of them), [`arena_settings`], [`arena_end`] (reset and destroy),
-//! [`choose_arena`], [`owner`] (what a thread cache owns), [`idle_owner`], [`give_back`] (blocks
-//! on their way home), [`depot`] (blocks that a thread keeps beyond its bins), [`large`],
-//! [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
+//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_counts`],
+//! [`arena_name`], [`arena`], [`arena_list`] (all of them), [`arena_settings`], [`arena_end`]
+//! (reset and destroy), [`choose_arena`], [`ledger`] (who was given what), [`owner`] (what a thread
+//! cache owns), [`idle_owner`], [`give_back`] (blocks on their way home), [`depot`] (blocks that a
+//! thread keeps beyond its bins), [`large`], [`run_cache`] (large blocks that a thread keeps),
+//! [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -26,6 +27,8 @@ pub(crate) mod bin;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod slab_guard;
+#[cfg(not(loom))]
+pub(crate) mod arena_counts;
 #[cfg(not(loom))]
 pub(crate) mod arena_name;
 #[cfg(not(loom))]
@@ -58,5 +61,8 @@ pub(crate) mod purge_gate;
 pub(crate) mod large;
 #[cfg(not(loom))]
 pub(crate) mod run_cache;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod ledger;
 #[cfg(not(loom))]
 pub(crate) mod decay_pass;

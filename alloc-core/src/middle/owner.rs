@@ -9,15 +9,15 @@ use super::arena::{self, Arena};
 use super::choose_arena::{self, Home};
 use super::depot::Depots;
 use super::effort::{Deed, Effort};
+use super::ledger::{Counts, Ledger};
 use super::remote_free::{Guard, MAX_OWNER, PendingStack};
-use super::run_cache::RunCache;
+use super::run_cache::{self, RunCache};
 use super::slab::Slab;
 use super::slab_guard::{absorb, stack_of_remote};
 use super::slab_list::{ListName, SlabList};
 use crate::back::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
-use crate::ground::counters::OwnedCount;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -27,24 +27,16 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub(crate) struct Owner {
     id: u32,
     pending: [PendingStack; CLASSES],
-    counts: [OwnerCounts; CLASSES],
+    /// What it was given and gave back, by arena. Written under the lock.
+    pub(crate) ledger: Ledger,
+    /// Blocks in its depots now, by class.
+    parked: [AtomicU32; CLASSES],
     /// Where new slabs and large blocks come from.
     pub(crate) home: Home,
     /// What its slow paths did. Written under the lock.
     pub(crate) effort: Effort,
     /// The slabs.
     pub(crate) state: RankedMutex<OwnerState>,
-}
-
-/// Blocks of one class that went into the cache, and that came back from it. Written under the
-/// lock.
-pub(crate) struct OwnerCounts {
-    pub(crate) filled: OwnedCount,
-    pub(crate) flushed: OwnedCount,
-    /// Blocks among `flushed` that went to slabs somebody else guards.
-    pub(crate) remote: OwnedCount,
-    /// Blocks in the depot now.
-    pub(crate) parked: AtomicU32,
 }
 
 /// Bytes of slabs of one class that are kept while all their blocks are free: making a slab and
@@ -132,14 +124,8 @@ impl Owner {
         Owner {
             id,
             pending: [const { PendingStack::new() }; CLASSES],
-            counts: [const {
-                OwnerCounts {
-                    filled: OwnedCount::new(),
-                    flushed: OwnedCount::new(),
-                    remote: OwnedCount::new(),
-                    parked: AtomicU32::new(0),
-                }
-            }; CLASSES],
+            ledger: Ledger::new(),
+            parked: [const { AtomicU32::new(0) }; CLASSES],
             home: Home::new(home),
             effort: Effort::new(),
             state: RankedMutex::new(
@@ -171,11 +157,21 @@ impl Owner {
         unsafe { at(&self.pending, class.index()) }
     }
 
-    /// The counts of a class.
-    #[inline(always)]
-    pub(crate) fn counts(&self, class: SizeClass) -> &OwnerCounts {
-        // SAFETY: a class's index is below CLASSES.
-        unsafe { at(&self.counts, class.index()) }
+    /// Blocks of a class in its depot now.
+    pub(crate) fn in_depot(&self, class: SizeClass) -> usize {
+        self.parked.get(class.index()).map_or(0, |parked| parked.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Notes how many there are. Under the lock.
+    pub(super) fn set_parked(&self, class: SizeClass, count: u32) {
+        if let Some(parked) = self.parked.get(class.index()) {
+            parked.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Blocks of a class that the cache was given and gave back. Under the lock.
+    pub(crate) fn counts(&self, class: SizeClass) -> Counts {
+        self.ledger.counts(class.index())
     }
 
     /// Takes up to `want` blocks from slabs of its own, the lowest free ones of each; when all are
@@ -199,7 +195,9 @@ impl Owner {
             let slabs = state.slabs(class);
             while let Some(slab) = slabs.partial.first() {
                 slabs.partial.use_spare(slab);
-                taken += slab.take_lowest(want - taken, &mut give);
+                let some = slab.take_lowest(want - taken, &mut give);
+                self.ledger.of(class.index(), slab.arena()).filled.add(some as u64);
+                taken += some;
                 if slab.is_full() {
                     slabs.partial.remove(slab);
                     slabs.full.push_front(slab, ListName::Full);
@@ -258,6 +256,7 @@ impl Owner {
             let slab = unsafe { Slab::of_remote(remote) };
             let freed = absorb(slab);
             self.effort.add(Deed::Drained, 1);
+            self.ledger.home(class.index()).absorbed.add(freed as u64);
             state.refile(slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
@@ -269,7 +268,11 @@ impl Owner {
         let mut state = self.state.lock();
         state.activity += 1;
         let run = state.runs.take(pages, align);
-        self.effort.add(Deed::RunReused, u64::from(run.is_some()));
+        if let Some(run) = run {
+            self.effort.add(Deed::RunReused, 1);
+            let slot = CLASSES + run_cache::length_class(pages);
+            self.ledger.of(slot, run.arena()).filled.add(1);
+        }
         run
     }
 
@@ -284,6 +287,11 @@ impl Owner {
 }
 
 impl OwnerState {
+    /// How many of its slabs of a class have free blocks.
+    pub(crate) fn partial_slabs(&self, class: SizeClass) -> usize {
+        self.bins.get(class.index()).map_or(0, |slabs| slabs.partial.length())
+    }
+
     pub(super) fn slabs(&mut self, class: SizeClass) -> &mut OwnedSlabs {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at_mut(&mut self.bins, class.index()) }

@@ -11,7 +11,7 @@
 
 use super::large;
 use crate::back::extent::{Extent, ExtentState};
-use crate::ground::size_class::MAX_CACHED;
+use crate::ground::size_class::{MAX_CACHED, page_class_ceil};
 use crate::ground::units::{LG_PAGE, PAGE};
 
 /// Runs kept at most.
@@ -19,6 +19,8 @@ const MOST: usize = 16;
 /// Lengths that are kept, in pages.
 const SHORTEST: usize = MAX_CACHED / PAGE + 1;
 const LONGEST: usize = (512 << 10) / PAGE;
+/// How many classes of lengths these are.
+pub(crate) const LENGTHS: usize = page_class_ceil(LONGEST) + 1 - page_class_ceil(SHORTEST);
 /// A thread keeps nothing before it asked for so many such runs; overflows weigh against requests,
 /// so a thread that only frees keeps nothing either.
 const SEVERAL: u8 = 4;
@@ -44,6 +46,17 @@ pub(crate) const fn is_kept(bytes: usize) -> bool {
     bytes >> LG_PAGE >= SHORTEST && bytes >> LG_PAGE <= LONGEST
 }
 
+/// Which of [`LENGTHS`] a kept run's is.
+#[inline]
+pub(crate) const fn length_class(pages: usize) -> usize {
+    page_class_ceil(pages) - page_class_ceil(SHORTEST)
+}
+
+/// The class of runs of pages that one of [`LENGTHS`] is.
+pub(crate) const fn page_class(length: usize) -> usize {
+    length + page_class_ceil(SHORTEST)
+}
+
 /// Bytes that each of `caches` threads may keep.
 pub(crate) fn share(caches: u64) -> usize {
     let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
@@ -59,6 +72,11 @@ impl RunCache {
     /// Bytes in the runs that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.pages << LG_PAGE
+    }
+
+    /// The runs that are kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static Extent> {
+        self.runs.iter().flatten().copied()
     }
 
     /// The newest run of exactly `pages` pages at a multiple of `align`, active again. It does not

@@ -59,13 +59,23 @@ pub(crate) fn lg_words(class: SizeClass) -> usize {
     class.words().next_power_of_two().trailing_zeros() as usize
 }
 
+/// Bytes of one kind of words. Both kinds begin on lines of their own.
+const fn words_bytes(lg: usize) -> usize {
+    let bytes = 8 << lg;
+    if bytes < 64 { 64 } else { bytes }
+}
+
 impl Slab {
+    /// Bytes of a record with `1 << lg` words.
+    pub(crate) const fn record_bytes(lg: usize) -> usize {
+        LINES + 2 * words_bytes(lg)
+    }
+
     /// Makes a record with `1 << lg` words, from memory that is never given back.
     pub(crate) fn new_record(lg: usize) -> Option<&'static Slab> {
         let words = 1usize << lg;
-        // Both kinds of words begin on lines of their own.
-        let bytes = (words * 8).max(64);
-        let memory = metadata::allocate(LINES + 2 * bytes, 64)?;
+        let bytes = words_bytes(lg);
+        let memory = metadata::allocate(Slab::record_bytes(lg), 64)?;
         // SAFETY: inside the memory just allocated.
         let remote = unsafe { memory.add(LINES + bytes) }.cast::<AtomicU64>();
         // SAFETY: zeroed memory is valid atomic words; it lives for ever and is used as nothing

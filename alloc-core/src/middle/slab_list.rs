@@ -38,6 +38,11 @@ impl SlabList {
         self.length >= LONG
     }
 
+    /// How many there are.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
     /// The slab that is used next.
     #[inline]
     pub(crate) fn first(&self) -> Option<&'static Slab> {

@@ -1,13 +1,23 @@
 //! The only walker of all tiers.
 
+use super::arena_stats::{
+    ArenaStats, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, SLAB_CLASSES, lextent_of_run,
+};
+use super::detail::Detail;
 use super::snapshot::Totals;
+use crate::back::extent::{Extent, ExtentState};
+use crate::back::page_counts::Purges;
 use crate::back::{metadata, page_map};
 use crate::front::{background, fork, registry};
+use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
-use crate::middle::arena::Arena;
+use crate::middle::arena::{Arena, ArenaPages};
+use crate::middle::bin::ArenaBin;
+use crate::middle::decay_pass::PASS;
 use crate::middle::effort::UNCACHED;
-use crate::middle::{arena, arena_list, choose_arena, holes};
+use crate::middle::ledger::Account;
+use crate::middle::{arena, arena_list, choose_arena, holes, run_cache};
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
 ///
@@ -19,12 +29,46 @@ use crate::middle::{arena, arena_list, choose_arena, holes};
 #[must_use]
 pub fn totals() -> Totals {
     let mut sum = Sum::default();
+    walk(&mut sum, None);
+    sum.totals
+}
+
+/// What a walk adds up.
+#[derive(Default)]
+pub(super) struct Sum {
+    pub(super) totals: Totals,
+    /// Bytes that left slabs, and that came back, ever.
+    taken: u64,
+    returned: u64,
+    /// The same of those that guards have yet to take in.
+    sent: u64,
+    absorbed: u64,
+    /// Bytes in large blocks, those that caches keep among them.
+    large: usize,
+    kept: usize,
+}
+
+/// Adds everything up, and where a snapshot is given also by arena and class.
+pub(super) fn walk(sum: &mut Sum, mut detail: Option<&mut Detail>) {
     for cache in registry::all() {
-        add_cache(&mut sum, cache);
+        add_cache(sum, cache, detail.as_deref_mut());
     }
+    let now = os::nanoseconds();
     for arena in arena::all() {
-        add_arena(&mut sum, arena);
+        let stats = detail.as_deref_mut().and_then(|detail| detail.arena_mut(arena.id()));
+        add_arena(sum, arena, stats, now);
     }
+    if let Some(detail) = detail {
+        let mutexes = detail.mutexes_mut();
+        mutexes.background_thread.add_history(background::CHANGE.history());
+        mutexes.decay_pass.add_history(PASS.history());
+        mutexes.registry.add_history(registry::REGISTRY.history());
+        mutexes.arenas.add_history(arena::MAKING.history());
+    }
+    add_process(sum);
+}
+
+fn add_process(sum: &mut Sum) {
     let totals = &mut sum.totals;
     let live = sum.taken.saturating_sub(sum.returned);
     totals.allocated =
@@ -32,6 +76,8 @@ pub fn totals() -> Totals {
     totals.cached += sum.kept;
     // The walk is not one instant: blocks may have moved between two of its steps.
     totals.allocated = totals.allocated.min(totals.active);
+    totals.kept = sum.kept;
+    totals.remote_pending = sum.sent.saturating_sub(sum.absorbed) as usize;
     totals.metadata = (metadata::USED.get() + page_map::USED.get()) as usize;
     totals.resident = totals.active + totals.dirty + totals.muzzy + totals.metadata;
     totals.mapped = totals.active + totals.dirty + totals.muzzy + totals.metadata;
@@ -45,42 +91,101 @@ pub fn totals() -> Totals {
     totals.background_threads = background::threads();
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
-    sum.totals
 }
 
-#[derive(Default)]
-struct Sum {
-    totals: Totals,
-    /// Bytes that left slabs, and that came back, ever.
-    taken: u64,
-    returned: u64,
-    /// Bytes in large blocks, those that caches keep among them.
-    large: usize,
-    kept: usize,
-}
-
-fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache) {
+fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Option<&mut Detail>) {
     sum.totals.work.add_cache_lock(cache.owner.state.counts());
+    let home = cache.owner.home.get().id();
     let state = cache.owner.state.lock();
     sum.totals.work.add_effort(&cache.owner.effort);
     sum.kept += state.runs.bytes();
-    for class in SizeClass::all() {
-        let (counts, size) = (cache.owner.counts(class), class.size());
-        sum.taken += counts.filled.get() * size as u64;
-        sum.returned += counts.flushed.get() * size as u64;
-        sum.totals.remote_frees += counts.remote.get();
-        sum.totals.requests += cache.requests(class);
-        sum.totals.cached += cache.level(class) * size;
+    let mut served = cache.owner.ledger.used();
+    if cache.facade().is_some() {
+        // Blocks may wait behind it of classes that the cache never served.
+        served |= (1 << SLAB_CLASSES) - 1;
+    }
+    for class in SizeClass::all().filter(|class| served >> class.index() & 1 != 0) {
+        let (level, waiting) = (cache.level(class), cache.waiting(class));
+        sum.totals.cached += level * class.size();
+        add_accounts(sum, cache, class, detail.as_deref_mut());
+        let arena = detail.as_deref_mut().and_then(|detail| detail.arena_mut(home));
+        if let Some(arena) = arena {
+            arena.space.tcache_stashed_bytes += waiting * class.size();
+            if let Some(bin) = arena.bins.get_mut(class.index()) {
+                bin.cached += level;
+                bin.nonfull_slabs += state.partial_slabs(class);
+            }
+        }
+    }
+    if let Some(detail) = detail {
+        add_kept(cache, state.runs.all(), served, detail);
+        if let Some(arena) = detail.arena_mut(home) {
+            arena.space.nthreads += u32::from(cache.is_alive());
+            arena.caches_mutex.add_history(cache.owner.state.history());
+        }
     }
 }
 
-fn add_arena(sum: &mut Sum, arena: &'static Arena) {
+/// What the cache had to do with each arena, in one class.
+fn add_accounts(
+    sum: &mut Sum,
+    cache: &'static registry::RealCache,
+    class: SizeClass,
+    mut detail: Option<&mut Detail>,
+) {
+    let (ledger, size) = (&cache.owner.ledger, class.size() as u64);
+    let requests = cache.requests(class);
+    sum.totals.requests += requests;
+    let counts = cache.owner.counts(class);
+    sum.taken += counts.filled * size;
+    sum.returned += counts.flushed * size;
+    for account in ledger.accounts(class.index()) {
+        sum.sent += account.sent.get() * size;
+        sum.absorbed += account.absorbed.get() * size;
+        sum.totals.remote_frees += account.remote.get();
+        let bin = detail.as_deref_mut().and_then(|detail| detail.arena_mut(account.arena()));
+        if let Some(bin) = bin.and_then(|arena| arena.bins.get_mut(class.index())) {
+            let requests = ledger.requests(class.index(), account, requests);
+            add_account(bin, account, requests);
+        }
+    }
+}
+
+fn add_account(bin: &mut BinStats, account: &Account, requests: u64) {
+    bin.nmalloc += account.filled.get();
+    bin.ndalloc += account.flushed.get();
+    bin.nfills += account.fills.get();
+    bin.nflushes += account.flushes.get();
+    bin.nrequests += requests;
+}
+
+/// Large blocks that the cache keeps, and those that it used again.
+fn add_kept(
+    cache: &'static registry::RealCache,
+    runs: impl Iterator<Item = &'static Extent>,
+    served: u64,
+    detail: &mut Detail,
+) {
+    for run in runs {
+        if let Some(arena) = detail.arena_mut(run.arena()) {
+            arena.space.kept_bytes += run.bytes();
+        }
+    }
+    for length in (0..run_cache::LENGTHS).filter(|n| served >> (SLAB_CLASSES + n) & 1 != 0) {
+        let class = lextent_of_run(run_cache::page_class(length));
+        for account in cache.owner.ledger.accounts(SLAB_CLASSES + length) {
+            let arena = detail.arena_mut(account.arena());
+            if let Some(large) = arena.and_then(|arena| arena.lextents.get_mut(class)) {
+                large.nrequests += account.filled.get();
+            }
+        }
+    }
+}
+
+fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats>, now: u64) {
+    let mut stats = stats;
     for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
-        let bin = arena.bin(class);
-        sum.totals.work.add_bin_lock(bin.slabs.counts());
-        sum.totals.n_open += bin.slabs.lock().opens;
-        sum.taken += bin.filled.get() * class.size() as u64;
-        sum.returned += bin.flushed.get() * class.size() as u64;
+        add_bin(sum, arena.bin(class), class, stats.as_deref_mut());
     }
     sum.totals.work.add_pages_lock(arena.pages.counts());
     let pages = arena.pages.lock();
@@ -94,8 +199,89 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena) {
     sum.totals.muzzy += counts.muzzy * PAGE;
     sum.totals.retained += (counts.retained + holes) * PAGE;
     sum.totals.holes += holes * PAGE;
-    sum.totals.purges += counts.purges;
+    sum.totals.purges += counts.dirty_purges.calls + counts.muzzy_purges.calls;
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;
-    sum.totals.purged_pages += counts.purged;
+    sum.totals.purged_pages += counts.dirty_purges.pages + counts.muzzy_purges.pages;
+    let Some(stats) = stats else { return };
+    stats.initialized = arena.is_live();
+    stats.uptime = now.saturating_sub(arena.born);
+    (stats.dirty_decay_ms, stats.muzzy_decay_ms) = pages.allocator.decay_millis();
+    stats.dirty.add(&purges(counts.dirty_purges));
+    stats.muzzy.add(&purges(counts.muzzy_purges));
+    stats.pages_mutex.add_history(arena.pages.history());
+    let space = &mut stats.space;
+    space.pactive = counts.active - holes;
+    space.pdirty = counts.dirty + counts.purging;
+    space.pmuzzy = counts.muzzy;
+    space.retained = (counts.retained + holes) * PAGE;
+    space.extent_avail = pages.allocator.spare_records();
+    space.abandoned_vm = counts.abandoned * PAGE;
+    space.metadata_edata = counts.records * size_of::<Extent>();
+    if !stats.initialized {
+        return add_classes(stats, &pages);
+    }
+    space.base = size_of::<Arena>() + pages.slabs.record_bytes + space.metadata_edata;
+    add_classes(stats, &pages);
+}
+
+fn purges(of: Purges) -> PurgeStats {
+    PurgeStats { npurge: of.passes, nmadvise: of.calls, purged: of.pages }
+}
+
+/// What a bin did past the caches, and its slabs.
+fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut ArenaStats>) {
+    sum.totals.work.add_bin_lock(bin.slabs.counts());
+    let slabs = bin.slabs.lock();
+    let size = class.size() as u64;
+    sum.totals.n_open += slabs.opens;
+    sum.taken += bin.filled.get() * size;
+    sum.returned += bin.flushed.get() * size;
+    sum.sent += bin.sent.get() * size;
+    sum.absorbed += bin.absorbed.get() * size;
+    let Some(stats) = stats else { return };
+    if let Some(mutex) = stats.bin_mutexes.get_mut(class.index()) {
+        mutex.add_history(bin.slabs.history());
+    }
+    if let Some(stats) = stats.bins.get_mut(class.index()) {
+        stats.nmalloc += bin.filled.get();
+        stats.ndalloc += bin.flushed.get();
+        stats.nrequests += bin.filled.get();
+        stats.nreslabs += slabs.adopted;
+        stats.nonfull_slabs += slabs.partial.length();
+    }
+}
+
+/// Slabs, large blocks and unused runs by class, under the lock of the pages.
+fn add_classes(stats: &mut ArenaStats, pages: &ArenaPages) {
+    for class in SizeClass::all() {
+        let slabs = pages.slabs.of(class);
+        let now = (slabs.made - slabs.gone) as usize;
+        stats.space.slab_bytes += now * usize::from(class.row().slab_pages) * PAGE;
+        if let Some(bin) = stats.bins.get_mut(class.index()) {
+            bin.nslabs += slabs.made;
+            bin.curslabs += now;
+            bin.nonfull_slabs = bin.nonfull_slabs.min(bin.curslabs);
+        }
+    }
+    stats.large.allocated = pages.large.bytes.saturating_sub(stats.space.kept_bytes);
+    for class in 0..PAGE_RUN_CLASSES {
+        let blocks = pages.large.of(class);
+        if let Some(large) = stats.lextents.get_mut(lextent_of_run(class)) {
+            large.add(&LargeStats {
+                nmalloc: blocks.made,
+                ndalloc: blocks.gone,
+                nrequests: blocks.made,
+                curlextents: 0,
+            });
+        }
+        let unused = |state| pages.allocator.filed(state, class);
+        if let Some(extents) = stats.extents.get_mut(class) {
+            let (dirty, muzzy) = (unused(ExtentState::Dirty), unused(ExtentState::Muzzy));
+            let retained = unused(ExtentState::Retained);
+            (extents.ndirty, extents.dirty_bytes) = (dirty.runs, dirty.pages * PAGE);
+            (extents.nmuzzy, extents.muzzy_bytes) = (muzzy.runs, muzzy.pages * PAGE);
+            (extents.nretained, extents.retained_bytes) = (retained.runs, retained.pages * PAGE);
+        }
+    }
 }

@@ -26,6 +26,10 @@ pub struct Totals {
     pub muzzy: usize,
     /// In blocks that lie in thread caches.
     pub cached: usize,
+    /// Of those, in large blocks that threads keep.
+    pub kept: usize,
+    /// In blocks freed remotely that their slabs' guards have yet to take in.
+    pub remote_pending: usize,
     /// Arenas that have been made.
     pub arenas_open: u32,
     /// Caches that a thread has now.

@@ -4,8 +4,8 @@
 //!   FREE ──lock──▶ HELD ──(somebody waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
 //! ```
 
+use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
-use crate::ground::counters::{OwnedCount, SharedCount};
 use crate::ground::os;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -24,9 +24,7 @@ const CONTENDED: u32 = 2;
 pub(crate) struct RankedMutex<T> {
     word: AtomicU32,
     rank: LockRank,
-    /// Written by the holder: no locked instruction.
-    taken: OwnedCount,
-    refused: SharedCount,
+    history: History,
     data: UnsafeCell<T>,
 }
 
@@ -34,12 +32,7 @@ pub(crate) struct RankedMutex<T> {
 // because the guard may be taken by any thread.
 unsafe impl<T: Send> Sync for RankedMutex<T> {}
 
-/// How often a lock was taken, and how often it was found taken by somebody else.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct LockCounts {
-    pub(crate) taken: u64,
-    pub(crate) refused: u64,
-}
+pub(crate) use super::history::LockCounts;
 
 /// The right to the data. Dropping it unlocks.
 #[must_use]
@@ -53,15 +46,25 @@ impl<T> RankedMutex<T> {
         RankedMutex {
             word: AtomicU32::new(FREE),
             rank,
-            taken: OwnedCount::new(),
-            refused: SharedCount::new(),
+            history: History::new(),
             data: UnsafeCell::new(data),
         }
     }
 
-    /// Its history.
+    /// How often it was taken and refused, ever.
     pub(crate) fn counts(&self) -> LockCounts {
-        LockCounts { taken: self.taken.get(), refused: self.refused.get() }
+        self.history.counts()
+    }
+
+    /// What happened to it since [`RankedMutex::reset_history`].
+    pub(crate) fn history(&self) -> LockHistory {
+        self.history.get()
+    }
+
+    /// Begins the history anew.
+    pub(crate) fn reset_history(&self) {
+        let _held = self.lock();
+        self.history.reset();
     }
 
     /// Takes the lock, waiting for it.
@@ -75,11 +78,11 @@ impl<T> RankedMutex<T> {
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         if !self.take_free() {
-            self.refused.add(1);
+            self.history.refused();
             return None;
         }
         witness::acquire_any(self.rank);
-        self.taken.add(1);
+        self.history.taken();
         Some(Guard { mutex: self })
     }
 
@@ -113,6 +116,7 @@ impl<T> RankedMutex<T> {
     /// This thread holds the lock by `lock_for_fork`, and is the only one.
     pub(crate) unsafe fn unlock_in_child(&self) {
         witness::release(self.rank);
+        self.history.forget_waiters();
         // Release: pairs with the Acquire of the child's later threads.
         self.word.store(FREE, Ordering::Release);
     }
@@ -128,17 +132,18 @@ impl<T> RankedMutex<T> {
         if !self.take_free() {
             self.lock_slow();
         }
-        self.taken.add(1);
+        self.history.taken();
         Guard { mutex: self }
     }
 
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        self.refused.add(1);
+        self.history.refused();
         let backoff = Backoff::new();
         for _ in 0..SPINS {
             if self.word.load(Ordering::Relaxed) == FREE && self.take_free() {
+                self.history.spun();
                 return;
             }
             backoff.spin();
@@ -146,10 +151,12 @@ impl<T> RankedMutex<T> {
                 break;
             }
         }
-        // Acquire: pairs with the Release in `unlock`. CONTENDED, because others may sleep too.
-        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
-            os::futex_wait(&self.word, CONTENDED);
-        }
+        self.history.wait(|| {
+            // Acquire: pairs with the Release in `unlock`. CONTENDED, because others may sleep too.
+            while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+                os::futex_wait(&self.word, CONTENDED);
+            }
+        });
     }
 
     #[inline]
@@ -214,6 +221,31 @@ mod tests {
         assert!(mutex.try_lock().is_some());
         drop(mutex.lock());
         assert_eq!(mutex.counts(), LockCounts { taken: 3, refused: 1 });
+    }
+
+    #[test]
+    fn sanit_who_waits_is_counted_and_timed() {
+        let mutex = Arc::new(RankedMutex::new(LockRank::Bin, ()));
+        let guard = mutex.lock();
+        let waiter = {
+            let mutex = Arc::clone(&mutex);
+            std::thread::spawn(move || drop(mutex.lock()))
+        };
+        // The waiter says that it sleeps by this word.
+        while mutex.word.load(Ordering::Relaxed) != CONTENDED {
+            std::thread::yield_now();
+        }
+        drop(guard);
+        waiter.join().unwrap();
+        let history = mutex.history();
+        assert_eq!((history.ops, history.waits, history.switches), (2, 1, 2));
+        assert_eq!((history.spins, history.most_waiting), (0, 1));
+        assert!(history.wait_ns > 0 && history.wait_ns == history.longest_ns);
+        mutex.reset_history();
+        assert_eq!(mutex.history(), LockHistory::default());
+        drop(mutex.lock());
+        assert_eq!(mutex.history(), LockHistory { ops: 1, ..LockHistory::default() });
+        assert_eq!(mutex.counts().taken, 4, "what scaling is judged by is not reset");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Locks with ranks, and the one seam through which the model checker sees our atomics.
 
 #[cfg(not(loom))]
+pub(crate) mod history;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod lock;
 #[cfg(not(loom))]

@@ -1,0 +1,134 @@
+//! What happened to a lock: how often it was taken, by whom in turn, and who waited how long.
+//!
+//! What each acquisition counts is written by the holder, without a locked instruction; the rest is
+//! written by those who wait, who have the time.
+
+use crate::ground::counters::{OwnedCount, SharedCount};
+use crate::ground::os;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// How often a lock was taken, and how often it was found taken by somebody else. Never reset.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct LockCounts {
+    pub(crate) taken: u64,
+    pub(crate) refused: u64,
+}
+
+/// The history of a lock since it was last reset. Source: jemalloc(3), `stats.mutexes.*`.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct LockHistory {
+    /// Times that it was taken.
+    pub(crate) ops: u64,
+    /// Times that somebody slept for it.
+    pub(crate) waits: u64,
+    /// Times that it was found taken, and got by trying again for a moment.
+    pub(crate) spins: u64,
+    /// Times that the taker was another thread than the one before.
+    pub(crate) switches: u64,
+    /// Nanoseconds slept, together and at a time.
+    pub(crate) wait_ns: u64,
+    pub(crate) longest_ns: u64,
+    /// The most threads that slept at once.
+    pub(crate) most_waiting: u32,
+}
+
+/// The counts that lie in a lock.
+pub(super) struct History {
+    taken: OwnedCount,
+    refused: SharedCount,
+    /// The thread that had it last: the address of something of its own.
+    holder: AtomicUsize,
+    switches: OwnedCount,
+    /// `taken` when the history began.
+    begun: AtomicU64,
+    spins: SharedCount,
+    waits: SharedCount,
+    wait_ns: SharedCount,
+    longest_ns: AtomicU64,
+    waiting: AtomicU32,
+    most_waiting: AtomicU32,
+}
+
+impl History {
+    pub(super) const fn new() -> History {
+        History {
+            taken: OwnedCount::new(),
+            refused: SharedCount::new(),
+            holder: AtomicUsize::new(0),
+            switches: OwnedCount::new(),
+            begun: AtomicU64::new(0),
+            spins: SharedCount::new(),
+            waits: SharedCount::new(),
+            wait_ns: SharedCount::new(),
+            longest_ns: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            most_waiting: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes an acquisition. By the holder.
+    #[inline(always)]
+    pub(super) fn taken(&self) {
+        self.taken.add(1);
+        let me = os::thread_address();
+        if self.holder.load(Relaxed) != me {
+            self.holder.store(me, Relaxed);
+            self.switches.add(1);
+        }
+    }
+
+    /// Notes that it was found taken.
+    pub(super) fn refused(&self) {
+        self.refused.add(1);
+    }
+
+    /// Notes that trying again was enough.
+    pub(super) fn spun(&self) {
+        self.spins.add(1);
+    }
+
+    /// Calls `wait`, which sleeps for the lock.
+    pub(super) fn wait(&self, wait: impl FnOnce()) {
+        let waiting = self.waiting.fetch_add(1, Relaxed).wrapping_add(1);
+        self.most_waiting.fetch_max(waiting, Relaxed);
+        let begin = os::nanoseconds();
+        wait();
+        let slept = os::nanoseconds().saturating_sub(begin);
+        self.waiting.fetch_sub(1, Relaxed);
+        self.waits.add(1);
+        self.wait_ns.add(slept);
+        self.longest_ns.fetch_max(slept, Relaxed);
+    }
+
+    /// Nobody waits: this process has one thread.
+    pub(super) fn forget_waiters(&self) {
+        self.waiting.store(0, Relaxed);
+    }
+
+    pub(super) fn counts(&self) -> LockCounts {
+        LockCounts { taken: self.taken.get(), refused: self.refused.get() }
+    }
+
+    pub(super) fn get(&self) -> LockHistory {
+        LockHistory {
+            ops: self.taken.get().saturating_sub(self.begun.load(Relaxed)),
+            waits: self.waits.get(),
+            spins: self.spins.get(),
+            switches: self.switches.get(),
+            wait_ns: self.wait_ns.get(),
+            longest_ns: self.longest_ns.load(Relaxed),
+            most_waiting: self.most_waiting.load(Relaxed),
+        }
+    }
+
+    /// Begins anew. By the holder.
+    pub(super) fn reset(&self) {
+        self.begun.store(self.taken.get(), Relaxed);
+        self.switches.reset();
+        self.spins.reset();
+        self.waits.reset();
+        self.wait_ns.reset();
+        self.longest_ns.store(0, Relaxed);
+        self.most_waiting.store(0, Relaxed);
+    }
+}

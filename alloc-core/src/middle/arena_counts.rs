@@ -1,0 +1,106 @@
+//! What an arena counts under the lock of its pages: large blocks and slabs, by class.
+
+use crate::ground::size_class::{CLASSES, PAGE_CLASSES, SizeClass, page_class_ceil};
+use crate::ground::units::PAGE;
+
+/// How many of something there ever were, and how many of those are gone.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Turnover {
+    pub(crate) made: u64,
+    pub(crate) gone: u64,
+}
+
+/// Large blocks that left the arena and came back, by class of length. What thread caches keep and
+/// reuse meanwhile is not seen here.
+pub(crate) struct LargeCounts {
+    /// Bytes in those that have not come back.
+    pub(crate) bytes: usize,
+    classes: [Turnover; PAGE_CLASSES],
+}
+
+/// Slabs, by class.
+pub(crate) struct SlabCounts {
+    classes: [Turnover; CLASSES],
+    /// Bytes of their records.
+    pub(crate) record_bytes: usize,
+}
+
+impl LargeCounts {
+    pub(crate) const fn new() -> LargeCounts {
+        LargeCounts { bytes: 0, classes: [Turnover { made: 0, gone: 0 }; PAGE_CLASSES] }
+    }
+
+    /// Those of one class of lengths.
+    pub(crate) fn of(&self, class: usize) -> Turnover {
+        self.classes.get(class).copied().unwrap_or_default()
+    }
+
+    /// A block of so many pages leaves.
+    pub(crate) fn add(&mut self, pages: usize) {
+        self.bytes += pages * PAGE;
+        if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
+            class.made += 1;
+        }
+    }
+
+    /// It comes back.
+    pub(crate) fn remove(&mut self, pages: usize) {
+        self.bytes -= pages * PAGE;
+        if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
+            class.gone += 1;
+        }
+    }
+
+    /// It is made longer or shorter: of another class, it is another block.
+    pub(crate) fn resize(&mut self, before: usize, after: usize) {
+        if page_class_ceil(before) == page_class_ceil(after) {
+            self.bytes = self.bytes + after * PAGE - before * PAGE;
+        } else {
+            self.add(after);
+            self.remove(before);
+        }
+    }
+}
+
+impl SlabCounts {
+    pub(crate) const fn new() -> SlabCounts {
+        SlabCounts { classes: [Turnover { made: 0, gone: 0 }; CLASSES], record_bytes: 0 }
+    }
+
+    /// Those of one class.
+    pub(crate) fn of(&self, class: SizeClass) -> Turnover {
+        self.classes.get(class.index()).copied().unwrap_or_default()
+    }
+
+    /// One is made.
+    pub(crate) fn add(&mut self, class: SizeClass) {
+        if let Some(class) = self.classes.get_mut(class.index()) {
+            class.made += 1;
+        }
+    }
+
+    /// One is taken back.
+    pub(crate) fn remove(&mut self, class: SizeClass) {
+        if let Some(class) = self.classes.get_mut(class.index()) {
+            class.gone += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_block_that_changes_its_class_is_another() {
+        let mut counts = LargeCounts::new();
+        counts.add(10);
+        counts.resize(10, 9);
+        assert_eq!((counts.bytes, counts.of(page_class_ceil(10)).made), (9 * PAGE, 1));
+        counts.resize(9, 20);
+        let (small, long) = (counts.of(page_class_ceil(10)), counts.of(page_class_ceil(20)));
+        assert_eq!((small.made, small.gone, long.made, long.gone), (1, 1, 1, 0));
+        counts.remove(20);
+        assert_eq!((counts.bytes, counts.of(page_class_ceil(20)).gone), (0, 1));
+    }
+}

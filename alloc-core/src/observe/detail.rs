@@ -1,0 +1,359 @@
+//! A snapshot in every detail: one record for each arena, in memory that is kept from one walk to
+//! the next.
+//!
+//! **What is exact.** Each block is charged to the arena and class of its slab, when it leaves and
+//! when it comes home; large blocks likewise. The walk is not one instant: a block that moves
+//! between two of its steps may be seen twice or not at all, so while threads run the numbers are
+//! of a moment that never quite was. Counts still never go back from one walk to the next, nothing
+//! is negative, and these hold always:
+//!
+//! - allocated ≤ active ≤ resident ≤ mapped, for each arena and in all
+//! - the arenas' numbers add up to the totals
+//! - `curregs = nmalloc - ndalloc`, `curlextents = nmalloc - ndalloc`
+//!
+//! Blocks in thread caches are out of their slabs (`curregs`, as jemalloc counts them), but are
+//! not `allocated`: that is what the program has. A cache knows how many blocks it holds, and
+//! not whose: they are charged to the arena that is the cache's home, as long as that has so
+//! many out, then to others. With one arena, and for arenas whose blocks go past the caches,
+//! that is exact too.
+
+use super::arena_stats::{ArenaStats, BINS, SLAB_CLASSES, slab_class_size};
+use super::collect::{self, Sum};
+use super::mutex_stats::MutexStats;
+use super::snapshot::Totals;
+use crate::back::metadata;
+use crate::back::page_map;
+use crate::front::slow;
+use crate::ground::units::PAGE;
+use crate::middle::arena;
+use crate::middle::arena_list::MAX_ARENAS;
+
+/// A snapshot, and the memory for the next one.
+pub struct Detail {
+    totals: Totals,
+    mutexes: ProcessMutexes,
+    merged: Option<&'static mut ArenaStats>,
+    destroyed: Option<&'static mut ArenaStats>,
+    places: [Place; MAX_ARENAS],
+    /// Places below this have been looked at.
+    made: usize,
+    /// Cached blocks that no home can be charged with.
+    excess: [usize; SLAB_CLASSES],
+}
+
+/// What is kept for one index.
+struct Place {
+    stats: Option<&'static mut ArenaStats>,
+    /// What arenas of this index counted that were destroyed.
+    before: Option<&'static mut ArenaStats>,
+    /// How many of them there were.
+    ends: u32,
+}
+
+/// Locks that there is one of in the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessMutexes {
+    /// The start and the stop of the background thread.
+    pub background_thread: MutexStats,
+    /// The decay pass.
+    pub decay_pass: MutexStats,
+    /// The list of thread caches.
+    pub registry: MutexStats,
+    /// The making of arenas.
+    pub arenas: MutexStats,
+}
+
+// SAFETY: plain numbers.
+const NO_TOTALS: Totals = unsafe { core::mem::zeroed() };
+
+impl Default for Detail {
+    fn default() -> Detail {
+        Detail::new()
+    }
+}
+
+impl Detail {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new() -> Detail {
+        Detail {
+            totals: NO_TOTALS,
+            mutexes: ProcessMutexes {
+                background_thread: MutexStats::EMPTY,
+                decay_pass: MutexStats::EMPTY,
+                registry: MutexStats::EMPTY,
+                arenas: MutexStats::EMPTY,
+            },
+            merged: None,
+            destroyed: None,
+            places: [const { Place { stats: None, before: None, ends: 0 } }; MAX_ARENAS],
+            made: 0,
+            excess: [0; SLAB_CLASSES],
+        }
+    }
+
+    /// Walks everything once. Its memory comes from the allocator's own records, and is never given
+    /// back. An arena for which there is none is in the totals only.
+    ///
+    /// ```
+    /// let mut detail = lumalloc::observe::Detail::new();
+    /// detail.refresh();
+    /// let arena = detail.arena(0).unwrap();
+    /// assert!(arena.allocated() <= arena.space.pactive * lumalloc::PAGE);
+    /// assert_eq!(detail.totals().allocated, detail.merged().unwrap().allocated());
+    /// ```
+    ///
+    /// What a destroyed arena counted goes to [`Detail::destroyed`] at the next walk; an arena that
+    /// was destroyed and made anew between two walks takes with it what the new one counted so far.
+    pub fn refresh(&mut self) {
+        // Even as the very first call it finds an arena.
+        slow::real_cache();
+        self.make_room();
+        self.begin();
+        let mut sum = Sum::default();
+        collect::walk(&mut sum, Some(self));
+        self.set_ends_apart();
+        self.settle_cached();
+        self.all_mut().for_each(finish);
+        self.charge_shared_records();
+        self.add_up(sum.totals);
+    }
+
+    /// Sums over all arenas.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Locks that there is one of.
+    #[must_use]
+    pub fn mutexes(&self) -> &ProcessMutexes {
+        &self.mutexes
+    }
+
+    /// One arena. `None`: there was none with this index.
+    #[must_use]
+    pub fn arena(&self, index: usize) -> Option<&ArenaStats> {
+        self.places.get(index)?.stats.as_deref().filter(|arena| arena.initialized)
+    }
+
+    /// All arenas together. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
+    #[must_use]
+    pub fn merged(&self) -> Option<&ArenaStats> {
+        self.merged.as_deref()
+    }
+
+    /// What arenas counted that were destroyed. `None`: there was none. Source: jemalloc(3),
+    /// `MALLCTL_ARENAS_DESTROYED`.
+    #[must_use]
+    pub fn destroyed(&self) -> Option<&ArenaStats> {
+        self.destroyed.as_deref()
+    }
+
+    /// Indices below this may be of arenas.
+    #[must_use]
+    pub fn arenas_end(&self) -> usize {
+        self.made
+    }
+
+    pub(super) fn arena_mut(&mut self, index: u32) -> Option<&mut ArenaStats> {
+        self.places.get_mut(index as usize)?.stats.as_deref_mut()
+    }
+
+    pub(super) fn mutexes_mut(&mut self) -> &mut ProcessMutexes {
+        &mut self.mutexes
+    }
+
+    fn make_room(&mut self) {
+        if self.merged.is_none() {
+            self.merged = record();
+        }
+        for arena in arena::all() {
+            let index = arena.id() as usize;
+            if let Some(place) = self.places.get_mut(index)
+                && place.stats.is_none()
+            {
+                place.stats = record();
+            }
+            self.made = self.made.max(index + 1);
+        }
+    }
+
+    /// Clears what is counted anew.
+    fn begin(&mut self) {
+        self.mutexes = ProcessMutexes::default();
+        self.excess = [0; SLAB_CLASSES];
+        self.all_mut().for_each(ArenaStats::clear);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ArenaStats> {
+        self.places.iter().take(self.made).filter_map(|place| place.stats.as_deref())
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut ArenaStats> {
+        self.places.iter_mut().take(self.made).filter_map(|place| place.stats.as_deref_mut())
+    }
+
+    /// Moves what destroyed arenas counted to where it stays.
+    fn set_ends_apart(&mut self) {
+        let Detail { places, destroyed, made, .. } = self;
+        for (index, place) in places.iter_mut().enumerate().take(*made) {
+            let (Some(arena), Some(stats)) = (arena::by_id(index as u32), &mut place.stats) else {
+                continue;
+            };
+            if arena.ends() != place.ends {
+                place.ends = arena.ends();
+                retire(stats, &mut place.before, destroyed);
+            } else if let Some(before) = &place.before {
+                stats.since(before);
+            }
+        }
+    }
+
+    /// Charges cached blocks to other arenas where a cache's home has not so many out.
+    fn settle_cached(&mut self) {
+        let Detail { places, excess, made, .. } = self;
+        for arena in places.iter_mut().take(*made).filter_map(|place| place.stats.as_deref_mut()) {
+            for (bin, excess) in arena.bins.iter_mut().zip(excess.iter_mut()) {
+                // What came home to be counted before it was counted out was out meanwhile.
+                bin.nmalloc = bin.nmalloc.max(bin.ndalloc);
+                bin.curregs = (bin.nmalloc - bin.ndalloc) as usize;
+                let over = bin.cached.saturating_sub(bin.curregs);
+                bin.cached -= over;
+                *excess += over;
+            }
+        }
+        for arena in places.iter_mut().take(*made).filter_map(|place| place.stats.as_deref_mut()) {
+            for (bin, excess) in arena.bins.iter_mut().zip(excess.iter_mut()) {
+                let room = (*excess).min(bin.curregs - bin.cached);
+                bin.cached += room;
+                *excess -= room;
+            }
+        }
+    }
+
+    /// Records that belong to no arena, and their lock, are arena 0's.
+    fn charge_shared_records(&mut self) {
+        let known: usize = self.all().map(|arena| arena.space.base).sum();
+        let map = page_map::USED.get() as usize;
+        let all = metadata::USED.get() as usize + map;
+        let Some(first) = self.arena_mut(0) else { return };
+        let more = all.saturating_sub(known);
+        first.space.base += more;
+        first.space.mapped += more;
+        first.space.resident += more;
+        first.space.metadata_rtree = map;
+        first.base_mutex.add_history(metadata::METADATA.history());
+    }
+
+    fn add_up(&mut self, totals: Totals) {
+        let Detail { places, merged, destroyed, made, .. } = self;
+        let Some(merged) = merged else { return };
+        merged.clear();
+        for arena in places.iter().take(*made).filter_map(|place| place.stats.as_deref()) {
+            merged.add(arena);
+        }
+        if let Some(destroyed) = destroyed {
+            merged.add(destroyed);
+        }
+        (merged.dirty_decay_ms, merged.muzzy_decay_ms) = (-1, -1);
+        let space = &merged.space;
+        self.totals = Totals {
+            allocated: merged.allocated(),
+            active: space.pactive * PAGE,
+            metadata: space.base,
+            resident: space.resident,
+            mapped: space.mapped,
+            retained: space.retained,
+            cached: space.tcache_bytes,
+            ..totals
+        };
+    }
+}
+
+/// Moves what an arena counted that was destroyed to `destroyed`, and notes it in `before`.
+fn retire(
+    stats: &mut ArenaStats,
+    before: &mut Option<&'static mut ArenaStats>,
+    destroyed: &mut Option<&'static mut ArenaStats>,
+) {
+    if before.is_none() {
+        *before = record();
+    }
+    if destroyed.is_none() {
+        *destroyed = record();
+    }
+    let (Some(before), Some(destroyed)) = (before, destroyed) else { return };
+    stats.since(before);
+    before.add(stats);
+    before.keep_counts();
+    add_slab_classes(stats);
+    destroyed.add(stats);
+    destroyed.keep_counts();
+    sum_up_classes(destroyed);
+    destroyed.initialized = true;
+    stats.forget_counts();
+}
+
+/// Memory for one arena's numbers.
+fn record() -> Option<&'static mut ArenaStats> {
+    let memory = metadata::allocate(size_of::<ArenaStats>(), 64)?.cast::<ArenaStats>();
+    // SAFETY: fresh memory of the right size and alignment, never given to anyone else; zeroes are
+    // valid for plain numbers and flags.
+    Some(unsafe { &mut *memory.as_ptr() })
+}
+
+/// Derives an arena's sums from its classes.
+fn finish(arena: &mut ArenaStats) {
+    for (bin, seen) in arena.bins.iter_mut().zip(&arena.seen_requests) {
+        bin.nrequests = bin.nrequests.max(*seen);
+    }
+    add_slab_classes(arena);
+    sum_up_classes(arena);
+    let space = &mut arena.space;
+    space.tcache_bytes += space.kept_bytes;
+    space.tcache_stashed_bytes = space.tcache_stashed_bytes.min(space.tcache_bytes);
+    let (used, active) = (arena.small.allocated + arena.large.allocated, space.pactive * PAGE);
+    // The walk is not one instant: blocks may have moved between two of its steps.
+    let over = used.saturating_sub(active);
+    let of_large = over.min(arena.large.allocated);
+    arena.large.allocated -= of_large;
+    arena.small.allocated -= over - of_large;
+    space.mapped = active + (space.pdirty + space.pmuzzy) * PAGE + space.base;
+    space.resident = space.mapped;
+}
+
+/// Large by name, small by nature: the first large classes come from slabs.
+fn add_slab_classes(arena: &mut ArenaStats) {
+    for (class, bin) in arena.bins.iter().enumerate().skip(BINS) {
+        if let Some(large) = arena.lextents.get_mut(class - BINS) {
+            large.nmalloc += bin.nmalloc;
+            large.ndalloc += bin.ndalloc;
+            large.nrequests += bin.nrequests;
+        }
+    }
+}
+
+/// Adds up classes.
+fn sum_up_classes(arena: &mut ArenaStats) {
+    for (class, bin) in arena.bins.iter().enumerate() {
+        let size = slab_class_size(class);
+        arena.space.tcache_bytes += bin.cached * size;
+        arena.space.slab_used_bytes += bin.curregs * size;
+        let sums = if class < BINS { &mut arena.small } else { &mut arena.large };
+        sums.allocated += (bin.curregs - bin.cached) * size;
+        sums.nfills += bin.nfills;
+        sums.nflushes += bin.nflushes;
+        if class < BINS {
+            sums.nmalloc += bin.nmalloc;
+            sums.ndalloc += bin.ndalloc;
+            sums.nrequests += bin.nrequests;
+        }
+    }
+    for large in &mut arena.lextents {
+        large.curlextents = (large.nmalloc - large.ndalloc) as usize;
+        arena.large.nmalloc += large.nmalloc;
+        arena.large.ndalloc += large.ndalloc;
+        arena.large.nrequests += large.nrequests;
+    }
+}

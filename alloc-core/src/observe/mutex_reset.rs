@@ -1,0 +1,33 @@
+//! Begins the history of every lock anew.
+
+use crate::back::metadata::METADATA;
+use crate::front::{background, registry};
+use crate::ground::size_class::SizeClass;
+use crate::middle::arena;
+use crate::middle::decay_pass::PASS;
+
+/// Sets all of [`MutexStats`](super::MutexStats) to zero. Takes each lock once, one after the
+/// other. Source: jemalloc(3), `stats.mutexes.reset`.
+///
+/// ```
+/// lumalloc::observe::reset_mutexes();
+/// let mut detail = lumalloc::observe::Detail::new();
+/// detail.refresh();
+/// assert!(detail.mutexes().registry.num_ops < 10);
+/// ```
+pub fn reset_mutexes() {
+    background::CHANGE.reset_history();
+    PASS.reset_history();
+    registry::REGISTRY.reset_history();
+    for cache in registry::all() {
+        cache.owner.state.reset_history();
+    }
+    arena::MAKING.reset_history();
+    for arena in arena::all() {
+        for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
+            arena.bin(class).slabs.reset_history();
+        }
+        arena.pages.reset_history();
+    }
+    METADATA.reset_history();
+}
