@@ -18,12 +18,12 @@
 //! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
 //! one.
 //!
-//! The crate is `no_std`, allocates nothing, takes no lock of the standard library and never
+//! Without its feature `std` the crate is `no_std`, allocates nothing, takes no lock of the standard library and never
 //! panics: it is linked into the C library, where its callers may be anywhere, even inside their
 //! own allocation hooks.
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 #[allow(unsafe_code, reason = "passes on the caller's promise about its buffers")]
@@ -42,6 +42,10 @@ pub mod self_description;
 pub mod snapshot;
 pub mod tree;
 pub(crate) mod tree_build;
+#[cfg(feature = "std")]
+pub(crate) mod tree_walk;
+#[cfg(feature = "std")]
+pub mod std_api;
 pub mod value;
 #[allow(unsafe_code, reason = "hands NUL-terminated text to a C callback")]
 pub mod writer;

@@ -31,7 +31,7 @@ impl Node {
     pub(crate) const EMPTY: Node = Node { name: b"", row: None, index: None, first: 0, count: 0 };
 
     /// The children, side by side.
-    fn children(self) -> &'static [Node] {
+    pub(crate) fn children(self) -> &'static [Node] {
         let first = usize::from(self.first);
         NODES.get(first..first + usize::from(self.count)).unwrap_or(&[])
     }
@@ -117,6 +117,52 @@ impl Mib {
     pub fn as_slice(&self) -> &[usize] {
         self.components.get(..self.used).unwrap_or(&[])
     }
+
+    /// The same with one more component; `None` when it is as long as any can be.
+    #[cfg(feature = "std")]
+    pub(crate) fn with(mut self, component: usize) -> Option<Mib> {
+        *self.components.get_mut(self.used)? = component;
+        self.used += 1;
+        Some(self)
+    }
+
+    /// Sets the component at a place.
+    #[cfg(feature = "std")]
+    pub(crate) fn set(&mut self, place: usize, component: usize) {
+        if let Some(slot) = self.components.get_mut(place) {
+            *slot = component;
+        }
+    }
+}
+
+/// The row of a name as rows have it, and its MIB with 0 for indices. Stops the compiler when there
+/// is none, in constants.
+#[cfg(feature = "std")]
+pub(crate) const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
+    let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
+    let (mut node, mut begin) = (&NODES[0], 0);
+    while begin <= name.len() {
+        let end = tree_build::component_end(name, begin);
+        let text = tree_build::part(name, begin, end);
+        let mut number = 0;
+        while number < node.count && !is_child(node, number, text) {
+            number += 1;
+        }
+        assert!(number < node.count, "no row has this name");
+        mib.components[mib.used] = number as usize;
+        mib.used += 1;
+        node = &NODES[(node.first + number) as usize];
+        begin = end + 1;
+    }
+    match node.row {
+        Some(row) => (row, mib),
+        None => panic!("the name is a branch"),
+    }
+}
+
+#[cfg(feature = "std")]
+const fn is_child(node: &Node, number: u16, text: &[u8]) -> bool {
+    tree_build::is_same(NODES[(node.first + number) as usize].name, text)
 }
 
 /// Translates a whole name into a MIB.
@@ -131,19 +177,24 @@ pub fn complete(name: &[u8]) -> Result<Mib, Error> {
     if has_more { Err(Error::NoEntry) } else { Ok(mib) }
 }
 
+/// The node that a MIB leads to.
+pub(crate) fn node(mib: &[usize]) -> Option<&'static Node> {
+    let mut node = NODES.first()?;
+    let mut used = 0;
+    while used < mib.len() {
+        used += 1;
+        node = node.child(mib.get(..used)?)?;
+    }
+    Some(node)
+}
+
 /// Finds the row that a complete MIB names.
 ///
 /// # Errors
 /// [`Error::NoEntry`] for a number or index that does not exist, a MIB that ends before a leaf, and
 /// one that goes on past it.
 pub fn find(mib: &[usize]) -> Result<&'static Row, Error> {
-    let mut node = NODES.first().ok_or(Error::NoEntry)?;
-    let mut used = 0;
-    while used < mib.len() {
-        used += 1;
-        node = mib.get(..used).and_then(|mib| node.child(mib)).ok_or(Error::NoEntry)?;
-    }
-    node.row.ok_or(Error::NoEntry)
+    node(mib).and_then(|node| node.row).ok_or(Error::NoEntry)
 }
 
 #[cfg(test)]

@@ -199,7 +199,7 @@ pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
 }
 
 /// Where the component that begins here ends.
-const fn component_end(name: &[u8], begin: usize) -> usize {
+pub(crate) const fn component_end(name: &[u8], begin: usize) -> usize {
     let mut end = begin;
     while end < name.len() && name[end] != b'.' {
         end += 1;
@@ -207,11 +207,11 @@ const fn component_end(name: &[u8], begin: usize) -> usize {
     end
 }
 
-const fn part(name: &'static [u8], begin: usize, end: usize) -> &'static [u8] {
+pub(crate) const fn part(name: &'static [u8], begin: usize, end: usize) -> &'static [u8] {
     name.split_at(end).0.split_at(begin).1
 }
 
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }

@@ -1,7 +1,7 @@
 //! What programs rely on: the names of keys with their types, in a list that changes only on
 //! purpose; jemalloc's names; and the table and the man page's section that are made from the rows.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl --test names` writes all of them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl` writes all of them anew.
 
 use lumalloc_ctl::tree::rows;
 use lumalloc_ctl::{Row, Type};
@@ -23,7 +23,7 @@ fn is_golden(path: &str, expected: &str) {
     assert!(
         found == expected,
         "ctl/{path} is not what the rows make; if that is meant: \
-         UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl --test names\n{}",
+         UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl\n{}",
         difference.unwrap_or_else(|| "one is longer than the other".into()),
     );
 }

@@ -218,7 +218,8 @@ fn is_key(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_'
 }
 
-enum Refusal {
+/// Why a value is refused.
+pub(super) enum Refusal {
     Value,
     Range,
     NoEffect,
@@ -257,7 +258,7 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
     Ok(())
 }
 
-fn boolean(value: &[u8]) -> Result<bool, Refusal> {
+pub(super) fn boolean(value: &[u8]) -> Result<bool, Refusal> {
     match value {
         b"true" => Ok(true),
         b"false" => Ok(false),
@@ -265,12 +266,12 @@ fn boolean(value: &[u8]) -> Result<bool, Refusal> {
     }
 }
 
-fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
+pub(super) fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
     words.iter().position(|word| word.as_bytes() == value).ok_or(Refusal::Value)
 }
 
 /// As strtoumax with base 0 reads it: `0x…` and `0…` work, a leading `-` wraps, no suffixes.
-fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
+pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
     let (negative, digits) = match value {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -294,7 +295,7 @@ fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// A decimal fraction below 65536 as 16.16 fixed point.
-fn fraction(value: &[u8]) -> Result<u32, Refusal> {
+pub(super) fn fraction(value: &[u8]) -> Result<u32, Refusal> {
     let point = value.iter().position(|c| *c == b'.').unwrap_or(value.len());
     let whole = unsigned(value.get(..point).unwrap_or(&[]))?;
     if whole > 0xffff {

@@ -45,3 +45,5 @@ pub(crate) mod conf_table;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod conf;
+#[cfg(not(loom))]
+pub(crate) mod conf_check;

@@ -1,0 +1,133 @@
+//! Whether an option string would be taken, without setting anything.
+
+use super::conf::{boolean, fraction, unsigned, word};
+use super::conf_table::{Kind, Shape, TABLE};
+
+/// Why an option would not count as given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// No option has this name.
+    Unknown,
+    /// Only `true` and `false` are values.
+    NotABool,
+    /// The value is no number.
+    NotANumber,
+    /// The value is no decimal fraction below 65536.
+    NotAFraction,
+    /// Only these words are values.
+    NotOneOf(&'static [&'static str]),
+    /// The number is refused, or taken to the nearest end.
+    OutOfRange {
+        /// The smallest.
+        min: i64,
+        /// The largest.
+        max: u64,
+    },
+    /// Only these letters are values.
+    UnknownLetter(&'static str),
+    /// A comma ends a value.
+    Comma,
+    /// The option is one of jemalloc's that means nothing here.
+    NoEffect,
+}
+
+/// Letters of `malloc_stats_print`.
+const LETTERS: &str = "Jgmdablxeh";
+
+/// Looks at one option as an option string would have it: `name:value`.
+///
+/// # Errors
+/// Why it would not count as given. Numbers that would be taken to the nearest end of their range
+/// are errors too.
+///
+/// ```
+/// use lumalloc::options::{Problem, check};
+/// assert_eq!(check("narenas", "4"), Ok(()));
+/// assert_eq!(check("narenas", "0"), Err(Problem::OutOfRange { min: 1, max: 4094 }));
+/// assert_eq!(check("thp", "maybe"), Err(Problem::NotOneOf(&["default", "always", "never"])));
+/// assert_eq!(check("xmalloc", "yes"), Err(Problem::NotABool));
+/// assert_eq!(check("lg_chunk", "21"), Err(Problem::Unknown));
+/// ```
+pub fn check(name: &str, value: &str) -> Result<(), Problem> {
+    let row = TABLE.iter().find(|row| row.name == name).ok_or(Problem::Unknown)?;
+    let value = value.as_bytes();
+    if value.contains(&b',') {
+        return Err(Problem::Comma);
+    }
+    match row.kind {
+        Kind::Bool(_) => is_bool(value),
+        Kind::Unsigned { min, max, .. } => {
+            let range = Problem::OutOfRange { min: min as i64, max };
+            let n = number(value, range)?;
+            if value.first() == Some(&b'-') || n < min || n > max { Err(range) } else { Ok(()) }
+        }
+        Kind::Signed { min, max, .. } => {
+            let range = Problem::OutOfRange { min, max: max as u64 };
+            let n = number(value, range)? as i64;
+            if n < min || n > max { Err(range) } else { Ok(()) }
+        }
+        Kind::Fraction(_) => fraction(value).map(drop).map_err(|_| Problem::NotAFraction),
+        Kind::Word(words, _) => is_word(words, value),
+        Kind::Letters(_) => {
+            let known = value.iter().all(|letter| LETTERS.as_bytes().contains(letter));
+            if known { Ok(()) } else { Err(Problem::UnknownLetter(LETTERS)) }
+        }
+        Kind::NoEffect(ref shape) => shaped(shape, value).and(Err(Problem::NoEffect)),
+    }
+}
+
+/// The number, if it is one; `range` when it is longer than any.
+fn number(value: &[u8], range: Problem) -> Result<u64, Problem> {
+    let digits = value.iter().filter(|c| c.is_ascii_digit()).count();
+    let is_long = digits >= 19;
+    unsigned(value).map_err(|_| if is_long { range } else { Problem::NotANumber })
+}
+
+fn shaped(shape: &Shape, value: &[u8]) -> Result<(), Problem> {
+    match shape {
+        Shape::Bool => is_bool(value),
+        Shape::Number => unsigned(value).map(drop).map_err(|_| Problem::NotANumber),
+        Shape::Words(words) => is_word(words, value),
+        Shape::Any => Ok(()),
+    }
+}
+
+fn is_bool(value: &[u8]) -> Result<(), Problem> {
+    boolean(value).map(drop).map_err(|_| Problem::NotABool)
+}
+
+fn is_word(words: &'static [&'static str], value: &[u8]) -> Result<(), Problem> {
+    word(words, value).map(drop).map_err(|_| Problem::NotOneOf(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_value_is_looked_at() {
+        let decay = Problem::OutOfRange { min: -1, max: i64::MAX as u64 / 1_000_000 };
+        let size = Problem::OutOfRange { min: 0, max: 32768 };
+        for (name, value, expected) in [
+            ("abort", "true", Ok(())),
+            ("abort", "", Err(Problem::NotABool)),
+            ("dirty_decay_ms", "-1", Ok(())),
+            ("dirty_decay_ms", "-2", Err(decay)),
+            ("dirty_decay_ms", "x", Err(Problem::NotANumber)),
+            ("tcache_max", "0x1000", Ok(())),
+            ("tcache_max", "32769", Err(size)),
+            ("tcache_max", "-1", Err(size)),
+            ("tcache_max", "99999999999999999999", Err(size)),
+            ("tcache_max", "4K", Err(Problem::NotANumber)),
+            ("narenas_ratio", "0.5", Ok(())),
+            ("narenas_ratio", "half", Err(Problem::NotAFraction)),
+            ("stats_print_opts", "Jg", Ok(())),
+            ("stats_print_opts", "Z", Err(Problem::UnknownLetter(LETTERS))),
+            ("prof", "true", Err(Problem::NoEffect)),
+            ("prof", "maybe", Err(Problem::NotABool)),
+            ("prof_prefix", "a,b", Err(Problem::Comma)),
+        ] {
+            assert_eq!(check(name, value), expected, "{name}:{value}");
+        }
+    }
+}

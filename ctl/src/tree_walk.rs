@@ -1,0 +1,38 @@
+//! Branches of the tree: what stands below a MIB.
+use crate::tree::{Node, node};
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+/// A node that is no leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct Branch(&'static Node);
+
+/// The branch that a MIB leads to, unless it is a leaf.
+pub(crate) fn branch(mib: &[usize]) -> Option<Branch> {
+    node(mib).filter(|node| node.row.is_none()).map(Branch)
+}
+
+/// No more indices than there may be arenas.
+const MOST: usize = 4096;
+
+impl Branch {
+    /// The children of a branch under its MIB, with their numbers; of an index those from 0 on.
+    pub(crate) fn children(self, mib: &[usize]) -> Vec<(String, usize)> {
+        let children = self.0.children();
+        let Some(valid) = children.first().and_then(|child| child.index) else {
+            let text = |child: &Node| String::from_utf8_lossy(child.name).into_owned();
+            return children.iter().map(text).zip(0..).collect();
+        };
+        let mut below = mib.to_vec();
+        below.push(0);
+        let mut exists = |index: &usize| {
+            below.pop();
+            below.push(*index);
+            valid(&below)
+        };
+        (0..MOST)
+            .take_while(|index| exists(index))
+            .map(|index| (index.to_string(), index))
+            .collect()
+    }
+}
