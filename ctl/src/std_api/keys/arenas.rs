@@ -1,9 +1,23 @@
 //! `arenas.*`. Made from the rows of the namespace.
 
-use crate::std_api::key::{Key, Read};
+use crate::std_api::key::{Ask, Key, Read, ReadWrite};
+use core::ffi::c_void;
+
+/// `arenas.create`: makes an arena, with these extent hooks if any are given, and answers its
+/// index.
+pub const CREATE: Key<Ask<*mut c_void, u32>> = Key::new("arenas.create");
+
+/// `arenas.dirty_decay_ms` (ms): dirty_decay_ms that arenas made later begin with.
+pub const DIRTY_DECAY_MS: Key<ReadWrite<isize>> = Key::new("arenas.dirty_decay_ms");
 
 /// `arenas.hugepage` (bytes): size of a huge page.
 pub const HUGEPAGE: Key<Read<usize>> = Key::new("arenas.hugepage");
+
+/// `arenas.lookup`: the arena that a block belongs to; EINVAL for what is no block.
+pub const LOOKUP: Key<Ask<*mut c_void, u32>> = Key::new("arenas.lookup");
+
+/// `arenas.muzzy_decay_ms` (ms): muzzy_decay_ms that arenas made later begin with.
+pub const MUZZY_DECAY_MS: Key<ReadWrite<isize>> = Key::new("arenas.muzzy_decay_ms");
 
 /// `arenas.narenas` (count): limit on the number of arenas.
 pub const NARENAS: Key<Read<u32>> = Key::new("arenas.narenas");
