@@ -1,5 +1,4 @@
-//! What one row of the table is made of. Rows are written with the macros of
-//! [`row_macros`](crate::row_macros).
+//! What one row of the table is made of. Rows are written with the macros of `row_macros`.
 use crate::buffers::{Buffers, Output};
 use crate::error::Error;
 use crate::value::{Type, Unit, Value};

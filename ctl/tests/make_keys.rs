@@ -166,9 +166,8 @@ fn body(module: &Module, path: &str, depth: usize, files: &mut BTreeMap<String, 
 fn the_typed_keys_are_made_from_the_rows() {
     let mut files = BTreeMap::new();
     let root = body(&modules(), "", 0, &mut files);
-    let head = "//! Every key of the namespace as a typed constant, by branch: `stats.arenas.<i>.pactive` is\n\
-                //! `keys::stats::arenas::PACTIVE`, and wants its index by `at`. Made from the rows of the\n\
-                //! namespace.\n\n";
+    let head = "//! Every key of the namespace as a typed constant, by branch: `arena.<i>.purge` is\n\
+                //! `keys::arena::PURGE`, and wants its index by `at`. Made from the rows.\n\n";
     files.insert("mod.rs".into(), format!("{head}{root}"));
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/std_api/keys");
     for (name, text) in &files {

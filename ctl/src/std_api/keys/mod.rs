@@ -1,6 +1,5 @@
-//! Every key of the namespace as a typed constant, by branch: `stats.arenas.<i>.pactive` is
-//! `keys::stats::arenas::PACTIVE`, and wants its index by `at`. Made from the rows of the
-//! namespace.
+//! Every key of the namespace as a typed constant, by branch: `arena.<i>.purge` is
+//! `keys::arena::PURGE`, and wants its index by `at`. Made from the rows.
 
 use crate::std_api::key::{Key, Read, ReadWrite};
 use crate::std_api::typed::Text;
