@@ -18,9 +18,9 @@
 //! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
 //! one.
 //!
-//! Without its feature `std` the crate is `no_std`, allocates nothing, takes no lock of the standard
-//! library and never panics: it is linked into the C library, where its callers may be anywhere,
-//! even inside their own allocation hooks.
+//! Without its feature `std` the crate is `no_std`, allocates nothing, takes no lock of the
+//! standard library and never panics: it is linked into the C library, where its callers may be
+//! anywhere, even inside their own allocation hooks.
 #![no_std]
 
 #[cfg(any(test, feature = "std"))]
