@@ -190,19 +190,19 @@ fn spill(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n:
     // SAFETY: the caller is the bin's thread.
     let blocks = unsafe { bin.blocks() };
     let Some(oldest) = blocks.get(..n) else { return };
-    cache.owner.spill(state, class, oldest, depot_bytes());
+    cache.owner.spill(state, class, oldest, depot_bytes(class));
     // SAFETY: as above, and n <= level.
     unsafe { bin.drop_oldest(n) };
 }
 
-/// What the depots of this thread may hold: nothing with smaller caches than by default, nor where
-/// unused memory is to go at once.
-fn depot_bytes() -> usize {
+/// What the depots of this thread may hold when a block of a class comes: nothing with smaller
+/// caches than by default, nor where unused memory is to go at once.
+fn depot_bytes(class: SizeClass) -> usize {
     let options = options::current();
     if options.tcache_max < MAX_CACHED || options.dirty_decay_ms == 0 {
         return 0;
     }
-    depot::share(registry::ALIVE.get())
+    depot::share(registry::ALIVE.get(), class.size() > OWNED_MAX)
 }
 
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.

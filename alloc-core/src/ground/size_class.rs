@@ -42,7 +42,7 @@ pub(crate) struct Row {
     reciprocal: u64,
     /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 8.
     pub(crate) cache_max: u16,
-    /// The same for a thread that uses the class in bulk: up to 256 KiB if they are fewer than 64.
+    /// The same for a thread that uses the class in bulk: up to 512 KiB if they are fewer than 64.
     pub(crate) bulk_max: u16,
 }
 
@@ -90,7 +90,7 @@ const fn row(index: usize) -> Row {
         slots: (pages * PAGE / size) as u16,
         reciprocal: (1u64 << 40).div_ceil(size as u64),
         cache_max: clamp((32 << 10) / size, 8, 2048) as u16,
-        bulk_max: clamp((32 << 10) / size, clamp((256 << 10) / size, 8, 63), 2048) as u16,
+        bulk_max: clamp((32 << 10) / size, clamp((512 << 10) / size, 8, 63), 2048) as u16,
     }
 }
 

@@ -11,16 +11,17 @@
 
 use super::give_back::give_back;
 use super::owner::{Owner, OwnerState};
-use crate::back::metadata;
+use super::remote_free::Guard;
+use super::slab::Slab;
+use crate::back::{metadata, page_map};
 use crate::ground::checked::at_mut;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use core::ptr::NonNull;
 
 type Slot = *mut u8;
 
-/// What the depots of one thread hold at most, and all of them together, in bytes; the pointers
-/// count too.
-const THREAD_BYTES: usize = 2 << 20;
+/// What the depots of one thread hold at most, and all of them together, in bytes.
+const THREAD_BYTES: usize = 1 << 20;
 const ALL_BYTES: usize = 16 << 20;
 /// log2 of the slots of a chunk: a page of pointers to small blocks, eight lines to larger ones.
 const LG_SMALL: u32 = 9;
@@ -31,15 +32,11 @@ const SMALL: usize = 512;
 /// requests, 160 KiB of the smallest, and a depot may take a few megabytes of them to get empty.
 const ROUNDS: u8 = 16;
 
-/// Bytes that the depots of each of `caches` threads may hold together.
-pub(crate) fn share(caches: u64) -> usize {
+/// Bytes that the depots of each of `caches` threads may hold together. When a block of a slab that
+/// threads share is to come, all depots together get no more than one may hold.
+pub(crate) fn share(caches: u64, of_shared: bool) -> usize {
     let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
-    THREAD_BYTES.min(ALL_BYTES / caches)
-}
-
-/// What one parked block counts.
-fn weight(class: SizeClass) -> usize {
-    class.size() + size_of::<Slot>()
+    THREAD_BYTES.min(if of_shared { THREAD_BYTES } else { ALL_BYTES } / caches)
 }
 
 fn lg_chunk(class: SizeClass) -> u32 {
@@ -90,7 +87,7 @@ impl Depots {
         let back = depot.gone.min(n as u32);
         if back > 0 {
             depot.gone -= back;
-            let most = THREAD_BYTES.checked_div(weight(class)).unwrap_or(0) as u32;
+            let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0) as u32;
             depot.depth = (depot.depth + back).min(most);
         }
         depot.depth > 0
@@ -107,7 +104,7 @@ impl Owner {
         blocks: &[Slot],
         most: usize,
     ) {
-        let bytes = most.saturating_sub(state.depots.bytes);
+        let bytes = if self.made(blocks) { most.saturating_sub(state.depots.bytes) } else { 0 };
         let depot = state.depots.of(class);
         let n = depot.park(class, blocks, bytes);
         let home = blocks.get(n..).unwrap_or_default();
@@ -116,6 +113,20 @@ impl Owner {
         if !home.is_empty() {
             give_back(self, state, class, home);
         }
+    }
+
+    /// Whether blocks seem to come from slabs of this cache, or of its arena's bins: the first and
+    /// the last do. Those of others are wanted there.
+    fn made(&self, blocks: &[Slot]) -> bool {
+        let ends = [blocks.first(), blocks.last()];
+        ends.into_iter().flatten().all(|block| {
+            let slab = Slab::of(page_map::lookup(block.expose_provenance()));
+            slab.is_some_and(|slab| match slab.remote.guard() {
+                Some(Guard::Owner(id)) => id == self.id(),
+                Some(Guard::Bin) => slab.arena() == self.home.get().id(),
+                None => false,
+            })
+        })
     }
 
     /// Takes up to `want` parked blocks, the newest, and writes them to `slots`, the newest last.
@@ -176,8 +187,8 @@ impl Owner {
 
     /// Notes how many blocks came into a depot, and how many left it.
     fn parked(&self, state: &mut OwnerState, class: SizeClass, came: usize, left: usize) {
-        state.depots.bytes += came * weight(class);
-        state.depots.bytes -= left * weight(class);
+        state.depots.bytes += came * class.size();
+        state.depots.bytes -= left * class.size();
         self.set_parked(class, state.depots.of(class).count);
     }
 }
@@ -191,7 +202,7 @@ impl Depot {
     fn park(&mut self, class: SizeClass, blocks: &[Slot], bytes: usize) -> usize {
         let room = self.depth.saturating_sub(self.count) as usize;
         let n = blocks.len().min(room);
-        let n = if n * weight(class) <= bytes { n } else { 0 };
+        let n = if n * class.size() <= bytes { n } else { 0 };
         let slots = (1 << lg_chunk(class)) - 1;
         let mut left = blocks.get(..n).unwrap_or_default();
         while !left.is_empty() {
@@ -314,9 +325,10 @@ mod tests {
     fn bytes_bound_it() {
         let class = SizeClass::of(64);
         let mut depot = Depot { depth: 2000, ..Depot::new() };
-        assert_eq!(depot.park(class, &blocks(0..10), 719), 0);
-        assert_eq!(depot.park(class, &blocks(0..10), 720), 10, "72 bytes each");
-        assert_eq!((share(1), share(8), share(64)), (2 << 20, 2 << 20, 256 << 10));
+        assert_eq!(depot.park(class, &blocks(0..10), 639), 0);
+        assert_eq!(depot.park(class, &blocks(0..10), 640), 10);
+        assert_eq!([1, 16, 64].map(|caches| share(caches, false)), [1 << 20, 1 << 20, 256 << 10]);
+        assert_eq!([1, 16, 64].map(|caches| share(caches, true)), [1 << 20, 64 << 10, 16 << 10]);
     }
 
     #[test]
@@ -330,7 +342,7 @@ mod tests {
         assert_eq!((depots.of(class).depth, depots.of(class).gone), (70, 0));
         depots.of(class).gone = 1_000_000;
         assert!(depots.note_refill(class, 1_000_000));
-        assert_eq!(depots.of(class).depth as usize, THREAD_BYTES / 72, "what a thread may park");
+        assert_eq!(depots.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may park");
     }
 
     #[test]
