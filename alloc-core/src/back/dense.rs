@@ -231,7 +231,7 @@ mod tests {
 
     /// A heap that is large, and a run in its first chunk; `None` where there are no huge pages.
     fn large_heap() -> Option<(PageAllocator, &'static Extent)> {
-        let mut pages = PageAllocator::new(7, &Mmap);
+        let mut pages = PageAllocator::for_test(&Mmap);
         pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
         let run = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(run.mapping() == DENSE, huge::backs_chunks());
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn only_large_heaps_grow_by_chunks_and_only_for_what_is_filled() {
-        let mut pages = PageAllocator::new(7, &Mmap);
+        let mut pages = PageAllocator::for_test(&Mmap);
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
         let Some((mut pages, run)) = large_heap() else { return };
         assert!(is_in_huge_pages(run) && run.base().is_multiple_of(HUGE) && run.zeroed.get());

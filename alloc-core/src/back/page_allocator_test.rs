@@ -8,6 +8,7 @@ use crate::back::provider::fixed::{Fixed, keep};
 use crate::back::provider::mmap::Mmap;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -30,6 +31,14 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(index, by, lg_align)| Op::Move { index, by, lg_align }),
         1 => (1u64..20_000).prop_map(|millis| Op::Decay { millis }),
     ]
+}
+
+impl PageAllocator {
+    /// Of an arena of its own: runs of one arena that lie side by side are under one lock.
+    pub(crate) fn for_test(provider: &'static dyn PageProvider) -> PageAllocator {
+        static NEXT: AtomicU32 = AtomicU32::new(5000);
+        PageAllocator::new(NEXT.fetch_add(1, Relaxed), provider)
+    }
 }
 
 /// Runs in use, by base address.
@@ -131,7 +140,7 @@ fn lengthen(
 }
 
 fn run(provider: &'static dyn PageProvider, ops: &[Op], large: bool) {
-    let mut pages = PageAllocator::new(7, provider);
+    let mut pages = PageAllocator::for_test(provider);
     let (mut shadow, mut now) = (Shadow::new(), 1_000_000);
     let ballast = if large { pages.allocate(dense::LARGE_HEAP, PAGE, Memory::Any) } else { None };
     for op in ops {
@@ -168,7 +177,7 @@ proptest! {
 
 #[test]
 fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
-    let mut pages = PageAllocator::new(7, &Mmap);
+    let mut pages = PageAllocator::for_test(&Mmap);
     let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert!(run.zeroed.get());
     // SAFETY: the run is ours.
@@ -192,7 +201,7 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
 
 #[test]
 fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
-    let mut pages = PageAllocator::new(7, &Mmap);
+    let mut pages = PageAllocator::for_test(&Mmap);
     let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
     assert_eq!(pages.grow(run, 100), Some(true));
     assert_eq!(run.pages(), 100);
@@ -208,7 +217,7 @@ fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
 
 #[test]
 fn a_moved_run_is_one_mapping_until_it_is_purged() {
-    let mut pages = PageAllocator::new(7, &Mmap);
+    let mut pages = PageAllocator::for_test(&Mmap);
     let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let behind = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let (base, retained) = (run.base(), pages.counts().retained);
