@@ -106,12 +106,9 @@ pub(super) fn advise_new(provider: &dyn PageProvider, base: NonNull<u8>, size: u
 
 /// Whether the next records are to lie in huge pages, `mapped` bytes of them being there.
 pub(crate) fn for_records(mapped: u64) -> bool {
-    let wanted = match options::current().metadata_thp {
-        MetadataThp::Disabled => false,
-        MetadataThp::Auto => mapped >= AUTO_RECORDS,
-        MetadataThp::Always => true,
-    };
-    wanted && matches!(system(), System::Asked | System::Always)
+    let options = options::current();
+    wants_records(options.metadata_thp, options.thp, mapped)
+        && matches!(system(), System::Asked | System::Always)
 }
 
 /// Whether large heaps grow by huge pages: see [`super::dense`].
@@ -121,6 +118,14 @@ pub(super) fn backs_chunks() -> bool {
     options.thp == Thp::Default
         && options.retain
         && matches!(system(), System::Asked | System::Always)
+}
+
+fn wants_records(metadata: MetadataThp, thp: Thp, mapped: u64) -> bool {
+    match metadata {
+        MetadataThp::Disabled => false,
+        MetadataThp::Auto => mapped >= AUTO_RECORDS && thp != Thp::Never,
+        MetadataThp::Always => true,
+    }
 }
 
 /// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
@@ -150,6 +155,17 @@ mod tests {
         assert_eq!(chosen(b"always"), System::Never);
         assert_eq!(chosen(b""), System::Never);
         assert_ne!(system(), System::Unknown);
+    }
+
+    #[test]
+    fn records_lie_in_huge_pages_where_there_are_many() {
+        use MetadataThp::{Always, Auto, Disabled};
+        let many = AUTO_RECORDS;
+        assert!(wants_records(Auto, Thp::Default, many));
+        assert!(!wants_records(Auto, Thp::Default, many - 1));
+        assert!(!wants_records(Auto, Thp::Never, many));
+        assert!(wants_records(Always, Thp::Never, 0));
+        assert!(!wants_records(Disabled, Thp::Always, many));
     }
 
     #[test]

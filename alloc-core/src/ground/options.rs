@@ -45,7 +45,7 @@ pub enum Thp {
 pub enum MetadataThp {
     /// Nowhere.
     Disabled,
-    /// Under all but the first.
+    /// Under all but the first few MiB, unless `thp:never`.
     Auto,
     /// Under all.
     Always,
@@ -213,7 +213,7 @@ pub(crate) const DEFAULTS: Options = Options {
     retain: true,
     dss: Dss::Secondary,
     thp: Thp::Default,
-    metadata_thp: MetadataThp::Disabled,
+    metadata_thp: MetadataThp::Auto,
     zero_realloc: ZeroRealloc::Free,
     junk: Junk { alloc: false, free: false },
     zero: false,
