@@ -199,9 +199,9 @@ fn values_arrive() {
         ("tcache_gc_incr_bytes:1", "tcache_gc_incr_bytes", "1024"),
         ("lg_extent_max_active_fit:0", "lg_extent_max_active_fit", "0"),
         ("calloc_madvise_threshold:0", "calloc_madvise_threshold", "0"),
-        ("", "retain", "(true, Secondary, Default, Disabled)"),
+        ("", "retain", "(true, Secondary, Default, Auto)"),
         ("retain:false,thp:never,metadata_thp:auto", "retain", "(false, Secondary, Never, Auto)"),
-        ("thp:always,dss:primary", "retain", "(true, Primary, Always, Disabled)"),
+        ("thp:always,metadata_thp:always", "retain", "(true, Secondary, Always, Always)"),
     ];
     for (conf, name, expected) in cases {
         let outcome = play("show", &[("MALLOC_CONF", conf)]);

@@ -94,7 +94,7 @@ pub(super) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
     }
 }
 
-/// Notes that a run of whole chunks is an ordinary mapping again.
+/// Notes that the chunks of a run are ordinary mappings again, or none.
 pub(super) fn forget_chunks(run: &Extent) {
     chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, NEVER));
     moves::mark(run, 0);
@@ -275,6 +275,21 @@ mod tests {
         purge(&mut pages, 0);
         assert_eq!(pages.counts().dirty, 0);
         assert!(run.mapping() == DENSE && !is_in_huge_pages(run), "broken");
+    }
+
+    #[test]
+    fn an_arena_that_ends_takes_its_chunks_along() {
+        let Some((mut pages, run)) = large_heap() else { return };
+        let base = run.base();
+        pages.free(run);
+        let mut taken = 0;
+        while let Some(run) = pages.take_unused() {
+            taken += run.pages();
+            assert!(crate::back::release::release(&Mmap, run));
+            pages.strike_off(run);
+        }
+        assert!(taken >= CHUNK && !is_advised(base));
+        pages.check();
     }
 
     #[test]

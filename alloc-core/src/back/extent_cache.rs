@@ -125,6 +125,25 @@ impl ExtentCache {
         }
     }
 
+    /// Of each class, from that of `pages` pages down, the lowest run. They stay here.
+    pub(crate) fn longest_first(&self, pages: usize) -> impl Iterator<Item = &'static Extent> {
+        let below = |class: &usize| self.last_filled(class.checked_sub(1)?);
+        let classes = core::iter::successors(self.last_filled(page_class_floor(pages)), below);
+        classes.filter_map(|class| self.heaps.get(class)?.first())
+    }
+
+    fn last_filled(&self, from: usize) -> Option<usize> {
+        let mut mask = !0u64 >> (63 - from % 64);
+        for index in (0..=from / 64).rev() {
+            let bits = self.filled.get(index)? & mask;
+            if bits != 0 {
+                return Some(index * 64 + 63 - bits.leading_zeros() as usize);
+            }
+            mask = !0;
+        }
+        None
+    }
+
     fn next_filled(&self, from: usize) -> Option<usize> {
         let mut mask = !0u64 << (from % 64);
         for (index, word) in self.filled.iter().enumerate().skip(from / 64) {

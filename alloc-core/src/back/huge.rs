@@ -17,6 +17,7 @@ use super::moves;
 use super::page_provider::PageProvider;
 use crate::ground::options::{self, MetadataThp, Thp};
 use crate::ground::os;
+use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -113,11 +114,8 @@ pub(crate) fn for_records(mapped: u64) -> bool {
 
 /// Whether large heaps grow by huge pages: see [`super::dense`].
 pub(super) fn backs_chunks() -> bool {
-    let options = options::current();
     // Without `retain` parts of a chunk would go back with their addresses.
-    options.thp == Thp::Default
-        && options.retain
-        && matches!(system(), System::Asked | System::Always)
+    options::current().retain && backs_blocks()
 }
 
 fn wants_records(metadata: MetadataThp, thp: Thp, mapped: u64) -> bool {
@@ -128,13 +126,23 @@ fn wants_records(metadata: MetadataThp, thp: Thp, mapped: u64) -> bool {
     }
 }
 
+/// Whether long blocks lie in huge pages, and one more may.
+pub(super) fn backs_blocks() -> bool {
+    options::current().thp == Thp::Default
+        && matches!(system(), System::Asked | System::Always)
+        && moves::has_room()
+}
+
+/// Where a run begins best that is to be filled: the ends of a long one that lie in no whole huge
+/// page are faulted in page by page.
+pub(super) fn best_align(pages: usize, align: usize) -> usize {
+    if pages << LG_PAGE >= SHORTEST && backs_blocks() { align.max(HUGE) } else { align }
+}
+
 /// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
 /// which has no memory yet or has just been lengthened.
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
-    let wanted = options::current().thp == Thp::Default
-        && matches!(system(), System::Asked | System::Always)
-        && block.bytes() >= SHORTEST
-        && moves::has_room();
+    let wanted = block.bytes() >= SHORTEST && backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
     // SAFETY: the block is the caller's.
     if unsafe { provider.advise_huge(base, block.bytes(), true) } && !moves::is_own(block.mapping())

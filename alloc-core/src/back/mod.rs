@@ -8,10 +8,10 @@
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
 //! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`] (runs
 //! in use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
-//! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`],
+//! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`], [`memory`],
 //! [`page_allocator`] (all of it for one arena), [`page_settings`], [`release`] (of all of it),
-//! [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`contents`] (of a
-//! run in use).
+//! [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of
+//! unused runs), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -34,6 +34,7 @@ pub(crate) mod split_merge;
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
+pub(crate) mod memory;
 pub(crate) mod page_settings;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
@@ -43,6 +44,8 @@ pub(crate) mod release;
 pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod dense;
+#[allow(unsafe_code)]
+pub(crate) mod extension;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
 #[allow(unsafe_code)]

@@ -13,7 +13,8 @@
 //! While the system is at work, other threads may be given the addresses that it takes away. Both
 //! runs have therefore left the page map before.
 
-use super::dense::DENSE;
+use super::dense::{self, DENSE};
+use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, ADVISED};
 use super::page_allocator::PageAllocator;
@@ -64,7 +65,7 @@ pub(super) fn has_room_for(mappings: usize) -> bool {
 /// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
-        0 | ADVISED | DENSE => 1,
+        0 | ADVISED | DENSE | JOINED => 1,
         number => number,
     }
 }
@@ -97,8 +98,8 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        // Dense chunks may be mappings of their own, and the run lie in two of them.
-        if !has_room() || run.mapping() == DENSE {
+        // These may lie in several mappings of the system's.
+        if !has_room() || matches!(run.mapping(), DENSE | JOINED) {
             return None;
         }
         self.keep_spares()?;
@@ -140,6 +141,9 @@ impl PageAllocator {
 
     /// Strikes a run off the books: its addresses are not ours any more. It has left the page map.
     pub(super) fn forget(&mut self, run: &'static Extent) {
+        if run.mapping() == DENSE {
+            dense::forget_chunks(run);
+        }
         mark(run, 0);
         self.counts.mapped -= run.pages();
         page_map::uncover(run.bytes());
@@ -187,7 +191,7 @@ mod tests {
         }
         for _ in 0..=u16::MAX {
             let number = next_number();
-            assert!(is_own(number) && number != ADVISED);
+            assert!(is_own(number) && number != ADVISED && number != JOINED);
         }
     }
 }

@@ -12,6 +12,7 @@ use super::dense::Rest;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::huge;
+pub(crate) use super::memory::Memory;
 use super::metadata::{self, Pool};
 use super::page_counts::PageCounts;
 use super::page_map;
@@ -30,24 +31,6 @@ const CHUNK_ALIGN: usize = 2 << 20;
 /// Spare records: a chunk is made and cut twice, and again if the system does not want it, and the
 /// run in it is cut twice.
 const SPARES: usize = 8;
-
-/// Which memory an allocation may take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Memory {
-    /// Unused pages that still have memory.
-    Resident,
-    /// Addresses without memory as well.
-    Any,
-    /// The same, and most of it will be written soon.
-    Filled,
-}
-
-impl Memory {
-    /// The same memory, by who will write most of it soon.
-    pub(crate) fn filled_if(self, filled: bool) -> Memory {
-        if filled && self == Memory::Any { Memory::Filled } else { self }
-    }
-}
 
 /// The pages of one arena.
 pub(crate) struct PageAllocator {
@@ -148,10 +131,24 @@ impl PageAllocator {
         if memory == Memory::Resident {
             return None;
         }
-        let dense = (memory == Memory::Filled).then(|| self.take_dense(pages, align)).flatten();
-        let extent = dense.or_else(|| self.take_addresses(pages, align))?;
-        self.debt.incur(pages, self.dirty.pages(), self.counts.active);
+        let (extent, new) = match memory {
+            Memory::Filled => self.take_to_fill(pages, align)?,
+            _ => (self.take_addresses(pages, align)?, pages),
+        };
+        self.debt.incur(new, self.dirty.pages(), self.counts.active);
         Some(extent)
+    }
+
+    /// A run for who will write most of it, and how many of its pages had no memory.
+    fn take_to_fill(&mut self, pages: usize, align: usize) -> Option<(&'static Extent, usize)> {
+        if let Some(extended) = self.take_extended(pages, align) {
+            return Some(extended);
+        }
+        let fresh = self
+            .take_dense(pages, align)
+            .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
+            .or_else(|| self.take_addresses(pages, align))?;
+        Some((fresh, pages))
     }
 
     /// A run without memory.

@@ -18,6 +18,7 @@ pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool
 impl PageAllocator {
     /// An unused run that is in nobody's list any more, nor in the page map.
     pub(crate) fn take_unused(&mut self) -> Option<&'static Extent> {
+        self.file_rest();
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let (state, run) = states
             .into_iter()

@@ -47,8 +47,12 @@ pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'st
 
 /// The neighbour after `extent` in the same arena, reservation and mapping, if it is in `state`.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
+    neighbour_behind(extent, state).filter(|right| right.mapping() == extent.mapping())
+}
+
+/// The same, whatever its mapping.
+pub(super) fn neighbour_behind(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     let right = page_map::lookup(extent.end()).extent()?;
-    let free = right.arena() == extent.arena() && right.state.get() == state;
-    let ours = free && right.mapping() == extent.mapping();
+    let ours = right.arena() == extent.arena() && right.state.get() == state;
     if ours && !right.head.get() && right.base() == extent.end() { Some(right) } else { None }
 }

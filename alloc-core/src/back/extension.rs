@@ -1,0 +1,154 @@
+//! Unused runs made longer by the addresses behind them.
+//!
+//! A request that no unused run is long enough for would take new memory while a run that lacks a
+//! few pages waits to be purged: decay and growth trim runs, and blocks of all lengths come and go.
+//! So the longest runs are looked at, and one with addresses without memory right behind it that
+//! make it long enough is taken: only what is added is new.
+//!
+//! A block in huge pages and what is added to it may be two mappings of the system's, so the whole
+//! is marked ([`JOINED`]): it is not moved, and purged it is an ordinary mapping.
+
+use super::extent::{Extent, ExtentState};
+use super::huge::{self, ADVISED};
+use super::moves;
+use super::page_allocator::PageAllocator;
+use super::split_merge::{merge, neighbour_behind, split};
+use crate::ground::units::PAGE;
+use core::ptr::NonNull;
+
+/// The mapping of runs in huge pages that were made longer.
+pub(super) const JOINED: u16 = u16::MAX - 2;
+/// No run up to this is made so: slabs, for which there are many others.
+const SHORT: usize = (64 << 10) / PAGE;
+/// Of so many runs one is chosen.
+const LOOKED_AT: usize = 4;
+
+impl PageAllocator {
+    /// An unused run of at least half of `pages` pages at a multiple of `align`, made that long.
+    /// Answers how many pages of it are new too. `None`: there is none.
+    pub(super) fn take_extended(
+        &mut self,
+        pages: usize,
+        align: usize,
+    ) -> Option<(&'static Extent, usize)> {
+        if pages <= SHORT {
+            return None;
+        }
+        let behind = |run: &'static Extent| {
+            let more = pages.checked_sub(run.pages()).filter(|more| *more <= pages / 2)?;
+            let behind = neighbour_behind(run, ExtentState::Retained)?;
+            let mapping = joined(run.mapping(), behind.mapping())?;
+            (more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
+                .then_some((run, behind, more, mapping))
+        };
+        let longest = self.dirty.longest_first(pages).take(LOOKED_AT);
+        let (run, behind, more, mapping) = longest.filter_map(behind).next()?;
+        self.dirty.remove(run);
+        self.retained.remove(behind);
+        if behind.pages() > more {
+            let rest = self.spare_record()?;
+            split(behind, more, rest);
+            self.retained.insert(rest);
+        }
+        if mapping == JOINED
+            && let Some(base) = NonNull::new(behind.base_ptr())
+        {
+            // SAFETY: the addresses are in nobody's list, and the caller's.
+            unsafe { self.provider.advise_huge(base, behind.bytes(), true) };
+        }
+        merge(run, behind);
+        self.recycle(behind);
+        moves::mark(run, mapping);
+        Some((run, more))
+    }
+}
+
+/// The mapping of a run made of two. `None`: they are to stay apart.
+fn joined(run: u16, behind: u16) -> Option<u16> {
+    match (run, behind) {
+        (ADVISED | JOINED, 0) => huge::backs_blocks().then_some(JOINED),
+        _ => (run == behind && !moves::is_own(run)).then_some(run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::back::provider::mmap::Mmap;
+
+    const LONG: usize = 64;
+
+    fn trimmed(pages: &mut PageAllocator, keep: usize) {
+        let batch = pages.take_batch(keep, 0).unwrap();
+        batch.purge();
+        assert!(pages.file_batch(batch));
+        pages.check();
+    }
+
+    /// A heap whose only unused run was `long` pages long and is trimmed to `kept`.
+    fn heap(long: usize, kept: usize) -> (PageAllocator, &'static Extent) {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
+        let _behind = pages.allocate(1, PAGE, Memory::Any).unwrap();
+        huge::back(&Mmap, run);
+        pages.free(run);
+        trimmed(&mut pages, kept);
+        assert_eq!((run.pages(), pages.counts().dirty), (kept, kept));
+        (pages, run)
+    }
+
+    #[test]
+    fn what_decay_trimmed_is_made_whole_again() {
+        let (mut pages, trimmed) = heap(LONG, LONG / 2);
+        // Not for what is hardly touched, nor by more than half, nor for slabs.
+        assert!(pages.take_extended(LONG + 1, PAGE).is_none());
+        assert!(pages.take_extended(SHORT, PAGE).is_none());
+        let (retained, taken) = (pages.counts().retained, pages.counts().taken);
+        let run = pages.allocate(LONG, PAGE, Memory::Filled).unwrap();
+        assert_eq!((run.base(), run.pages()), (trimmed.base(), LONG));
+        assert!(!run.zeroed.get());
+        let counts = pages.counts();
+        assert_eq!((counts.dirty, counts.taken), (0, taken + 1));
+        assert_eq!(counts.retained, retained - LONG / 2);
+        pages.check();
+    }
+
+    #[test]
+    fn a_run_with_something_in_use_behind_it_stays_as_it_is() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let run = pages.allocate(LONG, PAGE, Memory::Filled).unwrap();
+        let _behind = pages.allocate(1, PAGE, Memory::Any).unwrap();
+        pages.free(run);
+        assert!(pages.take_extended(LONG + 1, PAGE).is_none());
+        pages.check();
+    }
+
+    #[test]
+    fn a_block_in_huge_pages_is_joined_with_small_ones_and_moved_no_more() {
+        let (long, kept) = (8 * huge::HUGE / PAGE, 6 * huge::HUGE / PAGE);
+        let (mut pages, trimmed) = heap(long, kept);
+        if trimmed.mapping() != ADVISED {
+            return;
+        }
+        let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
+        assert_eq!((run.base(), run.mapping()), (trimmed.base(), JOINED));
+        assert!(pages.begin_move(run, long + 1, PAGE).is_none());
+        // Purged it is ordinary memory.
+        pages.free(run);
+        while let Some(batch) = pages.take_batch(0, 0) {
+            batch.purge();
+            assert!(pages.file_batch(batch));
+        }
+        let again = pages.allocate(long, PAGE, Memory::Any).unwrap();
+        assert_eq!((again.base(), again.mapping()), (run.base(), 0));
+    }
+
+    #[test]
+    fn only_runs_that_can_be_one_are_joined() {
+        assert_eq!(joined(0, 0), Some(0));
+        assert_eq!(joined(7, 7), None, "moved runs");
+        assert_eq!((joined(0, ADVISED), joined(0, JOINED)), (None, None));
+        assert_eq!(joined(ADVISED, 0).is_some(), huge::backs_blocks());
+    }
+}
