@@ -306,7 +306,7 @@ fn no_tcache() {
     unsafe { raw::free(ptr) };
     let totals = observe::totals();
     assert!(!control::flush_thread_cache());
-    assert_eq!((totals.thread_caches, totals.cached, totals.allocated), (0, 0, 0));
+    assert_eq!((totals.cached, totals.requests, totals.allocated), (0, 0, 0));
 }
 
 #[test]

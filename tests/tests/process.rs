@@ -161,6 +161,10 @@ fn a_background_thread_does_not_outlive_the_program() {
             assert_eq!(background(what).stdout(), "", "{what}");
         }
     }
+    // Threads without caches end too.
+    let conf = format!("{BACKGROUND},tcache:false");
+    let run = Run::preloaded(cc("proc_background.c", &[])).args(["last"]).conf(&conf);
+    assert_eq!(run.stdout(), "");
 }
 
 /// Strict overcommit for the time of one test; leaves room for everything else on the machine.

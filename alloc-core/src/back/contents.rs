@@ -5,7 +5,7 @@ use super::extent::Extent;
 use super::huge;
 use super::moves;
 use super::page_provider::{PageProvider, Purged};
-use crate::ground::options;
+use crate::ground::fill_mode;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -53,7 +53,7 @@ pub(crate) fn fill(extent: &'static Extent, from: usize, byte: u8) {
 
 /// A run that is about to be freed, filled with junk where `junk:free` says so.
 pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
-    if options::current().junk.free {
+    if fill_mode::current().junk_freed {
         fill(extent, 0, JUNK_FREED);
     }
     extent

@@ -2,8 +2,12 @@
 
 #[allow(unsafe_code)]
 pub mod arenas;
+pub mod thread;
 
-use crate::front::{background, slow, thread_life};
+pub use crate::ground::fill_mode::Fill;
+
+use crate::front::{background, slow, switch, thread_life};
+use crate::ground::fill_mode;
 use crate::ground::os;
 use crate::middle::{arena, arena_list, choose_arena, decay_pass};
 
@@ -29,10 +33,38 @@ pub fn purge(index: u32) -> bool {
     true
 }
 
-/// Sends all cached blocks of the calling thread home. `false`: it has no cache. Source:
-/// jemalloc(3), `thread.tcache.flush`.
+/// Sends all cached blocks of the calling thread home. `false`: it has no cache, or its caches are
+/// off. Source: jemalloc(3), `thread.tcache.flush`.
 pub fn flush_thread_cache() -> bool {
-    thread_life::flush_current()
+    // Caches that are off hold nothing, but in the hardened tier what was freed waits beside them.
+    thread_life::flush_current() && thread::is_cached()
+}
+
+/// What is filled now: `opt.junk` and `opt.zero`, unless [`set_fill`] has said otherwise.
+#[must_use]
+pub fn fill() -> Fill {
+    slow::real_cache();
+    fill_mode::current()
+}
+
+/// Fills what any thread allocates and frees from now on; one operation of each thread that is
+/// under way may escape. While anything is filled, all operations take some nanoseconds longer.
+/// `false`: no memory, or the system refuses `membarrier`; nothing changed.
+///
+/// ```
+/// use lumalloc::{control, raw};
+/// let before = control::fill();
+/// assert!(control::set_fill(control::Fill { junk_allocated: true, ..before }));
+/// let p = raw::malloc(100);
+/// // SAFETY: p came from malloc, and is this long.
+/// assert_eq!(unsafe { p.add(99).read() }, 0xa5);
+/// // SAFETY: freed once.
+/// unsafe { raw::free(p) };
+/// assert!(control::set_fill(before));
+/// ```
+pub fn set_fill(fill: Fill) -> bool {
+    slow::real_cache();
+    switch::set_fill(fill)
 }
 
 /// Says that the calling thread will do nothing for long: its cached blocks go home, and the slabs

@@ -17,10 +17,11 @@
 //! still says RESTING then it trusts in being woken. Whoever did not see the word in that period
 //! did what it did before the pass.
 //!
-//! It ends when no thread has a cache any more (`WANTED` again, so that a later one starts it), and
-//! so never keeps a process alive whose last thread has called `pthread_exit`.
+//! It ends when no thread of the program's is left that has allocated (`WANTED` again, so that a
+//! later one starts it), and so never keeps a process alive whose last thread has called
+//! `pthread_exit`.
 
-use super::registry;
+use super::thread;
 use super::thread_cache::{self, REENTRANT};
 use crate::back::debt;
 use crate::ground::counters::SharedCount;
@@ -145,7 +146,7 @@ pub(crate) fn forget_in_child() {
     STATE.store(OFF, Relaxed);
 }
 
-/// A thread has given its cache back: where nobody has one any more, the background thread ends.
+/// A thread has ended: where it was the last, the background thread ends.
 pub(crate) fn tick_at_exit() {
     match STATE.load(Relaxed) {
         RESTING => rouse(RESTING),
@@ -202,9 +203,9 @@ fn judge(started: Result<(), c_int>) -> bool {
     started.is_ok()
 }
 
-/// Without caches there is nothing to tell a thread that ends from one that goes on.
+/// Whether no thread of the program's allocates any more.
 fn is_alone() -> bool {
-    options::current().tcache && registry::ALIVE.get() == 0
+    thread::THREADS.get() == 0
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {

@@ -12,7 +12,7 @@
 
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
@@ -28,7 +28,7 @@ pub(crate) struct CacheBin {
     /// more than `dec [mem]`. Others look at it through [`CacheBin::countdown_seen`] only.
     countdown: Cell<i32>,
     /// In a façade of the hardened tier the bytes of a block before its canary; elsewhere 0.
-    room: u32,
+    room: AtomicU32,
 }
 
 // SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only
@@ -49,25 +49,25 @@ static NO_ARRAY: NoArray = NoArray(core::ptr::null_mut());
 impl CacheBin {
     /// A bin that always misses and never takes anything.
     pub(crate) const fn none() -> CacheBin {
-        CacheBin::closed(0)
-    }
-
-    /// The same, in a façade that says how much room a block has before its canary.
-    pub(crate) const fn closed(room: u32) -> CacheBin {
         let slot = (&raw const NO_ARRAY.0).cast_mut();
         CacheBin {
             sp: AtomicPtr::new(slot),
             limit: AtomicPtr::new(slot),
             base: AtomicPtr::new(slot),
             countdown: Cell::new(0),
-            room,
+            room: AtomicU32::new(0),
         }
     }
 
-    /// What [`CacheBin::closed`] was told; 0 in all others.
+    /// How much room a block has before its canary: in façades of the hardened tier, else 0.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
-        self.room as usize
+        self.room.load(Relaxed) as usize
+    }
+
+    /// Says how much.
+    pub(crate) fn set_room(&self, room: u32) {
+        self.room.store(room, Relaxed);
     }
 
     /// The newest block; null when there is none, or when the countdown has run out.

@@ -21,6 +21,7 @@ use super::slow;
 use super::thread_cache::ThreadCache;
 use crate::back::metadata;
 use crate::back::page_map;
+use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
 use crate::middle::give_back::give_back;
@@ -37,8 +38,6 @@ pub(crate) struct Facade {
     /// What serves the thread.
     pub(crate) real: &'static RealCache,
     hardened: bool,
-    /// Junk or zeroes are written.
-    fills: bool,
     /// Guarded samples are taken: the next in `gap` requests.
     samples: bool,
     gap: Cell<usize>,
@@ -52,30 +51,22 @@ pub(crate) struct Facade {
 // once that thread is gone; the rest is atomic or never changes.
 unsafe impl Sync for Facade {}
 
-/// What a thread with this cache is to have its word on: its façade where a mode watches, else the
-/// cache itself. `None`: there is no memory for a façade.
-pub(crate) fn front_of(cache: &'static RealCache) -> Option<&'static ThreadCache> {
-    if !options::current().is_watching() {
-        return Some(&cache.front);
-    }
-    match cache.facade() {
-        Some(facade) => Some(&facade.front),
-        None => make(cache).map(|facade| &facade.front),
-    }
+/// Sees to it that a cache has a façade, that knows what is asked of it now. Under the registry's
+/// lock. `false`: no memory.
+pub(crate) fn prepare(cache: &'static RealCache) -> bool {
+    let facade = cache.facade().or_else(|| make(cache));
+    facade.map(Facade::tune).is_some()
 }
 
 fn make(real: &'static RealCache) -> Option<&'static Facade> {
     let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
     let options = options::current();
     let random = Random::new();
-    let fills = options.zero || options.junk.alloc || options.junk.free;
-    let is_plain = options.hardened && !fills && options.guarded_sample == 0;
     let facade = Facade {
-        front: if is_plain { ThreadCache::hardened() } else { ThreadCache::mode() },
+        front: ThreadCache::mode(),
         real,
         secret: canary::secret(),
         hardened: options.hardened,
-        fills,
         samples: options.guarded_sample > 0,
         gap: Cell::new(guarded::gap(options.guarded_sample, &random)),
         random,
@@ -89,6 +80,18 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
 }
 
 impl Facade {
+    /// What the TLS word names.
+    #[inline]
+    pub(crate) fn front(&self) -> &ThreadCache {
+        &self.front
+    }
+
+    /// Has the hardened tier go straight to the real bin where it is the only mode.
+    fn tune(&self) {
+        let others = self.samples || fill_mode::is_any() || self.real.is_watched();
+        self.front.set_rooms(self.hardened && !others);
+    }
+
     /// A block for a request that rounds to at most [`MAX_CACHED`], made ready. Null: the real bin
     /// misses too, or there is no room for a canary.
     #[inline(always)]
@@ -110,6 +113,9 @@ impl Facade {
         if block.is_null() {
             return block;
         }
+        if self.real.is_watched() {
+            self.count_popped(class);
+        }
         // SAFETY: a free block of the class, just popped.
         unsafe { modes::handed_out(block, class) };
         block
@@ -124,6 +130,7 @@ impl Facade {
         }
         self.gap.set(guarded::gap(options::current().guarded_sample, &self.random));
         let block = guarded::allocate(size, align, &self.random)?;
+        slow::count_given(guarded::usable_size(block as usize).unwrap_or(0));
         // SAFETY: a fresh block of that size.
         unsafe { fill::allocated(block, size) };
         Some(block)
@@ -139,6 +146,9 @@ impl Facade {
         let Some(slab) = Slab::of(entry) else { return false };
         let mut bin = entry.bin_offset() / BIN_BYTES;
         let mut block = block;
+        if self.real.is_watched() {
+            self.count_pushed(slab.class());
+        }
         if self.hardened {
             if let Some(given) = given
                 && modes::bin_of(given) * BIN_BYTES != entry.bin_offset()
@@ -167,9 +177,20 @@ impl Facade {
         true
     }
 
+    #[inline(never)]
+    fn count_popped(&self, class: SizeClass) {
+        self.real.thread().into_iter().for_each(|thread| thread.got_cached(modes::usable(class)));
+    }
+
+    #[inline(never)]
+    fn count_pushed(&self, class: SizeClass) {
+        let Some(thread) = self.real.thread().filter(|_| self.real.holds(class)) else { return };
+        thread.freed_cached(modes::usable(class));
+    }
+
     #[inline(always)]
     unsafe fn wipe(&self, block: *mut u8, class: SizeClass) {
-        if self.fills {
+        if fill_mode::is_any() {
             // SAFETY: the caller's promise.
             unsafe { modes::wipe_filled(block, class) };
         } else if class.size() <= canary::ZEROED {

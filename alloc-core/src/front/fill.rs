@@ -1,4 +1,5 @@
-//! Junk and zero fill (`opt.junk`, `opt.zero`). Source: jemalloc(3).
+//! Junk and zero fill (`opt.junk`, `opt.zero`, and what the program says at run time). Source:
+//! jemalloc(3).
 //!
 //! All usable bytes are filled, whatever was asked for. What a caller wants zeroed (calloc,
 //! `MALLOCX_ZERO`) is not filled with junk to any effect, and `zero` wins over `junk:alloc`. Each
@@ -6,7 +7,7 @@
 
 use crate::back::contents::JUNK_FREED as FREED;
 use crate::back::extent::Extent;
-use crate::ground::options;
+use crate::ground::fill_mode;
 
 /// What allocated bytes read.
 const ALLOCATED: u8 = 0xa5;
@@ -16,11 +17,11 @@ const ALLOCATED: u8 = 0xa5;
 /// # Safety
 /// `usable` bytes at `block` are the caller's to write.
 pub(crate) unsafe fn allocated(block: *mut u8, usable: usize) {
-    let options = options::current();
-    if options.zero {
+    let fill = fill_mode::current();
+    if fill.zero {
         // SAFETY: the caller's promise.
         unsafe { block.write_bytes(0, usable) };
-    } else if options.junk.alloc {
+    } else if fill.junk_allocated {
         // SAFETY: the caller's promise.
         unsafe { block.write_bytes(ALLOCATED, usable) };
     }
@@ -31,7 +32,7 @@ pub(crate) unsafe fn allocated(block: *mut u8, usable: usize) {
 /// # Safety
 /// `usable` bytes at `block` are the caller's to write.
 pub(crate) unsafe fn freed(block: *mut u8, usable: usize) {
-    if options::current().junk.free {
+    if fill_mode::current().junk_freed {
         // SAFETY: the caller's promise.
         unsafe { block.write_bytes(FREED, usable) };
     }
@@ -40,8 +41,8 @@ pub(crate) unsafe fn freed(block: *mut u8, usable: usize) {
 /// Fills a large block that is handed out, or grown, with junk from `from` bytes on. (The zeroes of
 /// `opt.zero` are written where the known-zero pages are known.)
 pub(crate) fn large_allocated(extent: &'static Extent, from: usize) {
-    let options = options::current();
-    if options.junk.alloc && !options.zero && from < extent.bytes() {
+    let fill = fill_mode::current();
+    if fill.junk_allocated && !fill.zero && from < extent.bytes() {
         crate::back::contents::fill(extent, from, ALLOCATED);
     }
 }

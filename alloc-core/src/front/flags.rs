@@ -91,7 +91,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
 
 fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
     let class = SizeClass::of(size);
-    let block = arena.allocate_uncached(class);
+    let block = slow::small_uncached(arena, class);
     if block.is_null() {
         return block;
     }

@@ -8,7 +8,8 @@
 use super::background::{self, CHANGE};
 use super::guarded;
 use super::process_life::START;
-use super::registry::{self, REGISTRY, RealCache};
+use super::registry::{self, REGISTRY};
+use super::thread::{self, Thread};
 use super::thread_cache::{self, REENTRANT};
 use super::thread_life;
 use crate::back::metadata::METADATA;
@@ -26,8 +27,8 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// Blocks that forks in this process's past left in caches of threads that are no more.
 pub(crate) static ABANDONED: SharedCount = SharedCount::new();
 
-/// The forking thread's cache, from before to after: the one that the child keeps.
-static FORKING: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
+/// The forking thread, from before to after: the child keeps its caches.
+static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Registers the handlers. As the first ones, they run last before and first after.
 pub(crate) fn register() {
@@ -63,7 +64,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
 
 unsafe extern "C" fn prepare() {
     for_each_lock(&mut |lock| lock.take());
-    let mine = thread_cache::current().as_real().map_or(core::ptr::null(), core::ptr::from_ref);
+    let mine = thread::current().map_or(core::ptr::null(), core::ptr::from_ref);
     FORKING.store(mine.cast_mut(), Relaxed);
 }
 
@@ -81,11 +82,12 @@ unsafe extern "C" fn in_child() {
     if cache.as_real().is_some() {
         thread_cache::set_current(&REENTRANT);
     }
-    for other in registry::all() {
-        if other.is_alive() && !core::ptr::eq(other, mine) {
-            ABANDONED.add(thread_life::abandon(other) as u64);
+    for cache in registry::all() {
+        if cache.thread().is_some_and(|thread| !core::ptr::eq(thread, mine)) {
+            ABANDONED.add(thread_life::abandon(cache) as u64);
         }
     }
+    thread::abandon_all_but(mine);
     thread_cache::set_current(cache);
 }
 

@@ -1,11 +1,12 @@
 //! What a caller touches: the fast paths, the thread cache, and a thread's life.
 //!
 //! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
-//! in a row, real or façade), [`registry`] (all caches), [`fill`], [`hardened`], [`guarded`] (rare
-//! modes), [`facade`] and [`modes`] (where they are applied), [`refill`] (between bins and slabs),
-//! [`thread_life`], [`process_life`], [`fork`], [`background`] (who purges), [`slow`] (what the
-//! fast paths call when they cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx`
-//! family), [`global_alloc`].
+//! in a row, real or façade), [`registry`] (all caches), [`thread`] (whose they are), [`switch`]
+//! and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they may hold),
+//! [`fill`], [`hardened`], [`guarded`] (rare modes), [`facade`] and [`modes`] (where they are
+//! applied), [`refill`] (between bins and slabs), [`thread_life`], [`process_life`], [`fork`],
+//! [`background`] (who purges), [`slow`] (what the fast paths call when they cannot), [`raw`]
+//! (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -15,6 +16,11 @@ pub(crate) mod cache_bin;
 pub(crate) mod thread_cache;
 #[allow(unsafe_code)]
 pub(crate) mod registry;
+#[allow(unsafe_code)]
+pub(crate) mod thread;
+pub(crate) mod switch;
+pub(crate) mod scope;
+pub(crate) mod thread_limits;
 #[allow(unsafe_code)]
 pub(crate) mod fill;
 #[allow(unsafe_code)]

@@ -1,13 +1,15 @@
 //! What the modes in force ask of a block, wherever it is handed out and taken back.
 //!
-//! The modes are the process's, and frozen at start: each small block has a canary or none has, so
-//! that any thread may free what any other allocated, cached or not. A thread's
-//! [`Facade`](super::facade::Facade) does the same without asking for the options.
+//! The modes are the process's; but for fill they are frozen at start: each small block has a
+//! canary or none has, so that any thread may free what any other allocated, cached or not. A
+//! thread's [`Facade`](super::facade::Facade) does the same without asking for the options.
 
 use super::fill;
 use super::hardened::canary;
+use super::switch;
 use crate::back::page_map::Entry;
 use crate::ground::fatal::{self, Place};
+use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::slab::Slab;
@@ -42,13 +44,12 @@ pub(crate) fn usable(class: SizeClass) -> usize {
 /// # Safety
 /// It is a free block of that class, and the caller's.
 pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
-    let options = options::current();
-    if !options.is_watching() {
+    if !switch::is_watching() {
         return;
     }
     // SAFETY: the caller's promise.
     unsafe { fill::allocated(block, usable(class)) };
-    if options.hardened {
+    if options::current().hardened {
         // SAFETY: the caller's promise.
         unsafe { canary::seal(block, class) };
     }
@@ -59,11 +60,11 @@ pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
 /// # Safety
 /// The block was the caller's to free, or dies here.
 pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
-    let options = options::current();
-    if !options.is_watching() {
+    if !switch::is_watching() {
         return;
     }
-    if options.hardened {
+    let hardened = options::current().hardened;
+    if hardened {
         // SAFETY: the caller found the slab by this address.
         unsafe { canary::unseal(slab, slab.class().bin(), block) };
     } else if slab.class().slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
@@ -71,7 +72,7 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
         return;
     }
     // SAFETY: a block of the slab's, which the caller gave up.
-    unsafe { wipe(block, slab.class(), options.hardened) };
+    unsafe { wipe(block, slab.class(), hardened) };
 }
 
 /// Fills or zeroes what was freed.
@@ -81,7 +82,7 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
 #[inline]
 pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
     let usable = usable(class);
-    if options::current().junk.free {
+    if fill_mode::current().junk_freed {
         // SAFETY: the caller's promise.
         unsafe { fill::freed(block, usable) };
     } else if hardened && class.size() <= canary::ZEROED {

@@ -2,10 +2,10 @@
 
 use super::guarded;
 use super::hardened::canary;
-use super::{background, fork, thread_life};
+use super::{background, fork, switch, thread_life};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use crate::ground::{conf, conf_record, options};
+use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arena;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +30,10 @@ pub(crate) fn ensure_started() -> bool {
         let read = unsafe { conf_record::keep(conf::read_all) };
         // SAFETY: as above.
         unsafe { options::freeze(read) };
+        fill_mode::set(fill_mode::of(options::current()));
+        if options::current().is_watching() {
+            switch::begin_watching();
+        }
         if options::current().hardened {
             canary::prepare();
         }

@@ -11,7 +11,7 @@ use super::thread_cache::{Kind, current};
 use crate::back::{class_map, page_map};
 use crate::ground::checked::at;
 use crate::ground::fatal;
-use crate::ground::options;
+use crate::ground::fill_mode;
 use crate::ground::size_class::{
     BIN_BYTES, MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, class_round, size_for_align,
 };
@@ -289,9 +289,13 @@ pub(crate) unsafe fn fits_in_place(
     if let Some(slab) = Slab::of(entry) {
         return room <= MAX_CACHED && SizeClass::of(room) == slab.class();
     }
-    let zero = zero || options::current().zero;
+    let zero = zero || fill_mode::current().zero;
     let resized =
         room > MAX_CACHED && entry.extent().is_some_and(|extent| large::resize(extent, size, zero));
+    if let Some(extent) = entry.extent().filter(|extent| resized && extent.bytes() != old) {
+        slow::count_given(extent.bytes());
+        slow::count_freed(old);
+    }
     if resized && !zero {
         entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
     }
@@ -316,6 +320,8 @@ pub(crate) unsafe fn lengthened(
     let extent = entry.extent()?;
     let before = extent.bytes();
     let longer = large::lengthen_by_move(extent, size, align)?;
+    slow::count_given(longer.bytes());
+    slow::count_freed(before);
     if !zero {
         fill::large_allocated(longer, before);
     }

@@ -7,7 +7,7 @@
 
 use super::cache_bin::Filler;
 use super::facade::Facade;
-use super::registry::{self, RealCache};
+use super::registry::{self, BY_CLASS, RealCache};
 use crate::back::metadata;
 use crate::ground::options;
 use crate::ground::size_class::{CLASSES, MAX_CACHED, SizeClass};
@@ -161,7 +161,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !grow(cache, class, most) {
         let n = bin.level().div_ceil(2);
-        if cache.facade().is_some() {
+        if cache.facade().is_some() || cold.most.get() != BY_CLASS {
             flush(cache, &mut state, class, n);
         } else {
             spill(cache, &mut state, class, n);
@@ -174,7 +174,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
 }
 
 /// Sends the `n` oldest blocks of a bin home. Under the owner's lock.
-fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
+pub(crate) fn flush(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
     let bin = cache.bin(class);
     // SAFETY: the callers are the bin's thread, or the registry once that is gone.
     let blocks = unsafe { bin.blocks() };
@@ -190,16 +190,15 @@ fn spill(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n:
     // SAFETY: the caller is the bin's thread.
     let blocks = unsafe { bin.blocks() };
     let Some(oldest) = blocks.get(..n) else { return };
-    cache.owner.spill(state, class, oldest, depot_bytes(class));
+    cache.owner.spill(state, class, oldest, depot_bytes(cache, class));
     // SAFETY: as above, and n <= level.
     unsafe { bin.drop_oldest(n) };
 }
 
-/// What the depots of this thread may hold when a block of a class comes: nothing with smaller
-/// caches than by default, nor where unused memory is to go at once.
-fn depot_bytes(class: SizeClass) -> usize {
-    let options = options::current();
-    if options.tcache_max < MAX_CACHED || options.dirty_decay_ms == 0 {
+/// What the depots of a cache may hold when a block of a class comes: nothing with smaller caches
+/// than by default, nor where unused memory is to go at once.
+fn depot_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
+    if cache.largest.get() < MAX_CACHED || options::current().dirty_decay_ms == 0 {
         return 0;
     }
     depot::share(registry::ALIVE.get(), class.size() > OWNED_MAX)
@@ -207,16 +206,21 @@ fn depot_bytes(class: SizeClass) -> usize {
 
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
 pub(crate) fn flush_all(cache: &'static RealCache, state: &mut OwnerState) {
-    state.runs.empty();
-    cache.owner.empty_depots(state);
-    if let Some(facade) = cache.facade() {
-        facade.flush(state);
-    }
+    flush_beside(cache, state);
     for class in SizeClass::all() {
         let level = cache.bin(class).level();
         if level > 0 {
             flush(cache, state, class, level);
         }
+    }
+}
+
+/// Sends home what a cache keeps beside its bins. Under the owner's lock.
+pub(crate) fn flush_beside(cache: &'static RealCache, state: &mut OwnerState) {
+    state.runs.empty();
+    cache.owner.empty_depots(state);
+    if let Some(facade) = cache.facade() {
+        facade.flush(state);
     }
 }
 
@@ -248,10 +252,13 @@ fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
 }
 
 /// How many blocks the bin of a class may hold: more of large ones once they are used in bulk.
-fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
-    let row = class.row();
-    let most = if cache.cold(class).bulk.get() { row.bulk_max } else { row.cache_max };
-    usize::from(most)
+pub(crate) fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
+    let (row, cold) = (class.row(), cache.cold(class));
+    match cold.most.get() {
+        BY_CLASS if cold.bulk.get() => usize::from(row.bulk_max),
+        BY_CLASS => usize::from(row.cache_max),
+        most => usize::from(most),
+    }
 }
 
 fn free_array(base: *mut *mut u8, lg: u8) {
@@ -285,6 +292,7 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
 /// visit goes home and its array with it; what was used without a miss holds more than it needs.
 #[inline(never)]
 fn collect(cache: &'static RealCache) {
+    let mut round = false;
     let mut state = cache.owner.state.lock();
     state.activity += 1;
     for _ in 0..VISITS {
@@ -292,10 +300,14 @@ fn collect(cache: &'static RealCache) {
         cache.next_visit.set(if index + 1 < CLASSES { index + 1 } else { 0 });
         if index == 0 {
             state.runs.age();
+            round = true;
         }
         if let Some(class) = SizeClass::from_bin(index + 1) {
             visit(cache, &mut state, class);
         }
+    }
+    if round && let Some(thread) = cache.thread() {
+        thread.note_peak();
     }
 }
 

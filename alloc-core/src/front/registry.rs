@@ -1,13 +1,16 @@
 //! All thread caches: made on demand, recycled, never unmapped.
 
 use super::cache_bin::CacheBin;
-use super::facade::Facade;
+use super::facade::{self, Facade};
+use super::switch;
+use super::thread::{Moves, Thread, Volume};
 use super::thread_cache::{BINS, ThreadCache};
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::checked::at;
 use crate::ground::counters::{OwnedCount, SharedCount};
+use crate::ground::options;
 use crate::ground::size_class::{CLASSES, SizeClass};
-use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock::{Guard, RankedMutex};
 use crate::ground::sync::lock_rank::LockRank;
 use crate::middle::arena::Arena;
 use crate::middle::owner::{self, Owner};
@@ -28,8 +31,15 @@ pub(crate) struct RealCache {
     pub(crate) next_visit: Cell<usize>,
     /// The façade that stands before it when a mode wants one; made once, as for any thread.
     pub(crate) facade: AtomicPtr<Facade>,
-    /// A thread has it.
-    alive: AtomicBool,
+    /// Whose it is. `None`: nobody's, or an explicit one, which is no thread's.
+    thread: Cell<Option<&'static Thread>>,
+    pub(crate) next_of_thread: Cell<Option<&'static RealCache>>,
+    /// What its counts said when the thread took it.
+    pub(crate) volume_before: Cell<Volume>,
+    /// Its thread wants each of its operations seen.
+    watched: AtomicBool,
+    /// The largest blocks that it holds, in bytes; 0: it is off.
+    pub(crate) largest: Cell<usize>,
     next_free: Cell<Option<&'static RealCache>>,
     next: AtomicPtr<RealCache>,
 }
@@ -45,6 +55,8 @@ pub(crate) struct ColdBin {
     pub(crate) refills: Cell<u8>,
     /// Blocks that it sent home came back: see [`crate::middle::depot`].
     pub(crate) bulk: Cell<bool>,
+    /// The most blocks that the bin may hold, or [`BY_CLASS`].
+    pub(crate) most: Cell<u16>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,
     /// Requests when collection, and when an overflow, last came by.
@@ -63,6 +75,7 @@ impl ColdBin {
         ColdBin {
             lg_array: Cell::new(0),
             want: Cell::new(0),
+            most: Cell::new(0),
             refills: Cell::new(0),
             bulk: Cell::new(false),
             missed: Cell::new(false),
@@ -73,31 +86,56 @@ impl ColdBin {
     }
 }
 
-/// Dead caches that wait for their next thread.
-pub(crate) struct Dead(Pool<RealCache>);
+/// Nobody has said how many blocks a bin may hold: its class does.
+pub(crate) const BY_CLASS: u16 = u16::MAX;
 
-// SAFETY: the pool is reached under the registry's lock only.
+/// What waits for the next thread.
+pub(crate) struct Dead {
+    caches: Pool<RealCache>,
+    pub(crate) threads: Pool<Thread>,
+}
+
+// SAFETY: the pools are reached under the registry's lock only.
 unsafe impl Send for Dead {}
 
-/// The lock of the list of caches.
+/// The registry, locked.
+pub(crate) type Locked<'a> = Guard<'a, Dead>;
+
+/// The lock of the lists of caches and of threads.
 pub(crate) static REGISTRY: RankedMutex<Dead> =
-    RankedMutex::new(LockRank::Registry, Dead(Pool::new()));
+    RankedMutex::new(LockRank::Registry, Dead { caches: Pool::new(), threads: Pool::new() });
 static FIRST: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Caches that a thread has now.
+/// Caches that somebody has now.
 pub(crate) static ALIVE: SharedCount = SharedCount::new();
 
-/// A cache for the calling thread: one whose thread is gone, or a new one. `None`: no memory.
-pub(crate) fn take(home: &'static Arena) -> Option<&'static RealCache> {
+/// A cache for a thread, or for nobody: one that was given back, or a new one. It takes pages from
+/// `home`, and from no other arena if it is `bound`. `None`: no memory.
+pub(crate) fn take(
+    home: &'static Arena,
+    bound: bool,
+    thread: Option<&'static Thread>,
+) -> Option<&'static RealCache> {
     let mut dead = REGISTRY.lock();
-    let cache = match dead.0.take() {
+    let watched = thread.is_some_and(|thread| thread.moves() == Moves::Always);
+    let cache = match dead.caches.take() {
         Some(cache) => {
             cache.owner.home.set(home);
             cache
         }
         None => make(home)?,
     };
-    cache.alive.store(true, Ordering::Relaxed);
+    cache.watch(watched);
+    if (watched || (thread.is_some() && switch::is_watching())) && !facade::prepare(cache) {
+        dead.caches.put(cache);
+        return None;
+    }
+    cache.owner.home.bind(bound);
+    cache.thread.set(thread);
+    cache.volume_before.set(cache.volume());
+    let options = options::current();
+    cache.largest.set(if options.tcache { options.tcache_max } else { 0 });
+    SizeClass::all().for_each(|class| cache.cold(class).most.set(BY_CLASS));
     ALIVE.add(1);
     Some(cache)
 }
@@ -105,9 +143,10 @@ pub(crate) fn take(home: &'static Arena) -> Option<&'static RealCache> {
 /// Takes back a cache that holds no blocks any more.
 pub(crate) fn put(cache: &'static RealCache) {
     let mut dead = REGISTRY.lock();
-    cache.alive.store(false, Ordering::Relaxed);
+    cache.thread.set(None);
+    cache.next_of_thread.set(None);
     ALIVE.sub(1);
-    dead.0.put(cache);
+    dead.caches.put(cache);
 }
 
 /// All caches ever made. The list only grows.
@@ -133,7 +172,11 @@ fn make(home: &'static Arena) -> Option<&'static RealCache> {
         budget_used: Cell::new(0),
         next_visit: Cell::new(0),
         facade: AtomicPtr::new(core::ptr::null_mut()),
-        alive: AtomicBool::new(false),
+        thread: Cell::new(None),
+        next_of_thread: Cell::new(None),
+        volume_before: Cell::new(Volume::default()),
+        watched: AtomicBool::new(false),
+        largest: Cell::new(0),
         next_free: Cell::new(None),
         next: AtomicPtr::new(FIRST.load(Ordering::Relaxed)),
     };
@@ -185,9 +228,33 @@ impl RealCache {
         self.bin(class).level() + self.owner.in_depot(class) + self.waiting(class)
     }
 
-    /// Whether a thread has it.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::Relaxed)
+    /// The thread that has it. `None`: it is explicit.
+    #[inline]
+    pub(crate) fn thread(&self) -> Option<&'static Thread> {
+        self.thread.get()
+    }
+
+    /// Whether its thread wants each of its operations seen.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Says whether. Under the registry's lock, with a façade made.
+    pub(crate) fn watch(&self, watched: bool) {
+        self.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Whether it is bound to an arena.
+    #[inline]
+    pub(crate) fn is_for(&self, arena: u32) -> bool {
+        self.owner.home.is_bound() && self.owner.home.get().id() == arena
+    }
+
+    /// Whether it holds blocks of a class.
+    #[inline]
+    pub(crate) fn holds(&self, class: SizeClass) -> bool {
+        class.size() <= self.largest.get()
     }
 }
 

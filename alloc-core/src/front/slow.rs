@@ -6,13 +6,15 @@ use super::guarded;
 use super::hardened::calls;
 use super::modes::{self, Given};
 use super::refill;
-use super::registry;
+use super::registry::{self, RealCache};
+use super::thread::{self, Moves};
 use super::thread_cache::{self, Kind, ThreadCache};
 use super::thread_life;
 use crate::back::contents;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_map;
 use crate::ground::fatal;
+use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
@@ -104,7 +106,8 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
 
 /// Zeroes a fresh large block if asked, and answers its address.
 pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
-    if zero || options::current().zero {
+    count_given(extent.bytes());
+    if zero || fill_mode::current().zero {
         large::make_zero(extent);
     } else {
         large::make_ready(extent);
@@ -183,6 +186,7 @@ unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
     }
     let address = block.expose_provenance();
     if guarded::holds(address) {
+        count_freed(guarded::usable_size(address).unwrap_or(0));
         return guarded::free(address);
     }
     let entry = page_map::lookup(address);
@@ -229,7 +233,8 @@ pub(crate) fn arena_of(address: usize) -> Option<u32> {
 /// Takes a large block back: the thread keeps it, or its arena gets it.
 fn free_large(extent: &'static Extent) {
     let cache = thread_cache::current().as_real();
-    if let Some(cache) = cache.filter(|_| keeps(extent.bytes(), extent.arena())) {
+    count_freed(extent.bytes());
+    if let Some(cache) = cache.filter(|cache| keeps(cache, extent.bytes(), extent.arena())) {
         match cache.owner.keep_run(extent, run_cache::share(registry::ALIVE.get())) {
             Ok(true) => return,
             Ok(false) => {}
@@ -245,41 +250,68 @@ pub(crate) fn free_large_uncached(extent: &'static Extent, address: usize) {
     if !is_block(extent, address) {
         give_back::invalid(address, None);
     }
+    count_freed(extent.bytes());
     large::free(contents::junked(extent));
+}
+
+/// Counts what the calling thread frees past its bins.
+pub(crate) fn count_freed(bytes: usize) {
+    if let Some(thread) = thread::current() {
+        thread.freed_past(bytes);
+    }
+}
+
+/// Counts what it is given past its bins.
+pub(crate) fn count_given(bytes: usize) {
+    if let Some(thread) = thread::current() {
+        thread.got_past(bytes);
+    }
 }
 
 /// Whether threads keep large blocks of this length and arena: not with smaller caches than by
 /// default, not where unused memory is to go at once, and not those of arenas that the program
 /// chose.
-fn keeps(bytes: usize, arena: u32) -> bool {
-    let options = options::current();
+fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
     run_cache::is_kept(bytes)
-        && options.tcache_max >= MAX_CACHED
-        && options.dirty_decay_ms != 0
+        && cache.largest.get() >= MAX_CACHED
+        && options::current().dirty_decay_ms != 0
         && choose_arena::is_automatic(arena)
 }
 
 fn small(class: SizeClass) -> *mut u8 {
-    let cached = class.size() <= options::current().tcache_max;
-    if let Some(cache) = real_cache().filter(|_| cached) {
+    if let Some(cache) = real_cache().filter(|cache| cache.holds(class)) {
         let block = refill::request(cache, class);
         background::tick();
         if !block.is_null() {
+            if let Some(thread) = cache.thread() {
+                thread.got_cached(modes::usable(class));
+            }
             return block;
         }
     }
     match home() {
-        Some(arena) => arena.allocate_uncached(class),
+        Some(arena) => small_uncached(arena, class),
         None => core::ptr::null_mut(),
     }
 }
 
+/// One small block past all caches. Null: no memory.
+pub(crate) fn small_uncached(arena: &'static Arena, class: SizeClass) -> *mut u8 {
+    let block = arena.allocate_uncached(class);
+    if !block.is_null() {
+        count_given(modes::usable(class));
+    }
+    block
+}
+
 fn free_small(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
-    let cached = class.size() <= options::current().tcache_max;
-    if let Some(cache) = real_cache().filter(|_| cached) {
+    if let Some(cache) = real_cache().filter(|cache| cache.holds(class)) {
         if !cache.bin(class).push(block) {
             refill::overflow(cache, class, block);
+            if let Some(thread) = cache.thread().filter(|thread| thread.moves() == Moves::Slowly) {
+                thread.refresh();
+            }
         }
         return;
     }
@@ -294,10 +326,11 @@ pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     if let Some(arena) = arena::by_id(slab.arena()) {
         arena.free_uncached(slab, slot, address);
     }
+    count_freed(modes::usable(slab.class()));
 }
 
 /// The calling thread's real cache, made now if this is its first call.
-pub(crate) fn real_cache() -> Option<&'static super::registry::RealCache> {
+pub(crate) fn real_cache() -> Option<&'static RealCache> {
     if thread_cache::current().kind() == Kind::Empty {
         thread_life::begin();
     }
@@ -316,7 +349,7 @@ fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> 
     match real_cache() {
         Some(cache) => {
             let home = cache.owner.home.get().id();
-            let kept = if keeps(bytes, home) {
+            let kept = if keeps(cache, bytes, home) {
                 cache.owner.take_run(bytes >> LG_PAGE, align)
             } else {
                 None

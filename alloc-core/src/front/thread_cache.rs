@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Empty,
     /// The thread is inside the allocator (its first call, or fork): past all caches.
     Reentrant,
-    /// The thread's cache is gone, or it never gets one (tcache:false): past all caches.
+    /// The thread's cache is gone: past all caches.
     Uncached,
     /// Bins that hold blocks.
     Real,
@@ -58,7 +58,7 @@ facade!(
     REENTRANT, Reentrant
 );
 facade!(
-    /// What a thread has when its cache is gone, or with `tcache:false`.
+    /// What a thread has when its cache is gone.
     UNCACHED, Uncached
 );
 
@@ -94,14 +94,13 @@ impl ThreadCache {
         unsafe { &*bin }
     }
 
-    /// The front of a façade whose hardened tier [`calls`](super::hardened::calls) serve: its bins
-    /// know the room before a canary. No block of the first class has any.
-    pub(crate) fn hardened() -> ThreadCache {
-        let bins = core::array::from_fn(|bin| {
-            let size = SizeClass::from_bin(bin).map_or(0, SizeClass::size);
-            CacheBin::closed(size.saturating_sub(canary::BYTES) as u32)
-        });
-        ThreadCache { bins, kind: Kind::Mode }
+    /// Has [`calls`](super::hardened::calls) serve the hardened tier from a façade with this front,
+    /// or no more: its bins know the room before a canary. No block of the first class has any.
+    pub(crate) fn set_rooms(&self, known: bool) {
+        for class in SizeClass::all() {
+            let room = if known { class.size().saturating_sub(canary::BYTES) } else { 0 };
+            self.bin(class.bin()).set_room(room as u32);
+        }
     }
 
     /// The real cache that this is the front of, or that its façade stands before.
@@ -146,6 +145,14 @@ impl ThreadCache {
 pub(crate) fn current() -> &'static ThreadCache {
     // SAFETY: the word names a façade or the front of a real cache; both live for ever.
     unsafe { &*tls::load().cast::<ThreadCache>() }
+}
+
+/// What a thread's word names, which somebody else has read.
+///
+/// The words hold nothing but what [`set_current`] is given.
+pub(crate) fn named_by(word: *mut u8) -> &'static ThreadCache {
+    // SAFETY: as in `current`.
+    unsafe { &*word.cast::<ThreadCache>() }
 }
 
 /// Makes another cache the calling thread's.

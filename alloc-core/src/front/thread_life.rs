@@ -3,17 +3,18 @@
 //! ```text
 //!   EMPTY ──first call──▶ REENTRANT ──▶ real cache ──exit──▶ REENTRANT ──▶ UNCACHED
 //! ```
-//! Where a mode watches, the thread's word is on the real cache's façade ([`facade`]) instead.
+//! With `tcache:false` the thread has a real cache too, which holds nothing. Where a mode watches,
+//! its word is on the real cache's façade ([`super::facade`]) instead.
 //! The exit call is the destructor of one pthread key: it runs after C++ and Rust thread-local
 //! destructors. What still allocates or frees after it goes past all caches.
 
 use super::background;
-use super::facade;
 use super::process_life;
 use super::refill;
 use super::registry::{self, RealCache};
+use super::switch;
+use super::thread::{self, Thread};
 use super::thread_cache::{self, EMPTY, REENTRANT, UNCACHED};
-use crate::ground::options;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arena;
@@ -43,16 +44,7 @@ pub(crate) fn begin() {
         thread_cache::set_current(&EMPTY);
         return;
     }
-    if !options::current().tcache {
-        thread_cache::set_current(&UNCACHED);
-        return;
-    }
-    let Some(cache) = arena::by_id(0).and_then(registry::take) else {
-        thread_cache::set_current(&EMPTY);
-        return;
-    };
-    let Some(front) = facade::front_of(cache) else {
-        registry::put(cache);
+    let Some(thread) = make() else {
         thread_cache::set_current(&EMPTY);
         return;
     };
@@ -61,29 +53,42 @@ pub(crate) fn begin() {
     if key != NO_KEY {
         // SAFETY: the key was created, and is never deleted.
         os::keep_errno(|| unsafe {
-            libc::pthread_setspecific(key, core::ptr::from_ref(cache).cast())
+            libc::pthread_setspecific(key, core::ptr::from_ref(thread).cast())
         });
     }
-    thread_cache::set_current(front);
+    thread.caches().for_each(switch::show);
+}
+
+/// The calling thread's record, with a cache in the first arena. `None`: no memory.
+fn make() -> Option<&'static Thread> {
+    let home = arena::by_id(0)?;
+    let thread = thread::take()?;
+    let Some(cache) = registry::take(home, false, Some(thread)) else {
+        thread::put(thread);
+        return None;
+    };
+    thread.add_cache(cache);
+    Some(thread)
 }
 
 /// The exit call.
-unsafe extern "C" fn on_exit(cache: *mut c_void) {
-    // SAFETY: `begin` stored a real cache, and those live for ever.
-    let cache: &'static RealCache = unsafe { &*cache.cast::<RealCache>() };
+unsafe extern "C" fn on_exit(thread: *mut c_void) {
+    // SAFETY: `begin` stored a thread's record, and those live for ever.
+    let thread: &'static Thread = unsafe { &*thread.cast::<Thread>() };
     thread_cache::set_current(&REENTRANT);
-    retire(cache);
+    thread.caches().for_each(empty);
+    let mut next = thread.caches().next();
+    while let Some(cache) = next {
+        next = cache.next_of_thread.get();
+        registry::put(cache);
+    }
+    thread::put(thread);
+    background::tick_at_exit();
     thread_cache::set_current(&UNCACHED);
 }
 
-/// Sends a cache's blocks home, gives its slabs up for adoption and the cache back.
-fn retire(cache: &'static RealCache) {
-    empty(cache);
-    registry::put(cache);
-    background::tick_at_exit();
-}
-
-fn empty(cache: &'static RealCache) {
+/// Sends a cache's blocks home and gives its slabs up for adoption.
+pub(crate) fn empty(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();
     refill::flush_all(cache, &mut state);
     cache.owner.give_up(&mut state);
@@ -92,11 +97,11 @@ fn empty(cache: &'static RealCache) {
     }
 }
 
-/// The calling thread will do nothing for long: its cache keeps neither blocks nor arrays nor
-/// slabs. `false`: it has no cache.
+/// The calling thread will do nothing for long: its caches keep neither blocks nor arrays nor
+/// slabs. `false`: it has none.
 pub(crate) fn idle() -> bool {
-    let Some(cache) = thread_cache::current().as_real() else { return false };
-    empty(cache);
+    let Some(thread) = thread::current() else { return false };
+    thread.caches().for_each(empty);
     background::tick();
     true
 }
@@ -123,9 +128,11 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
 
 /// Sends all cached blocks of the calling thread home. `false`: it has no cache.
 pub(crate) fn flush_current() -> bool {
-    let Some(cache) = thread_cache::current().as_real() else { return false };
-    let mut state = cache.owner.state.lock();
-    state.activity += 1;
-    refill::flush_all(cache, &mut state);
+    let Some(thread) = thread::current() else { return false };
+    for cache in thread.caches() {
+        let mut state = cache.owner.state.lock();
+        state.activity += 1;
+        refill::flush_all(cache, &mut state);
+    }
     true
 }

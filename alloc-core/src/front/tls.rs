@@ -10,7 +10,10 @@
 //! read is one instruction then instead of two. Such code cannot become part of a shared object.
 //!
 //! The read must not be declared pure: the pointer changes at a thread's first call, on exit, and
-//! around re-entrance.
+//! around re-entrance. Others may change it too ([`super::switch`]).
+
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicPtr;
 
 #[cfg(all(target_arch = "x86_64", not(feature = "dlopen")))]
 mod word {
@@ -59,6 +62,21 @@ mod word {
         cache
     }
 
+    pub(super) fn address() -> *mut *mut u8 {
+        let address;
+        // SAFETY: forms the address of this thread's word; the symbol is defined above, and the
+        // first word of a thread's block is its own address.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr fs:[0]",
+                "add {0}, qword ptr [rip + LUMALLOC_CACHE_0_1@GOTTPOFF]",
+                out(reg) address,
+                options(readonly, nostack),
+            );
+        }
+        address
+    }
+
     #[inline]
     pub(super) fn store(cache: *mut u8) {
         // SAFETY: writes this thread's word; the symbol is defined above with this size.
@@ -91,7 +109,7 @@ mod word {
     );
 
     #[inline(always)]
-    fn address() -> *mut *mut u8 {
+    pub(super) fn address() -> *mut *mut u8 {
         let address;
         // SAFETY: forms the address of this thread's word; the symbol is defined above.
         unsafe {
@@ -137,6 +155,10 @@ mod word {
         CACHE.get()
     }
 
+    pub(super) fn address() -> *mut *mut u8 {
+        CACHE.with(Cell::as_ptr)
+    }
+
     #[inline]
     pub(super) fn store(cache: *mut u8) {
         CACHE.set(cache);
@@ -153,4 +175,11 @@ pub(crate) fn load() -> *mut u8 {
 #[inline]
 pub(crate) fn store(cache: *mut u8) {
     word::store(cache);
+}
+
+/// Where the calling thread's word is: for others to look at, and to change between two caches of
+/// that thread, while it lives.
+pub(crate) fn address() -> NonNull<AtomicPtr<u8>> {
+    // SAFETY: the address of a thread-local object is not null.
+    unsafe { NonNull::new_unchecked(word::address().cast()) }
 }

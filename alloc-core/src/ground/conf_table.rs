@@ -90,6 +90,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
             set: |o, n| o.tcache_gc_incr_bytes = n as usize,
         },
     ),
+    row("allocatedp_live", Kind::Bool(|o, on| o.allocatedp_live = on)),
     row(
         "dirty_decay_ms",
         Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.dirty_decay_ms = n as isize },
@@ -269,7 +270,7 @@ mod tests {
         names.dedup();
         assert_eq!(before, names.len());
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and ours.
-        let ours = ["guarded_sample", "hardened"];
+        let ours = ["allocatedp_live", "guarded_sample", "hardened"];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));
     }

@@ -37,6 +37,7 @@ pub(crate) mod cpu_quota;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod options;
+pub(crate) mod fill_mode;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod conf_record;

@@ -140,6 +140,8 @@ pub struct Options {
     pub tcache_max: usize,
     /// Bytes allocated between two steps of a cache's collection.
     pub tcache_gc_incr_bytes: usize,
+    /// What `thread.allocatedp` points at moves with every operation of a thread that asked.
+    pub allocatedp_live: bool,
     /// Milliseconds until unused dirty pages are purged; -1 never, 0 at once.
     pub dirty_decay_ms: isize,
     /// Milliseconds until unused muzzy pages are purged; -1 never, 0 at once.
@@ -201,6 +203,7 @@ pub(crate) const DEFAULTS: Options = Options {
     tcache: true,
     tcache_max: super::size_class::MAX_CACHED,
     tcache_gc_incr_bytes: 64 << 10,
+    allocatedp_live: true,
     dirty_decay_ms: 10_000,
     muzzy_decay_ms: 0,
     background_thread: false,

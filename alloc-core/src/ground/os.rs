@@ -153,6 +153,16 @@ pub(crate) fn write_stderr(text: &[u8]) {
     });
 }
 
+/// Makes every running thread of the process pass a full memory fence. `false`: the system cannot.
+pub(crate) fn fence_all_threads() -> bool {
+    const GLOBAL: c_int = 1;
+    const PRIVATE_EXPEDITED: c_int = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
+    // SAFETY: a system call without pointers.
+    let call = |command: c_int| unsafe { libc::syscall(libc::SYS_membarrier, command, 0) } == 0;
+    keep_errno(|| (call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)) || call(GLOBAL))
+}
+
 /// Ends the process by SIGABRT.
 pub(crate) fn abort() -> ! {
     // SAFETY: takes no argument and does not return.

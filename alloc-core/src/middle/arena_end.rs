@@ -71,7 +71,6 @@ impl Arena {
     }
 
     /// Notes one more thread that is bound to it. `false`: it has been destroyed.
-    #[allow(dead_code)]
     pub(crate) fn bind(&self) -> bool {
         // SeqCst: pairs with the exchange in `end`.
         self.life.bound.fetch_add(1, Ordering::SeqCst);
@@ -84,7 +83,6 @@ impl Arena {
     }
 
     /// Notes one thread less.
-    #[allow(dead_code)]
     pub(crate) fn unbind(&self) {
         self.life.bound.fetch_sub(1, Relaxed);
     }

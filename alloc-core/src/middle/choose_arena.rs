@@ -16,28 +16,43 @@ use crate::ground::options::{self, PercpuArena};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
 
 /// The arena that a thread takes pages from first. Written by its thread, read by anyone.
-pub(crate) struct Home(AtomicPtr<Arena>);
+pub(crate) struct Home {
+    arena: AtomicPtr<Arena>,
+    /// The thread was told to stay: it takes from no other arena, and waits where it must.
+    bound: AtomicBool,
+}
 
 impl Home {
-    /// A home.
+    /// A home that the thread leaves where it meets others.
     pub(crate) const fn new(arena: &'static Arena) -> Home {
-        Home(AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()))
+        let arena = AtomicPtr::new(core::ptr::from_ref(arena).cast_mut());
+        Home { arena, bound: AtomicBool::new(false) }
     }
 
     /// The arena.
     #[inline]
     pub(crate) fn get(&self) -> &'static Arena {
         // SAFETY: only arenas are stored, and arenas live for ever.
-        unsafe { &*self.0.load(Relaxed) }
+        unsafe { &*self.arena.load(Relaxed) }
+    }
+
+    /// Whether the thread stays here.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.bound.load(Relaxed)
+    }
+
+    /// Says whether the thread stays here.
+    pub(crate) fn bind(&self, bound: bool) {
+        self.bound.store(bound, Relaxed);
     }
 
     /// Moves.
     pub(crate) fn set(&self, arena: &'static Arena) {
-        self.0.store(core::ptr::from_ref(arena).cast_mut(), Relaxed);
+        self.arena.store(core::ptr::from_ref(arena).cast_mut(), Relaxed);
     }
 }
 
@@ -101,7 +116,7 @@ fn wanted() -> u32 {
 
 /// Whether threads find their arena by the CPU they run on.
 #[inline]
-fn is_percpu() -> bool {
+pub(crate) fn is_percpu() -> bool {
     options::current().percpu_arena != PercpuArena::Disabled
 }
 
@@ -131,9 +146,10 @@ fn follow_cpu(home: &Home) -> &'static Arena {
     }
 }
 
-/// The arenas where unused memory may be taken before new one in `arena`: with arenas by CPU, none.
-fn others(arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
-    let count = if is_percpu() { 0 } else { usize::MAX };
+/// The arenas where unused memory may be taken before new one in `arena`: for who is bound to it,
+/// and with arenas by CPU, none.
+fn others(home: &Home, arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
+    let count = if is_percpu() || home.is_bound() { 0 } else { usize::MAX };
     arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
 }
 
@@ -164,7 +180,7 @@ pub(crate) fn with_pages<R>(
     if let Some(found) = take(&mut pages, Memory::Resident) {
         return Some(found);
     }
-    for other in others(arena) {
+    for other in others(home, arena) {
         let Some(mut pages) = other.pages.try_lock() else { continue };
         if let Some(found) = take(&mut pages, Memory::Resident) {
             return Some(found);
@@ -189,7 +205,7 @@ pub(crate) fn fill_shared(
     if taken > 0 {
         return (taken, arena.id());
     }
-    for other in others(arena) {
+    for other in others(home, arena) {
         let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
         let taken = other.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
         if taken > 0 {
@@ -223,8 +239,8 @@ fn enter<T: Entered>(
     home: &Home,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
 ) -> (&'static Arena, Guard<'static, T>) {
-    if is_percpu() {
-        let arena = follow_cpu(home);
+    if is_percpu() || home.is_bound() {
+        let arena = if home.is_bound() { home.get() } else { follow_cpu(home) };
         let entered = open(lock(arena)).unwrap_or_else(|| {
             WAITS.add(1);
             lock(arena).lock()

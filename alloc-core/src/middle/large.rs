@@ -52,8 +52,8 @@ pub(crate) fn allocate(
             choose_arena::with_pages(home, take)
                 // No room for more: addresses that other arenas have kept may do.
                 .or_else(|| {
-                    let mut all = arena_list::automatic();
-                    all.find_map(|arena| allocate_in(arena, pages, align, zero))
+                    let mut others = arena_list::automatic().filter(|_| !home.is_bound());
+                    others.find_map(|arena| allocate_in(arena, pages, align, zero))
                 })
         }
     }

@@ -8,7 +8,7 @@ use super::snapshot::Totals;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_counts::Purges;
 use crate::back::{metadata, page_map};
-use crate::front::{background, fork, registry};
+use crate::front::{background, fork, registry, thread};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
@@ -52,6 +52,12 @@ pub(super) struct Sum {
 pub(super) fn walk(sum: &mut Sum, mut detail: Option<&mut Detail>) {
     for cache in registry::all() {
         add_cache(sum, cache, detail.as_deref_mut());
+    }
+    if let Some(detail) = detail.as_deref_mut() {
+        thread::for_each_arena(|id| {
+            let arena = detail.arena_mut(id);
+            arena.into_iter().for_each(|arena| arena.space.nthreads += 1);
+        });
     }
     let now = os::nanoseconds();
     for arena in arena::all() {
@@ -120,7 +126,6 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Opt
     if let Some(detail) = detail {
         add_kept(cache, state.runs.all(), served, detail);
         if let Some(arena) = detail.arena_mut(home) {
-            arena.space.nthreads += u32::from(cache.is_alive());
             arena.caches_mutex.add_history(cache.owner.state.history());
         }
     }

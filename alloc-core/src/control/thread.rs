@@ -1,0 +1,262 @@
+//! The calling thread: its arena, its caches, and what it has allocated.
+//!
+//! A thread begins with its first allocation; each function here begins it. After its end (in
+//! destructors that run later than the allocator's own) it has no arena and no cache: writes answer
+//! `false` or an error, reads 0.
+
+use crate::front::switch;
+use crate::front::thread::{self, Moves, Thread};
+use crate::front::{scope, slow, thread_cache, thread_limits};
+use crate::ground::options;
+use crate::middle::arena::{self, Arena};
+use crate::middle::choose_arena;
+use core::ptr::NonNull;
+
+/// Why a thread cannot move to an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveError {
+    /// There is no arena with this index (`EFAULT`).
+    NoSuchArena,
+    /// With arenas by CPU no thread chooses one of those (`EPERM`).
+    ByCpu,
+    /// There is no memory for the thread's cache, or the thread is at its end (`EAGAIN`).
+    NoMemory,
+}
+
+impl core::fmt::Display for MoveError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            MoveError::NoSuchArena => "there is no arena with this index",
+            MoveError::ByCpu => "arenas are chosen by CPU (opt.percpu_arena)",
+            MoveError::NoMemory => "there is no memory for the thread's cache",
+        })
+    }
+}
+
+impl core::error::Error for MoveError {}
+
+fn own() -> Option<&'static Thread> {
+    slow::real_cache()?.thread()
+}
+
+/// The index of the arena that the calling thread allocates from. Source: jemalloc(3),
+/// `thread.arena`.
+#[must_use]
+pub fn arena() -> u32 {
+    own();
+    scope::arena().unwrap_or(0)
+}
+
+/// Has the calling thread allocate from the arena with this index, and from no other, from now on.
+/// Its blocks stay where they are; what its caches hold of other arenas stays for its return.
+///
+/// # Errors
+/// [`MoveError`]; nothing changed. Source: jemalloc(3), `thread.arena`.
+///
+/// ```
+/// use lumalloc::control::thread;
+/// let home = thread::arena();
+/// thread::set_arena(home).unwrap();
+/// assert_eq!(thread::set_arena(4000), Err(thread::MoveError::NoSuchArena));
+/// assert_eq!(thread::arena(), home);
+/// ```
+pub fn set_arena(index: u32) -> Result<(), MoveError> {
+    own().ok_or(MoveError::NoMemory)?;
+    if choose_arena::is_percpu() && choose_arena::is_automatic(index) {
+        return if index == arena() { Ok(()) } else { Err(MoveError::ByCpu) };
+    }
+    let arena = find(index).ok_or(MoveError::NoSuchArena)?;
+    if scope::move_to(arena) { Ok(()) } else { Err(MoveError::NoMemory) }
+}
+
+fn find(index: u32) -> Option<&'static Arena> {
+    let arena = arena::by_id(index).or_else(|| choose_arena::automatic(index));
+    arena.filter(|arena| arena.is_live())
+}
+
+/// The calling thread allocates from an arena until this is dropped, then again from where it did
+/// before. Scopes nest; each ends on the thread that began it.
+#[must_use = "the scope ends at once"]
+pub struct Scope {
+    _scope: scope::Scope,
+}
+
+/// Has the calling thread allocate from the arena with this index, and from no other, for a while.
+/// The first time costs the thread a cache for the arena; from then on it is a few nanoseconds, and
+/// nothing is flushed.
+///
+/// # Errors
+/// [`MoveError`], but for `ByCpu`: a scope may choose any arena.
+///
+/// ```
+/// use lumalloc::control::thread;
+/// let home = thread::arena();
+/// {
+///     let _scope = thread::enter(0).unwrap();
+///     assert_eq!(thread::arena(), 0);
+/// }
+/// assert_eq!(thread::arena(), home);
+/// ```
+pub fn enter(index: u32) -> Result<Scope, MoveError> {
+    own().ok_or(MoveError::NoMemory)?;
+    let arena = find(index).ok_or(MoveError::NoSuchArena)?;
+    scope::enter(arena).map(|_scope| Scope { _scope }).ok_or(MoveError::NoMemory)
+}
+
+/// How many threads allocate from an arena just now. Source: jemalloc(3),
+/// `stats.arenas.<i>.nthreads`.
+#[must_use]
+pub fn count_in(arena: u32) -> u32 {
+    own();
+    thread::count_in(arena)
+}
+
+/// Bytes that the calling thread has ever allocated, by usable size, exactly; a block that is
+/// resized where it stands counts when its usable size changes. Source: jemalloc(3),
+/// `thread.allocated`.
+///
+/// ```
+/// use lumalloc::{control::thread, raw};
+/// let before = thread::allocated();
+/// let p = raw::malloc(100);
+/// assert_eq!(thread::allocated() - before, 112);
+/// // SAFETY: p came from malloc, and is freed once.
+/// unsafe { raw::free(p) };
+/// ```
+#[must_use]
+pub fn allocated() -> u64 {
+    own().map_or(0, |thread| volume(thread).allocated)
+}
+
+/// Bytes that the calling thread has ever freed. Source: jemalloc(3), `thread.deallocated`.
+#[must_use]
+pub fn deallocated() -> u64 {
+    own().map_or(0, |thread| volume(thread).freed)
+}
+
+fn volume(thread: &Thread) -> thread::Volume {
+    if thread.moves() == Moves::Slowly {
+        thread.refresh();
+    }
+    thread.volume()
+}
+
+/// Where [`allocated`] can be read at any time, without a call: the thread's own, for its life.
+/// From then on each of its operations moves the number, and takes some nanoseconds longer; with
+/// `allocatedp_live:false` the number moves on slow paths and when either count is read. `None`:
+/// the thread is at its end. Source: jemalloc(3), `thread.allocatedp`.
+///
+/// ```
+/// use lumalloc::{control::thread, raw};
+/// let place = thread::allocatedp().unwrap();
+/// // SAFETY: this thread's own number.
+/// let before = unsafe { place.read() };
+/// let p = raw::malloc(100);
+/// // SAFETY: as above.
+/// assert_eq!(unsafe { place.read() } - before, 112);
+/// // SAFETY: p came from malloc, and is freed once.
+/// unsafe { raw::free(p) };
+/// ```
+#[must_use]
+pub fn allocatedp() -> Option<NonNull<u64>> {
+    moving_cells().map(|(allocated, _)| allocated)
+}
+
+/// As [`allocatedp`], for [`deallocated`]. Source: jemalloc(3), `thread.deallocatedp`.
+#[must_use]
+pub fn deallocatedp() -> Option<NonNull<u64>> {
+    moving_cells().map(|(_, freed)| freed)
+}
+
+fn moving_cells() -> Option<(NonNull<u64>, NonNull<u64>)> {
+    let thread = own()?;
+    if thread.moves() == Moves::Never {
+        thread.refresh();
+        let cache = thread_cache::current().as_real()?;
+        if !options::current().allocatedp_live || !switch::watch_own(thread, cache) {
+            thread.set_moves(Moves::Slowly);
+        }
+    }
+    Some(thread.cells())
+}
+
+/// The most bytes that the calling thread had allocated and not freed, beyond what it had at the
+/// last [`reset_peak`]; within about a megabyte. Source: jemalloc(3) 5.3, `thread.peak.read`.
+///
+/// ```
+/// use lumalloc::{control::thread, raw};
+/// thread::reset_peak();
+/// let p = raw::malloc(10 << 20);
+/// // SAFETY: p came from malloc, and is freed once.
+/// unsafe { raw::free(p) };
+/// assert_eq!(thread::peak(), 10 << 20);
+/// ```
+#[must_use]
+pub fn peak() -> u64 {
+    own().map_or(0, Thread::peak)
+}
+
+/// Begins anew with [`peak`]. Source: jemalloc(3) 5.3, `thread.peak.reset`.
+pub fn reset_peak() {
+    if let Some(thread) = own() {
+        thread.reset_peak();
+    }
+}
+
+/// Whether the calling thread's caches are on. Source: jemalloc(3), `thread.tcache.enabled`.
+#[must_use]
+pub fn is_cached() -> bool {
+    own().is_some_and(|thread| thread.enabled.get())
+}
+
+/// Turns the calling thread's caches on or off; off, they are emptied first. `false`: the thread
+/// has none. Source: jemalloc(3), `thread.tcache.enabled`.
+///
+/// ```
+/// use lumalloc::control::{self, thread};
+/// assert!(thread::set_cached(false));
+/// assert!(!thread::is_cached());
+/// assert!(!control::flush_thread_cache(), "nothing to flush");
+/// assert!(thread::set_cached(true));
+/// ```
+pub fn set_cached(on: bool) -> bool {
+    own().map(|thread| thread_limits::enable(thread, on)).is_some()
+}
+
+/// The largest size that the calling thread caches. Source: jemalloc(3) 5.3, `thread.tcache.max`.
+#[must_use]
+pub fn cached_max() -> usize {
+    own().map_or(0, |thread| thread.max.get())
+}
+
+/// Sets the largest size that the calling thread caches: rounded up to a size class, at most 32
+/// KiB. Larger blocks in its caches go home. `false`: the thread has none. Source: jemalloc(3) 5.3,
+/// `thread.tcache.max`.
+pub fn set_cached_max(size: usize) -> bool {
+    own().map(|thread| thread_limits::set_max(thread, size)).is_some()
+}
+
+/// How many blocks of the class of a size a cache of the calling thread may hold; 0 above
+/// [`cached_max`]. `None`: no cache holds blocks of that size, or the caches are off. Source:
+/// jemalloc(3) 5.3, `thread.tcache.ncached_max.read_sizeclass`.
+#[must_use]
+pub fn ncached_max(size: usize) -> Option<usize> {
+    thread_limits::ncached_max(own()?, size)
+}
+
+/// Sets how many blocks of some size classes each of the calling thread's caches may hold, from a
+/// text of parts `low-high:count` between `|`: at most 2047; 0 caches none. The sizes' blocks in
+/// the caches go home. Within its caches' megabyte a thread may hold fewer than it is told.
+/// `false`: the text has another form, and nothing changed, or the thread has no cache. Source:
+/// jemalloc(3) 5.3, `thread.tcache.ncached_max.write`.
+///
+/// ```
+/// use lumalloc::control::thread;
+/// assert!(thread::set_ncached_max(b"8-64:10|1024-2048:0"));
+/// assert_eq!(thread::ncached_max(50), Some(10));
+/// assert_eq!(thread::ncached_max(1500), Some(0));
+/// assert!(!thread::set_ncached_max(b"8-64"));
+/// ```
+pub fn set_ncached_max(text: &[u8]) -> bool {
+    own().is_some_and(|thread| thread_limits::set_ncached_max(thread, text))
+}

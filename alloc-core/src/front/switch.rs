@@ -1,0 +1,128 @@
+//! Which cache, or which façade, a thread's word names, and how others change that.
+//!
+//! A thread moves its word as it likes: to another of its caches, by a plain store. A mode that all
+//! threads must follow is switched by another thread, under the registry's lock: it says so in one
+//! word of state, makes sure that all see it, and then moves the words of all threads.
+//!
+//! ```text
+//!   thread                              who switches
+//!   a: word = front for state           1: state = new
+//!   b: state changed? again             2: membarrier
+//!                                       3: word: compare-exchange old → front for state
+//!                                       4: membarrier
+//! ```
+//! Either b sees 1, and the thread corrects its word itself, or 2 came after b, and therefore after
+//! a: then 3 sees what a stored. A thread in the middle of a malloc or free finishes that one with
+//! the cache that it has read; its next call reads what 3 has stored.
+
+use super::facade;
+use super::registry::{self, REGISTRY, RealCache};
+use super::thread::{self, Moves, Thread};
+use super::thread_cache::{self, ThreadCache};
+use crate::ground::fill_mode::{self, Fill};
+use crate::ground::{options, os};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+
+/// A mode watches all threads.
+const WATCH: u32 = 1;
+/// Added by each switch.
+const STEP: u32 = 2;
+
+static STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Puts the calling thread's word on one of its caches, or on its façade.
+#[inline]
+pub(crate) fn show(cache: &'static RealCache) {
+    let mut seen = STATE.load(Ordering::Relaxed);
+    loop {
+        thread_cache::set_current(front_of(cache, seen));
+        // SeqCst: pairs with the membarrier of who switches, which makes a real fence of it.
+        compiler_fence(Ordering::SeqCst);
+        let now = STATE.load(Ordering::Relaxed);
+        if now == seen {
+            return;
+        }
+        seen = now;
+    }
+}
+
+#[inline]
+fn front_of(cache: &'static RealCache, state: u32) -> &'static ThreadCache {
+    if state & WATCH == 0 && !cache.is_watched() {
+        return &cache.front;
+    }
+    // Made before anything was said to watch.
+    cache.facade().map_or(&cache.front, facade::Facade::front)
+}
+
+/// Whether a mode watches all threads.
+pub(crate) fn is_watching() -> bool {
+    STATE.load(Ordering::Relaxed) & WATCH != 0
+}
+
+/// Notes, before any thread has a cache, that all are to be watched.
+pub(crate) fn begin_watching() {
+    STATE.store(WATCH, Ordering::Relaxed);
+}
+
+/// Says what is filled from now on, in all threads: the one allocation or free of each that is
+/// under way may be as before. `false`: no memory, or the system cannot do it; nothing changed.
+pub(crate) fn set_fill(fill: Fill) -> bool {
+    let registry = REGISTRY.lock();
+    let before = fill_mode::current();
+    fill_mode::set(fill);
+    let options = options::current();
+    let watch = fill_mode::is_any() || options.hardened || options.guarded_sample > 0;
+    let done = watch_all(&registry, watch);
+    if !done {
+        fill_mode::set(before);
+    }
+    done
+}
+
+/// Has every operation of every thread seen, or no more. At most the one operation of each thread
+/// that is under way escapes. `false`: no memory, or the system cannot do it; nothing changed.
+fn watch_all(registry: &registry::Locked<'_>, on: bool) -> bool {
+    if on && !registry::all().all(|cache| cache.thread().is_none() || facade::prepare(cache)) {
+        return false;
+    }
+    let before = STATE.load(Ordering::Relaxed);
+    let now = (before.wrapping_add(STEP) & !WATCH) | u32::from(on);
+    // SeqCst: pairs with the fences that `fence_all_threads` makes in every thread.
+    STATE.store(now, Ordering::SeqCst);
+    if !os::fence_all_threads() {
+        // Threads that saw it have their façades, which do no harm.
+        STATE.store(before, Ordering::Relaxed);
+        return false;
+    }
+    thread::for_each_word(registry, |word| move_word(word, now));
+    os::fence_all_threads()
+}
+
+/// Has the calling thread's every operation seen, which moves the cells that it counts in. `false`:
+/// no memory for façades; nothing changed.
+pub(crate) fn watch_own(thread: &'static Thread, cache: &'static RealCache) -> bool {
+    let _registry = REGISTRY.lock();
+    thread.caches().for_each(|cache| cache.watch(true));
+    if !thread.caches().all(facade::prepare) {
+        thread.caches().for_each(|cache| cache.watch(false));
+        return false;
+    }
+    thread.set_moves(Moves::Always);
+    show(cache);
+    true
+}
+
+/// Moves another thread's word to the front that a state asks for.
+fn move_word(word: &AtomicPtr<u8>, state: u32) {
+    let mut seen = word.load(Ordering::Relaxed);
+    // A thread that has just begun, or is about to end, sees to its word itself.
+    while let Some(cache) = thread_cache::named_by(seen).as_real() {
+        let front = core::ptr::from_ref(front_of(cache, state)).cast_mut().cast();
+        // SeqCst: pairs with the fences that `fence_all_threads` makes in every thread.
+        match word.compare_exchange(seen, front, Ordering::SeqCst, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => seen = now,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Fill switched on and off under running threads.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::{alone, assert_empty};
+use lumalloc::control::{self, Fill, thread as own};
+use lumalloc::raw;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+const ROUNDS: u32 = 200;
+
+/// Fill goes on and off under threads that do nothing but allocate; what they begin after the
+/// switch has returned is filled.
+#[test]
+fn fill_is_switched_under_running_threads() {
+    let _alone = alone();
+    static ROUND: AtomicU32 = AtomicU32::new(0);
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let seen = |index: usize| {
+        let mut seen = 0;
+        while !STOP.load(Ordering::Relaxed) {
+            // Acquire: pairs with the Release below.
+            let round = ROUND.load(Ordering::Acquire);
+            let size = 16 + index * 16;
+            let block = raw::malloc(size);
+            // SAFETY: a live block of that size.
+            let byte = unsafe { block.wrapping_add(size - 1).read() };
+            // SAFETY: as above.
+            unsafe { block.write_bytes(1, size) };
+            // SAFETY: freed once.
+            unsafe { raw::free(block) };
+            if round % 2 == 1 && ROUND.load(Ordering::Acquire) == round {
+                assert_eq!(byte, 0xa5, "round {round}");
+                seen += 1;
+            }
+            if seen % 64 == 0 {
+                // Fronts change while the switch looks at them.
+                let _scope = own::enter(seen / 64 % 2);
+                drop(own::enter(2));
+            }
+        }
+        seen
+    };
+    let threads: Vec<_> = (0..3).map(|index| thread::spawn(move || seen(index))).collect();
+    for round in 1..=ROUNDS {
+        let fill = Fill { junk_allocated: round % 2 == 1, ..Fill::default() };
+        assert!(control::set_fill(fill));
+        assert_eq!(control::fill(), fill);
+        // Release: pairs with the Acquire above.
+        ROUND.store(round, Ordering::Release);
+        let short = thread::spawn(move || {
+            let block = raw::malloc(500);
+            // SAFETY: a live block of that size.
+            let byte = unsafe { block.read() };
+            // SAFETY: freed once.
+            unsafe { raw::free(block) };
+            byte
+        });
+        let byte = short.join().expect("a short-lived thread");
+        assert!(round % 2 == 0 || byte == 0xa5, "a thread that began after the switch");
+        thread::yield_now();
+        ROUND.store(round + round % 2, Ordering::Release);
+    }
+    STOP.store(true, Ordering::Relaxed);
+    let seen: u32 = threads.into_iter().map(|thread| thread.join().expect("a thread")).sum();
+    assert!(seen > 0);
+    assert_empty();
+}
