@@ -62,6 +62,17 @@ impl Writer {
         }
     }
 
+    /// As `right_number`, with a sign.
+    pub fn right_signed(&mut self, number: i64, width: usize) {
+        if number >= 0 {
+            return self.right_number(number.unsigned_abs(), width);
+        }
+        let tens = |rest: &u64| (*rest >= 10).then_some(*rest / 10);
+        let digits = core::iter::successors(Some(number.unsigned_abs()), tens).count();
+        self.repeat(b' ', width.saturating_sub(digits + 1));
+        self.signed(number);
+    }
+
     /// Appends text after blanks that make it so many characters, if it is shorter.
     pub fn right(&mut self, text: &str, width: usize) {
         self.right_bytes(text.as_bytes(), width);
@@ -168,6 +179,20 @@ pub(crate) mod tests {
             text,
             "0 7 10 4096 18446744073709551615 0 -1 -9223372036854775808 9223372036854775807 "
         );
+    }
+
+    #[test]
+    fn numbers_and_text_are_aligned() {
+        let text = collected(|writer| {
+            writer.right_signed(-10, 5);
+            writer.right_signed(7, 3);
+            writer.right_signed(-123, 2);
+            writer.right_number(9, 4);
+            writer.right("ab", 4);
+            writer.left_bytes(b"cd", 4);
+            writer.left_bytes(b"efgh", 2);
+        });
+        assert_eq!(text, "  -10  7-123   9  abcd  efgh");
     }
 
     #[test]

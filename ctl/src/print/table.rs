@@ -115,8 +115,15 @@ pub(super) fn unit(writer: &mut Writer, unit: Unit) {
     });
 }
 
-/// Bytes for reading at night: `12.3 MiB`.
-pub(super) fn size(writer: &mut Writer, bytes: u64) {
+/// Bytes for reading at night: `12.3 MiB`, a credit with its sign.
+pub(super) fn size(writer: &mut Writer, value: Value<'_>) {
+    let bytes = match value {
+        Value::Ssize(value) => {
+            writer.text(if value < 0 { "-" } else { "" });
+            value.unsigned_abs() as u64
+        }
+        other => as_number(other),
+    };
     let units = [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
     let fits = units.iter().rev().find(|(_, shift)| bytes >> shift > 0);
     let &(unit, shift) = fits.unwrap_or(&("B", 0));
@@ -166,8 +173,9 @@ mod tests {
             ((1 << 20) - 1, "1023.9 KiB"),
             (u64::MAX, "16777215.9 TiB"),
         ] {
-            assert_eq!(collected(|writer| size(writer, bytes)), text);
+            assert_eq!(collected(|writer| size(writer, Value::U64(bytes))), text);
         }
+        assert_eq!(collected(|writer| size(writer, Value::Ssize(-1536))), "-1.5 KiB");
     }
 
     #[test]

@@ -1,26 +1,32 @@
 //! The whole process: bytes, threads, where the memory is, what work was done, locks.
 use super::Choice;
-use super::keys::{as_number, branch, number};
+use super::keys::{as_number, number};
 use super::mutexes;
 use super::table;
 use crate::row::Row;
+use crate::tree;
+use crate::value::{Unit, Value};
 use crate::writer::Writer;
 
-/// Branches of `stats` that jemalloc does not have, and their titles in the text.
-const OWN: [(&str, &str); 4] = [
-    ("rss", "Where the memory is:\n"),
-    ("thread_caches", "Thread caches:\n"),
-    ("remote", "Blocks freed by other threads:\n"),
-    ("work", ""),
+/// Branches that jemalloc does not have, and their titles in the text.
+const OWN: [(&str, &str); 5] = [
+    ("stats.rss", "Where the memory is:\n"),
+    ("stats.thread_caches", "Thread caches:\n"),
+    ("stats.remote", "Blocks freed by other threads:\n"),
+    ("vm.stat", "Arenas, as vmstat counts them:\n"),
+    ("limit", "Limits:\n"),
 ];
+
+/// What the slow paths did: our own too.
+const WORK: &str = "stats.work";
 
 /// Whether a row of `stats` is among what was chosen.
 pub(super) fn takes(choice: Choice, row: &Row) -> bool {
-    match row.components().nth(1) {
-        Some(b"mutexes") => !choice.omits(b'x'),
-        Some(name) if OWN.iter().any(|(own, _)| own.as_bytes() == name) => !choice.omits(b'w'),
-        _ => true,
+    let own = OWN.iter().map(|(own, _)| *own).chain([WORK]);
+    if own.into_iter().any(|own| is_at_or_below(row, own)) {
+        return !choice.omits(b'w');
     }
+    row.components().nth(1) != Some(b"mutexes") || !choice.omits(b'x')
 }
 
 /// Prints them.
@@ -50,7 +56,7 @@ pub(super) fn print(writer: &mut Writer, choice: Choice) {
     );
     writer.text(" ns\n");
     if !choice.omits(b'w') {
-        OWN.iter().filter(|(name, _)| *name != "work").for_each(|own| amounts(writer, own));
+        OWN.iter().for_each(|own| amounts(writer, own));
         work(writer);
     }
     if !choice.omits(b'x') {
@@ -66,34 +72,39 @@ fn line(writer: &mut Writer, parts: &[(&str, &str)]) {
     }
 }
 
-/// The keys of a branch of our own, a line each: bytes in full and for reading, others as they are.
-fn amounts(writer: &mut Writer, &(name, title): &(&str, &str)) {
-    let rows = branch(&[b"stats", name.as_bytes()]);
-    let key = |row: &&&'static Row| row.access.reader().is_some();
-    if rows.iter().any(|row| key(&row)) {
-        writer.text(title);
-    }
-    for row in rows.iter().filter(key) {
+/// The keys of a branch of our own, or that key, a line each: bytes in full and for reading, others
+/// as they are.
+fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
+    let mut title = Some(title);
+    for row in tree::rows().iter().filter(|row| is_at_or_below(row, branch)) {
         let Some(Ok(value)) = row.access.reader().map(|read| read(&[])) else { continue };
-        let name = row.name.as_bytes().get("stats.".len() + name.len() + 1..).unwrap_or_default();
+        title.take().into_iter().for_each(|title| writer.text(title));
+        let leaf = row.name.as_bytes().get(branch.len() + 1..);
         writer.text("  ");
-        writer.left_bytes(name, 24);
-        // What is negative is a credit.
-        match value {
-            crate::Value::Ssize(value) if value < 0 => {
-                writer.repeat(b' ', 4);
-                writer.signed(value as i64);
-            }
-            value => writer.right_number(as_number(value), 16),
-        }
-        if row.unit == crate::Unit::Bytes {
-            writer.text("  ");
-            table::size(writer, as_number(value));
-        } else {
-            table::unit(writer, row.unit);
-        }
+        writer.left_bytes(leaf.unwrap_or_else(|| row.components().last().unwrap_or_default()), 24);
+        amount(writer, row.unit, value);
         writer.text("\n");
     }
+}
+
+fn amount(writer: &mut Writer, unit: Unit, value: Value<'_>) {
+    match value {
+        // What is negative is a credit.
+        Value::Ssize(value) => writer.right_signed(value as i64, 16),
+        Value::Str(_) | Value::Bool(_) => return table::value(writer, value),
+        value => writer.right_number(as_number(value), 16),
+    }
+    if unit == Unit::Bytes {
+        writer.text("  ");
+        table::size(writer, value);
+    } else {
+        table::unit(writer, unit);
+    }
+}
+
+fn is_at_or_below(row: &Row, branch: &str) -> bool {
+    let rest = row.name.as_bytes().strip_prefix(branch.as_bytes());
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'.')))
 }
 
 /// Deeds in a line.
@@ -101,8 +112,8 @@ const DEEDS: usize = 5;
 
 /// How often the slow paths did what, without what never happened.
 fn work(writer: &mut Writer) {
-    let rows = branch(&[b"stats", b"work"]);
-    let counted = rows.iter().filter_map(|row| {
+    let rows = tree::rows().iter().filter(|row| is_at_or_below(row, WORK));
+    let counted = rows.filter_map(|row| {
         let count = as_number(row.access.reader()?(&[]).ok()?);
         (count > 0).then_some((row.components().last()?, count))
     });
