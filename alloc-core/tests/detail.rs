@@ -12,7 +12,7 @@ use lumalloc::observe::{
     slab_class_size, totals,
 };
 use lumalloc::raw::{self, Flags};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 fn malloc(size: usize) -> usize {
@@ -226,9 +226,10 @@ fn counters(arena: &ArenaStats) -> Vec<u64> {
 fn invariants_hold_and_counts_never_go_back_while_threads_run() {
     let _alone = alone();
     let stop = AtomicBool::new(false);
+    let requests = AtomicUsize::new(0);
     thread::scope(|scope| {
         for seed in 0..4 {
-            let stop = &stop;
+            let (stop, requests) = (&stop, &requests);
             scope.spawn(move || {
                 let mut random = common::random::Random::new(seed);
                 let mut live: Vec<usize> = Vec::new();
@@ -236,6 +237,7 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
                     let most = if random.below(50) == 0 { 600_000 } else { 5000 };
                     let size = 1 + random.below(most);
                     live.push(malloc(size));
+                    requests.fetch_add(1, Ordering::Relaxed);
                     if live.len() > 300 {
                         let at = random.below(live.len());
                         free(live.swap_remove(at));
@@ -251,7 +253,9 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
         }
         let mut detail = Box::new(Detail::new());
         let mut before: Vec<Vec<u64>> = Vec::new();
-        for _ in 0..400 {
+        let mut walks = 0;
+        while walks < 400 || requests.load(Ordering::Relaxed) < 100_000 {
+            walks += 1;
             detail.refresh();
             judge(&detail);
             let now: Vec<Vec<u64>> = (0..detail.arenas_end())

@@ -4,6 +4,7 @@
 //! memory.
 use crate::errno::{self, bad_alignment, too_large};
 use crate::lifecycle::die;
+use alloc_core::observe;
 use alloc_core::options::{self, ZeroRealloc};
 use alloc_core::raw;
 use core::ffi::{c_int, c_void};
@@ -54,6 +55,7 @@ pub unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
 /// `ptr` must be a live block of this library.
 #[cold]
 unsafe fn realloc_to_zero(ptr: *mut c_void) -> *mut c_void {
+    observe::note_zero_realloc();
     match options::current().zero_realloc {
         ZeroRealloc::Free => {
             // SAFETY: the caller's promise is ours.

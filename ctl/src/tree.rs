@@ -204,7 +204,7 @@ mod tests {
     use std::vec::Vec;
 
     fn concrete(name: &str) -> String {
-        name.replace("<i>", "0")
+        name.replace("<i>", "0").replace("<j>", "0")
     }
 
     #[test]

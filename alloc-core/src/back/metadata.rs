@@ -29,6 +29,8 @@ pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(
 
 /// Bytes handed out, the allocator's own memory.
 pub(crate) static USED: SharedCount = SharedCount::new();
+/// Huge pages asked for under it.
+pub(crate) static HUGE_PAGES: SharedCount = SharedCount::new();
 /// Bytes reserved for it.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
 
@@ -72,6 +74,7 @@ impl State {
         if huge {
             // SAFETY: just reserved, and ours.
             unsafe { system().advise_huge(got.base, bytes, true) };
+            HUGE_PAGES.add((bytes / HUGE) as u64);
         }
         MAPPED.add(bytes as u64);
         self.next = got.base.as_ptr().expose_provenance();

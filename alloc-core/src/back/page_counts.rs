@@ -73,4 +73,7 @@ impl PageAllocator {
     pub(crate) fn spare_records(&self) -> usize {
         self.spares
     }
+
+    /// Where the active pages are counted, in bytes from the beginning.
+    pub(crate) const ACTIVE: usize = core::mem::offset_of!(PageAllocator, counts.active);
 }

@@ -239,6 +239,46 @@ pub(crate) fn clear_graves(run: &Extent) {
     }
 }
 
+/// Calls `visit` with each range of addresses that is ours, whatever its state: base and bytes.
+///
+/// Looks at words only, not at records: the first and the last page of a run have the same one.
+pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
+    let (mut begin, mut end) = (0, 0);
+    let mut open = None;
+    for_each_word(|page, word| {
+        let is_last = open.take() == Some(word);
+        if is_last || page == end {
+            end = page + PAGE;
+        } else {
+            if end > begin {
+                visit(begin, end - begin);
+            }
+            (begin, end) = (page, page + PAGE);
+        }
+        if !is_last && word & 0xffff == 0 {
+            open = Some(word);
+        }
+    });
+    if end > begin {
+        visit(begin, end - begin);
+    }
+}
+
+/// Calls `visit` with each page that has a word, and the word.
+fn for_each_word(mut visit: impl FnMut(usize, u64)) {
+    for (index, slot) in ROOT.iter().enumerate() {
+        // Acquire: pairs with the Release in `make_leaf`.
+        // SAFETY: a leaf in the root is mapped for ever.
+        let Some(leaf) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
+        for (page, word) in leaf.words.iter().enumerate() {
+            let word = word.load(Ordering::Relaxed);
+            if word != 0 && Entry(word).dead_arena().is_none() {
+                visit((index << LEAF_BITS) + (page << LG_PAGE), word);
+            }
+        }
+    }
+}
+
 /// The run around an address inside it, found by walking down: for last words only.
 pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
     let mut page = address & !(PAGE - 1);

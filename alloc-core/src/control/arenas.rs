@@ -15,6 +15,7 @@ use crate::middle::arena_name::Name;
 use crate::middle::arena_settings::{self, Aging};
 use crate::middle::decay_pass::PASS;
 use crate::middle::{arena, arena_end, arena_list, choose_arena};
+use crate::observe::graves;
 
 pub use crate::middle::arena_name::NAME_BYTES;
 
@@ -90,6 +91,7 @@ pub unsafe fn destroy(index: u32) -> bool {
     let Some(arena) = find_created(index).filter(|arena| arena.begin_end()) else { return false };
     discard(arena);
     arena_end::give_addresses_back(arena);
+    graves::dig(arena);
     arena.complete_end();
     true
 }

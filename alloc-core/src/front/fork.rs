@@ -27,6 +27,9 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// Blocks that forks in this process's past left in caches of threads that are no more.
 pub(crate) static ABANDONED: SharedCount = SharedCount::new();
 
+/// Forks between this process and the first of its line that allocated.
+pub(crate) static GENERATION: SharedCount = SharedCount::new();
+
 /// The forking thread, from before to after: the child keeps its caches.
 static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -75,6 +78,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
+    GENERATION.add(1);
     for_each_lock(&mut |lock| lock.give_in_child());
     background::forget_in_child();
     stats_interval::forget_in_child();

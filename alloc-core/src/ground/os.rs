@@ -321,6 +321,27 @@ pub(crate) fn close_page(page: usize, bytes: usize) {
     });
 }
 
+/// Bytes of a range of mapped addresses that are in physical memory.
+pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
+    const PAGES: usize = 2048;
+    let page = system_page();
+    let mut seen = [0u8; PAGES];
+    let (mut address, end) = (base & !(page - 1), base + bytes);
+    let mut resident = 0;
+    while address < end {
+        let length = (PAGES * page).min(end - address);
+        let place = core::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: `seen` has a byte for each page; an unmapped page is an error.
+        let status = keep_errno(|| unsafe { libc::mincore(place, length, seen.as_mut_ptr()) });
+        if status == 0 {
+            let pages = length.div_ceil(page.max(1));
+            resident += seen.iter().take(pages).filter(|seen| **seen & 1 != 0).count() * page;
+        }
+        address += length;
+    }
+    resident
+}
+
 #[cfg(test)]
 mod tests {
     use super::{random, weak_random};

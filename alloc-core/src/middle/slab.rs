@@ -185,6 +185,12 @@ impl Slab {
         self.used.get() as usize
     }
 
+    /// Blocks that are neither free nor freed remotely. Under the guard's lock.
+    pub(crate) fn in_use(&self) -> usize {
+        let remote: u32 = (0..self.class().words()).map(|n| self.remote.seen(n).count_ones()).sum();
+        self.used().saturating_sub(remote as usize)
+    }
+
     /// Whether no block is free, remote ones apart.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {

@@ -166,6 +166,8 @@ summed! {
         metadata_edata: usize,
         /// Of these, the map of addresses.
         metadata_rtree: usize,
+        /// Huge pages asked for under records: all of them in arena 0.
+        metadata_thp: usize,
         /// Records of runs that wait for their next use.
         extent_avail: usize,
         /// Addresses that the system did not take back.
@@ -296,20 +298,17 @@ impl ArenaStats {
         self.seen_requests = [0; SLAB_CLASSES];
     }
 
-    /// Keeps what there is now, and none of what has been counted.
-    pub(super) fn forget_counts(&mut self) {
-        for bin in &mut self.bins {
-            *bin = BinStats {
-                curregs: bin.curregs,
-                cached: bin.cached,
-                curslabs: bin.curslabs,
-                nonfull_slabs: bin.nonfull_slabs,
-                ..BinStats::EMPTY
-            };
+    /// What was counted from here to `now`.
+    pub(super) fn become_difference(&mut self, now: &ArenaStats) {
+        fn difference<T: Since + Copy>(before: &mut T, now: &T) {
+            let mut counted = *now;
+            counted.since(before);
+            *before = counted;
         }
-        self.lextents.fill(LargeStats::EMPTY);
-        (self.dirty, self.muzzy) = (PurgeStats::EMPTY, PurgeStats::EMPTY);
-        self.seen_requests = [0; SLAB_CLASSES];
+        each(&mut self.bins, &now.bins, difference);
+        each(&mut self.lextents, &now.lextents, difference);
+        difference(&mut self.dirty, &now.dirty);
+        difference(&mut self.muzzy, &now.muzzy);
     }
 }
 

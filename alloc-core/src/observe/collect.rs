@@ -4,6 +4,7 @@ use super::arena_stats::{
     ArenaStats, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, SLAB_CLASSES, lextent_of_run,
 };
 use super::detail::Detail;
+use super::process::zero_reallocs;
 use super::snapshot::Totals;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_counts::Purges;
@@ -97,6 +98,9 @@ fn add_process(sum: &mut Sum) {
     totals.background_threads = background::threads();
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
+    totals.zero_reallocs = zero_reallocs();
+    totals.metadata_rtree = page_map::USED.get() as usize;
+    totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }
 
 fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Option<&mut Detail>) {
@@ -156,6 +160,25 @@ fn add_accounts(
     }
 }
 
+/// Adds what one arena and all caches counted of it.
+pub(super) fn add_one(stats: &mut ArenaStats, arena: &'static Arena) {
+    for cache in registry::all() {
+        let _state = cache.owner.state.lock();
+        let ledger = &cache.owner.ledger;
+        for class in SizeClass::all() {
+            for account in ledger.accounts(class.index()) {
+                if account.arena() == arena.id()
+                    && let Some(bin) = stats.bins.get_mut(class.index())
+                {
+                    let requests = ledger.requests(class.index(), account, cache.requests(class));
+                    add_account(bin, account, requests);
+                }
+            }
+        }
+    }
+    add_arena(&mut Sum::default(), arena, Some(stats), 0);
+}
+
 fn add_account(bin: &mut BinStats, account: &Account, requests: u64) {
     bin.nmalloc += account.filled.get();
     bin.ndalloc += account.flushed.get();
@@ -195,6 +218,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.work.add_pages_lock(arena.pages.counts());
     let pages = arena.pages.lock();
     let counts = pages.allocator.counts();
+    sum.totals.metadata_edata += counts.records * size_of::<Extent>();
     sum.large += pages.large.bytes;
     sum.totals.n_open += pages.opens;
     // Pages without memory inside slabs hold no block: they are as good as retained.

@@ -19,6 +19,7 @@
 
 use super::arena_stats::{ArenaStats, BINS, SLAB_CLASSES, slab_class_size};
 use super::collect::{self, Sum};
+use super::graves;
 use super::mutex_stats::MutexStats;
 use super::snapshot::Totals;
 use crate::back::metadata;
@@ -103,8 +104,7 @@ impl Detail {
     /// assert_eq!(detail.totals().allocated, detail.merged().unwrap().allocated());
     /// ```
     ///
-    /// What a destroyed arena counted goes to [`Detail::destroyed`] at the next walk; an arena that
-    /// was destroyed and made anew between two walks takes with it what the new one counted so far.
+    /// What a destroyed arena counted goes to [`Detail::destroyed`] at the next walk.
     pub fn refresh(&mut self) {
         // Even as the very first call it finds an arena.
         slow::real_cache();
@@ -203,8 +203,9 @@ impl Detail {
             };
             if arena.ends() != place.ends {
                 place.ends = arena.ends();
-                retire(stats, &mut place.before, destroyed);
-            } else if let Some(before) = &place.before {
+                graves::visit(index as u32, |now| retire(now, &mut place.before, destroyed));
+            }
+            if let Some(before) = &place.before {
                 stats.since(before);
             }
         }
@@ -243,6 +244,7 @@ impl Detail {
         first.space.mapped += more;
         first.space.resident += more;
         first.space.metadata_rtree = map;
+        first.space.metadata_thp = metadata::HUGE_PAGES.get() as usize;
         first.base_mutex.add_history(metadata::METADATA.history());
     }
 
@@ -271,9 +273,9 @@ impl Detail {
     }
 }
 
-/// Moves what an arena counted that was destroyed to `destroyed`, and notes it in `before`.
+/// Adds to `destroyed` what arenas of one index counted that were destroyed since `before`.
 fn retire(
-    stats: &mut ArenaStats,
+    now: &ArenaStats,
     before: &mut Option<&'static mut ArenaStats>,
     destroyed: &mut Option<&'static mut ArenaStats>,
 ) {
@@ -284,19 +286,18 @@ fn retire(
         *destroyed = record();
     }
     let (Some(before), Some(destroyed)) = (before, destroyed) else { return };
-    stats.since(before);
-    before.add(stats);
-    before.keep_counts();
-    add_slab_classes(stats);
-    destroyed.add(stats);
+    before.become_difference(now);
+    add_slab_classes(before);
+    destroyed.add(before);
     destroyed.keep_counts();
     sum_up_classes(destroyed);
     destroyed.initialized = true;
-    stats.forget_counts();
+    before.clear();
+    before.add(now);
 }
 
 /// Memory for one arena's numbers.
-fn record() -> Option<&'static mut ArenaStats> {
+pub(super) fn record() -> Option<&'static mut ArenaStats> {
     let memory = metadata::allocate(size_of::<ArenaStats>(), 64)?.cast::<ArenaStats>();
     // SAFETY: fresh memory of the right size and alignment, never given to anyone else; zeroes are
     // valid for plain numbers and flags.

@@ -1,15 +1,22 @@
 //! What the allocator knows of itself, as plain numbers.
 
+pub(crate) mod active;
 pub(crate) mod arena_stats;
 pub(crate) mod classes;
 pub(crate) mod collect;
 #[allow(unsafe_code)]
 pub(crate) mod detail;
+#[allow(unsafe_code)]
+pub(crate) mod graves;
 pub(crate) mod mutex_reset;
 pub(crate) mod mutex_stats;
+pub(crate) mod process;
+pub(crate) mod residence;
 pub(crate) mod snapshot;
+pub(crate) mod utilization;
 pub(crate) mod work;
 
+pub use active::{active_pages_place, approximate_active};
 pub use arena_stats::{
     ArenaSpace, ArenaStats, BINS, BinStats, ClassesStats, ExtentStats, LEXTENTS, LargeStats,
     PAGE_RUN_CLASSES, PurgeStats, SLAB_CLASSES, lextent_size, slab_class_size,
@@ -19,5 +26,8 @@ pub use collect::totals;
 pub use detail::{Detail, ProcessMutexes};
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
+pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};
+pub use residence::{heap_resident, process_resident};
 pub use snapshot::Totals;
+pub use utilization::{BinUtilization, Utilization, bin_utilization, utilization};
 pub use work::Work;

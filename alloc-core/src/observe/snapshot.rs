@@ -56,6 +56,14 @@ pub struct Totals {
     pub purges: u64,
     /// Pages given back by them.
     pub purged_pages: u64,
+    /// Calls of `realloc(p, 0)` with a block, ever. Source: jemalloc(3) 5.3.
+    pub zero_reallocs: u64,
+    /// Bytes of records of runs, among `metadata`. Source: jemalloc(3) 5.3.
+    pub metadata_edata: usize,
+    /// Bytes of the map of addresses, among `metadata`.
+    pub metadata_rtree: usize,
+    /// Huge pages asked for under records.
+    pub metadata_thp: usize,
     /// What the slow paths did.
     pub work: Work,
 }

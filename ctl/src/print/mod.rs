@@ -129,7 +129,8 @@ mod tests {
         {
             assert!(json.contains(key), "{key} is not in {json}");
         }
-        for wrong in [",}", "{,", "}\"", "[,", ",]", "][", "\"epoch\"", "purge", "tcache.flush"] {
+        for wrong in [",}", "{,", "}\"", "[,", ",]", "][", "\"epoch\"", "\"purge\"", "tcache.flush"]
+        {
             assert!(!json.contains(wrong), "{wrong} is in {json}");
         }
     }

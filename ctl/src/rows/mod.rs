@@ -20,6 +20,7 @@ pub mod root;
 pub mod self_description;
 pub mod stats;
 pub mod stats_arenas;
+pub mod stats_rss;
 pub mod stats_work;
 pub mod tcache;
 pub mod thread;
@@ -40,8 +41,25 @@ pub static ROWS: &[&[Row]] = &[
     limit::ROWS,
     prof::ROWS,
     stats::ROWS,
+    stats::BACKGROUND_THREAD,
+    stats::MAX_PER_BG_THD,
+    stats::CTL,
+    stats::PROF,
+    stats::REGISTRY,
+    stats::ARENAS,
+    stats_rss::ROWS,
     stats_work::ROWS,
     stats_arenas::ROWS,
+    stats_arenas::BIN,
+    stats_arenas::EXTENTS_DIRTY,
+    stats_arenas::BASE,
+    stats_arenas::TCACHE_LIST,
+    stats_arenas::LARGE,
+    stats_arenas::EXTENT_AVAIL,
+    stats_arenas::EXTENTS_MUZZY,
+    stats_arenas::EXTENTS_RETAINED,
+    stats_arenas::DECAY_DIRTY,
+    stats_arenas::DECAY_MUZZY,
     vm::ROWS,
     experimental::ROWS,
     self_description::ROWS,

@@ -1,16 +1,17 @@
 //! `stats.*` of the whole process, from the published snapshot.
 use crate::row::Row;
-use crate::row_macros::ro;
+use crate::row_macros::{act, mutex_rows, ro};
 use crate::snapshot;
+use lumalloc::observe::{MutexStats, ProcessMutexes};
 
-/// A row of bytes.
+/// A row from the totals.
 macro_rules! stat {
-    ($field:ident, $help:literal) => {
+    ($name:literal, $kind:ident, $unit:ident, $field:ident, $help:literal) => {
         ro!(
-            concat!("stats.", stringify!($field)),
-            Size,
-            Bytes,
-            |_| snapshot::current().totals.$field,
+            concat!("stats.", $name),
+            $kind,
+            $unit,
+            |_| snapshot::read(|published| published.totals().$field),
             $help
         )
     };
@@ -18,31 +19,82 @@ macro_rules! stat {
 
 /// These keys.
 pub static ROWS: &[Row] = &[
-    stat!(allocated, "in blocks that the program holds"),
-    stat!(active, "in pages that hold at least one such block"),
-    stat!(metadata, "of the allocator's own records"),
-    stat!(resident, "in pages that are physically there, at most"),
-    stat!(mapped, "in mapped extents"),
-    stat!(retained, "of address space kept for later without physical pages"),
+    stat!("allocated", Size, Bytes, allocated, "in blocks that the program holds"),
+    stat!("active", Size, Bytes, active, "in pages that hold at least one such block"),
+    stat!("metadata", Size, Bytes, metadata, "of the allocator's own records"),
+    stat!("metadata_edata", Size, Bytes, metadata_edata, "of records of runs, among those"),
+    stat!("metadata_rtree", Size, Bytes, metadata_rtree, "of the map of addresses, among those"),
+    stat!("metadata_thp", Size, Count, metadata_thp, "huge pages asked for under records"),
+    stat!("resident", Size, Bytes, resident, "in pages that are physically there, at most"),
+    stat!("mapped", Size, Bytes, mapped, "in mapped extents"),
+    stat!(
+        "retained",
+        Size,
+        Bytes,
+        retained,
+        "of address space kept for later without physical pages"
+    ),
     ro!(
-        "stats.background_thread.num_threads",
+        "stats.zero_reallocs",
         Size,
         Count,
-        |_| snapshot::current().totals.background_threads,
+        |_| snapshot::read(|published| published.totals().zero_reallocs as usize),
+        "calls of realloc(p, 0) with a block"
+    ),
+    stat!(
+        "background_thread.num_threads",
+        Size,
+        Count,
+        background_threads,
         "background threads that run"
     ),
-    ro!(
-        "stats.background_thread.num_runs",
+    stat!(
+        "background_thread.num_runs",
         U64,
         Count,
-        |_| snapshot::current().totals.background_runs,
+        background_runs,
         "passes that background threads made"
     ),
-    ro!(
-        "stats.background_thread.run_interval",
+    stat!(
+        "background_thread.run_interval",
         U64,
         Nanoseconds,
-        |_| snapshot::current().totals.background_interval,
+        background_interval,
         "mean time between two of those passes"
     ),
+    act!(
+        "stats.mutexes.reset",
+        |_| {
+            snapshot::reset_mutexes();
+            Ok(())
+        },
+        "sets the statistics of all locks to zero"
+    ),
 ];
+
+/// A lock that there is one of.
+fn one(of: fn(&ProcessMutexes) -> MutexStats) -> MutexStats {
+    snapshot::read(|published| of(published.detail().mutexes()))
+}
+
+mutex_rows!(
+    BACKGROUND_THREAD,
+    "stats.mutexes.background_thread",
+    "start and stop of the background thread",
+    |_| Ok(one(|mutexes| mutexes.background_thread))
+);
+mutex_rows!(MAX_PER_BG_THD, "stats.mutexes.max_per_bg_thd", "the pass of decay", |_| Ok(one(
+    |mutexes| mutexes.decay_pass
+)));
+mutex_rows!(CTL, "stats.mutexes.ctl", "the namespace", |_| Ok(snapshot::read(|published| {
+    *published.mutex()
+})));
+mutex_rows!(PROF, "stats.mutexes.prof", "the profiler, which is not built in", |_| Ok(
+    MutexStats::default()
+));
+mutex_rows!(REGISTRY, "stats.mutexes.thread_caches", "the list of thread caches", |_| Ok(one(
+    |mutexes| mutexes.registry
+)));
+mutex_rows!(ARENAS, "stats.mutexes.arenas", "the making of arenas", |_| Ok(one(
+    |mutexes| mutexes.arenas
+)));

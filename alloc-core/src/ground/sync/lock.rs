@@ -61,6 +61,11 @@ impl<T> RankedMutex<T> {
         self.history.get()
     }
 
+    /// Where the data lies. Only the holder may touch it.
+    pub(crate) fn place(&self) -> *const T {
+        self.data.get()
+    }
+
     /// Begins the history anew.
     pub(crate) fn reset_history(&self) {
         let _held = self.lock();

@@ -1,0 +1,30 @@
+//! Active pages without a snapshot.
+
+use crate::back::page_allocator::PageAllocator;
+use crate::ground::units::PAGE;
+use crate::middle::arena::{self, ArenaPages};
+
+/// Bytes in pages of slabs and large blocks, now: each arena is asked under its lock, and no cache
+/// at all. Pages without memory inside slabs count too, unlike in a snapshot. Source: jemalloc(3)
+/// 5.3, `approximate_stats.active`.
+///
+/// ```
+/// let block = vec![0u8; 1 << 20];
+/// let _ = lumalloc::observe::approximate_active();
+/// # drop(block);
+/// ```
+#[must_use]
+pub fn approximate_active() -> usize {
+    arena::all().map(|arena| arena.pages.lock().allocator.counts().active * PAGE).sum()
+}
+
+/// Where an arena counts its active pages: a word that moves as they do, to be read at any time.
+/// Pages without memory inside slabs count too. `None`: there is no such arena. Source: jemalloc(3)
+/// 5.3, `experimental.arenas.<i>.pactivep`.
+#[must_use]
+pub fn active_pages_place(index: u32) -> Option<*const usize> {
+    let arena = arena::by_id(index).filter(|arena| arena.is_live())?;
+    let place = arena.pages.place().cast::<u8>();
+    let offset = core::mem::offset_of!(ArenaPages, allocator) + PageAllocator::ACTIVE;
+    Some(place.wrapping_add(offset).cast())
+}

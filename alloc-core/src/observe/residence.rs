@@ -1,0 +1,35 @@
+//! What of the heap is in physical memory, as the system says: not counted, but asked for.
+
+use crate::back::page_map;
+use crate::ground::os;
+
+/// Bytes of the heap that are in physical memory: runs of pages in any state, the allocator's own
+/// records aside. The system is asked page by page: some milliseconds for each gigabyte of
+/// addresses. What threads map or unmap meanwhile may be missed.
+///
+/// ```
+/// let block = vec![1u8; 10 << 20];
+/// let resident = lumalloc::observe::heap_resident();
+/// assert!(resident <= lumalloc::observe::process_resident().unwrap());
+/// # drop(block);
+/// ```
+#[must_use]
+pub fn heap_resident() -> usize {
+    let mut bytes = 0;
+    page_map::for_each_range(|base, length| bytes += os::resident_bytes(base, length));
+    bytes
+}
+
+/// Bytes of the whole process that are in physical memory. `None`: the system does not tell.
+/// Source: proc(5), `/proc/self/statm`.
+#[must_use]
+pub fn process_resident() -> Option<usize> {
+    let mut buffer = [0; 128];
+    let text = os::read_file(c"/proc/self/statm", &mut buffer)?;
+    let pages = text.split(|byte| *byte == b' ').nth(1)?;
+    let pages = pages.iter().try_fold(0usize, |sum, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        sum.checked_mul(10)?.checked_add(usize::from(digit))
+    })?;
+    pages.checked_mul(os::system_page())
+}

@@ -1,0 +1,124 @@
+//! How full the slab of one block is, and its class. Source: jemalloc(3) 5.3,
+//! `experimental.utilization.*`.
+
+use crate::back::extent::{Extent, ExtentState};
+use crate::back::page_map;
+use crate::front::registry;
+use crate::ground::size_class::SizeClass;
+use crate::ground::units::PAGE;
+use crate::middle::remote_free::Guard;
+use crate::middle::slab::Slab;
+use crate::middle::{arena, owner};
+
+/// What is around a block. All zero for what is no block of this allocator's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Utilization {
+    /// Blocks of its slab that are free; blocks in thread caches are not.
+    pub nfree: usize,
+    /// Blocks in its slab; 1: it is a large block.
+    pub nregs: usize,
+    /// Bytes of its slab, or of the large block.
+    pub size: usize,
+}
+
+/// What is known of a block's class in its arena. All zero for a large block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BinUtilization {
+    /// Where the slab begins that the arena's bin takes blocks from next; 0: it has none.
+    pub slabcur: usize,
+    /// Free blocks in all slabs of the class.
+    pub nfree: usize,
+    /// Blocks in all slabs of the class.
+    pub nregs: usize,
+}
+
+/// How full the slab around an address is.
+///
+/// ```
+/// let block = lumalloc::raw::malloc(100);
+/// let around = lumalloc::observe::utilization(block);
+/// assert_eq!((around.nregs, around.size), (585, 64 << 10));
+/// assert!(around.nfree < 585);
+/// // SAFETY: a live block, used no more.
+/// unsafe { lumalloc::raw::free(block) };
+/// let nothing = lumalloc::observe::utilization(std::ptr::null());
+/// assert_eq!(nothing, Default::default());
+/// ```
+#[must_use]
+pub fn utilization(block: *const u8) -> Utilization {
+    let entry = page_map::lookup(block as usize);
+    if let Some(slab) = Slab::of(entry) {
+        let nregs = slab.class().slots();
+        let size = usize::from(slab.class().row().slab_pages) * PAGE;
+        return Utilization { nfree: nregs.saturating_sub(used(slab)), nregs, size };
+    }
+    match entry.extent().filter(|run| is_block(run, block as usize)) {
+        Some(run) => Utilization { nfree: 0, nregs: 1, size: run.bytes() },
+        None => Utilization::default(),
+    }
+}
+
+/// The class of the block at an address in its arena.
+#[must_use]
+pub fn bin_utilization(block: *const u8) -> BinUtilization {
+    let Some(slab) = Slab::of(page_map::lookup(block as usize)) else {
+        return BinUtilization::default();
+    };
+    let (class, id) = (slab.class(), slab.arena());
+    let Some(arena) = arena::by_id(id) else { return BinUtilization::default() };
+    let (mut out, mut home) = cached_accounts(class, id);
+    let slabcur = {
+        let bin = arena.bin(class);
+        let slabs = bin.slabs.lock();
+        out += bin.filled.get();
+        home += bin.flushed.get();
+        slabs.partial.first().map_or(0, Slab::base)
+    };
+    let slabs = arena.pages.lock().slabs.of(class);
+    let nregs = slabs.made.saturating_sub(slabs.gone) as usize * class.slots();
+    let used = out.saturating_sub(home) as usize;
+    BinUtilization { slabcur, nfree: nregs.saturating_sub(used), nregs }
+}
+
+/// Blocks of an arena that caches were given and gave back, ever.
+fn cached_accounts(class: SizeClass, arena: u32) -> (u64, u64) {
+    let (mut out, mut home) = (0, 0);
+    for cache in registry::all() {
+        let _state = cache.owner.state.lock();
+        let accounts = cache.owner.ledger.accounts(class.index());
+        for account in accounts.filter(|account| account.arena() == arena) {
+            out += account.filled.get();
+            home += account.flushed.get();
+        }
+    }
+    (out, home)
+}
+
+/// Blocks of a slab that are in use, under the lock of its guard.
+fn used(slab: &'static Slab) -> usize {
+    // The guard may change until its lock is held; it does not do so often.
+    for _ in 0..16 {
+        match slab.remote.guard() {
+            Some(Guard::Owner(id)) => {
+                let Some(owner) = owner::by_id(id) else { return 0 };
+                let _state = owner.state.lock();
+                if slab.remote.is_owned_by(id) {
+                    return slab.in_use();
+                }
+            }
+            Some(Guard::Bin) => {
+                let Some(arena) = arena::by_id(slab.arena()) else { return 0 };
+                let _slabs = arena.bin(slab.class()).slabs.lock();
+                if slab.remote.guard() == Some(Guard::Bin) {
+                    return slab.in_use();
+                }
+            }
+            None => return 0,
+        }
+    }
+    slab.class().slots()
+}
+
+fn is_block(run: &Extent, address: usize) -> bool {
+    run.state.get() == ExtentState::Active && run.base() == address
+}
