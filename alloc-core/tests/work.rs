@@ -120,3 +120,16 @@ fn runs_locks_and_calls() {
         assert!(done.call_mmap > 0 && done.call_madvise > 0, "{done:?}");
     });
 }
+
+/// Collection comes with what was asked for, not each time that a class is taken up again.
+#[test]
+fn many_classes_in_turn_are_not_collected_at_each_request() {
+    fresh(|| {
+        let in_turn = || (64..8192).step_by(64).for_each(|size| free(malloc(size)));
+        (0..8).for_each(|_| in_turn());
+        let before = totals().work.lock_cache;
+        (0..100).for_each(|_| in_turn());
+        let locks = totals().work.lock_cache - before;
+        assert!(locks < 1000, "{locks} for 12700 requests");
+    });
+}

@@ -67,9 +67,13 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
     }
     let bytes = options::current().tcache_gc_incr_bytes;
     let pops = (bytes / class.size()).clamp(32, 1024);
-    cache.cold(class).armed.add(pops as u64);
+    let armed = &cache.cold(class).armed;
+    let first = armed.get() == 0;
+    armed.add(pops as u64);
     bin.set_countdown(pops as i32 + left);
-    collect(cache);
+    if !first {
+        collect(cache);
+    }
     stats_interval::count(pops.saturating_mul(class.size()));
 }
 
@@ -282,10 +286,6 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
     cold.want.set(0);
     cold.refills.set(0);
     cold.bulk.set(false);
-    // The next request goes the slow way, like a first one.
-    let left = i64::from(bin.countdown());
-    cold.armed.add(left.wrapping_neg() as u64);
-    bin.set_countdown(0);
 }
 
 /// One step of collection: visits a few bins. What was neither popped nor missed since the last
