@@ -83,14 +83,18 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     state.activity += 1;
     cold.missed.set(true);
     settle_account(cache, class);
-    if bin.capacity() == 0 && !grow(cache, class, usize::MAX) {
+    // Now, as the bin is empty and nothing has to be moved, and not before it is needed.
+    if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {
+        grow(cache, class, usize::MAX);
+    }
+    if bin.capacity() == 0 {
         return;
     }
     let facade = cache.facade();
     let least = facade.map_or(1, Facade::least);
     // Whole lines, so that no two threads write to one.
-    let want = usize::from(cold.want.get()).max(least).next_multiple_of(class.blocks_of_lines());
-    let want = want.min(bin.capacity());
+    let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
+    let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
     if refill_from_depot(cache, &mut state, class, want) {
         return;
     }
@@ -134,12 +138,7 @@ fn refill_from_depot(
 
 /// After a refill of `want` blocks: the next one is twice as large, half the bin's at most.
 fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
-    let bin = cache.bin(class);
-    if want * 2 > bin.capacity() / 2 {
-        grow(cache, class, usize::MAX);
-    }
-    let next = (want * 2).min(bin.capacity() / 2).max(2);
-    cache.cold(class).want.set(next as u16);
+    cache.cold(class).want.set((want * 2).max(2) as u16);
 }
 
 /// Charges what the cache does from now on to its home of now. By its thread, under the owner's
