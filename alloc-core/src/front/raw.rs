@@ -206,8 +206,25 @@ pub fn is_ours(ptr: *const u8) -> bool {
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's; after success it is used no more.
+#[inline(always)]
 #[must_use]
 pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
+    if size <= MAX_CACHED
+        && class_map::bin_units(ptr) == Some(offset_of(size))
+        && current().kind() == Kind::Real
+    {
+        return ptr;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { realloc_by_move(ptr, size) }
+}
+
+/// As [`realloc`], where small blocks do not stay in their class.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(never)]
+unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
     if let Some(new) = unsafe { realloc_small(ptr, size) } {
         return new;
@@ -216,7 +233,7 @@ pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
     unsafe { realloc_aligned(ptr, size, 1) }
 }
 
-/// Small to small, where no mode has to see it. `None`: nothing was done.
+/// Small to another class that is small, where no mode has to see it. `None`: nothing was done.
 ///
 /// # Safety
 /// As [`realloc`].
@@ -227,9 +244,6 @@ unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
     let class = SizeClass::from_bin(old / BIN_BYTES)?;
     if size > MAX_CACHED || cache.kind() != Kind::Real {
         return None;
-    }
-    if offset_of(size) * OFFSET_UNIT == old {
-        return Some(ptr);
     }
     let new = malloc(size);
     if !new.is_null() {
