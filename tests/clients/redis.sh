@@ -63,7 +63,8 @@ for name in arenas.page arenas.quantum arenas.nbins arenas.bin.0.size arenas.bin
 done
 # Those that name an amount: only that it is one.
 for name in epoch opt.narenas arenas.narenas arenas.bin.0.nregs stats.allocated stats.resident \
-  stats.background_thread.num_threads; do
+  stats.arenas.0.pactive stats.arenas.4096.small.allocated stats.arenas.0.bins.0.curregs \
+  stats.arenas.0.nthreads stats.background_thread.num_threads; do
   answers "$name" | sed -E 's/: [0-9]+$/: a number/'
 done
 answers epoch 1 | sed -E 's/: [0-9]+$/: a number/'

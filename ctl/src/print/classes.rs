@@ -231,7 +231,7 @@ fn print_extents(writer: &mut Writer, arena: usize) {
     gaps.close(writer);
 }
 
-/// The largest extents of a class: one to four pages, then four classes per doubling. Source:
+/// The smallest extents of a class: one to four pages, then four classes per doubling. Source:
 /// jemalloc's page size classes.
 fn extent_size(class: usize) -> u64 {
     let (doubling, step) = ((class / 4) as u32, (class % 4) as u64 + 1);
