@@ -4,7 +4,9 @@
 mod common;
 
 use common::child::{Outcome, play, play_well, scenario, tell};
-use lumalloc::raw;
+use lumalloc::raw::{self, Flags};
+use lumalloc::{Lumalloc, observe};
+use std::alloc::{GlobalAlloc, Layout};
 use std::collections::HashSet;
 
 const CONF: (&str, &str) = ("LUMALLOC_CONF", "guarded_sample:2");
@@ -128,6 +130,36 @@ fn samples_are_blocks_like_others() {
     }
 }
 
+/// A free that tells the size finds a sample, by C's doors and by Rust's, at once.
+#[test]
+fn sized_frees_know_samples() {
+    let text = "double free of #: the guarded block # (size 100), allocated by thread #, freed by \
+                thread #";
+    for name in ["sized", "layout", "flags"] {
+        for conf in ["guarded_sample:2", "guarded_sample:2,hardened:true"] {
+            let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
+            assert_eq!(outcome.signal, Some(libc::SIGABRT), "{conf}: {outcome:#?}");
+            let expected = format!("<lumalloc>: {text}");
+            assert!(plain(&outcome.stderr).starts_with(&expected), "{conf}: {outcome:#?}");
+        }
+    }
+}
+
+#[test]
+fn layouts_come_after_other_blocks() {
+    for conf in ["guarded_sample:2", "guarded_sample:1,hardened:true", "guarded_sample:3,junk:true"]
+    {
+        play_well("layouts", conf);
+    }
+}
+
+#[test]
+fn samples_are_counted() {
+    for conf in ["guarded_sample:2", "guarded_sample:2,hardened:true", "guarded_sample:1"] {
+        play_well("counts", conf);
+    }
+}
+
 /// One in about a hundred is a sample, and none without the option.
 #[test]
 fn samples_are_as_many_as_asked_for() {
@@ -169,6 +201,29 @@ fn child() {
             read(0x10);
         }
         Some("work") => work(),
+        Some("sized") => {
+            let block = sample(true);
+            // SAFETY: a live block, and the mistake that is tested.
+            unsafe { raw::free_sized(pointer(block), 100) };
+            // SAFETY: as above.
+            unsafe { raw::free_sized(pointer(block), 100) };
+        }
+        Some("flags") => {
+            let block = sample(false);
+            // SAFETY: a live block, and the mistake that is tested.
+            unsafe { raw::deallocate_sized(pointer(block), 100, Flags::NONE) };
+            // SAFETY: as above.
+            unsafe { raw::deallocate_sized(pointer(block), 100, Flags::NONE) };
+        }
+        Some("layout") => {
+            let block = layout_sample();
+            // SAFETY: a live block, and the mistake that is tested.
+            unsafe { Lumalloc.dealloc(block, LAYOUT) };
+            // SAFETY: as above.
+            unsafe { Lumalloc.dealloc(block, LAYOUT) };
+        }
+        Some("layouts") => layouts(),
+        Some("counts") => counts(),
         Some("count") => {
             let mut samples = 0;
             for _ in 0..100_000 {
@@ -181,6 +236,79 @@ fn child() {
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
+}
+
+const LAYOUT: Layout = match Layout::from_size_align(100, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+fn layout_sample() -> *mut u8 {
+    for _ in 0..10_000 {
+        // SAFETY: the layout is not empty.
+        let block = unsafe { Lumalloc.alloc(LAYOUT) };
+        if is_sample(block.expose_provenance(), 100) {
+            return block;
+        }
+        // SAFETY: a live block of this layout, not used after.
+        unsafe { Lumalloc.dealloc(block, LAYOUT) };
+    }
+    panic!("no sample");
+}
+
+/// Threads have filled their bins before the first layout comes; those that live on free samples
+/// by layout, made by others.
+fn layouts() {
+    let (send, receive) = std::sync::mpsc::channel::<Vec<usize>>();
+    let (ready, is_ready) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || {
+        (0..200)
+            .map(|_| raw::malloc(100).expose_provenance())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(free);
+        ready.send(()).expect("the test");
+        for block in receive.recv().expect("the blocks") {
+            let was_sample = u64::from(is_sample(block, 100));
+            let before = observe::guarded_samples().live;
+            // SAFETY: a live block of this layout.
+            unsafe { Lumalloc.dealloc(pointer(block), LAYOUT) };
+            assert_eq!(observe::guarded_samples().live, before - was_sample);
+        }
+    });
+    is_ready.recv().expect("the thread");
+    let samples = (0..50).map(|_| layout_sample().expose_provenance()).collect();
+    send.send(samples).expect("the thread");
+    other.join().expect("the thread");
+    // What was freed by layout serves again, the slow way and the fast one.
+    let blocks: Vec<usize> = (0..2000).map(|_| raw::malloc(100).expose_provenance()).collect();
+    let different: HashSet<&usize> = blocks.iter().collect();
+    assert_eq!(different.len(), blocks.len());
+    for block in blocks {
+        // SAFETY: a live block of this layout.
+        unsafe { Lumalloc.dealloc(pointer(block), LAYOUT) };
+    }
+}
+
+/// Made, live and failed add up to what was asked for, and samples are no blocks of their class.
+fn counts() {
+    let before = observe::guarded_samples();
+    let (allocated, requests) = (observe::totals().allocated, observe::totals().requests);
+    let blocks: Vec<usize> = (0..1000).map(|_| raw::malloc(100).expose_provenance()).collect();
+    let samples = blocks.iter().filter(|block| is_sample(**block, 100)).count() as u64;
+    let now = observe::guarded_samples();
+    assert!(samples > 50 && now.made - before.made == samples, "{samples}: {before:?} {now:?}");
+    assert_eq!(now.live - before.live, samples);
+    assert!(now.live <= 128 && now.failed > before.failed, "more were due than there are slots");
+    let others = observe::totals().allocated - allocated;
+    // SAFETY: a live block.
+    let usable = blocks.iter().map(|block| unsafe { raw::usable_size(pointer(*block)) });
+    let class = usable.max().expect("blocks").next_multiple_of(16);
+    assert_eq!(others, (1000 - samples as usize) * class, "{samples} samples");
+    assert_eq!(observe::totals().requests - requests, 1000 - samples);
+    blocks.into_iter().for_each(free);
+    assert_eq!(observe::guarded_samples().live, before.live);
+    assert_eq!(observe::totals().allocated, allocated);
 }
 
 /// Every size by every way, over threads, with more alive than there are slots.

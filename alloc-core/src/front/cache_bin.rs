@@ -12,7 +12,7 @@
 
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
 
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
@@ -28,7 +28,9 @@ pub(crate) struct CacheBin {
     /// more than `dec [mem]`. Others look at it through [`CacheBin::countdown_seen`] only.
     countdown: Cell<i32>,
     /// In a façade of the hardened tier the bytes of a block before its canary; elsewhere 0.
-    room: AtomicU32,
+    room: AtomicU16,
+    /// Blocks that the array has slots for: as many as the limit says, unless the bin is screened.
+    capacity: AtomicU16,
 }
 
 // SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only
@@ -55,18 +57,19 @@ impl CacheBin {
             limit: AtomicPtr::new(slot),
             base: AtomicPtr::new(slot),
             countdown: Cell::new(0),
-            room: AtomicU32::new(0),
+            room: AtomicU16::new(0),
+            capacity: AtomicU16::new(0),
         }
     }
 
     /// How much room a block has before its canary: in façades of the hardened tier, else 0.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
-        self.room.load(Relaxed) as usize
+        usize::from(self.room.load(Relaxed))
     }
 
     /// Says how much.
-    pub(crate) fn set_room(&self, room: u32) {
+    pub(crate) fn set_room(&self, room: u16) {
         self.room.store(room, Relaxed);
     }
 
@@ -104,6 +107,23 @@ impl CacheBin {
         true
     }
 
+    /// As [`CacheBin::push`], in a screened bin too.
+    pub(crate) fn put(&self, block: *mut u8) -> bool {
+        if self.level() >= self.capacity() {
+            return false;
+        }
+        let sp = self.sp.load(Relaxed).wrapping_add(1);
+        // SAFETY: the array has one more slot.
+        unsafe { *sp = block };
+        self.sp.store(sp, Relaxed);
+        true
+    }
+
+    /// From now on every [`CacheBin::push`] misses. Under the owner's lock, by any thread.
+    pub(crate) fn screen(&self) {
+        self.limit.store(self.base(), Relaxed);
+    }
+
     /// The newest block, the countdown left alone; null when there is none.
     pub(crate) fn pop_uncounted(&self) -> *mut u8 {
         let sp = self.sp.load(Relaxed);
@@ -124,8 +144,7 @@ impl CacheBin {
 
     /// How many blocks it may hold.
     pub(crate) fn capacity(&self) -> usize {
-        let (limit, base) = (self.limit.load(Relaxed), self.base.load(Relaxed));
-        (limit as usize).saturating_sub(base as usize) / size_of::<Slot>()
+        usize::from(self.capacity.load(Relaxed))
     }
 
     /// The slot that holds NULL.
@@ -228,7 +247,8 @@ impl CacheBin {
     /// one's NULL slot. Under the owner's lock.
     ///
     /// # Safety
-    /// The caller is the bin's thread; `array` has `capacity + 1` slots and is nobody else's.
+    /// The caller is the bin's thread; `array` has `capacity + 1` slots, fewer than 2^16, and is
+    /// nobody else's.
     pub(crate) unsafe fn move_to(&self, array: *mut Slot, capacity: usize) -> *mut Slot {
         let (old, level) = (self.base(), self.level());
         // SAFETY: the NULL slot and `level` blocks fit both arrays.
@@ -236,6 +256,7 @@ impl CacheBin {
         self.base.store(array, Relaxed);
         self.sp.store(array.wrapping_add(level), Relaxed);
         self.limit.store(array.wrapping_add(capacity), Relaxed);
+        self.capacity.store(capacity as u16, Relaxed);
         old
     }
 
@@ -245,6 +266,7 @@ impl CacheBin {
         self.base.store(none.base(), Relaxed);
         self.sp.store(none.base(), Relaxed);
         self.limit.store(none.base(), Relaxed);
+        self.capacity.store(0, Relaxed);
     }
 }
 
@@ -305,5 +327,22 @@ mod tests {
         unsafe { bin.drop_oldest(3) };
         // SAFETY: this thread's bin.
         assert_eq!(unsafe { bin.blocks() }, [block(32), block(40), block(48), block(56)]);
+    }
+
+    #[test]
+    fn fixed_a_screened_bin_takes_blocks_the_slow_way_only() {
+        let mut array = [core::ptr::null_mut(); 4];
+        let bin = CacheBin::none();
+        bin.screen();
+        assert!(!bin.put(block(8)), "it has no array");
+        // SAFETY: this thread's bin; 3 + 1 slots.
+        unsafe { bin.move_to(array.as_mut_ptr(), 3) };
+        assert!(bin.push(block(8)));
+        bin.screen();
+        assert!(!bin.push(block(16)));
+        assert!(bin.put(block(16)) && bin.put(block(24)) && !bin.put(block(32)));
+        assert_eq!((bin.level(), bin.capacity()), (3, 3));
+        bin.set_countdown(9);
+        assert_eq!(bin.pop(), block(24));
     }
 }

@@ -9,8 +9,6 @@
 //!   TLS word ──▶ Facade { front: bins that miss } ──▶ RealCache { front: bins with blocks }
 //! ```
 
-use super::fill;
-use super::guarded;
 use super::hardened::canary;
 use super::hardened::order;
 use super::hardened::quarantine::Quarantine;
@@ -27,7 +25,6 @@ use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
 use crate::middle::give_back::give_back;
 use crate::middle::owner::OwnerState;
 use crate::middle::slab::Slab;
-use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 /// A façade with a real cache behind it.
@@ -38,9 +35,6 @@ pub(crate) struct Facade {
     /// What serves the thread.
     pub(crate) real: &'static RealCache,
     hardened: bool,
-    /// Guarded samples are taken: the next in `gap` requests.
-    samples: bool,
-    gap: Cell<usize>,
     /// A copy of the canaries'.
     pub(crate) secret: u64,
     pub(crate) random: Random,
@@ -61,15 +55,12 @@ pub(crate) fn prepare(cache: &'static RealCache) -> bool {
 fn make(real: &'static RealCache) -> Option<&'static Facade> {
     let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
     let options = options::current();
-    let random = Random::new();
     let facade = Facade {
         front: ThreadCache::mode(),
         real,
         secret: canary::secret(),
         hardened: options.hardened,
-        samples: options.guarded_sample > 0,
-        gap: Cell::new(guarded::gap(options.guarded_sample, &random)),
-        random,
+        random: Random::new(),
         quarantine: Quarantine::new(),
     };
     // SAFETY: fresh memory of the right size and alignment.
@@ -88,7 +79,7 @@ impl Facade {
 
     /// Has the hardened tier go straight to the real bin where it is the only mode.
     fn tune(&self) {
-        let others = self.samples || fill_mode::is_any() || self.real.is_watched();
+        let others = fill_mode::is_any() || self.real.is_watched();
         self.front.set_rooms(self.hardened && !others);
     }
 
@@ -98,11 +89,6 @@ impl Facade {
     pub(crate) fn pop(&self, size: usize, align: usize) -> *mut u8 {
         // Small, as the callers know: no sum wraps.
         debug_assert!(size <= MAX_CACHED);
-        if self.samples
-            && let Some(block) = self.sample(size, align)
-        {
-            return block;
-        }
         let least = size.max(1) + if self.hardened { canary::BYTES } else { 0 };
         let room = least.wrapping_add(align - 1) & align.wrapping_neg();
         if room > MAX_CACHED {
@@ -121,25 +107,10 @@ impl Facade {
         block
     }
 
-    /// A guarded block, if it is time for one.
-    #[inline(never)]
-    fn sample(&self, size: usize, align: usize) -> Option<*mut u8> {
-        if self.gap.get() > 1 {
-            self.gap.set(self.gap.get() - 1);
-            return None;
-        }
-        self.gap.set(guarded::gap(options::current().guarded_sample, &self.random));
-        let block = guarded::allocate(size, align, &self.random)?;
-        slow::count_given(guarded::usable_size(block as usize).unwrap_or(0));
-        // SAFETY: a fresh block of that size.
-        unsafe { fill::allocated(block, size) };
-        Some(block)
-    }
-
     /// Takes a small block back. `false`: it is none, and nothing was done.
     ///
     /// # Safety
-    /// As [`slow::free`].
+    /// As [`missed::free`](super::missed::free).
     #[inline(always)]
     pub(crate) unsafe fn push(&self, block: *mut u8, given: Option<Given>) -> bool {
         let entry = page_map::lookup(block.expose_provenance());

@@ -1,5 +1,6 @@
 //! The Rust door: `#[global_allocator]`.
 
+use super::guarded::{self, layouts};
 use super::{raw, slow};
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
@@ -33,7 +34,7 @@ unsafe impl GlobalAlloc for Lumalloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match size_for_align(layout.size(), layout.align()) {
             Some(rounded) if rounded <= MAX_CACHED => {
-                raw::malloc_rounded(rounded, layout.size(), layout.align())
+                raw::alloc_rounded(rounded, layout.size(), layout.align())
             }
             // Rust never asks how much more there is: whole pages will do.
             _ => slow::malloc_pages(layout.size(), layout.align(), false),
@@ -43,14 +44,15 @@ unsafe impl GlobalAlloc for Lumalloc {
     #[inline(always)]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         // SAFETY: the caller's promise: `ptr` was made for this layout.
-        unsafe { raw::free_sized_aligned(ptr, layout.size(), layout.align()) };
+        unsafe { raw::free_layout(ptr, layout.size(), layout.align()) };
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match size_for_align(layout.size(), layout.align()) {
             Some(rounded) if rounded <= MAX_CACHED => {
-                raw::malloc_aligned_zeroed(layout.size(), layout.align())
+                let block = raw::alloc_rounded(rounded, layout.size(), layout.align());
+                raw::zeroed(block, layout.size())
             }
             _ => slow::malloc_pages(layout.size(), layout.align(), true),
         }
@@ -59,10 +61,11 @@ unsafe impl GlobalAlloc for Lumalloc {
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let Some(old) = class_of(layout.size(), layout.align()) else {
+            layouts::come();
             // SAFETY: the caller's promise.
             return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
         };
-        if options::current().is_watching() {
+        if options::current().is_watching() || guarded::is_on() {
             // Blocks may have canaries or be samples: what fits where is not for constants to say.
             // SAFETY: the caller's promise.
             return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
@@ -75,7 +78,7 @@ unsafe impl GlobalAlloc for Lumalloc {
             // SAFETY: two different blocks, at least this long.
             unsafe { new.copy_from_nonoverlapping(ptr, layout.size().min(new_size)) };
             // SAFETY: the caller's promise; `old` is the block's class.
-            unsafe { raw::free_sized(ptr, old.size()) };
+            unsafe { raw::free_layout(ptr, old.size(), 1) };
         }
         new
     }

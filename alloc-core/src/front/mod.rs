@@ -5,8 +5,8 @@
 //! and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they may hold),
 //! [`fill`], [`hardened`], [`guarded`] (rare modes), [`facade`] and [`modes`] (where they are
 //! applied), [`refill`] (between bins and slabs), [`thread_life`], [`process_life`], [`fork`],
-//! [`background`] (who purges), [`slow`] (what the fast paths call when they cannot), [`raw`]
-//! (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
+//! [`background`] (who purges), [`slow`] and [`missed`] (what the fast paths call when they
+//! cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -42,6 +42,8 @@ pub(crate) mod fork;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod slow;
+#[allow(unsafe_code)]
+pub(crate) mod missed;
 #[allow(unsafe_code)]
 pub mod raw;
 #[allow(unsafe_code)]

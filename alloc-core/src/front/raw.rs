@@ -4,10 +4,10 @@
 //! never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
 
 use super::fill;
-use super::guarded;
+use super::guarded::{self, layouts};
 use super::modes;
-use super::slow;
 use super::thread_cache::{Kind, current};
+use super::{missed, slow};
 use crate::back::{class_map, page_map};
 use crate::ground::checked::at;
 use crate::ground::fatal;
@@ -58,9 +58,24 @@ pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut 
     }
     // All classes are multiples of 8.
     if align <= 8 {
-        slow::malloc_small(size, cache)
+        missed::malloc_small(size, cache)
     } else {
-        slow::malloc_small_aligned(size, align, cache)
+        missed::malloc_small_aligned(size, align, cache)
+    }
+}
+
+/// As [`malloc_rounded`], for a caller who will say the layout when it frees.
+#[inline(always)]
+pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
+    let cache = current();
+    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
+    if !block.is_null() {
+        return block;
+    }
+    if align <= 8 {
+        missed::alloc_small(size, cache)
+    } else {
+        missed::alloc_small_aligned(size, align, cache)
     }
 }
 
@@ -75,7 +90,7 @@ pub fn malloc_zeroed(size: usize) -> *mut u8 {
 }
 
 #[inline]
-fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
+pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     if !block.is_null() {
         // SAFETY: a fresh block of at least `size` bytes.
         unsafe { block.write_bytes(0, size) };
@@ -116,12 +131,12 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 pub unsafe fn free(ptr: *mut u8) {
     let Some(units) = class_map::bin_units(ptr) else {
         // SAFETY: the caller's promise.
-        return unsafe { slow::free(ptr) };
+        return unsafe { missed::free(ptr) };
     };
     let cache = current();
     if !cache.bin_at(units * OFFSET_UNIT).push(ptr) {
         // SAFETY: the caller's promise.
-        unsafe { slow::free_known(ptr, units, cache) };
+        unsafe { missed::free_known(ptr, units, cache) };
     }
 }
 
@@ -133,11 +148,11 @@ pub unsafe fn free(ptr: *mut u8) {
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
     let cache = current();
-    if size <= MAX_CACHED && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
+    if size < layouts::bound() && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { slow::free_sized(ptr, size, 1, cache) };
+    unsafe { missed::free_sized(ptr, size, 1, cache) };
 }
 
 /// As [`free_sized`], for a block that was asked for with an alignment.
@@ -148,11 +163,27 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
     let cache = current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
+    if rounded < layouts::bound() && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { missed::free_sized(ptr, size, align, cache) };
+}
+
+/// As [`free_sized_aligned`], for blocks of [`alloc_rounded`] and of layouts only: where samples
+/// are taken, the bins themselves take nothing unseen.
+///
+/// # Safety
+/// As [`free_sized_aligned`].
+#[inline(always)]
+pub(crate) unsafe fn free_layout(ptr: *mut u8, size: usize, align: usize) {
+    let cache = current();
+    let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
     if rounded <= MAX_CACHED && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
         return;
     }
     // SAFETY: the caller's promise.
-    unsafe { slow::free_sized(ptr, size, align, cache) };
+    unsafe { missed::free_sized(ptr, size, align, cache) };
 }
 
 /// Bytes that a block may hold.
@@ -251,7 +282,7 @@ unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
         unsafe { new.copy_from_nonoverlapping(ptr, class.size().min(size)) };
         if !cache.bin_at(old).push(ptr) {
             // SAFETY: the caller's promise.
-            unsafe { slow::free(ptr) };
+            unsafe { missed::free(ptr) };
         }
     }
     Some(new)

@@ -7,6 +7,7 @@
 
 use super::cache_bin::Filler;
 use super::facade::Facade;
+use super::guarded::{countdown, layouts};
 use super::registry::{self, BY_CLASS, RealCache};
 use crate::back::metadata;
 use crate::ground::options;
@@ -66,7 +67,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
         return;
     }
     let bytes = options::current().tcache_gc_incr_bytes;
-    let pops = (bytes / class.size()).clamp(32, 1024);
+    let pops = countdown::arm(cache, class, (bytes / class.size()).clamp(32, 1024));
     let armed = &cache.cold(class).armed;
     let first = armed.get() == 0;
     armed.add(pops as u64);
@@ -170,7 +171,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
             spill(cache, &mut state, class, n);
         }
     }
-    if !bin.push(block) {
+    if !bin.put(block) {
         // No room, or no memory for any: home it goes alone.
         give_back(&cache.owner, &mut state, class, &[block]);
     }
@@ -249,6 +250,9 @@ fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let Some(array) = metadata::allocate_array(u32::from(lg)) else { return false };
     // SAFETY: this thread's bin; the array has 2^lg slots, more than `capacity`.
     let old = unsafe { bin.move_to(array.as_ptr(), capacity) };
+    if layouts::are_screened() {
+        bin.screen();
+    }
     cache.budget_used.set(budget);
     free_array(old, cold.lg_array.replace(lg));
     true

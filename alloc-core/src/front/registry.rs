@@ -29,6 +29,8 @@ pub(crate) struct RealCache {
     pub(crate) budget_used: Cell<usize>,
     /// The class that collection visits next.
     pub(crate) next_visit: Cell<usize>,
+    /// The request that is being served is to get a guarded sample.
+    pub(crate) sample_due: Cell<bool>,
     /// The façade that stands before it when a mode wants one; made once, as for any thread.
     pub(crate) facade: AtomicPtr<Facade>,
     /// Whose it is. `None`: nobody's, or an explicit one, which is no thread's.
@@ -64,6 +66,8 @@ pub(crate) struct ColdBin {
     pub(crate) overflow_requests: Cell<u64>,
     /// Sum of all countdowns set so far.
     pub(crate) armed: OwnedCount,
+    /// Requests until the next guarded sample, once the countdown has run out; 0: none is drawn.
+    pub(crate) until_sample: Cell<usize>,
 }
 
 // SAFETY: the cells are touched by the cache's thread only, or by the holder of the registry's lock
@@ -82,6 +86,7 @@ impl ColdBin {
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
             armed: OwnedCount::new(),
+            until_sample: Cell::new(0),
         }
     }
 }
@@ -171,6 +176,7 @@ fn make(home: &'static Arena) -> Option<&'static RealCache> {
         cold: [const { ColdBin::new() }; CLASSES],
         budget_used: Cell::new(0),
         next_visit: Cell::new(0),
+        sample_due: Cell::new(false),
         facade: AtomicPtr::new(core::ptr::null_mut()),
         thread: Cell::new(None),
         next_of_thread: Cell::new(None),

@@ -2,13 +2,12 @@
 
 use super::background;
 use super::fill;
-use super::guarded;
-use super::hardened::calls;
+use super::guarded::{self, countdown};
 use super::modes::{self, Given};
 use super::refill;
 use super::registry::{self, RealCache};
 use super::thread::{self, Moves};
-use super::thread_cache::{self, Kind, ThreadCache};
+use super::thread_cache::{self, Kind};
 use super::thread_life;
 use crate::back::contents;
 use crate::back::extent::{Extent, ExtentState};
@@ -25,40 +24,9 @@ use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
 use crate::middle::{decay_pass, give_back, large, run_cache};
 
-/// A block of a size that slabs serve, after the fast path missed in this cache, the calling
-/// thread's. Null: no memory.
-#[cold]
+/// As [`missed::malloc_small`](super::missed::malloc_small), past all façades.
 #[inline(never)]
-pub(crate) fn malloc_small(size: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = calls::malloc(cache, size);
-    if block.is_null() { malloc_watched(size, 1) } else { block }
-}
-
-/// As [`malloc_small`], at a multiple of `align`.
-#[cold]
-#[inline(never)]
-pub(crate) fn malloc_small_aligned(
-    size: usize,
-    align: usize,
-    cache: &'static ThreadCache,
-) -> *mut u8 {
-    let block = calls::malloc_aligned(cache, size, align);
-    if block.is_null() { malloc_watched(size, align) } else { block }
-}
-
-#[inline(never)]
-fn malloc_watched(size: usize, align: usize) -> *mut u8 {
-    if let Some(facade) = thread_cache::current().as_facade() {
-        let block = facade.pop(size, align);
-        if !block.is_null() {
-            return block;
-        }
-    }
-    malloc_missed(size, align)
-}
-
-#[inline(never)]
-fn malloc_missed(size: usize, align: usize) -> *mut u8 {
+pub(crate) fn malloc_missed(size: usize, align: usize) -> *mut u8 {
     // Even as the very first call it knows the modes.
     real_cache();
     let Some(room) = modes::room(size, align) else { return no_memory(size) };
@@ -70,6 +38,9 @@ fn malloc_missed(size: usize, align: usize) -> *mut u8 {
     let block = with_retry(|| small(class));
     if block.is_null() {
         return no_memory(size);
+    }
+    if let Some(sample) = countdown::take(class, block, size, align) {
+        return sample;
     }
     // SAFETY: a fresh block of the class.
     unsafe { modes::handed_out(block, class) };
@@ -116,71 +87,12 @@ pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
     extent.base_ptr()
 }
 
-/// Takes a block back, after the fast path could not: this cache is the calling thread's, and the
-/// class map says the offset of the block's bin in units, or 0. Null is nothing to do.
+/// Takes a block back past all façades. Null is nothing to do.
 ///
 /// # Safety
-/// `block` is null or a block of this allocator's (others are noticed and end the process).
-#[cold]
+/// As [`missed::free_known`](super::missed::free_known).
 #[inline(never)]
-pub(crate) unsafe fn free_known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
-    // SAFETY: the caller's promise.
-    if !unsafe { calls::free(cache, block, units) } {
-        // SAFETY: the caller's promise.
-        unsafe { free(block) };
-    }
-}
-
-/// As [`free_known`], of what the class map does not know.
-///
-/// # Safety
-/// As [`free_known`].
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn free(block: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { free_watched(block, None) };
-}
-
-/// As [`free_known`], for a block that was asked for with this size and alignment.
-///
-/// # Safety
-/// As [`free_known`].
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn free_sized(
-    block: *mut u8,
-    size: usize,
-    align: usize,
-    cache: &'static ThreadCache,
-) {
-    // SAFETY: the caller's promise.
-    if !unsafe { calls::free_sized(cache, block, size, align) } {
-        // SAFETY: the caller's promise.
-        unsafe { free_given(block, size, align) };
-    }
-}
-
-#[inline(never)]
-unsafe fn free_given(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { free_watched(block, Some(Given { size, align })) };
-}
-
-#[inline]
-unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
-    if let Some(facade) = thread_cache::current().as_facade()
-        // SAFETY: the caller's promise.
-        && unsafe { facade.push(block, given) }
-    {
-        return;
-    }
-    // SAFETY: the caller's promise.
-    unsafe { free_missed(block, given) };
-}
-
-#[inline(never)]
-unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
+pub(crate) unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
     if block.is_null() {
         return;
     }
@@ -283,7 +195,8 @@ fn small(class: SizeClass) -> *mut u8 {
         let block = refill::request(cache, class);
         background::tick();
         if !block.is_null() {
-            if let Some(thread) = cache.thread() {
+            // A sample may take its place.
+            if let Some(thread) = cache.thread().filter(|_| !cache.sample_due.get()) {
                 thread.got_cached(modes::usable(class));
             }
             return block;
@@ -307,7 +220,7 @@ pub(crate) fn small_uncached(arena: &'static Arena, class: SizeClass) -> *mut u8
 fn free_small(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
     if let Some(cache) = real_cache().filter(|cache| cache.holds(class)) {
-        if !cache.bin(class).push(block) {
+        if !cache.bin(class).put(block) {
             refill::overflow(cache, class, block);
             if let Some(thread) = cache.thread().filter(|thread| thread.moves() == Moves::Slowly) {
                 thread.refresh();

@@ -71,9 +71,7 @@ pub(crate) fn set_fill(fill: Fill) -> bool {
     let registry = REGISTRY.lock();
     let before = fill_mode::current();
     fill_mode::set(fill);
-    let options = options::current();
-    let watch = fill_mode::is_any() || options.hardened || options.guarded_sample > 0;
-    let done = watch_all(&registry, watch);
+    let done = watch_all(&registry, fill_mode::is_any() || options::current().hardened);
     if !done {
         fill_mode::set(before);
     }

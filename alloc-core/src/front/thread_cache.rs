@@ -99,7 +99,7 @@ impl ThreadCache {
     pub(crate) fn set_rooms(&self, known: bool) {
         for class in SizeClass::all() {
             let room = if known { class.size().saturating_sub(canary::BYTES) } else { 0 };
-            self.bin(class.bin()).set_room(room as u32);
+            self.bin(class.bin()).set_room(room as u16);
         }
     }
 

@@ -178,7 +178,7 @@ pub struct Options {
     /// Misuse is looked for at each call: canaries, double frees, sizes; what is freed is zeroed
     /// and waits before its reuse.
     pub hardened: bool,
-    /// Small requests of a thread between two that get a page of their own between guard pages, on
+    /// Requests of up to 4 KiB between two that get a page of their own between guard pages, on
     /// average; 0: none does.
     pub guarded_sample: usize,
 }
@@ -186,7 +186,7 @@ pub struct Options {
 impl Options {
     /// Whether each allocation and free must be seen, so that threads have façades.
     pub(crate) fn is_watching(&self) -> bool {
-        self.hardened || self.guarded_sample > 0 || self.zero || self.junk.alloc || self.junk.free
+        self.hardened || self.zero || self.junk.alloc || self.junk.free
     }
 }
 

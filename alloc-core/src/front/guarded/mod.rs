@@ -6,11 +6,15 @@
 //!            block at the end of its page, or at the beginning
 //! ```
 //! What is freed stays out of reach until its slot is used again, slots in turn. A touch of a guard
-//! or of a freed slot is a fault, and [`fault`] says what it was. The idea is GWP-ASan's.
+//! or of a freed slot is a fault, and [`fault`] says what it was. Which requests get one is the
+//! matter of [`countdown`]; frees that tell the size are that of [`layouts`]. The idea is
+//! GWP-ASan's.
 
+pub(crate) mod countdown;
 pub(crate) mod fault;
+pub(crate) mod layouts;
 
-use super::hardened::random::Random;
+use crate::ground::counters::SharedCount;
 use crate::ground::fatal::{self, Sample};
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -42,6 +46,12 @@ static TABLE: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 
 /// The slot that is tried next.
 pub(crate) static NEXT: RankedMutex<usize> = RankedMutex::new(LockRank::Guarded, 0);
+
+/// Samples so far, those of them that were freed, and requests that should have got one and did
+/// not.
+pub(crate) static MADE: SharedCount = SharedCount::new();
+pub(crate) static FREED_SO_FAR: SharedCount = SharedCount::new();
+pub(crate) static FAILED: SharedCount = SharedCount::new();
 
 /// The first address of the reservation; 0: there is none.
 static BASE: AtomicUsize = AtomicUsize::new(0);
@@ -84,6 +94,8 @@ impl Slot {
 pub(crate) fn prepare() {
     let unit = os::system_page();
     let Some(base) = os::reserve_untouchable((2 * SLOTS + 1) * unit) else { return };
+    countdown::prepare();
+    layouts::prepare();
     UNIT.store(unit, Relaxed);
     BASE.store(base, Relaxed);
     fault::watch();
@@ -96,26 +108,29 @@ pub(crate) fn holds(address: usize) -> bool {
     base != 0 && address.wrapping_sub(base) < (2 * SLOTS + 1) * UNIT.load(Relaxed)
 }
 
-/// Requests until the next sample: geometric about a mean.
-///
-/// -ln u by the place of the highest bit of a random number and, between powers of two, a straight
-/// line.
-pub(crate) fn gap(mean: usize, random: &Random) -> usize {
-    let u = random.bits(32) as u64 | 1;
-    let zeros = u64::from(u.leading_zeros() - 32);
-    let fraction = ((u << (zeros + 1)) & 0xffff_ffff) >> 16;
-    let log2 = ((zeros + 1) << 16) - fraction;
-    let mean = (mean as u64).min(1 << 32);
-    // ln 2 in 16.16 is 45426.
-    1 + ((mean * ((log2 * 45426) >> 16)) >> 16) as usize
+/// Whether samples are taken.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    BASE.load(Relaxed) != 0
 }
 
 fn page_of(index: usize) -> usize {
     BASE.load(Relaxed) + (2 * index + 1) * UNIT.load(Relaxed)
 }
 
-/// A block of its own. `None`: too large for a page, or all slots are in use.
-pub(crate) fn allocate(size: usize, align: usize, random: &Random) -> Option<*mut u8> {
+/// A block of its own. `None`: too large for a page, all slots are in use, or the system has no
+/// memory.
+pub(crate) fn allocate(size: usize, align: usize) -> Option<*mut u8> {
+    let block = make(size, align);
+    if block.is_some() {
+        MADE.add(1)
+    } else {
+        FAILED.add(1)
+    }
+    block
+}
+
+fn make(size: usize, align: usize) -> Option<*mut u8> {
     let unit = UNIT.load(Relaxed);
     let align = align.max(if size >= 16 { 16 } else { 8 });
     let room = size.max(1).checked_next_multiple_of(align)?;
@@ -129,7 +144,7 @@ pub(crate) fn allocate(size: usize, align: usize, random: &Random) -> Option<*mu
         return None;
     }
     *next = index + 1;
-    let block = if random.bits(1) == 0 { page } else { page + unit - room };
+    let block = if countdown::draw() & 1 == 0 { page } else { page + unit - room };
     let slot = slot(index);
     slot.block.store(block, Relaxed);
     slot.size.store(size, Relaxed);
@@ -177,6 +192,7 @@ pub(crate) fn free(address: usize) {
     slot.freed_by.store(os::thread_id(), Relaxed);
     note(&slot.freed_from);
     slot.state.store(FREED, Relaxed);
+    FREED_SO_FAR.add(1);
     let unit = UNIT.load(Relaxed);
     os::close_page(address & !(unit - 1), unit);
 }
@@ -190,21 +206,4 @@ pub(crate) fn usable_size(address: usize) -> Option<usize> {
     let slot = TABLE.get(index)?;
     let is_block = slot.is(LIVE) && slot.block.load(Relaxed) == address;
     is_block.then(|| slot.size.load(Relaxed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gaps_are_about_their_mean_and_vary() {
-        let random = Random::new();
-        for mean in [1, 10, 1000] {
-            let sum: usize = (0..20_000).map(|_| gap(mean, &random)).sum();
-            let seen = sum / 20_000;
-            assert!(seen >= mean && seen <= mean + mean / 5 + 1, "{seen} for {mean}");
-        }
-        let short = (0..1000).filter(|_| gap(1000, &random) < 500).count();
-        assert!((300..500).contains(&short), "{short}: e to the minus a half is 0.61");
-    }
 }
