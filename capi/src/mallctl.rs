@@ -17,7 +17,8 @@ fn code(outcome: Result<(), Error>) -> c_int {
 
 /// `mallctl(3)`: reads and writes the key of that name, or triggers it.
 ///
-/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_ctl::access`]), `EAGAIN`, `EFAULT`.
+/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_ctl::access`]; also for a name that is null),
+/// `EAGAIN`, `EFAULT`, `ENOMEM`.
 ///
 /// # Safety
 /// `name` must be NUL-terminated; `oldp` writable for `*oldlenp` bytes when both are non-null;
@@ -30,7 +31,10 @@ pub unsafe extern "C" fn mallctl(
     newp: *mut c_void,
     newlen: usize,
 ) -> c_int {
-    // SAFETY: the caller vouches for the name.
+    if name.is_null() {
+        return Error::Invalid.errno();
+    }
+    // SAFETY: the caller vouches for the name; it is not null.
     let name = unsafe { CStr::from_ptr(name) };
     // SAFETY: the caller's promise is ours.
     code(unsafe { by_name(name, Buffers { oldp, oldlenp, newp, newlen }) })
@@ -39,7 +43,7 @@ pub unsafe extern "C" fn mallctl(
 /// `mallctlnametomib(3)`: translates a name, or its beginning when `*miblenp` is smaller than the
 /// number of its components, and stores how many components were translated at `*miblenp`.
 ///
-/// Errors: `ENOENT`; `*miblenp` stays as it was.
+/// Errors: `ENOENT`; `*miblenp` stays as it was. `EINVAL` for a null pointer.
 ///
 /// # Safety
 /// `name` must be NUL-terminated, `mibp` writable for `*miblenp` components.
@@ -49,7 +53,10 @@ pub unsafe extern "C" fn mallctlnametomib(
     mibp: *mut usize,
     miblenp: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller vouches for the name.
+    if name.is_null() || mibp.is_null() || miblenp.is_null() {
+        return Error::Invalid.errno();
+    }
+    // SAFETY: the caller vouches for the name; it is not null.
     let name = unsafe { CStr::from_ptr(name) };
     // SAFETY: the caller vouches for miblenp.
     let room = unsafe { miblenp.read() };

@@ -86,6 +86,23 @@ fn every_name_of_jemalloc_is_there_with_its_type() {
     is_golden("golden/missing.txt", &missing);
 }
 
+/// Names of jemalloc that mean nothing here, with the reason.
+fn left_out() -> Vec<(&'static str, &'static str)> {
+    let lines = include_str!("../golden/jemalloc-left-out.tsv").lines().skip(1);
+    lines.map(|line| line.split_once('\t').expect("two columns")).collect()
+}
+
+#[test]
+fn what_is_left_out_has_a_reason_and_no_row() {
+    let rows = by_name();
+    let left_out = left_out();
+    assert_eq!(left_out.len() + of_jemalloc().len(), 462, "all names of 5.0 to 5.3.1 and after");
+    for (name, reason) in left_out {
+        assert!(!rows.contains_key(name), "{name} is there");
+        assert!(reason.len() > 10, "{name}");
+    }
+}
+
 /// Names by what they begin with.
 fn by_branch() -> BTreeMap<&'static str, Vec<&'static Row>> {
     let mut branches = BTreeMap::<_, Vec<_>>::new();
@@ -117,6 +134,14 @@ fn the_table_of_the_docs_is_made_from_the_rows() {
             writeln!(table, "| `{}` | `{kind}` | `{access}` | {unit} | {help}{note} |", row.name)
                 .unwrap();
         }
+    }
+    let mut reasons = BTreeMap::<_, Vec<_>>::new();
+    for (name, reason) in left_out() {
+        reasons.entry(reason).or_default().push(name);
+    }
+    table += "\n## Names of jemalloc that are not here\n\nThey answer `ENOENT`.\n\n";
+    for (reason, names) in reasons {
+        writeln!(table, "- {reason}: `{}`", names.join("`, `")).unwrap();
     }
     is_golden("docs/names.md", &table);
 }

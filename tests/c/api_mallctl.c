@@ -31,7 +31,9 @@ static void names(void)
     length = sizeof value;
     KEEPS_ERRNO(CHECK(mallctl(WRONG[at], &value, &length, NULL, 0) == ENOENT));
   }
-#ifndef FOREIGN /* jemalloc takes these for arena 0 */
+#ifndef FOREIGN /* jemalloc dies of the first two, and takes the others for arena 0 */
+  CHECK(mallctl(NULL, &value, &length, NULL, 0) == EINVAL);
+  CHECK(mallctlnametomib("version", NULL, &length) == EINVAL);
   CHECK(mallctl("arena.x.purge", NULL, NULL, NULL, 0) == ENOENT);
   CHECK(mallctl("arena..purge", NULL, NULL, NULL, 0) == ENOENT);
   CHECK(mallctl("arena.-1.purge", NULL, NULL, NULL, 0) == ENOENT);
