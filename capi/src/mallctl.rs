@@ -17,7 +17,7 @@ fn code(outcome: Result<(), Error>) -> c_int {
 
 /// `mallctl(3)`: reads and writes the key of that name, or triggers it.
 ///
-/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_ctl::access`]; also for a name that is null),
+/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_ctl::access`]; also for a null name),
 /// `EAGAIN`, `EFAULT`, `ENOMEM`.
 ///
 /// # Safety
