@@ -19,6 +19,8 @@ pub const MAX_BACKGROUND_THREADS: Key<ReadWrite<usize>> = Key::new("max_backgrou
 /// `version`: version of the library.
 pub const VERSION: Key<Read<Text>> = Key::new("version");
 
+pub mod approximate_stats;
+
 pub mod arena;
 
 pub mod arenas;
@@ -26,6 +28,8 @@ pub mod arenas;
 pub mod config;
 
 pub mod ctl;
+
+pub mod experimental;
 
 pub mod opt;
 

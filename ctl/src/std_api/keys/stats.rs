@@ -8,17 +8,35 @@ pub const ACTIVE: Key<Read<usize>> = Key::new("stats.active");
 /// `stats.allocated` (bytes): in blocks that the program holds.
 pub const ALLOCATED: Key<Read<usize>> = Key::new("stats.allocated");
 
+/// `stats.fork_abandoned` (count): blocks left behind in other threads' caches by forks.
+pub const FORK_ABANDONED: Key<Read<u64>> = Key::new("stats.fork_abandoned");
+
 /// `stats.mapped` (bytes): in mapped extents.
 pub const MAPPED: Key<Read<usize>> = Key::new("stats.mapped");
 
 /// `stats.metadata` (bytes): of the allocator's own records.
 pub const METADATA: Key<Read<usize>> = Key::new("stats.metadata");
 
+/// `stats.metadata_edata` (bytes): of records of runs, among those.
+pub const METADATA_EDATA: Key<Read<usize>> = Key::new("stats.metadata_edata");
+
+/// `stats.metadata_rtree` (bytes): of the map of addresses, among those.
+pub const METADATA_RTREE: Key<Read<usize>> = Key::new("stats.metadata_rtree");
+
+/// `stats.metadata_thp` (count): huge pages asked for under records.
+pub const METADATA_THP: Key<Read<usize>> = Key::new("stats.metadata_thp");
+
 /// `stats.resident` (bytes): in pages that are physically there, at most.
 pub const RESIDENT: Key<Read<usize>> = Key::new("stats.resident");
 
 /// `stats.retained` (bytes): of address space kept for later without physical pages.
 pub const RETAINED: Key<Read<usize>> = Key::new("stats.retained");
+
+/// `stats.zero_reallocs` (count): calls of realloc(p, 0) with a block.
+pub const ZERO_REALLOCS: Key<Read<usize>> = Key::new("stats.zero_reallocs");
+
+#[path = "stats_arenas.rs"]
+pub mod arenas;
 
 /// `stats.background_thread.*`
 pub mod background_thread {
@@ -32,6 +50,288 @@ pub mod background_thread {
 
     /// `stats.background_thread.run_interval` (ns): mean time between two of those passes.
     pub const RUN_INTERVAL: Key<Read<u64>> = Key::new("stats.background_thread.run_interval");
+}
+
+/// `stats.mutexes.*`
+pub mod mutexes {
+    use crate::std_api::key::{Act, Key};
+
+    /// `stats.mutexes.reset`: sets the statistics of all locks to zero.
+    pub const RESET: Key<Act> = Key::new("stats.mutexes.reset");
+
+    /// `stats.mutexes.arenas.*`
+    pub mod arenas {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.arenas.max_num_thds` (count): the making of arenas: most threads that
+        /// waited at once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> = Key::new("stats.mutexes.arenas.max_num_thds");
+
+        /// `stats.mutexes.arenas.max_wait_time` (ns): the making of arenas: longest time blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.arenas.max_wait_time");
+
+        /// `stats.mutexes.arenas.num_ops` (count): the making of arenas: times it was taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.arenas.num_ops");
+
+        /// `stats.mutexes.arenas.num_owner_switch` (count): the making of arenas: times that the
+        /// taker changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> =
+            Key::new("stats.mutexes.arenas.num_owner_switch");
+
+        /// `stats.mutexes.arenas.num_spin_acq` (count): the making of arenas: times that spinning
+        /// was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> = Key::new("stats.mutexes.arenas.num_spin_acq");
+
+        /// `stats.mutexes.arenas.num_wait` (count): the making of arenas: times that taking it had
+        /// to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.arenas.num_wait");
+
+        /// `stats.mutexes.arenas.total_wait_time` (ns): the making of arenas: time blocked, in all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.arenas.total_wait_time");
+    }
+
+    /// `stats.mutexes.background_thread.*`
+    pub mod background_thread {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.background_thread.max_num_thds` (count): start and stop of the background
+        /// thread: most threads that waited at once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> =
+            Key::new("stats.mutexes.background_thread.max_num_thds");
+
+        /// `stats.mutexes.background_thread.max_wait_time` (ns): start and stop of the background
+        /// thread: longest time blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.background_thread.max_wait_time");
+
+        /// `stats.mutexes.background_thread.num_ops` (count): start and stop of the background
+        /// thread: times it was taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.background_thread.num_ops");
+
+        /// `stats.mutexes.background_thread.num_owner_switch` (count): start and stop of the
+        /// background thread: times that the taker changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> =
+            Key::new("stats.mutexes.background_thread.num_owner_switch");
+
+        /// `stats.mutexes.background_thread.num_spin_acq` (count): start and stop of the background
+        /// thread: times that spinning was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> =
+            Key::new("stats.mutexes.background_thread.num_spin_acq");
+
+        /// `stats.mutexes.background_thread.num_wait` (count): start and stop of the background
+        /// thread: times that taking it had to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.background_thread.num_wait");
+
+        /// `stats.mutexes.background_thread.total_wait_time` (ns): start and stop of the background
+        /// thread: time blocked, in all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.background_thread.total_wait_time");
+    }
+
+    /// `stats.mutexes.ctl.*`
+    pub mod ctl {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.ctl.max_num_thds` (count): the namespace: most threads that waited at
+        /// once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> = Key::new("stats.mutexes.ctl.max_num_thds");
+
+        /// `stats.mutexes.ctl.max_wait_time` (ns): the namespace: longest time blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.ctl.max_wait_time");
+
+        /// `stats.mutexes.ctl.num_ops` (count): the namespace: times it was taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.ctl.num_ops");
+
+        /// `stats.mutexes.ctl.num_owner_switch` (count): the namespace: times that the taker
+        /// changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> = Key::new("stats.mutexes.ctl.num_owner_switch");
+
+        /// `stats.mutexes.ctl.num_spin_acq` (count): the namespace: times that spinning was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> = Key::new("stats.mutexes.ctl.num_spin_acq");
+
+        /// `stats.mutexes.ctl.num_wait` (count): the namespace: times that taking it had to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.ctl.num_wait");
+
+        /// `stats.mutexes.ctl.total_wait_time` (ns): the namespace: time blocked, in all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.ctl.total_wait_time");
+    }
+
+    /// `stats.mutexes.max_per_bg_thd.*`
+    pub mod max_per_bg_thd {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.max_per_bg_thd.max_num_thds` (count): the pass of decay: most threads
+        /// that waited at once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> =
+            Key::new("stats.mutexes.max_per_bg_thd.max_num_thds");
+
+        /// `stats.mutexes.max_per_bg_thd.max_wait_time` (ns): the pass of decay: longest time
+        /// blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.max_per_bg_thd.max_wait_time");
+
+        /// `stats.mutexes.max_per_bg_thd.num_ops` (count): the pass of decay: times it was taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.max_per_bg_thd.num_ops");
+
+        /// `stats.mutexes.max_per_bg_thd.num_owner_switch` (count): the pass of decay: times that
+        /// the taker changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> =
+            Key::new("stats.mutexes.max_per_bg_thd.num_owner_switch");
+
+        /// `stats.mutexes.max_per_bg_thd.num_spin_acq` (count): the pass of decay: times that
+        /// spinning was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> =
+            Key::new("stats.mutexes.max_per_bg_thd.num_spin_acq");
+
+        /// `stats.mutexes.max_per_bg_thd.num_wait` (count): the pass of decay: times that taking it
+        /// had to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.max_per_bg_thd.num_wait");
+
+        /// `stats.mutexes.max_per_bg_thd.total_wait_time` (ns): the pass of decay: time blocked, in
+        /// all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.max_per_bg_thd.total_wait_time");
+    }
+
+    /// `stats.mutexes.prof.*`
+    pub mod prof {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.prof.max_num_thds` (count): the profiler, which is not built in: most
+        /// threads that waited at once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> = Key::new("stats.mutexes.prof.max_num_thds");
+
+        /// `stats.mutexes.prof.max_wait_time` (ns): the profiler, which is not built in: longest
+        /// time blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.prof.max_wait_time");
+
+        /// `stats.mutexes.prof.num_ops` (count): the profiler, which is not built in: times it was
+        /// taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_ops");
+
+        /// `stats.mutexes.prof.num_owner_switch` (count): the profiler, which is not built in:
+        /// times that the taker changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> =
+            Key::new("stats.mutexes.prof.num_owner_switch");
+
+        /// `stats.mutexes.prof.num_spin_acq` (count): the profiler, which is not built in: times
+        /// that spinning was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_spin_acq");
+
+        /// `stats.mutexes.prof.num_wait` (count): the profiler, which is not built in: times that
+        /// taking it had to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.prof.num_wait");
+
+        /// `stats.mutexes.prof.total_wait_time` (ns): the profiler, which is not built in: time
+        /// blocked, in all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> = Key::new("stats.mutexes.prof.total_wait_time");
+    }
+
+    /// `stats.mutexes.thread_caches.*`
+    pub mod thread_caches {
+        use crate::std_api::key::{Key, Read};
+
+        /// `stats.mutexes.thread_caches.max_num_thds` (count): the list of thread caches: most
+        /// threads that waited at once.
+        pub const MAX_NUM_THDS: Key<Read<u32>> =
+            Key::new("stats.mutexes.thread_caches.max_num_thds");
+
+        /// `stats.mutexes.thread_caches.max_wait_time` (ns): the list of thread caches: longest
+        /// time blocked.
+        pub const MAX_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.thread_caches.max_wait_time");
+
+        /// `stats.mutexes.thread_caches.num_ops` (count): the list of thread caches: times it was
+        /// taken.
+        pub const NUM_OPS: Key<Read<u64>> = Key::new("stats.mutexes.thread_caches.num_ops");
+
+        /// `stats.mutexes.thread_caches.num_owner_switch` (count): the list of thread caches: times
+        /// that the taker changed.
+        pub const NUM_OWNER_SWITCH: Key<Read<u64>> =
+            Key::new("stats.mutexes.thread_caches.num_owner_switch");
+
+        /// `stats.mutexes.thread_caches.num_spin_acq` (count): the list of thread caches: times
+        /// that spinning was enough.
+        pub const NUM_SPIN_ACQ: Key<Read<u64>> =
+            Key::new("stats.mutexes.thread_caches.num_spin_acq");
+
+        /// `stats.mutexes.thread_caches.num_wait` (count): the list of thread caches: times that
+        /// taking it had to block.
+        pub const NUM_WAIT: Key<Read<u64>> = Key::new("stats.mutexes.thread_caches.num_wait");
+
+        /// `stats.mutexes.thread_caches.total_wait_time` (ns): the list of thread caches: time
+        /// blocked, in all.
+        pub const TOTAL_WAIT_TIME: Key<Read<u64>> =
+            Key::new("stats.mutexes.thread_caches.total_wait_time");
+    }
+}
+
+/// `stats.remote.*`
+pub mod remote {
+    use crate::std_api::key::{Key, Read};
+
+    /// `stats.remote.frees` (count): blocks freed into slabs of another cache or of a bin.
+    pub const FREES: Key<Read<u64>> = Key::new("stats.remote.frees");
+
+    /// `stats.remote.pending_bytes` (bytes): in such blocks that their slabs have yet to take in.
+    pub const PENDING_BYTES: Key<Read<usize>> = Key::new("stats.remote.pending_bytes");
+}
+
+/// `stats.rss.*`
+pub mod rss {
+    use crate::std_api::key::{Key, Read};
+
+    /// `stats.rss.allocated` (bytes): in blocks that the program has, rounded up to their classes.
+    pub const ALLOCATED: Key<Read<usize>> = Key::new("stats.rss.allocated");
+
+    /// `stats.rss.dirty` (bytes): in unused pages with memory.
+    pub const DIRTY: Key<Read<usize>> = Key::new("stats.rss.dirty");
+
+    /// `stats.rss.metadata` (bytes): of the allocator's records.
+    pub const METADATA: Key<Read<usize>> = Key::new("stats.rss.metadata");
+
+    /// `stats.rss.muzzy` (bytes): in unused pages, memory perhaps gone.
+    pub const MUZZY: Key<Read<usize>> = Key::new("stats.rss.muzzy");
+
+    /// `stats.rss.not_ours` (bytes): in physical memory for the rest of the process.
+    pub const NOT_OURS: Key<Read<usize>> = Key::new("stats.rss.not_ours");
+
+    /// `stats.rss.ours` (bytes): in physical memory for this allocator.
+    pub const OURS: Key<Read<usize>> = Key::new("stats.rss.ours");
+
+    /// `stats.rss.process` (bytes): in physical memory for the process.
+    pub const PROCESS: Key<Read<usize>> = Key::new("stats.rss.process");
+
+    /// `stats.rss.remote` (bytes): in blocks freed by other threads that their slabs have yet to
+    /// take in.
+    pub const REMOTE: Key<Read<usize>> = Key::new("stats.rss.remote");
+
+    /// `stats.rss.slab_free` (bytes): in slabs, not in blocks in use.
+    pub const SLAB_FREE: Key<Read<usize>> = Key::new("stats.rss.slab_free");
+
+    /// `stats.rss.thread_caches` (bytes): in thread caches.
+    pub const THREAD_CACHES: Key<Read<usize>> = Key::new("stats.rss.thread_caches");
+
+    /// `stats.rss.untouched` (bytes): credit: pages among all these without memory.
+    pub const UNTOUCHED: Key<Read<isize>> = Key::new("stats.rss.untouched");
+}
+
+/// `stats.thread_caches.*`
+pub mod thread_caches {
+    use crate::std_api::key::{Key, Read};
+
+    /// `stats.thread_caches.bytes` (bytes): in thread caches.
+    pub const BYTES: Key<Read<usize>> = Key::new("stats.thread_caches.bytes");
+
+    /// `stats.thread_caches.count` (count): threads that have a cache.
+    pub const COUNT: Key<Read<u32>> = Key::new("stats.thread_caches.count");
+
+    /// `stats.thread_caches.kept_bytes` (bytes): of these, in large blocks that threads keep.
+    pub const KEPT_BYTES: Key<Read<usize>> = Key::new("stats.thread_caches.kept_bytes");
+
+    /// `stats.thread_caches.requests` (count): requests that thread caches served.
+    pub const REQUESTS: Key<Read<u64>> = Key::new("stats.thread_caches.requests");
 }
 
 /// `stats.work.*`
