@@ -124,7 +124,8 @@ fn imports(module: &Module, indent: &str) -> String {
 }
 
 /// Branches that are files of their own: their modules are long.
-const FILES: [&str; 1] = ["stats.arenas"];
+const FILES: [&str; 4] =
+    ["stats.arenas", "stats.arenas.bins", "stats.arenas.mutexes", "stats.mutexes"];
 
 fn file_of(path: &str) -> String {
     format!("{}.rs", path.replace('.', "_"))
