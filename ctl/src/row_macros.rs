@@ -33,7 +33,7 @@ macro_rules! answer_type {
     ($kind:ident) => { $crate::row_macros::rust_type!($kind) };
 }
 
-/// A [`Type`], pointers with their C spelling.
+/// A `Type`, pointers with their C spelling.
 macro_rules! type_of {
     ($kind:ident) => {
         $crate::Type::$kind

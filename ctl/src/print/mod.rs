@@ -3,13 +3,13 @@
 //!
 //! | file | what it prints |
 //! |---|---|
-//! | [`json`] | everything, from the rows: a key appears as soon as it has a row |
-//! | [`general`] | version, build, options, constants |
-//! | [`totals`] | the process: bytes, threads, where the memory is, work |
-//! | [`arena`] | one arena, or all of them merged |
-//! | [`classes`] | its bins, large classes and unused extents |
-//! | [`mutexes`] | locks |
-//! | [`table`], [`keys`] | columns; keys by name |
+//! | `json` | everything, from the rows: a key appears as soon as it has a row |
+//! | `general` | version, build, options, constants |
+//! | `totals` | the process: bytes, threads, where the memory is, work |
+//! | `arena` | one arena, or all of them merged |
+//! | `classes` | its bins, large classes and unused extents |
+//! | `mutexes` | locks |
+//! | `table`, `keys` | columns; keys by name |
 //!
 //! Values are read as a program would read them, by `mallctl`'s own look-up, key after key: no lock
 //! is held while the callback runs, so it may allocate, and read and write keys. Should it write

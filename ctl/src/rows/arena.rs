@@ -150,7 +150,7 @@ fn write_dss(mib: &[usize], name: &CStr) -> Result<(), Error> {
 /// `arena.<i>.name`: both buffers hold a `char *`, to the caller's 32 bytes and to the new name.
 ///
 /// # Safety
-/// As [`crate::access`]; the pointers lead where they say.
+/// As [`mod@crate::access`]; the pointers lead where they say.
 unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     let index = one(mib)?;
     if index >= control::narenas() {
@@ -186,7 +186,7 @@ unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
 /// The pointer that was given.
 ///
 /// # Safety
-/// As [`crate::access`].
+/// As [`mod@crate::access`].
 unsafe fn pointer_in(buffers: Buffers) -> Result<*mut c_void, Error> {
     if buffers.newp.is_null() || buffers.newlen != size_of::<*mut c_void>() {
         return Err(Error::Invalid);
