@@ -226,53 +226,32 @@ struct extent_hooks_s {
 /* ------------------------------------------------------------------------------------------------
  * The namespace. (jemalloc(3)) These return 0 or an error number and leave errno alone.
  *
+ * Every statistic and every setting has a name. All of them, with type, access, unit and meaning,
+ * are listed in lumalloc(3), and by the namespace itself: "ctl.names" answers a text of them all,
+ * and "ctl.help", "ctl.type", "ctl.access", "ctl.unit" tell of the name that comes in by newp. Those
+ * that are wanted most:
+ *
  *   version              const char *  r-   version of this library
  *   epoch                uint64_t      rw   any write takes a new snapshot for stats.*
+ *   stats.allocated      size_t        r-   bytes in blocks that the program holds
+ *   stats.active         size_t        r-   bytes in pages with such blocks
+ *   stats.resident       size_t        r-   bytes in physical pages, at most
+ *   stats.rss.*                        r-   where the memory is, bytes by their place
+ *   stats.arenas.<i>.*                 r-   the same by arena, bin, size class and lock
+ *   opt.*                              r-   the options as they were at start
+ *   config.effective     const char *  r-   all of them, as an option string
+ *   config.ignored       const char *  r-   what was ignored, with its source
  *   background_thread    bool          rw   whether a thread of the library purges unused pages, so
  *                                           that an idle process shrinks; true starts it (EAGAIN
  *                                           and a message where that is refused), false stops it
  *                                           and waits; false in a child of fork
- *   max_background_threads  size_t     rw   up to opt.max_background_threads; there is at most one,
- *                                           and with 0 none
+ *   arena.<i>.purge      void          --   gives unused pages back; 4096, or arenas.narenas: all
+ *   arena.<i>.dirty_decay_ms  ssize_t  rw   milliseconds until unused pages go back; -1: never
+ *   arenas.create        unsigned      rw   makes an arena, with the hooks given by newp if any
+ *   thread.arena         unsigned      rw   the arena that this thread allocates from
  *   thread.tcache.flush  void          --   gives this thread's cached blocks back
  *   thread.idle          void          --   this thread will do nothing for long: its cache keeps
  *                                           neither blocks nor slabs
- *   opt.abort            bool          r-   the options as they were at start:
- *   opt.abort_conf       bool          r-
- *   opt.narenas          unsigned      r-
- *   opt.percpu_arena     const char *  r-   disabled, percpu or phycpu
- *   opt.background_thread  bool        r-   it is started as soon as there is something to purge
- *   opt.max_background_threads  size_t  r-
- *   opt.dirty_decay_ms   ssize_t       r-   milliseconds; -1: never
- *   opt.muzzy_decay_ms   ssize_t       r-   milliseconds; -1: never
- *   opt.stats_print      bool          r-
- *   opt.zero_realloc     const char *  r-   free, alloc or abort
- *   opt.junk             const char *  r-   true, false, alloc or free
- *   opt.zero             bool          r-
- *   opt.guarded_sample   size_t        r-   requests between two guarded samples; 0: none
- *   opt.hardened         bool          r-   misuse is looked for at each call
- *   opt.retain           bool          r-
- *   opt.dss              const char *  r-   disabled, primary or secondary
- *   opt.thp              const char *  r-   default, always or never
- *   opt.metadata_thp     const char *  r-   disabled, auto or always
- *   opt.xmalloc          bool          r-
- *   opt.tcache           bool          r-
- *   opt.tcache_max       size_t        r-   bytes
- *   arena.<i>.purge      void          --   gives unused pages back; 4096, or arenas.narenas: all
- *   arenas.narenas       unsigned      r-   limit on the number of arenas
- *   arenas.page          size_t        r-   bytes
- *   stats.allocated      size_t        r-   bytes in blocks that the program holds
- *   stats.active         size_t        r-   bytes in pages with such blocks
- *   stats.metadata       size_t        r-   bytes of the library's own records
- *   stats.resident       size_t        r-   bytes in physical pages, at most
- *   stats.mapped         size_t        r-   bytes in mapped extents
- *   stats.retained       size_t        r-   bytes of address space kept without physical pages
- *   stats.work.<deed>    uint64_t      r-   how often the slow paths did something: lock_<kind> and
- *                                           wait_<kind> (cache, bin, pages, registry, metadata),
- *                                           call_<system call>, refills_owned, remote_words, ...
- *   stats.background_thread.num_threads   size_t    r-   background threads that run
- *   stats.background_thread.num_runs      uint64_t  r-   passes that they made
- *   stats.background_thread.run_interval  uint64_t  r-   mean nanoseconds between two passes
  * ---------------------------------------------------------------------------------------------- */
 
 /*

@@ -95,6 +95,7 @@ programs! {
     mallctl "api_mallctl.c"
     ctl_sweep "api_ctl_sweep.c"
     stats_print "api_stats_print.c"
+    stats_threads "api_stats_threads.c"
     glibc "api_glibc.c"
     conf_symbol "api_conf_symbol.c"
     conf_reference "api_conf_reference.c"
