@@ -292,7 +292,7 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
 }
 
 /// One step of collection: visits a few bins. What was neither popped nor missed since the last
-/// visit goes home and its array with it; what was used without a miss holds more than it needs.
+/// visit goes home and its array with it; of what was used without a miss, what was never needed.
 #[inline(never)]
 fn collect(cache: &'static RealCache) {
     let mut round = false;
@@ -328,8 +328,11 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
         cache.owner.empty_depot(state, class);
         flush(cache, state, class, level);
         drop_array(cache, class);
-    } else if !missed && level >= 4 {
-        flush(cache, state, class, level / 4);
-        cold.want.set((cold.want.get() / 2).max(2));
+    } else {
+        let n = cold.idle(level, missed);
+        if n > 0 {
+            flush(cache, state, class, n);
+            cold.want.set((cold.want.get() / 2).max(2));
+        }
     }
 }

@@ -61,6 +61,9 @@ pub(crate) struct ColdBin {
     pub(crate) most: Cell<u16>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,
+    /// Visits of collection in a row that found no miss, and the fewest blocks they found.
+    pub(crate) calm: Cell<u8>,
+    pub(crate) fewest: Cell<u16>,
     /// Requests when collection, and when an overflow, last came by.
     pub(crate) seen_requests: Cell<u64>,
     pub(crate) overflow_requests: Cell<u64>,
@@ -69,6 +72,9 @@ pub(crate) struct ColdBin {
     /// Requests until the next guarded sample, once the countdown has run out; 0: none is drawn.
     pub(crate) until_sample: Cell<usize>,
 }
+
+/// Visits without a miss after which a bin is thought to hold more than it needs.
+const CALM: u8 = 4;
 
 // SAFETY: the cells are touched by the cache's thread only, or by the holder of the registry's lock
 // once that thread is gone; the rest is atomic or locked.
@@ -83,11 +89,24 @@ impl ColdBin {
             refills: Cell::new(0),
             bulk: Cell::new(false),
             missed: Cell::new(false),
+            calm: Cell::new(0),
+            fewest: Cell::new(u16::MAX),
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
             armed: OwnedCount::new(),
             until_sample: Cell::new(0),
         }
+    }
+
+    /// One visit of collection, which finds `level` blocks: how many of them were not needed. Half
+    /// of the fewest that some visits found, if there was no miss between these.
+    pub(crate) fn idle(&self, level: usize, missed: bool) -> usize {
+        let fewest = self.fewest.get().min(u16::try_from(level).unwrap_or(u16::MAX));
+        let calm = if missed { 0 } else { self.calm.get() + 1 };
+        let done = missed || calm == CALM;
+        self.calm.set(if done { 0 } else { calm });
+        self.fewest.set(if done { u16::MAX } else { fewest });
+        if calm == CALM { usize::from(fewest / 2) } else { 0 }
     }
 }
 
@@ -271,3 +290,20 @@ impl Recycled for RealCache {
 }
 
 const _: () = assert!(BINS * 32 < u16::MAX as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_what_no_visit_found_needed_is_idle() {
+        let cold = ColdBin::new();
+        let visits = [90, 40, 100, 60].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0, 0, 0, 20]);
+        let visits = [90, 90, 90].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0; 3]);
+        assert_eq!(cold.idle(90, true), 0, "a miss");
+        let visits = [90, 90, 90, 90].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0, 0, 0, 45], "and four visits more");
+    }
+}
