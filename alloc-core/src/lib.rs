@@ -126,6 +126,12 @@ pub mod testing {
     pub fn fail_system_calls(period: u64) {
         crate::back::provider::failing::SYSTEM.fail_every(period);
     }
+
+    /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none
+    /// (`never`), whatever it says. To be called first of all.
+    pub fn pretend_huge_pages(always: bool) {
+        crate::back::huge::pretend(always);
+    }
 }
 
 /// The version of the library.

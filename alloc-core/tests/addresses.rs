@@ -5,6 +5,7 @@
 mod common;
 
 use common::child::{play_well, scenario};
+use common::mappings::{flags, is_advised, listens};
 use common::touched::{assert_touched, touch};
 use lumalloc::raw;
 use lumalloc::{PAGE, control, observe};
@@ -128,39 +129,6 @@ fn segment(expected: bool) {
 }
 
 // --- huge pages --------------------------------------------------------------------------------
-
-/// Whether the system gives huge pages to who asks.
-fn listens() -> bool {
-    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
-    std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
-}
-
-/// The flags of each mapping of this process, with its first and last address.
-fn flags() -> Vec<(usize, usize, String)> {
-    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
-    let (mut found, mut range) = (Vec::new(), (0, 0));
-    for line in text.lines() {
-        let first = line.split(' ').next().expect("a word");
-        let number = |text| usize::from_str_radix(text, 16);
-        if let Some((from, to)) = first.split_once('-')
-            && let (Ok(from), Ok(to)) = (number(from), number(to))
-        {
-            range = (from, to);
-        }
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            found.push((range.0, range.1, format!("{flags} ")));
-        }
-    }
-    found
-}
-
-/// Whether huge pages were asked for under an address.
-fn is_advised(block: *mut u8) -> bool {
-    let address = block as usize;
-    let mut flags = flags().into_iter();
-    let mapping = flags.find(|(from, to, _)| (*from..*to).contains(&address)).expect("mapped");
-    mapping.2.contains(" hg ")
-}
 
 #[test]
 fn long_blocks_lie_in_huge_pages() {

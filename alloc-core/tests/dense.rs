@@ -5,6 +5,7 @@
 mod common;
 
 use common::child::{play_well, scenario};
+use common::mappings::listens;
 use common::touched::{assert_touched, touch};
 use lumalloc::{PAGE, control, observe, raw};
 
@@ -24,12 +25,6 @@ fn child() {
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
-}
-
-/// Whether the system gives huge pages to who asks.
-fn listens() -> bool {
-    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
-    std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
 }
 
 /// A number of `/proc/vmstat`.

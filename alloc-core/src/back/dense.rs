@@ -16,8 +16,9 @@
 //! The system would fill holes in an advised chunk again, so before a part of one is purged the
 //! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
 //! than a [`TENTH`] of one are purged after all others. Chunks may be mappings of the system's own,
-//! so their runs are marked ([`DENSE`]): they are not merged with others, nor moved. All runs of an
-//! advised chunk bear the mark; a run that bears it may lie in a broken one.
+//! so their runs are marked ([`DENSE`]) and not moved; what is merged with them bears the mark too.
+//! All runs of an advised chunk bear it; a run that bears it may lie elsewhere. A long block that
+//! is made of such addresses makes one mapping of them again ([`huge::back`]).
 
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
@@ -224,6 +225,7 @@ fn advise(provider: &dyn PageProvider, run: &'static Extent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::extension::JOINED;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
 
@@ -275,6 +277,34 @@ mod tests {
         purge(&mut pages, 0);
         assert_eq!(pages.counts().dirty, 0);
         assert!(run.mapping() == DENSE && !is_in_huge_pages(run), "broken");
+    }
+
+    #[test]
+    fn chunks_and_what_lies_beside_them_are_one_when_all_is_purged() {
+        let Some((mut pages, _run)) = large_heap() else { return };
+        let region = pages.allocate(8 * CHUNK, HUGE, Memory::Any).unwrap();
+        let range = region.base()..region.end();
+        pages.free(region);
+        purge(&mut pages, 0);
+        // A broken chunk somewhere in it: half of it is purged before the other half.
+        let half = loop {
+            let half = pages.allocate(CHUNK / 2, PAGE, Memory::Filled).unwrap();
+            if range.contains(&half.base()) {
+                break half;
+            }
+        };
+        let other = pages.allocate(CHUNK / 2, PAGE, Memory::Filled).unwrap();
+        assert_eq!((half.mapping(), other.base()), (DENSE, half.end()));
+        for run in [half, other] {
+            pages.free(run);
+            purge(&mut pages, 0);
+        }
+        let long = pages.allocate(8 * CHUNK, HUGE, Memory::Filled).unwrap();
+        assert!(long.base() == range.start && long.mapping() == DENSE && long.zeroed.get());
+        // A block that may be moved again.
+        huge::back(&Mmap, long);
+        assert!(moves::is_own(long.mapping()) && long.mapping() != JOINED);
+        assert!(pages.begin_move(long, 9 * CHUNK, PAGE).is_some());
     }
 
     #[test]

@@ -8,11 +8,12 @@
 //! A block in huge pages and what is added to it may be two mappings of the system's, so the whole
 //! is marked ([`JOINED`]): it is not moved, and purged it is an ordinary mapping.
 
+use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, ADVISED};
 use super::moves;
 use super::page_allocator::PageAllocator;
-use super::split_merge::{merge, neighbour_behind, split};
+use super::split_merge::{may_join, merge, neighbour_behind, split};
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
@@ -66,7 +67,8 @@ impl PageAllocator {
 /// The mapping of a run made of two. `None`: they are to stay apart.
 fn joined(run: u16, behind: u16) -> Option<u16> {
     match (run, behind) {
-        (ADVISED | JOINED, 0) => huge::backs_blocks().then_some(JOINED),
+        (ADVISED | JOINED, 0 | DENSE) => huge::backs_blocks().then_some(JOINED),
+        (DENSE, _) | (_, DENSE) => may_join(run, behind).then_some(DENSE),
         _ => (run == behind && !moves::is_own(run)).then_some(run),
     }
 }
@@ -147,7 +149,8 @@ mod tests {
     #[test]
     fn only_runs_that_can_be_one_are_joined() {
         assert_eq!(joined(0, 0), Some(0));
-        assert_eq!(joined(7, 7), None, "moved runs");
+        assert_eq!([joined(0, DENSE), joined(DENSE, 0), joined(DENSE, DENSE)], [Some(DENSE); 3]);
+        assert_eq!((joined(7, 7), joined(7, DENSE)), (None, None), "moved runs");
         assert_eq!((joined(0, ADVISED), joined(0, JOINED)), (None, None));
         assert_eq!(joined(ADVISED, 0).is_some(), huge::backs_blocks());
     }

@@ -12,6 +12,8 @@
 //! does what the system would like to put into the hole. A block that was asked for as zeros may
 //! be hardly touched, so it takes small pages.
 
+use super::dense::{self, DENSE};
+use super::extension::JOINED;
 use super::extent::Extent;
 use super::moves;
 use super::page_provider::PageProvider;
@@ -44,9 +46,16 @@ pub(crate) enum System {
     Always,
 }
 
+static SETTING: AtomicU8 = AtomicU8::new(System::Unknown as u8);
+
+/// From now on the system is taken for one that backs everything by huge pages, or nothing.
+#[cfg(feature = "testing")]
+pub(crate) fn pretend(always: bool) {
+    SETTING.store(if always { System::Always } else { System::Never } as u8, Relaxed);
+}
+
 /// The system's setting, read at the first call.
 pub(crate) fn system() -> System {
-    static SETTING: AtomicU8 = AtomicU8::new(System::Unknown as u8);
     const SETTINGS: [System; 4] = [System::Unknown, System::Never, System::Asked, System::Always];
     let known = SETTINGS.get(usize::from(SETTING.load(Relaxed))).copied();
     if let Some(known) = known.filter(|known| *known != System::Unknown) {
@@ -144,10 +153,16 @@ pub(super) fn best_align(pages: usize, align: usize) -> usize {
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
     let wanted = block.bytes() >= SHORTEST && backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
+    // What lies in pieces of chunks becomes one mapping, as long as nothing is in it.
+    let is_empty = block.mapping() == DENSE && block.zeroed.get();
+    // SAFETY: the block is the caller's, and nothing has been written to it.
+    if is_empty && unsafe { provider.renew(base, block.bytes()) } {
+        dense::forget_chunks(block);
+    }
     // SAFETY: the block is the caller's.
     if unsafe { provider.advise_huge(base, block.bytes(), true) } && !moves::is_own(block.mapping())
     {
-        moves::mark(block, ADVISED);
+        moves::mark(block, if block.mapping() == DENSE { JOINED } else { ADVISED });
     }
 }
 

@@ -290,13 +290,13 @@ impl PageAllocator {
         if align > CHUNK_ALIGN || is_long {
             return self.reserve_exactly(pages, align);
         }
-        let chunk =
-            self.next_chunk.min(self.grow_limit).max(page_class_pages(page_class_ceil(pages)));
+        let least = page_class_pages(page_class_ceil(pages));
+        let whole = self.next_chunk.next_multiple_of(FIRST_CHUNK);
+        let chunk = whole.min(self.grow_limit).max(least);
         let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
             Some(extent) => {
                 let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
                 let most = if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK };
-                let grown = grown.next_multiple_of(FIRST_CHUNK);
                 self.next_chunk = grown.min(most).min(self.grow_limit.max(1));
                 extent
             }

@@ -1,5 +1,6 @@
 //! Cutting a run in two and making one of two neighbours: records and page map together.
 
+use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
 use super::moves;
 use super::page_map;
@@ -27,13 +28,22 @@ pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
     debug_assert_eq!(left.end(), right.base());
     page_map::clear_ends(left);
     page_map::clear_ends(right);
+    if right.mapping() == DENSE {
+        moves::mark(left, DENSE);
+    }
     moves::mark(right, 0);
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
     left.set_range(left.base(), left.pages() + right.pages());
     page_map::set_ends(left);
 }
 
-/// The neighbour before `extent` in the same arena, reservation and mapping, if it is in `state`.
+/// Whether runs of two mappings may be one: one of chunks and an ordinary one are one of chunks.
+pub(super) fn may_join(a: u16, b: u16) -> bool {
+    a == b || matches!((a, b), (0, DENSE) | (DENSE, 0))
+}
+
+/// The neighbour before `extent` in the same arena, reservation, of a mapping that fits,
+/// if it is in `state`.
 pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     if extent.head.get() {
         return None;
@@ -41,13 +51,14 @@ pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'st
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
     // The arena of a record never changes, and runs of our own arena are guarded by our lock.
     let free = left.arena() == extent.arena() && left.state.get() == state;
-    let ours = free && left.mapping() == extent.mapping();
+    let ours = free && may_join(left.mapping(), extent.mapping());
     if ours && left.end() == extent.base() { Some(left) } else { None }
 }
 
-/// The neighbour after `extent` in the same arena, reservation and mapping, if it is in `state`.
+/// The neighbour after `extent` in the same arena, reservation, of a mapping that fits,
+/// if it is in `state`.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
-    neighbour_behind(extent, state).filter(|right| right.mapping() == extent.mapping())
+    neighbour_behind(extent, state).filter(|right| may_join(right.mapping(), extent.mapping()))
 }
 
 /// The same, whatever its mapping.
