@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bind9's tools, which import mallocx, rallocx, sallocx, sdallocx and mallctl: a generated zone
-# checked and dumped, a configuration checked, questions by dig and host to a small server, and
-# named itself, which makes arenas (arenas.create, arena.<i>.destroy) for what it keeps.
+# checked and dumped, a configuration checked, questions by dig and host to a small server,
+# named itself, and libisc's memory contexts over arenas that it makes and destroys.
 . "$(dirname "$0")/common.sh"
 
 awk 'BEGIN {
@@ -72,9 +72,7 @@ options {
 controls { };
 zone "example.test" { type primary; file "zone.db"; };
 CONF
-if [ -n "$LIBRARY" ]; then export LD_DEBUG=bindings LD_DEBUG_OUTPUT="$PWD/named-bindings"; fi
 serve named.log named -g -n 2 -c server.conf
-unset LD_DEBUG LD_DEBUG_OUTPUT
 wait_for ask +short +tries=1 ns.example.test
 mapped "$SERVER"
 kill -HUP "$SERVER"
@@ -92,7 +90,9 @@ for client in 2 3 4; do cmp answers-1.txt "answers-$client.txt" && echo "the sam
 ask axfr example.test | grep -c 'IN.*A' || true
 kill "$SERVER"
 wait "$SERVER" && echo "named ended with $?"
-if [ -n "$LIBRARY" ]; then
-  grep -q -F "to $LIBRARY [0]: normal symbol \`mallctl'" named-bindings.* ||
-    die "named has not called mallctl of $LIBRARY"
-fi
+
+# arenas.create, decay times by name, mallocx, rallocx and sdallocx with flags, arena.<i>.destroy.
+gcc -O1 -o isc "$(dirname "$0")/../c/client_isc.c" /usr/lib/*/libisc-9.*.so
+LUMALLOC_CONF=stats_print:true,stats_print_opts:gbxelma preloaded ./isc 2> isc-statistics.txt
+[ -z "$LIBRARY" ] || grep -q '^Destroyed arenas stats:' isc-statistics.txt ||
+  die "libisc has destroyed no arena of $LIBRARY"
