@@ -93,7 +93,8 @@ impl Published {
         self.rss = None;
     }
 
-    fn rss(&mut self) -> Rss {
+    /// What the system says of physical memory; it is asked now, if it was not yet.
+    pub fn rss(&mut self) -> Rss {
         let totals = *self.totals();
         *self.rss.get_or_insert_with(|| {
             let ours = observe::heap_resident() + totals.metadata;
@@ -226,7 +227,7 @@ fn copied(published: &Published) -> Snapshot {
 }
 
 /// Calls `look` on the published snapshot; the first call takes the first one. `look` must not use
-/// the namespace.
+/// the namespace, nor allocate: what happens in an allocation may use it.
 pub fn read<R>(look: impl FnOnce(&Published) -> R) -> R {
     PUBLISHER.read(look)
 }
@@ -247,6 +248,15 @@ pub fn current() -> Snapshot {
 /// Takes a new snapshot and publishes it.
 pub fn refresh() -> Snapshot {
     PUBLISHER.refresh()
+}
+
+/// Takes a new snapshot, publishes it and calls `look` on it, as [`read`] does. `look` must not
+/// allocate: what happens in an allocation may use the namespace.
+pub fn renew<R>(look: impl FnOnce(&mut Published) -> R) -> R {
+    PUBLISHER.with(|published| {
+        published.refresh();
+        look(published)
+    })
 }
 
 /// Sets the statistics of all locks to zero, those of the namespace among them. Source:

@@ -324,6 +324,13 @@ pub fn slab_class_size(class: usize) -> usize {
     SizeClass::all().nth(class).map_or(0, SizeClass::size)
 }
 
+/// Blocks in a slab of a class, and bytes of the slab; 0: there is no such class.
+#[must_use]
+pub fn slab_class_slab(class: usize) -> (usize, usize) {
+    let row = SizeClass::all().nth(class).map(SizeClass::row);
+    row.map_or((0, 0), |row| (usize::from(row.slots), usize::from(row.slab_pages) * PAGE))
+}
+
 /// Bytes in a block of a large class; 0: there is no such class.
 #[must_use]
 pub fn lextent_size(class: usize) -> usize {

@@ -20,10 +20,15 @@ pub mod error;
 pub mod json;
 pub mod key;
 pub mod keys;
+pub mod doctor;
+pub mod numbers;
 pub mod option_string;
+pub mod snapshot;
 pub mod typed;
 
+pub use doctor::{Finding, examine};
 pub use error::CtlError;
 pub use json::{read_json, write_json};
 pub use key::{Act, Ask, Bytes, Key, Read, ReadWrite, Write};
 pub use option_string::{OptionError, Options};
+pub use snapshot::Snapshot;

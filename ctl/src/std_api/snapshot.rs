@@ -1,0 +1,277 @@
+//! A whole snapshot as a value: taken in one walk, to be kept, compared, and sent as JSON.
+
+use super::numbers::{
+    ArenaSpace, BinStats, ClassesStats, ExtentStats, LargeStats, MutexStats, PurgeStats, Totals,
+};
+use crate::entry::Entry;
+use crate::snapshot::{self, Published};
+use crate::{VERSION, Value, tree};
+use lumalloc::observe::{self, ArenaStats};
+use lumalloc::{control, options};
+use serde::{Deserialize, Serialize};
+use std::string::String;
+use std::vec::Vec;
+
+/// A class of blocks from slabs that was ever used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Bytes of a block.
+    pub size: usize,
+    /// Blocks in a slab.
+    pub nregs: usize,
+    /// Bytes of a slab.
+    pub slab_size: usize,
+    /// What happened.
+    #[serde(flatten)]
+    pub stats: BinStats,
+    /// Its lock.
+    pub mutex: MutexStats,
+}
+
+/// A class of large blocks that was ever used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Large {
+    /// Bytes of a block.
+    pub size: usize,
+    /// What happened.
+    #[serde(flatten)]
+    pub stats: LargeStats,
+}
+
+/// A class of runs of which some are unused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extents {
+    /// Its place among the classes.
+    pub index: usize,
+    /// What there is.
+    #[serde(flatten)]
+    pub stats: ExtentStats,
+}
+
+/// One arena, or several together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arena {
+    /// Its index; 4096 means all arenas, 4097 those that were destroyed.
+    pub index: usize,
+    /// Nanoseconds since it was made.
+    pub uptime: u64,
+    /// How long unused dirty pages are kept, in milliseconds; -1: for ever.
+    pub dirty_decay_ms: isize,
+    /// The same for muzzy pages.
+    pub muzzy_decay_ms: isize,
+    /// What it has.
+    pub space: ArenaSpace,
+    /// Giving back of dirty pages.
+    pub dirty: PurgeStats,
+    /// Giving back of muzzy pages.
+    pub muzzy: PurgeStats,
+    /// Classes up to 14 KiB together.
+    pub small: ClassesStats,
+    /// Classes from 16 KiB on together.
+    pub large: ClassesStats,
+    /// Classes of blocks that come from slabs and were ever used, up to 32 KiB.
+    pub bins: Vec<Bin>,
+    /// Large classes that were ever used; those up to 32 KiB are among `bins` too.
+    pub lextents: Vec<Large>,
+    /// Classes of runs of which some are unused.
+    pub extents: Vec<Extents>,
+    /// The lock of its pages.
+    pub pages_mutex: MutexStats,
+    /// The locks of the caches whose home it is.
+    pub caches_mutex: MutexStats,
+}
+
+/// Physical memory, as the system says, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rss {
+    /// Of the whole process.
+    pub process: usize,
+    /// For this allocator.
+    pub ours: usize,
+    /// For the rest.
+    pub not_ours: usize,
+    /// What the totals call resident lies so much above `ours`: negative, as a rule.
+    pub untouched: isize,
+}
+
+/// Settings that judgements need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `background_thread`
+    pub background_thread: bool,
+    /// `opt.tcache`
+    pub tcache: bool,
+    /// `arenas.narenas`
+    pub narenas: u32,
+    /// `arenas.dirty_decay_ms`
+    pub dirty_decay_ms: isize,
+    /// `limit.soft`, if there is one.
+    pub soft_limit: Option<usize>,
+    /// `limit.hard`, if there is one.
+    pub hard_limit: Option<usize>,
+}
+
+/// Everything that is known at one moment.
+///
+/// ```
+/// use lumalloc_ctl::std_api::Snapshot;
+///
+/// let snapshot = Snapshot::take();
+/// assert!(snapshot.totals.allocated <= snapshot.totals.active);
+/// let arenas: usize = snapshot.arenas.iter().map(|arena| arena.allocated()).sum();
+/// assert_eq!(snapshot.totals.allocated, arenas);
+///
+/// let json = serde_json::to_string(&snapshot).unwrap();
+/// assert_eq!(serde_json::from_str::<Snapshot>(&json).unwrap(), snapshot);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The library's version.
+    pub version: String,
+    /// How many snapshots were taken, this one included.
+    pub epoch: u64,
+    /// Sums over all arenas and caches.
+    pub totals: Totals,
+    /// Physical memory.
+    pub rss: Rss,
+    /// Each arena.
+    pub arenas: Vec<Arena>,
+    /// All of them, and those that were destroyed.
+    pub merged: Arena,
+    /// Those that were destroyed.
+    pub destroyed: Option<Arena>,
+    /// Settings.
+    pub settings: Settings,
+}
+
+impl Snapshot {
+    /// Takes a snapshot in one walk, and publishes it as a write to `epoch` does.
+    #[must_use]
+    pub fn take() -> Snapshot {
+        let mut taken = Taken::default();
+        // Under the lock of the namespace nothing may be allocated: room is made beforehand.
+        let mut room = snapshot::read(|published| published.detail().arenas_end()) + 3;
+        loop {
+            taken.arenas.reserve_exact(room);
+            match snapshot::renew(|published| taken.fill(published)) {
+                Ok(()) => return taken.finish(),
+                Err(needed) => room = needed,
+            }
+        }
+    }
+}
+
+impl Arena {
+    /// Bytes in blocks that the program has.
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        self.small.allocated + self.large.allocated
+    }
+
+    fn new(index: usize, from: &ArenaStats) -> Arena {
+        let bins = from.bins.iter().zip(&from.bin_mutexes).enumerate();
+        let bins = bins.filter(|(_, (bin, _))| bin.nmalloc > 0 || bin.nslabs > 0);
+        let lextents = from.lextents.iter().enumerate().filter(|(_, large)| large.nmalloc > 0);
+        let unused = |runs: &observe::ExtentStats| runs.ndirty + runs.nmuzzy + runs.nretained;
+        let extents = from.extents.iter().enumerate().filter(|(_, runs)| unused(runs) > 0);
+        Arena {
+            index,
+            uptime: from.uptime,
+            dirty_decay_ms: from.dirty_decay_ms,
+            muzzy_decay_ms: from.muzzy_decay_ms,
+            space: (&from.space).into(),
+            dirty: (&from.dirty).into(),
+            muzzy: (&from.muzzy).into(),
+            small: (&from.small).into(),
+            large: (&from.large).into(),
+            bins: bins.map(|(class, (bin, mutex))| Bin::new(class, bin, mutex)).collect(),
+            lextents: lextents
+                .map(|(class, large)| Large {
+                    size: observe::lextent_size(class),
+                    stats: large.into(),
+                })
+                .collect(),
+            extents: extents.map(|(index, runs)| Extents { index, stats: runs.into() }).collect(),
+            pages_mutex: (&from.pages_mutex).into(),
+            caches_mutex: (&from.caches_mutex).into(),
+        }
+    }
+}
+
+impl Bin {
+    fn new(class: usize, bin: &observe::BinStats, mutex: &observe::MutexStats) -> Bin {
+        let (nregs, slab_size) = observe::slab_class_slab(class);
+        let size = observe::slab_class_size(class);
+        Bin { size, nregs, slab_size, stats: bin.into(), mutex: mutex.into() }
+    }
+}
+
+/// A snapshot on its way out of the lock.
+#[derive(Default)]
+struct Taken {
+    epoch: u64,
+    totals: Totals,
+    rss: Rss,
+    arenas: Vec<(usize, ArenaStats)>,
+}
+
+impl Taken {
+    /// Copies everything. `Err`: there is no room for so many arenas.
+    fn fill(&mut self, published: &mut Published) -> Result<(), usize> {
+        let needed = published.detail().arenas_end() + 2;
+        if self.arenas.capacity() < needed {
+            return Err(needed);
+        }
+        let rss = published.rss();
+        self.rss = Rss {
+            process: rss.process,
+            ours: rss.ours,
+            not_ours: rss.not_ours,
+            untouched: rss.untouched,
+        };
+        (self.epoch, self.totals) = (published.epoch(), published.totals().into());
+        let end = published.detail().arenas_end();
+        for index in (0..end).chain([snapshot::ALL, snapshot::DESTROYED]) {
+            if let Some(arena) = published.arena(index) {
+                self.arenas.push((index, arena.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Snapshot {
+        let of = |wanted| self.arenas.iter().find(|(index, _)| *index == wanted);
+        let made = |wanted| of(wanted).map(|(index, arena)| Arena::new(*index, arena));
+        let single = self.arenas.iter().filter(|(index, _)| *index < snapshot::ALL);
+        Snapshot {
+            version: VERSION.to_string_lossy().into_owned(),
+            epoch: self.epoch,
+            totals: self.totals,
+            rss: self.rss,
+            arenas: single.map(|(index, arena)| Arena::new(*index, arena)).collect(),
+            merged: made(snapshot::ALL).unwrap_or_default(),
+            destroyed: made(snapshot::DESTROYED),
+            settings: settings(),
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        background_thread: control::background_thread(),
+        tcache: options::current().tcache,
+        narenas: control::narenas(),
+        dirty_decay_ms: options::current().dirty_decay_ms,
+        soft_limit: limit("limit.soft"),
+        hard_limit: limit("limit.hard"),
+    }
+}
+
+/// A limit in bytes; 0 and what lies beyond any memory is none.
+fn limit(name: &str) -> Option<usize> {
+    let mib = tree::complete(name.as_bytes()).ok()?;
+    match Entry::find(mib.as_slice()).ok()?.read() {
+        Ok(Value::Size(bytes)) => Some(bytes).filter(|bytes| (1..1 << 56).contains(bytes)),
+        _ => None,
+    }
+}
