@@ -1,8 +1,16 @@
 //! `vm.*`: the names of vmalloc(3).
 use crate::row::Row;
 use crate::row_macros::{ro, rw};
-use crate::snapshot;
+use crate::snapshot::{self, Published};
 use lumalloc::control;
+use lumalloc::observe::BINS;
+
+/// A row from the published snapshot.
+macro_rules! stat {
+    ($name:literal, $kind:ident, $unit:ident, $look:expr, $help:literal) => {
+        ro!(concat!("vm.stat.", $name), $kind, $unit, |_| snapshot::read($look), $help)
+    };
+}
 
 /// These keys.
 pub static ROWS: &[Row] = &[
@@ -17,53 +25,64 @@ pub static ROWS: &[Row] = &[
         },
         "most automatic arenas beside the first; those that exist stay"
     ),
-    ro!(
-        "vm.stat.n_region",
-        Unsigned,
-        Count,
-        |_| snapshot::current().totals.arenas_open,
-        "arenas that have been made"
-    ),
-    ro!(
-        "vm.stat.n_open",
+    stat!("n_region", Unsigned, Count, |published| published.totals().arenas_open, "arenas made"),
+    stat!(
+        "n_open",
         U64,
         Count,
-        |_| snapshot::current().totals.n_open,
+        |published| published.totals().n_open,
         "entries into arenas that did not wait"
     ),
-    ro!(
-        "vm.stat.n_lock",
+    stat!(
+        "n_lock",
         U64,
         Count,
-        |_| snapshot::current().totals.n_lock,
+        |published| published.totals().n_lock,
         "entries into arenas that waited"
     ),
-    ro!(
-        "vm.stat.n_probe",
+    stat!(
+        "n_probe",
         U64,
         Count,
-        |_| snapshot::current().totals.n_probe,
+        |published| published.totals().n_probe,
         "entries that searched for a free arena"
     ),
-    ro!(
-        "vm.stat.s_busy",
+    stat!(
+        "n_busy",
+        U64,
+        Count,
+        busy_blocks,
+        "blocks that the program holds, and large ones that threads keep"
+    ),
+    stat!(
+        "s_busy",
         Size,
         Bytes,
-        |_| snapshot::current().totals.allocated,
+        |published| published.totals().allocated,
         "in blocks that the program holds"
     ),
-    ro!(
-        "vm.stat.s_free",
+    stat!(
+        "s_free",
         Size,
         Bytes,
-        |_| snapshot::current().totals.mapped.saturating_sub(snapshot::current().totals.allocated),
+        |published| published.totals().mapped.saturating_sub(published.totals().allocated),
         "of the extent, not in such blocks"
     ),
-    ro!(
-        "vm.stat.extent",
+    stat!(
+        "extent",
         Size,
         Bytes,
-        |_| snapshot::current().totals.mapped,
+        |published| published.totals().mapped,
         "taken from the system, the allocator's own records among it"
     ),
 ];
+
+/// Blocks of all arenas together, without those in thread caches; large ones that a thread keeps
+/// are not told apart.
+fn busy_blocks(published: &Published) -> u64 {
+    let Some(all) = published.arena(control::ARENAS_ALL as usize) else { return 0 };
+    let small: usize = all.bins.iter().take(BINS).map(|bin| bin.curregs).sum();
+    let cached: usize = all.bins.iter().map(|bin| bin.cached).sum();
+    let large: usize = all.lextents.iter().map(|class| class.curlextents).sum();
+    (small + large).saturating_sub(cached) as u64
+}

@@ -12,6 +12,9 @@ pub mod stat {
     /// `vm.stat.extent` (bytes): taken from the system, the allocator's own records among it.
     pub const EXTENT: Key<Read<usize>> = Key::new("vm.stat.extent");
 
+    /// `vm.stat.n_busy` (count): blocks that the program holds, and large ones that threads keep.
+    pub const N_BUSY: Key<Read<u64>> = Key::new("vm.stat.n_busy");
+
     /// `vm.stat.n_lock` (count): entries into arenas that waited.
     pub const N_LOCK: Key<Read<u64>> = Key::new("vm.stat.n_lock");
 
@@ -21,7 +24,7 @@ pub mod stat {
     /// `vm.stat.n_probe` (count): entries that searched for a free arena.
     pub const N_PROBE: Key<Read<u64>> = Key::new("vm.stat.n_probe");
 
-    /// `vm.stat.n_region` (count): arenas that have been made.
+    /// `vm.stat.n_region` (count): arenas made.
     pub const N_REGION: Key<Read<u32>> = Key::new("vm.stat.n_region");
 
     /// `vm.stat.s_busy` (bytes): in blocks that the program holds.
