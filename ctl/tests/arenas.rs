@@ -1,6 +1,7 @@
 //! `arena.<i>.*` and `arenas.*` through the untyped door: values, and the exact errors.
 #![allow(unsafe_code)]
 
+use lumalloc::control::arenas::ExtentHooks;
 use lumalloc::control::narenas;
 use lumalloc::raw::{self, Flags};
 use lumalloc_ctl::{Buffers, Error, by_name};
@@ -169,4 +170,40 @@ fn growth_and_oversize() {
     assert_eq!(write(&oversize, &(8usize << 20)), Ok(()));
     assert_eq!(read(&oversize), Ok(8usize << 20));
     assert_eq!(act(&format!("arena.{arena}.destroy")), Ok(()));
+}
+
+#[test]
+fn hooks_are_read_written_and_given_at_birth() {
+    let _alone = alone();
+    let arena = create();
+    let key = format!("arena.{arena}.extent_hooks");
+    let read_hooks = |key: &str| {
+        let mut hooks: *mut ExtentHooks = ptr::null_mut();
+        call::<_, u8>(key, Some(&mut hooks), None).map(|()| hooks)
+    };
+    let default = read_hooks(&key).unwrap();
+    assert_eq!(read_hooks("arena.0.extent_hooks"), Ok(default));
+    // SAFETY: the default table.
+    let mine: *mut ExtentHooks = Box::leak(Box::new(unsafe { *default }));
+    let mut before: *mut ExtentHooks = ptr::null_mut();
+    assert_eq!(call(&key, Some(&mut before), Some(&mine)), Ok(()));
+    assert_eq!((before, read_hooks(&key)), (default, Ok(mine)));
+    let block = raw::allocate(1 << 20, Flags::NONE.arena(arena));
+    assert!(!block.is_null());
+    assert_eq!(write(&key, &ptr::null_mut::<ExtentHooks>()), Err(Error::Fault));
+    assert_eq!(write("arena.4096.extent_hooks", &mine), Err(Error::Fault));
+    assert_eq!(act(&format!("arena.{arena}.destroy")), Ok(()));
+    let mut with = 0u32;
+    assert_eq!(call("arenas.create", Some(&mut with), Some(&mine)), Ok(()));
+    assert_eq!(read_hooks(&format!("arena.{with}.extent_hooks")), Ok(mine));
+    assert_eq!(act(&format!("arena.{with}.destroy")), Ok(()));
+    let config = (mine, true);
+    let key = "experimental.arenas_create_ext";
+    assert_eq!(call(key, Some(&mut with), Some(&config)), Ok(()));
+    assert_eq!(read_hooks(&format!("arena.{with}.extent_hooks")), Ok(mine));
+    assert_eq!(call(key, Some(&mut with), Some(&1u32)), Err(Error::Invalid));
+    assert_eq!(act(&format!("arena.{with}.destroy")), Ok(()));
+    let plain: u32 = read(key).unwrap();
+    assert_eq!(read_hooks(&format!("arena.{plain}.extent_hooks")), Ok(default));
+    assert_eq!(act(&format!("arena.{plain}.destroy")), Ok(()));
 }

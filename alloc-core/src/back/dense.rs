@@ -78,6 +78,13 @@ pub(super) fn is_better_kept(run: &Extent) -> bool {
     run.pages() <= TENTH && is_in_huge_pages(run)
 }
 
+/// Forgets the chunks of a run whose addresses go back, if it is whole chunks.
+pub(super) fn forget_whole(run: &Extent) {
+    if run.mapping() == DENSE && is_whole_chunks(run) {
+        forget_chunks(run);
+    }
+}
+
 /// Whether a run is whole chunks and nothing else.
 pub(super) fn is_whole_chunks(run: &Extent) -> bool {
     (run.base() | run.end()).is_multiple_of(HUGE)

@@ -9,9 +9,10 @@
 //! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`] (runs
 //! in use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
 //! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`], [`memory`],
-//! [`page_allocator`] (all of it for one arena), [`page_settings`], [`release`] (of all of it),
-//! [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of
-//! unused runs), [`contents`] (of a run in use).
+//! [`page_allocator`] (all of it for one arena), [`page_aging`], [`page_settings`], [`hooks`] (the
+//! program's), [`hooked_pages`], [`release`] (of all of it), [`moves`] (of a run's memory),
+//! [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of unused runs), [`contents`] (of a
+//! run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -35,9 +36,13 @@ pub(crate) mod split_merge;
 pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
 pub(crate) mod memory;
+pub(crate) mod page_aging;
 pub(crate) mod page_settings;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;
+#[allow(unsafe_code)]
+pub(crate) mod hooks;
+pub(crate) mod hooked_pages;
 #[allow(unsafe_code)]
 pub(crate) mod release;
 #[allow(unsafe_code)]

@@ -46,6 +46,9 @@ pub(super) fn mark(run: &Extent, number: u16) {
     run.set_mapping(number);
 }
 
+/// The number of runs whose memory was decommitted by an extent hook.
+pub(super) const DECOMMITTED: u16 = u16::MAX - 3;
+
 /// Whether a run with that number is a mapping of its own.
 pub(super) fn is_own(number: u16) -> bool {
     number != 0 && number != DENSE
@@ -65,7 +68,7 @@ pub(super) fn has_room_for(mappings: usize) -> bool {
 /// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
-        0 | ADVISED | DENSE | JOINED => 1,
+        0 | ADVISED | DENSE | JOINED | DECOMMITTED => 1,
         number => number,
     }
 }

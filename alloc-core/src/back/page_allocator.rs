@@ -11,6 +11,7 @@ use super::decay::Decay;
 use super::dense::Rest;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
+use super::hooked_pages::Hooked;
 use super::huge;
 pub(crate) use super::memory::Memory;
 use super::metadata::{self, Pool};
@@ -49,6 +50,8 @@ pub(crate) struct PageAllocator {
     pub(super) counts: PageCounts,
     /// The runs in use, where a reset is to find them.
     pub(super) active: Option<ActiveList>,
+    /// Its pages come by functions of the program's.
+    pub(super) hooked: Option<Hooked>,
     /// When addresses come from the data segment.
     pub(crate) dss: Dss,
     /// Reservations made in advance do not grow beyond so many pages.
@@ -79,6 +82,7 @@ impl PageAllocator {
             debt: Debt::new(),
             counts: PageCounts::default(),
             active: None,
+            hooked: None,
             dss: options.dss,
             grow_limit: LAST_CHUNK,
             oversize: 0,
@@ -105,6 +109,10 @@ impl PageAllocator {
         if pages == 0 || pages > MAX_RUN_PAGES {
             return None;
         }
+        if self.is_hooked() {
+            let extent = self.take_ready(pages, align, memory != Memory::Resident)?;
+            return Some(self.hand_out(extent));
+        }
         self.keep_spares()?;
         let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
         let extent = self
@@ -113,13 +121,18 @@ impl PageAllocator {
             // Cutting up a long run that has memory is better than touching new memory.
             .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
             .or_else(|| self.allocate_fresh(pages, align, memory))?;
+        Some(self.hand_out(extent))
+    }
+
+    /// Counts a run as in use.
+    fn hand_out(&mut self, extent: &'static Extent) -> &'static Extent {
         extent.state.set(ExtentState::Active);
-        self.counts.active += pages;
+        self.counts.active += extent.pages();
         self.counts.taken += 1;
         if let Some(active) = &mut self.active {
             active.push(extent);
         }
-        Some(extent)
+        extent
     }
 
     fn allocate_fresh(
@@ -155,13 +168,6 @@ impl PageAllocator {
     pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         self.take(ExtentState::Retained, pages, align, usize::MAX)
             .or_else(|| self.reserve(pages, align))
-    }
-
-    /// How many unused pages may stay after what is owed for new memory was given back. `None`:
-    /// nothing is owed.
-    pub(crate) fn pay(&mut self) -> Option<usize> {
-        let owed = self.debt.settle()?;
-        Some(self.unused().saturating_sub(owed))
     }
 
     /// Takes a run back.
@@ -217,26 +223,6 @@ impl PageAllocator {
         extent.zeroed.set(was_zeroed);
         self.recycle(right);
         Some(zeroed)
-    }
-
-    /// Whether decay has anything to do at `now` (milliseconds).
-    pub(crate) fn is_decay_due(&self, now: u64) -> bool {
-        self.dirty_decay.is_due(now, self.unused())
-            || self.muzzy_decay.is_due(now, self.muzzy.pages())
-    }
-
-    /// Moves decay to `now`, and answers how many dirty and muzzy pages may stay.
-    pub(crate) fn advance(&mut self, now: u64) -> (usize, usize) {
-        self.age_rest();
-        let dirty = self.dirty_decay.advance(now, self.unused());
-        (dirty, self.muzzy_decay.advance(now, self.muzzy.pages()))
-    }
-
-    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
-    pub(crate) fn next_decay(&self) -> Option<u64> {
-        let dirty = self.dirty_decay.next_due(self.unused());
-        let muzzy = self.muzzy_decay.next_due(self.muzzy.pages());
-        [dirty, muzzy].into_iter().flatten().min()
     }
 
     pub(super) fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
@@ -332,13 +318,15 @@ impl PageAllocator {
     /// Files a run, made one with free neighbours in the same state.
     pub(super) fn file(&mut self, extent: &'static Extent, state: ExtentState) {
         let mut extent = extent;
-        if let Some(left) = left_neighbour(extent, state) {
+        // Hooks are asked before runs are made one, and not here.
+        let merges = !self.is_hooked();
+        if let Some(left) = left_neighbour(extent, state).filter(|_| merges) {
             self.cache(state).remove(left);
             merge(left, extent);
             self.recycle(extent);
             extent = left;
         }
-        if let Some(right) = right_neighbour(extent, state) {
+        if let Some(right) = right_neighbour(extent, state).filter(|_| merges) {
             self.cache(state).remove(right);
             merge(extent, right);
             self.recycle(right);

@@ -12,6 +12,7 @@ impl PageAllocator {
         debug_assert_eq!(self.counts().mapped, 0);
         self.dirty_decay = Decay::new(dirty_ms);
         self.muzzy_decay = Decay::new(muzzy_ms);
+        self.unhook();
         self.dss = dss;
         self.next_chunk = FIRST_CHUNK;
         self.grow_limit = LAST_CHUNK;

@@ -3,6 +3,8 @@
 
 use super::dense::{self, DENSE};
 use super::extent::{Extent, ExtentState};
+use super::hooked_pages;
+use super::hooks::Hooks;
 use super::huge::{self, HUGE};
 use super::moves;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
@@ -31,6 +33,7 @@ pub(crate) struct Batch {
     /// The addresses stay ours.
     retain: bool,
     provider: &'static dyn PageProvider,
+    hooks: Option<&'static Hooks>,
 }
 
 impl Batch {
@@ -52,6 +55,9 @@ impl Batch {
     }
 
     fn purge_one(&self, extent: &'static Extent, base: NonNull<u8>) -> (ExtentState, bool) {
+        if let Some(hooks) = self.hooks {
+            return hooked_pages::give_back(hooks, extent, self.from, self.lazily);
+        }
         let size = extent.bytes();
         if !self.retain && !self.lazily && self.release(extent, base) {
             return (ExtentState::Gone, false);
@@ -108,10 +114,11 @@ impl PageAllocator {
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
         let retain = options::current().retain;
         let provider = self.provider;
+        let hooks = self.hooked.as_ref().map(|hooked| hooked.hooks);
         let batch = |from, lazily| {
-            move |first| Batch { first: Some(first), from, lazily, retain, provider }
+            move |first| Batch { first: Some(first), from, lazily, retain, provider, hooks }
         };
-        let keep = if retain { usize::MAX } else { FIRST_CHUNK };
+        let keep = if retain || hooks.is_some() { usize::MAX } else { FIRST_CHUNK };
         self.chain(ExtentState::Dirty, dirty)
             .map(batch(ExtentState::Dirty, lazily))
             .or_else(|| self.chain(ExtentState::Muzzy, muzzy).map(batch(ExtentState::Muzzy, false)))
@@ -132,6 +139,7 @@ impl PageAllocator {
             lazily: false,
             retain: options::current().retain,
             provider: self.provider,
+            hooks: self.hooked.as_ref().map(|hooked| hooked.hooks),
         }
     }
 
@@ -203,6 +211,9 @@ impl PageAllocator {
         from: ExtentState,
         excess: usize,
     ) -> &'static Extent {
+        if self.is_hooked() {
+            return extent;
+        }
         let mut part = excess.next_multiple_of(PURGE_UNIT);
         if extent.mapping() != 0 {
             // No huge page is cut in two.

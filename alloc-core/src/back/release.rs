@@ -1,6 +1,7 @@
 //! The end of an arena's pages: every unused run gives its addresses back, and what is not taken
 //! goes to another arena.
 
+use super::dense;
 use super::extent::{Extent, ExtentState};
 use super::page_allocator::PageAllocator;
 use super::page_map;
@@ -10,6 +11,7 @@ use core::ptr::NonNull;
 /// Gives a run's addresses back, which is in nobody's list and not in the page map. Under no lock.
 /// `false`: they stay ours.
 pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool {
+    dense::forget_whole(run);
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
     // SAFETY: the run is unused, and nobody looks at it.
     unsafe { provider.release(base, run.bytes()) }
@@ -19,6 +21,7 @@ impl PageAllocator {
     /// An unused run that is in nobody's list any more, nor in the page map.
     pub(crate) fn take_unused(&mut self) -> Option<&'static Extent> {
         self.file_rest();
+        self.file_ready();
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let (state, run) = states
             .into_iter()

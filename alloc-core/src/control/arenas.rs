@@ -17,6 +17,9 @@ use crate::middle::decay_pass::PASS;
 use crate::middle::{arena, arena_end, arena_list, choose_arena};
 use crate::observe::graves;
 
+pub use crate::back::hooks::{
+    ExtentAlloc, ExtentDalloc, ExtentDestroy, ExtentHooks, ExtentMerge, ExtentRange, ExtentSplit,
+};
 pub use crate::middle::arena_name::NAME_BYTES;
 
 /// Creates an arena and answers its index. Threads come there only by
@@ -38,6 +41,53 @@ pub use crate::middle::arena_name::NAME_BYTES;
 pub fn create() -> Option<u32> {
     slow::real_cache();
     arena_list::create(choose_arena::limit()).map(Arena::id)
+}
+
+/// As [`create`], with functions of the program's that supply the arena's pages.
+///
+/// The functions run under no lock of the allocator's; they may allocate (that comes from the first
+/// arena, past all caches) and read and write the namespace.
+///
+/// # Safety
+/// The table stays where it is as long as the arena has it, or memory that came by it is in use,
+/// and its functions do what jemalloc(3) says of them.
+#[must_use]
+pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
+    let index = create()?;
+    if let Some(arena) = find_created(index).filter(|_| !hooks.is_null()) {
+        arena.set_hooks(hooks);
+    }
+    Some(index)
+}
+
+/// The functions that supply an arena's pages: those that were set, or the default ones, which work
+/// on any memory that came from them. `None`: there is no arena with this index. Source:
+/// jemalloc(3), `arena.<i>.extent_hooks`.
+///
+/// ```
+/// let hooks = lumalloc::control::arenas::extent_hooks(0).unwrap();
+/// // SAFETY: the table is there, and nobody changes it.
+/// assert!(unsafe { *hooks }.alloc.is_some());
+/// ```
+#[must_use]
+pub fn extent_hooks(index: u32) -> Option<*mut ExtentHooks> {
+    find(index).map(Arena::hook_table)
+}
+
+/// Sets the functions that supply an arena's pages, and answers those before; an automatic arena
+/// that has not been made is made now. They get pages that others supplied, and pass them on. From
+/// then on runs of pages are cut and merged by their leave. `None`: there is no arena with this
+/// index, or `hooks` is null.
+///
+/// # Safety
+/// As [`create_with`].
+#[must_use]
+pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*mut ExtentHooks> {
+    if hooks.is_null() {
+        return None;
+    }
+    let arena = find(index).or_else(|| choose_arena::automatic(index))?;
+    Some(arena.set_hooks(hooks))
 }
 
 /// The arena that a block belongs to. `None`: the pointer is no block of this allocator. Source:

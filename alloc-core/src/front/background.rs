@@ -30,7 +30,7 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::text::Line;
 use crate::ground::{message, os, own_thread};
-use crate::middle::{arena, decay_pass};
+use crate::middle::{arena, arena_hooks, decay_pass};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed};
 
@@ -59,6 +59,9 @@ static SLEPT: SharedCount = SharedCount::new();
 /// to it that the background thread does.
 #[inline]
 pub(crate) fn tick() {
+    if arena_hooks::is_due() {
+        arena_hooks::tick();
+    }
     match STATE.load(Relaxed) {
         OFF => decay_pass::tick(),
         WANTED => start_if_needed(),

@@ -1,7 +1,7 @@
 //! The `*allocx` family: malloc and free with flags. Source: jemalloc(3), "Non-standard API".
 
 use super::modes::{self, Given};
-use super::{raw, slow};
+use super::{raw, retry, slow};
 use crate::back::page_map;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
@@ -80,11 +80,11 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     }
     let Ok(arena) = flags.find_arena() else { return slow::no_memory(size) };
     let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
-    let block = match modes::room(size, flags.align) {
+    let block = retry::with_retry(|| match modes::room(size, flags.align) {
         Some(room) if room <= MAX_CACHED => small(arena, room, flags.zero),
         Some(_) => large(arena, size, flags),
         None => core::ptr::null_mut(),
-    };
+    });
     stats_interval::count(size);
     if block.is_null() { slow::no_memory(size) } else { block }
 }

@@ -5,8 +5,9 @@
 //! and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they may hold),
 //! [`fill`], [`hardened`], [`guarded`] (rare modes), [`facade`] and [`modes`] (where they are
 //! applied), [`refill`] (between bins and slabs), [`thread_life`], [`process_life`], [`fork`],
-//! [`background`] (who purges), [`slow`] and [`missed`] (what the fast paths call when they
-//! cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
+//! [`background`] (who purges), [`retry`] (before it fails), [`slow`] and [`missed`] (what the fast
+//! paths call when they cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family),
+//! [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -40,6 +41,7 @@ pub(crate) mod process_life;
 #[allow(unsafe_code)]
 pub(crate) mod fork;
 pub(crate) mod background;
+pub(crate) mod retry;
 #[allow(unsafe_code)]
 pub(crate) mod slow;
 #[allow(unsafe_code)]

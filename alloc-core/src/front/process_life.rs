@@ -2,7 +2,8 @@
 
 use super::guarded;
 use super::hardened::canary;
-use super::{background, fork, switch, thread_life};
+use super::{background, fork, switch, thread_cache, thread_life};
+use crate::ground::callback;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::{conf, conf_record, fill_mode, options};
@@ -44,6 +45,7 @@ pub(crate) fn ensure_started() -> bool {
             return false;
         }
     }
+    callback::set_scope(&thread_cache::SCOPE);
     thread_life::register_exit();
     fork::register();
     if options::current().background_thread {

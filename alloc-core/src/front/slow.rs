@@ -6,6 +6,7 @@ use super::guarded::{self, countdown};
 use super::modes::{self, Given};
 use super::refill;
 use super::registry::{self, RealCache};
+use super::retry;
 use super::thread::{self, Moves};
 use super::thread_cache::{self, Kind};
 use super::thread_life;
@@ -22,7 +23,7 @@ use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
-use crate::middle::{decay_pass, give_back, large, run_cache};
+use crate::middle::{give_back, large, run_cache};
 
 /// As [`missed::malloc_small`](super::missed::malloc_small), past all façades.
 #[inline(never)]
@@ -35,7 +36,7 @@ pub(crate) fn malloc_missed(size: usize, align: usize) -> *mut u8 {
         return malloc_large(size, align, false);
     }
     let class = SizeClass::of(room);
-    let block = with_retry(|| small(class));
+    let block = retry::with_retry(|| small(class));
     if block.is_null() {
         return no_memory(size);
     }
@@ -66,7 +67,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE) else {
         return no_memory(size);
     };
-    let block = with_retry(|| match large_run(bytes, align, zero) {
+    let block = retry::with_retry(|| match large_run(bytes, align, zero) {
         Some(extent) => finish_large(extent, zero),
         None => core::ptr::null_mut(),
     });
@@ -283,17 +284,6 @@ fn decay_pass_tick() {
     if matches!(thread_cache::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
         background::tick();
     }
-}
-
-/// Tries once more after everything that can be free was made free.
-fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
-    let block = attempt();
-    if !block.is_null() || thread_cache::current().as_real().is_none() {
-        return block;
-    }
-    thread_life::flush_current();
-    decay_pass::settle();
-    attempt()
 }
 
 /// The answer where there is no memory: null and ENOMEM, or death under `xmalloc`.

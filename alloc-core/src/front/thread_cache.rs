@@ -13,6 +13,7 @@ use super::facade::Facade;
 use super::hardened::canary;
 use super::registry::RealCache;
 use super::tls;
+use crate::ground::callback::Scope;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 
 /// Bins in a cache: the trap and one for each class.
@@ -61,6 +62,22 @@ facade!(
     /// What a thread has when its cache is gone.
     UNCACHED, Uncached
 );
+
+facade!(
+    /// What a thread has while a function of the program's runs that the allocator called.
+    CALLBACK, Reentrant
+);
+
+/// How such a function is called.
+pub(crate) static SCOPE: Scope = Scope {
+    enter: || {
+        let word = tls::load();
+        set_current(&CALLBACK);
+        word
+    },
+    leave: tls::store,
+    is_inside: || core::ptr::eq(current(), &CALLBACK),
+};
 
 impl ThreadCache {
     const fn facade(kind: Kind) -> ThreadCache {
@@ -167,7 +184,7 @@ mod tests {
     #[test]
     fn facades_are_in_read_only_pages() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        for facade in [&EMPTY, &REENTRANT, &UNCACHED] {
+        for facade in [&EMPTY, &REENTRANT, &UNCACHED, &CALLBACK] {
             let address = core::ptr::from_ref(facade) as usize;
             let line = maps.lines().find(|line| {
                 let range = line.split(' ').next().unwrap();

@@ -15,6 +15,9 @@ pub(crate) mod calls;
 pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod callback;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod own_thread;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

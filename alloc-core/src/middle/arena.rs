@@ -15,6 +15,7 @@ use super::slab::{RECORD_CLASSES, Slab, lg_words};
 use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
+use crate::back::hooks::Hooks;
 use crate::back::metadata::{self, Pool};
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
@@ -46,6 +47,9 @@ pub(crate) struct Arena {
     pub(super) life: Life,
     /// Unused pages go at once: its dirty decay time is 0.
     pub(super) at_once: AtomicBool,
+    /// The functions that its pages come by, if there are any.
+    pub(super) hooks: Hooks,
+    pub(super) hooked: AtomicBool,
     /// How often its blocks were discarded.
     pub(super) resets: AtomicU32,
     /// Its pages.
@@ -112,6 +116,8 @@ impl Arena {
             created,
             life: Life::new(),
             at_once: AtomicBool::new(false),
+            hooks: Hooks::new(id),
+            hooked: AtomicBool::new(false),
             resets: AtomicU32::new(0),
             pages: RankedMutex::new(
                 LockRank::Pages,

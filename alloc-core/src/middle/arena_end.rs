@@ -19,6 +19,7 @@ use super::purge_gate::GATE;
 use super::remote_free::Guard;
 use super::slab::Slab;
 use super::slab_guard::{absorb, stack_of, stack_of_remote};
+use crate::back::hooked_pages;
 use crate::back::page_map;
 use crate::back::release;
 use crate::ground::os;
@@ -223,11 +224,13 @@ fn take_in(arena: &'static Arena, slab: &'static Slab, class: SizeClass) {
 /// goes to the first arena. Under no lock.
 pub(crate) fn give_addresses_back(arena: &'static Arena) {
     loop {
-        // Closed while a fork is under way.
-        let Some(_inside) = GATE.enter() else {
+        // Closed while a fork is under way, which does not wait for hooks.
+        let inside = GATE.enter();
+        if inside.is_none() && !arena.is_hooked() {
             os::yield_now();
             continue;
-        };
+        }
+        let _inside = inside.filter(|_| !arena.is_hooked());
         let next = arena.pages.lock().allocator.take_unused();
         let Some(extent) = next else {
             if arena.pages.lock().allocator.counts().purging == 0 {
@@ -239,7 +242,12 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         };
         let provider = arena.pages.lock().allocator.provider();
         // It has left the page map: somebody else may be given the addresses at once.
-        let gone = release::release(provider, extent);
+        let gone = if arena.is_hooked() {
+            hooked_pages::destroy(&arena.hooks, extent);
+            true
+        } else {
+            release::release(provider, extent)
+        };
         let (base, pages) = (extent.base(), extent.pages());
         arena.pages.lock().allocator.strike_off(extent);
         if !gone && let Some(first) = arena::by_id(0) {

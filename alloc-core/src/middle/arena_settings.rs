@@ -93,6 +93,7 @@ impl Arena {
     /// Gives a new arena, or one that begins another life, the settings of the moment.
     pub(super) fn begin_with_defaults(&self) {
         let dirty = default_decay_ms(Aging::Dirty);
+        self.forget_hooks();
         {
             let mut pages = self.pages.lock();
             pages.name = Name::of_arena(self.id(), self.is_created());
@@ -121,16 +122,23 @@ impl Arena {
             self.set_purges_at_once(millis == 0);
             note_decay_ms(millis);
         }
-        // Closed while a fork is under way: the next pass purges these pages too.
-        if millis >= 0
-            && let Some(_inside) = GATE.enter()
-        {
-            match aging {
-                Aging::Dirty => self.purge_beyond(0, usize::MAX),
-                Aging::Muzzy => self.purge_beyond(usize::MAX, 0),
-            }
+        match aging {
+            _ if millis < 0 => {}
+            Aging::Dirty => self.purge_by_hand(0, usize::MAX),
+            Aging::Muzzy => self.purge_by_hand(usize::MAX, 0),
         }
         true
+    }
+
+    /// Purges unused pages until no more than these are left, unless a fork is under way: the next
+    /// pass purges these pages too. Under no lock.
+    fn purge_by_hand(&self, dirty: usize, muzzy: usize) {
+        // Hooks may take their time, and a fork does not wait for them.
+        if self.is_hooked() {
+            self.purge_beyond(dirty, muzzy);
+        } else if let Some(_inside) = GATE.enter() {
+            self.purge_beyond(dirty, muzzy);
+        }
     }
 
     /// When addresses come from the data segment.

@@ -6,9 +6,9 @@
 //! long as anybody allocates.
 
 use super::arena::{self, Arena};
-use super::arena_settings;
 use super::holes::{self, Look};
 use super::owner;
+use super::{arena_hooks, arena_settings};
 use crate::back::debt;
 use crate::ground::options;
 use crate::ground::os;
@@ -47,6 +47,7 @@ fn pay() {
 }
 
 fn pay_all() {
+    // Arenas with hooks owe nothing.
     for arena in arena::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
         if let Some(keep) = keep {
@@ -58,22 +59,28 @@ fn pay_all() {
 #[cold]
 #[inline(never)]
 fn run_due(now: u64) {
-    let Some(_pass) = PASS.try_lock() else { return };
-    if now < NEXT.load(Relaxed) {
-        return;
+    {
+        let Some(_pass) = PASS.try_lock() else { return };
+        if now < NEXT.load(Relaxed) {
+            return;
+        }
+        run(now);
     }
-    run(now);
+    arena_hooks::decay(now);
 }
 
 /// Runs a pass now, due or not, and pays what growth owes. Answers when the next should be, in
 /// milliseconds of [`os::coarse_millis`]; `None`: when somebody has taken a slow path.
 pub(crate) fn pass(now: u64) -> Option<u64> {
-    let _pass = PASS.lock();
-    let next = run(now);
-    if debt::is_due() {
-        pay_all();
-    }
-    next
+    let next = {
+        let _pass = PASS.lock();
+        let next = run(now);
+        if debt::is_due() {
+            pay_all();
+        }
+        next
+    };
+    [next, arena_hooks::decay(now)].into_iter().flatten().min()
 }
 
 /// Milliseconds between passes while anybody is active.
@@ -100,7 +107,9 @@ fn run(now: u64) -> Option<u64> {
     }
     for arena in arena::all() {
         arena.tidy_bins();
-        next = next.min(arena.decay(now).unwrap_or(u64::MAX));
+        if !arena.is_hooked() {
+            next = next.min(arena.decay(now).unwrap_or(u64::MAX));
+        }
     }
     next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
     (next != u64::MAX).then_some(next)
@@ -140,12 +149,18 @@ pub(crate) fn settle() {
 
 /// The same, and purges all unused pages of some arenas.
 pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
+    purge_locked(&wanted);
+    // Hooks run under no lock.
+    arena_hooks::purge(wanted);
+}
+
+fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     let _pass = PASS.lock();
     settle_all();
-    let mut look = Look::new(0, true, &wanted);
+    let mut look = Look::new(0, true, wanted);
     owner::all().for_each(|owner| owner.look_for_holes(&mut look));
     arena::all().for_each(|arena| arena.look_for_holes(&mut look));
-    for arena in arena::all().filter(|arena| wanted(arena)) {
+    for arena in arena::all().filter(|arena| wanted(arena) && !arena.is_hooked()) {
         arena.purge_beyond(0, 0);
     }
 }

@@ -142,7 +142,9 @@ impl<'a> Look<'a> {
             return;
         }
         holes.idle.set(holes.idle.get() & !ripe);
-        let Some(arena) = arena::by_id(slab.arena()).filter(|arena| (self.wanted)(arena)) else {
+        let Some(arena) =
+            arena::by_id(slab.arena()).filter(|arena| (self.wanted)(arena) && !arena.is_hooked())
+        else {
             return;
         };
         self.purge(slab, arena, ripe);

@@ -1,6 +1,7 @@
 //! Large blocks: a run of pages each, straight from an arena.
 
 use super::arena::{self, Arena, ArenaPages};
+use super::arena_hooks;
 use super::arena_list;
 use super::choose_arena::{self, Home};
 use super::purge_gate::GATE;
@@ -78,8 +79,12 @@ pub(crate) fn free(extent: &'static Extent) {
         return purge_if_at_once(arena);
     }
     drop(pages);
-    // Closed while a fork is under way: it waits among the unused ones.
-    let Some(_inside) = GATE.enter() else { return arena.pages.lock().free_large(extent) };
+    // Closed while a fork is under way: it waits among the unused ones. A fork does not wait for
+    // hooks.
+    let inside = GATE.enter().filter(|_| !arena.is_hooked());
+    if inside.is_none() && !arena.is_hooked() {
+        return arena.pages.lock().free_large(extent);
+    }
     let batch = arena.pages.lock().free_large_into_batch(extent);
     batch.purge();
     arena.pages.lock().allocator.file_batch(batch);
@@ -112,8 +117,11 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         return true;
     }
     let Some(arena) = arena::by_id(extent.arena()) else { return false };
-    let mut locked = arena.pages.lock();
     if bytes < before {
+        if arena.is_hooked() && !arena.may_shrink_hooked(extent, pages) {
+            return false;
+        }
+        let mut locked = arena.pages.lock();
         if !locked.allocator.shrink(extent, pages) {
             return false;
         }
@@ -122,7 +130,13 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         purge_if_at_once(arena);
         return true;
     }
-    let Some(zeroed) = locked.allocator.grow(extent, pages) else { return false };
+    let zeroed = if arena.is_hooked() {
+        arena.grow_hooked(extent, pages)
+    } else {
+        arena.pages.lock().allocator.grow(extent, pages)
+    };
+    let Some(zeroed) = zeroed else { return false };
+    let mut locked = arena.pages.lock();
     locked.large.resize(before >> LG_PAGE, extent.pages());
     drop(locked);
     if zero && !zeroed {
@@ -145,7 +159,8 @@ pub(crate) fn lengthen_by_move(
         return None;
     }
     // A run that a reset may meet stands still.
-    let arena = arena::by_id(extent.arena()).filter(|arena| !arena.is_created())?;
+    let arena =
+        arena::by_id(extent.arena()).filter(|arena| !arena.is_created() && !arena.is_hooked())?;
     let (provider, new) = {
         let allocator = &mut arena.pages.lock().allocator;
         (allocator.provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
@@ -193,7 +208,10 @@ pub(crate) fn make_zero(extent: &'static Extent) {
 
 /// With a decay time of 0, what was just freed is purged at once.
 pub(crate) fn purge_if_at_once(arena: &Arena) {
-    if arena.purges_at_once() {
+    if arena.purges_at_once() && arena.is_hooked() {
+        // Locks may be held.
+        arena_hooks::note_due();
+    } else if arena.purges_at_once() {
         // Closed while a fork is under way: the next one purges these pages too.
         if let Some(_inside) = GATE.enter() {
             arena.purge_beyond(0, 0);

@@ -1,8 +1,8 @@
 //! `arena.<i>.*`: settings and actions of one arena.
-use crate::Error;
 use crate::buffers::Buffers;
 use crate::row::{Access, Index, Row, index_at};
 use crate::row_macros::{act, ro, row, rw};
+use crate::{Error, Value};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use lumalloc::control::arenas::{self, NAME_BYTES, Pages};
@@ -61,6 +61,19 @@ pub static ROWS: &[Row] = &[
         |mib| arenas::decay_ms(one(mib)?, Pages::Muzzy).ok_or(Error::Fault),
         |mib, millis| done(arenas::set_decay_ms(one(mib)?, Pages::Muzzy, millis)),
         "time until unused muzzy pages are purged; a write purges what is unused now"
+    ),
+    row!(
+        "arena.<i>.extent_hooks",
+        Pointer("extent_hooks_t *"),
+        None,
+        Access::ReadWrite(
+            |mib| read_hooks(mib).map(Value::Pointer),
+            |mib, value| match value {
+                Value::Pointer(hooks) => write_hooks(mib, hooks),
+                _ => Err(Error::Invalid),
+            }
+        ),
+        "functions that supply the arena's pages; they run under no lock, and may call mallctl"
     ),
     rw!(
         "arena.<i>.oversize_threshold",
@@ -122,6 +135,16 @@ fn done(done: bool) -> Result<(), Error> {
 fn purge(mib: &[usize], purge: fn(u32) -> bool) -> Result<(), Error> {
     purge(all_or_one(mib)?);
     Ok(())
+}
+
+fn read_hooks(mib: &[usize]) -> Result<*mut c_void, Error> {
+    arenas::extent_hooks(one(mib)?).map(<*mut _>::cast).ok_or(Error::Fault)
+}
+
+fn write_hooks(mib: &[usize], hooks: *mut c_void) -> Result<(), Error> {
+    // SAFETY: as in jemalloc, who writes this key vouches for its table.
+    let before = unsafe { arenas::set_extent_hooks(one(mib)?, hooks.cast()) };
+    done(before.is_some())
 }
 
 fn reset(mib: &[usize]) -> Result<(), Error> {

@@ -1,8 +1,10 @@
 //! `arenas.*`: what all arenas share.
-use crate::Error;
-use crate::row::{Index, Row, index_at};
-use crate::row_macros::{ask, create, ro, rw};
+use crate::buffers::Buffers;
+use crate::row::{Access, Index, Row, index_at};
+use crate::row_macros::{ask, create, ro, row, rw};
+use crate::{Error, Type, Value};
 use core::ffi::c_void;
+use core::ptr;
 use lumalloc::control::arenas::{self, Pages};
 use lumalloc::{control, observe, options};
 
@@ -35,6 +37,14 @@ pub static ROWS: &[Row] = &[
         |_, hooks| create(hooks),
         "makes an arena, with these extent hooks if any are given, and answers its index"
     ),
+    row!(
+        "experimental.arenas_create_ext",
+        Unsigned,
+        None,
+        Access::Raw(c"rw", create_ext),
+        "arenas.create with a struct: extent_hooks_t *, bool metadata_use_hooks (no effect here)"
+    )
+    .unstable(),
     ask!(
         "arenas.lookup",
         Pointer("void *") => Unsigned,
@@ -69,10 +79,40 @@ pub static INDICES: &[Index] = &[
 ];
 
 fn create(hooks: Option<*mut c_void>) -> Result<u32, Error> {
-    match hooks {
-        Some(hooks) if !hooks.is_null() => Err(Error::Again),
-        _ => arenas::create().ok_or(Error::Again),
+    create_with(hooks.unwrap_or(core::ptr::null_mut()))
+}
+
+/// `arena_config_t`. Metadata lies out of line, and never comes by hooks.
+#[repr(C)]
+struct ArenaConfig {
+    hooks: *mut c_void,
+    _metadata_use_hooks: bool,
+}
+
+/// `experimental.arenas_create_ext`.
+///
+/// # Safety
+/// As [`crate::access`]; the hooks are what their C type says.
+unsafe fn create_ext(_: &[usize], buffers: Buffers) -> Result<(), Error> {
+    // SAFETY: the caller's promise is ours.
+    unsafe { buffers.require_place(Type::Unsigned) }?;
+    let mut hooks = ptr::null_mut();
+    if !buffers.newp.is_null() {
+        if buffers.newlen != size_of::<ArenaConfig>() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: newp is as long as the struct, whose first field this is.
+        hooks = unsafe { ptr::read_unaligned(buffers.newp.cast::<*mut c_void>()) };
     }
+    let arena = create_with(hooks)?;
+    // SAFETY: the caller's promise is ours.
+    unsafe { buffers.answer(Type::Unsigned, Value::Unsigned(arena)) }
+}
+
+/// Makes an arena with these hooks, or without if they are null.
+fn create_with(hooks: *mut c_void) -> Result<u32, Error> {
+    // SAFETY: as in jemalloc, who writes this key vouches for its table.
+    unsafe { arenas::create_with(hooks.cast()) }.ok_or(Error::Again)
 }
 
 fn set_decay(pages: Pages, millis: isize) -> Result<(), Error> {

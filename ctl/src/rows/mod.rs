@@ -7,6 +7,7 @@ use crate::row::{Index, Row};
 
 #[allow(unsafe_code, reason = "the caller answers for its pointers")]
 pub mod arena;
+#[allow(unsafe_code, reason = "the caller answers for its hooks")]
 pub mod arenas;
 pub mod background_thread;
 pub mod config;

@@ -107,6 +107,18 @@ unsafe impl PageProvider for Mmap {
     }
 }
 
+/// New memory at `base`, where nothing is mapped yet. `false`: something is.
+pub(crate) fn map_there(base: NonNull<u8>, size: usize) -> bool {
+    match map_at(base, size, libc::MAP_FIXED_NOREPLACE) {
+        Some(got) if got == base => true,
+        Some(elsewhere) => {
+            unmap(elsewhere, size);
+            false
+        }
+        None => false,
+    }
+}
+
 /// New memory at `base`, which is the caller's with `MAP_FIXED`; with `MAP_FIXED_NOREPLACE` an old
 /// kernel may answer another place.
 fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {

@@ -2,6 +2,7 @@
 
 use crate::std_api::key::{Act, Bytes, Key, Read, ReadWrite};
 use crate::std_api::typed::Text;
+use core::ffi::c_void;
 
 /// `arena.<i>.decay`: gives back the unused pages whose time has come; index 4096 means all arenas.
 pub const DECAY: Key<Act, 1> = Key::new("arena.<i>.decay");
@@ -16,6 +17,10 @@ pub const DIRTY_DECAY_MS: Key<ReadWrite<isize>, 1> = Key::new("arena.<i>.dirty_d
 /// `arena.<i>.dss`: use of sbrk: disabled, primary or secondary; index 4096 means arenas made
 /// later.
 pub const DSS: Key<ReadWrite<Text>, 1> = Key::new("arena.<i>.dss");
+
+/// `arena.<i>.extent_hooks`: functions that supply the arena's pages; they run under no lock, and
+/// may call mallctl.
+pub const EXTENT_HOOKS: Key<ReadWrite<*mut c_void>, 1> = Key::new("arena.<i>.extent_hooks");
 
 /// `arena.<i>.initialized`: whether the arena exists; true for index 4096, which means all.
 pub const INITIALIZED: Key<Read<bool>, 1> = Key::new("arena.<i>.initialized");
