@@ -40,6 +40,7 @@ pub(crate) mod cpu_quota;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod options;
+#[cfg(not(loom))]
 pub(crate) mod fill_mode;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -5,16 +5,25 @@
 //! bits, or still among the remote bits with the slab on somebody's stack.
 
 use super::*;
+use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 const CACHE: u32 = 1;
 const OTHER: u32 = 2;
 
+// SAFETY: loom tells of every touch of the cells that is not ordered with the others.
+unsafe impl Sync for World {}
+
+// SAFETY: as above.
+unsafe impl Send for World {}
+
 struct World {
     slab: &'static Remote,
     /// The free words of the slab, with the lock of whoever guards it (one lock stands for both).
     mine: Mutex<u64>,
+    /// The memory of the two blocks: written by who frees, read by who takes them in.
+    blocks: [UnsafeCell<u64>; 2],
     stack: PendingStack,
     other: PendingStack,
     bin: PendingStack,
@@ -24,7 +33,7 @@ fn stack() -> PendingStack {
     PendingStack { head: AtomicPtr::new(core::ptr::null_mut()) }
 }
 
-fn world(allocated: u64) -> Arc<World> {
+fn slab() -> &'static Remote {
     let words = Box::leak(Box::new([AtomicU64::new(0)]));
     let slab = Box::leak(Box::new(Remote {
         state: AtomicU64::new(FREE),
@@ -32,9 +41,14 @@ fn world(allocated: u64) -> Arc<World> {
         words,
     }));
     slab.birth(Guard::Owner(CACHE));
+    slab
+}
+
+fn world(allocated: u64) -> Arc<World> {
     Arc::new(World {
-        slab,
+        slab: slab(),
         mine: Mutex::new(!allocated & 0b11),
+        blocks: [UnsafeCell::new(0), UnsafeCell::new(0)],
         stack: stack(),
         other: stack(),
         bin: stack(),
@@ -51,6 +65,12 @@ impl World {
     }
 
     fn free(&self, mask: u64) {
+        for (index, block) in self.blocks.iter().enumerate() {
+            if mask >> index & 1 == 1 {
+                // SAFETY: the freer's block until it is freed.
+                block.with_mut(|word| unsafe { *word = mask });
+            }
+        }
         // SAFETY: each model frees each block once; the world outlives its threads.
         unsafe { self.slab.free(0, mask, |guard| self.stack_of(guard)) }.unwrap();
     }
@@ -61,6 +81,13 @@ impl World {
             let bits = unsafe { &*slab }.take_word(0);
             assert_eq!(*free & bits, 0, "freed twice");
             *free |= bits;
+            for (index, block) in self.blocks.iter().enumerate() {
+                if bits >> index & 1 == 1 {
+                    // SAFETY: taken in, so the drainer's.
+                    let seen = block.with(|word| unsafe { *word });
+                    assert_ne!(seen & 1 << index, 0, "the freer's last write is lost");
+                }
+            }
         };
         // SAFETY: records and stacks outlive the model's threads.
         unsafe { stack.drain(me, take, |_, guard| self.stack_of(guard)) };
@@ -148,6 +175,34 @@ fn loom_release_and_rebirth_never_meet_a_late_push() {
         } else {
             assert_eq!(world.settle(), 0b11);
         }
+    });
+}
+
+/// What a push publishes is the link too: the slab below must not be lost.
+#[test]
+fn loom_slabs_on_one_stack_are_all_found() {
+    model(|| {
+        let slabs = [slab(), slab()];
+        let stack = Arc::new(stack());
+        let freers = slabs.map(|slab| {
+            let stack = Arc::clone(&stack);
+            thread::spawn(move || {
+                let only = |_| Some(Arc::as_ptr(&stack));
+                // SAFETY: each block is freed once; records live for ever, the stack until the end.
+                unsafe { slab.free(0, 0b01, only) }.unwrap();
+            })
+        });
+        let mut found = 0;
+        let mut drain = || {
+            // SAFETY: records live for ever.
+            let take = |slab: *const Remote| found += unsafe { &*slab }.take_word(0);
+            // SAFETY: as above.
+            unsafe { stack.drain(Guard::Owner(CACHE), take, |_, _| Some(Arc::as_ptr(&stack))) };
+        };
+        drain();
+        freers.into_iter().for_each(|freer| freer.join().unwrap());
+        drain();
+        assert_eq!(found, 2);
     });
 }
 
