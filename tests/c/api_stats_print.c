@@ -60,6 +60,35 @@ static void to_a_callback(void)
   free(held);
 }
 
+#ifndef FOREIGN
+static size_t requests(void)
+{
+  uint64_t epoch = 1, count = 0;
+  size_t length = sizeof count;
+  CHECK(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) == 0);
+  CHECK(mallctl("stats.thread_caches.requests", &count, &length, NULL, 0) == 0);
+  return count;
+}
+#endif
+
+/* Printing allocates nothing. */
+static void without_allocating(void)
+{
+#ifndef FOREIGN
+  static const char *const letters[] = {"", "J", "g", "xe"};
+  size_t at, before;
+  requests();
+  before = requests();
+  for (at = 0; at < 4; at++) {
+    start_over();
+    malloc_stats_print(collect, NULL, letters[at]);
+  }
+  CHECK(requests() == before);
+  free(malloc(10));
+  CHECK(requests() == before + 1);
+#endif
+}
+
 static void as_json(void)
 {
   size_t allocated, length = sizeof allocated;
@@ -118,6 +147,7 @@ int main(void)
 {
   to_a_callback();
   as_json();
+  without_allocating();
   to_malloc_message();
   to_standard_error();
   puts("ok");

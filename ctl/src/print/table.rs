@@ -115,25 +115,23 @@ pub(super) fn unit(writer: &mut Writer, unit: Unit) {
     });
 }
 
-/// Bytes for reading at night: `12.3 MiB`, a credit with its sign.
-pub(super) fn size(writer: &mut Writer, value: Value<'_>) {
-    let bytes = match value {
-        Value::Ssize(value) => {
-            writer.text(if value < 0 { "-" } else { "" });
-            value.unsigned_abs() as u64
-        }
-        other => as_number(other),
+/// Bytes for reading at night, right-aligned: `12.3 MiB`, a credit with its sign.
+pub(super) fn right_size(writer: &mut Writer, value: Value<'_>, width: usize) {
+    let (sign, bytes) = match value {
+        Value::Ssize(value) => (if value < 0 { -1 } else { 1 }, value.unsigned_abs() as u64),
+        other => (1, as_number(other)),
     };
-    let units = [("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let units = [(" B", 0), (" KiB", 10), (" MiB", 20), (" GiB", 30), (" TiB", 40)];
     let fits = units.iter().rev().find(|(_, shift)| bytes >> shift > 0);
-    let &(unit, shift) = fits.unwrap_or(&("B", 0));
-    writer.number(bytes >> shift);
-    if shift > 0 {
+    let &(unit, shift) = fits.unwrap_or(&(" B", 0));
+    // The first digit behind the point; ten bits are enough of the rest.
+    let tenth = (shift > 0).then(|| (((bytes >> (shift - 10)) & 1023) * 10) >> 10);
+    let behind = unit.len() + tenth.map_or(0, |_| 2);
+    writer.right_signed((bytes >> shift) as i64 * sign, width.saturating_sub(behind));
+    if let Some(tenth) = tenth {
         writer.text(".");
-        // The first digit behind the point; ten bits are enough of the rest.
-        writer.number((((bytes >> (shift - 10)) & 1023) * 10) >> 10);
+        writer.number(tenth);
     }
-    writer.text(" ");
     writer.text(unit);
 }
 
@@ -173,9 +171,10 @@ mod tests {
             ((1 << 20) - 1, "1023.9 KiB"),
             (u64::MAX, "16777215.9 TiB"),
         ] {
-            assert_eq!(collected(|writer| size(writer, Value::U64(bytes))), text);
+            assert_eq!(collected(|writer| right_size(writer, Value::U64(bytes), 0)), text);
         }
-        assert_eq!(collected(|writer| size(writer, Value::Ssize(-1536))), "-1.5 KiB");
+        let credit = collected(|writer| right_size(writer, Value::Ssize(-1536), 10));
+        assert_eq!(credit, "  -1.5 KiB");
     }
 
     #[test]

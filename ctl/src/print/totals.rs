@@ -73,7 +73,7 @@ fn line(writer: &mut Writer, parts: &[(&str, &str)]) {
 }
 
 /// The keys of a branch of our own, or that key, a line each: bytes in full and for reading, others
-/// as they are.
+/// as they are, and what they mean.
 fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
     let mut title = Some(title);
     for row in tree::rows().iter().filter(|row| is_at_or_below(row, branch)) {
@@ -83,6 +83,7 @@ fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
         writer.text("  ");
         writer.left_bytes(leaf.unwrap_or_else(|| row.components().last().unwrap_or_default()), 24);
         amount(writer, row.unit, value);
+        writer.c_text(row.help);
         writer.text("\n");
     }
 }
@@ -91,14 +92,18 @@ fn amount(writer: &mut Writer, unit: Unit, value: Value<'_>) {
     match value {
         // What is negative is a credit.
         Value::Ssize(value) => writer.right_signed(value as i64, 16),
-        Value::Str(_) | Value::Bool(_) => return table::value(writer, value),
+        Value::Str(_) | Value::Bool(_) => {
+            table::value(writer, value);
+            return writer.text("  ");
+        }
         value => writer.right_number(as_number(value), 16),
     }
     if unit == Unit::Bytes {
+        table::right_size(writer, value, SIZE);
         writer.text("  ");
-        table::size(writer, value);
     } else {
         table::unit(writer, unit);
+        writer.text("  ");
     }
 }
 
@@ -106,6 +111,9 @@ fn is_at_or_below(row: &Row, branch: &str) -> bool {
     let rest = row.name.as_bytes().strip_prefix(branch.as_bytes());
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'.')))
 }
+
+/// The width of sizes for reading.
+const SIZE: usize = 13;
 
 /// Deeds in a line.
 const DEEDS: usize = 5;
