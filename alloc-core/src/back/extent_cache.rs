@@ -61,17 +61,18 @@ impl ExtentCache {
     /// Files a run as the youngest.
     pub(crate) fn insert(&mut self, extent: &'static Extent) {
         extent.state.set(self.state);
-        self.pages += extent.pages();
-        let class = page_class_floor(extent.pages());
-        if let Some(heap) = self.heaps.get_mut(class) {
-            heap.insert(extent);
+        let pages = extent.pages();
+        self.pages += pages;
+        let class = page_class_floor(pages);
+        if let Some(filed) = self.classes.get_mut(class) {
+            filed.runs += 1;
+            filed.pages += pages;
+            if let Some(heap) = self.heaps.get_mut(class) {
+                heap.insert(extent);
+            }
         }
         if let Some(word) = self.filled.get_mut(class / 64) {
             *word |= 1 << (class % 64);
-        }
-        if let Some(filed) = self.classes.get_mut(class) {
-            filed.runs += 1;
-            filed.pages += extent.pages();
         }
         extent.younger.set(None);
         extent.older.set(self.youngest);
@@ -84,19 +85,20 @@ impl ExtentCache {
 
     /// Takes out a run that is here.
     pub(crate) fn remove(&mut self, extent: &'static Extent) {
-        self.pages -= extent.pages();
-        let class = page_class_floor(extent.pages());
-        if let Some(heap) = self.heaps.get_mut(class) {
-            heap.remove(extent);
-            if heap.first().is_none()
+        let pages = extent.pages();
+        self.pages -= pages;
+        let class = page_class_floor(pages);
+        if let Some(filed) = self.classes.get_mut(class) {
+            filed.runs -= 1;
+            filed.pages -= pages;
+            if let Some(heap) = self.heaps.get_mut(class) {
+                heap.remove(extent);
+            }
+            if filed.runs == 0
                 && let Some(word) = self.filled.get_mut(class / 64)
             {
                 *word &= !(1 << (class % 64));
             }
-        }
-        if let Some(filed) = self.classes.get_mut(class) {
-            filed.runs -= 1;
-            filed.pages -= extent.pages();
         }
         let (older, younger) = (extent.older.take(), extent.younger.take());
         match older {
