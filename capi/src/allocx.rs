@@ -9,8 +9,8 @@
 //! | 8 to 19 | 0: the thread's cache; 1: `MALLOCX_TCACHE_NONE`; n + 2: the explicit cache n |
 //! | 20 to 31 | 0: an arena of the library's choice; n + 1: the arena n |
 //!
-//! `errno` is `ENOMEM` when there is no memory, else untouched. Explicit caches do not exist yet: a
-//! flag that names one bypasses the caches, and so does an arena, as in jemalloc.
+//! `errno` is `ENOMEM` when there is no memory, `EINVAL` for an explicit cache that does not exist,
+//! else untouched. An arena without an explicit cache goes past the caches, as in jemalloc.
 use alloc_core::raw::{self, Flags};
 use core::ffi::{c_int, c_void};
 
@@ -22,6 +22,8 @@ const LG_ALIGN_MASK: u32 = 0x3f;
 const TCACHE_SHIFT: u32 = 8;
 /// Bits of the cache, after shifting.
 const TCACHE_MASK: u32 = 0xfff;
+/// What they say for no cache.
+const TCACHE_NONE: u32 = 1;
 /// Where the arena's bits begin.
 const ARENA_SHIFT: u32 = 20;
 
@@ -38,11 +40,13 @@ const fn decode(flags: c_int) -> Flags {
         decoded = decoded.zeroed();
     }
     let arena = bits >> ARENA_SHIFT;
-    if (bits >> TCACHE_SHIFT) & TCACHE_MASK != 0 || arena != 0 {
-        decoded = decoded.uncached();
-    }
     if arena != 0 {
         decoded = decoded.arena(arena - 1);
+    }
+    match (bits >> TCACHE_SHIFT) & TCACHE_MASK {
+        0 => {}
+        TCACHE_NONE => decoded = decoded.uncached(),
+        tcache => decoded = decoded.tcache(tcache - 2),
     }
     decoded
 }
@@ -50,7 +54,7 @@ const fn decode(flags: c_int) -> Flags {
 /// `mallocx(3)`: at least `size` bytes. (A size of 0, undefined in jemalloc, gives a smallest
 /// block.)
 ///
-/// Errors: NULL when there is no memory, and for an arena that does not exist.
+/// Errors: NULL when there is no memory, and for an arena or a cache that does not exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut c_void {
     let block = if flags == 0 { raw::malloc(size) } else { raw::allocate(size, decode(flags)) };

@@ -80,7 +80,9 @@ fn every_name_of_jemalloc_is_there_with_its_type() {
         };
         assert_eq!(text(row.access.notation()), access, "{name}");
         if !matches!(row.kind, Type::Layout(_)) {
-            assert_eq!(text(row.kind.c_name()), kind, "{name}");
+            // Texts that come in are not written to: jemalloc does not always say so.
+            let constant = |kind: &str| kind.trim_start_matches("const ").to_owned();
+            assert_eq!(constant(text(row.kind.c_name())), constant(kind), "{name}");
         }
     }
     is_golden("golden/missing.txt", &missing);

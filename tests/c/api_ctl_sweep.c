@@ -65,9 +65,11 @@ static void reads(const char *name, size_t size, const char *access)
   if (access[0] == 'r' && (code == 0 || code == ENOENT)) {
     by_mib(name, bytes, size, code);
     if (code == 0) {
+      /* What makes something makes nothing without a place of its size. */
+      size_t copied = strcmp(name, "tcache.create") == 0 ? 0 : size;
       CHECK(length == size && bytes[size] == 0xee);
       length = size + 1;
-      CHECK(mallctl(name, bytes, &length, NULL, 0) == EINVAL && length == size);
+      CHECK(mallctl(name, bytes, &length, NULL, 0) == EINVAL && length == copied);
       length = 0;
       CHECK(mallctl(name, bytes, &length, NULL, 0) == EINVAL && length == 0);
     }

@@ -94,6 +94,7 @@ programs! {
     allocx "api_allocx.c"
     mallctl "api_mallctl.c"
     ctl_sweep "api_ctl_sweep.c"
+    thread_ctl "api_thread_ctl.c"
     stats_print "api_stats_print.c"
     stats_threads "api_stats_threads.c"
     glibc "api_glibc.c"

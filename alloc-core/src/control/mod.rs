@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 pub mod arenas;
+pub mod tcache;
 pub mod thread;
 
 pub use crate::ground::fill_mode::Fill;

@@ -1,8 +1,9 @@
 //! The `*allocx` family: malloc and free with flags. Source: jemalloc(3), "Non-standard API".
 
 use super::modes::{self, Given};
-use super::{raw, retry, slow};
+use super::{background, explicit, raw, retry, slow};
 use crate::back::page_map;
+use crate::ground::os;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
 use crate::middle::arena::{self, Arena};
@@ -15,13 +16,24 @@ use crate::middle::slab::Slab;
 pub struct Flags {
     align: usize,
     zero: bool,
-    cached: bool,
+    cache: Cache,
     arena: Option<u32>,
+}
+
+/// The cache to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    /// The thread's.
+    Own,
+    /// None.
+    None,
+    /// The one with this number.
+    Explicit(u32),
 }
 
 impl Flags {
     /// As malloc and free do it.
-    pub const NONE: Flags = Flags { align: 1, zero: false, cached: true, arena: None };
+    pub const NONE: Flags = Flags { align: 1, zero: false, cache: Cache::Own, arena: None };
 
     /// At a multiple of `align`, a power of two (`MALLOCX_ALIGN`).
     #[must_use]
@@ -38,13 +50,25 @@ impl Flags {
     /// Past the thread's cache (`MALLOCX_TCACHE_NONE`).
     #[must_use]
     pub const fn uncached(self) -> Flags {
-        Flags { cached: false, ..self }
+        Flags { cache: Cache::None, ..self }
+    }
+
+    /// Through the cache with this number, of [`tcache`](crate::control::tcache)
+    /// (`MALLOCX_TCACHE`). With an arena too, blocks come from that arena past the cache, and are
+    /// freed into it.
+    #[must_use]
+    pub const fn tcache(self, id: u32) -> Flags {
+        Flags { cache: Cache::Explicit(id), ..self }
     }
 
     /// From the arena with this index, past the thread's cache (`MALLOCX_ARENA`).
     #[must_use]
     pub const fn arena(self, index: u32) -> Flags {
-        Flags { arena: Some(index), cached: false, ..self }
+        let cache = match self.cache {
+            Cache::Own => Cache::None,
+            other => other,
+        };
+        Flags { arena: Some(index), cache, ..self }
     }
 
     /// The arena to use. `Err`: there is none with that index.
@@ -60,7 +84,8 @@ impl Flags {
     }
 }
 
-/// At least `size` bytes. Null: no memory, or no such arena.
+/// At least `size` bytes. Null: no memory, or no such arena; or, with `errno` EINVAL, no such
+/// cache.
 ///
 /// ```
 /// use lumalloc::raw::{self, Flags};
@@ -71,7 +96,7 @@ impl Flags {
 /// ```
 #[must_use]
 pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
-    if flags.cached {
+    if flags.cache == Cache::Own {
         return if flags.zero {
             raw::malloc_aligned_zeroed(size, flags.align)
         } else {
@@ -79,6 +104,19 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         };
     }
     let Ok(arena) = flags.find_arena() else { return slow::no_memory(size) };
+    if let Cache::Explicit(id) = flags.cache {
+        if !explicit::exists(id) {
+            os::set_errno(libc::EINVAL);
+            return core::ptr::null_mut();
+        }
+        let room = modes::room(size, flags.align).filter(|room| *room <= MAX_CACHED);
+        if let Some(room) = room.filter(|_| arena.is_none()) {
+            let block = from_cache(id, room, flags.zero);
+            if !block.is_null() {
+                return block;
+            }
+        }
+    }
     let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
     let block = retry::with_retry(|| match modes::room(size, flags.align) {
         Some(room) if room <= MAX_CACHED => small(arena, room, flags.zero),
@@ -92,9 +130,24 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
 fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
     let class = SizeClass::of(size);
     let block = slow::small_uncached(arena, class);
+    if block.is_null() { block } else { ready(block, class, zero) }
+}
+
+/// A small block through an explicit cache. Null: it does not have it.
+fn from_cache(id: u32, size: usize, zero: bool) -> *mut u8 {
+    let class = SizeClass::of(size);
+    let block = explicit::allocate(id, class);
     if block.is_null() {
         return block;
     }
+    slow::count_given(modes::usable(class));
+    background::tick();
+    stats_interval::count(class.size());
+    ready(block, class, zero)
+}
+
+/// Makes a fresh block of a class the program's.
+fn ready(block: *mut u8, class: SizeClass, zero: bool) -> *mut u8 {
     // SAFETY: a fresh block of this class.
     unsafe { modes::handed_out(block, class) };
     if zero {
@@ -179,11 +232,17 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
 /// # Safety
 /// `ptr` is a block of this allocator's, not used after.
 pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
-    if !flags.cached {
+    if flags.cache != Cache::Own {
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
             // SAFETY: the slab was found by the address; the caller's promise.
             unsafe { modes::taken_back(slab, ptr) };
+            if let Cache::Explicit(id) = flags.cache
+                && explicit::free(id, slab.class(), ptr)
+            {
+                slow::count_freed(modes::usable(slab.class()));
+                return background::tick();
+            }
             return slow::free_uncached(slab, ptr.expose_provenance());
         }
         if let Some(extent) = entry.extent() {
@@ -200,7 +259,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
 /// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has
 /// the alignment that was asked for.
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
-    if flags.cached {
+    if flags.cache == Cache::Own {
         // SAFETY: the caller's promise.
         unsafe { raw::free_sized_aligned(ptr, size, flags.align) };
     } else {

@@ -6,6 +6,7 @@
 //! up for adoption.
 
 use super::background::{self, CHANGE};
+use super::explicit;
 use super::guarded;
 use super::process_life::START;
 use super::registry::{self, REGISTRY};
@@ -48,6 +49,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     lock(&PASS);
     lock(&GATE);
     lock(&REGISTRY);
+    explicit::for_each_lock(lock);
     for cache in registry::all() {
         lock(&cache.owner.state);
     }
@@ -96,7 +98,7 @@ unsafe extern "C" fn in_child() {
 }
 
 /// A lock of any data, for the walk above.
-trait ForkLock {
+pub(crate) trait ForkLock {
     fn take(&self);
     fn give_in_parent(&self);
     fn give_in_child(&self);

@@ -1,13 +1,14 @@
 //! What a caller touches: the fast paths, the thread cache, and a thread's life.
 //!
-//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
-//! in a row, real or façade), [`registry`] (all caches), [`thread`] (whose they are), [`switch`]
-//! and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they may hold),
-//! [`fill`], [`hardened`], [`guarded`] (rare modes), [`facade`] and [`modes`] (where they are
-//! applied), [`refill`] (between bins and slabs), [`thread_life`], [`process_life`], [`fork`],
-//! [`background`] (who purges), [`retry`] (before it fails), [`slow`] and [`missed`] (what the fast
-//! paths call when they cannot), [`raw`] (malloc, free, realloc), [`flags`] (the `*allocx` family),
-//! [`global_alloc`].
+//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`]
+//! (bins in a row, real or façade), [`registry`] (all caches), [`thread`] (whose they are),
+//! [`switch`] and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they
+//! may hold), [`explicit`] (caches of no thread), [`fill`], [`hardened`], [`guarded`] (rare
+//! modes), [`facade`] and [`modes`] (where they are applied), [`refill`] (between bins and
+//! slabs), [`thread_life`], [`process_life`], [`fork`], [`background`] (who purges), [`retry`]
+//! (before it fails), [`slow`] and
+//! [`missed`] (what the fast paths call when they cannot), [`raw`] (malloc, free, realloc),
+//! [`flags`] (the `*allocx` family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -22,6 +23,8 @@ pub(crate) mod thread;
 pub(crate) mod switch;
 pub(crate) mod scope;
 pub(crate) mod thread_limits;
+#[allow(unsafe_code)]
+pub(crate) mod explicit;
 #[allow(unsafe_code)]
 pub(crate) mod fill;
 #[allow(unsafe_code)]

@@ -75,7 +75,10 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
     if !first {
         collect(cache);
     }
-    stats_interval::count(pops.saturating_mul(class.size()));
+    if cache.thread().is_some() {
+        // Under no lock: that of an explicit cache is held.
+        stats_interval::count(pops.saturating_mul(class.size()));
+    }
 }
 
 fn refill(cache: &'static RealCache, class: SizeClass) {

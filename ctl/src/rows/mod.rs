@@ -12,6 +12,7 @@ pub mod arenas;
 pub mod background_thread;
 pub mod config;
 pub mod experimental;
+pub mod fill;
 pub mod limit;
 pub mod opt;
 pub mod opt_conf;
@@ -39,6 +40,7 @@ pub static ROWS: &[&[Row]] = &[
     opt_conf::ROWS,
     arena::ROWS,
     arenas::ROWS,
+    fill::ROWS,
     limit::ROWS,
     prof::ROWS,
     stats::ROWS,

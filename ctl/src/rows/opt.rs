@@ -87,6 +87,12 @@ pub static ROWS: &[Row] = &[
     opt!(tcache, Bool, None, "threads cache blocks"),
     opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
     opt!(tcache_gc_incr_bytes, Size, Bytes, "allocated between two steps of a cache's collection"),
+    opt!(
+        allocatedp_live,
+        Bool,
+        None,
+        "what thread.allocatedp points at moves with every operation, not on slow paths only"
+    ),
     ro!(
         "opt.lg_extent_max_active_fit",
         Size,

@@ -1,5 +1,30 @@
 //! `tcache.*`: caches that belong to no thread.
+use crate::Error;
 use crate::row::Row;
+use crate::row_macros::{create, wo};
+use lumalloc::control::tcache;
 
 /// These keys.
-pub static ROWS: &[Row] = &[];
+pub static ROWS: &[Row] = &[
+    create!(
+        "tcache.create",
+        Void => Unsigned,
+        None,
+        |_| tcache::create().ok_or(Error::Fault),
+        "makes a cache for MALLOCX_TCACHE and answers its number"
+    ),
+    wo!(
+        "tcache.flush",
+        Unsigned,
+        None,
+        |_, id| tcache::flush(id).then_some(()).ok_or(Error::Fault),
+        "gives the blocks of the cache with this number back (EFAULT: there is none)"
+    ),
+    wo!(
+        "tcache.destroy",
+        Unsigned,
+        None,
+        |_, id| tcache::destroy(id).then_some(()).ok_or(Error::Fault),
+        "the same, and gives the number back"
+    ),
+];

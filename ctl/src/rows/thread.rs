@@ -1,15 +1,101 @@
 //! `thread.*`: the calling thread.
 use crate::Error;
 use crate::row::Row;
-use crate::row_macros::act;
+use crate::row_macros::{act, ask, ro, rw, wo};
+use core::ffi::c_void;
+use core::ptr::NonNull;
 use lumalloc::control;
+use lumalloc::control::thread::{self, MoveError};
 
 /// These keys.
 pub static ROWS: &[Row] = &[
+    rw!(
+        "thread.arena",
+        Unsigned,
+        None,
+        |_| thread::arena(),
+        |_, index| thread::set_arena(index).map_err(cannot_move),
+        "the arena this thread allocates from; a write moves it there for good (EFAULT: no such \
+         arena; EPERM: one of those by CPU)"
+    ),
+    ro!(
+        "thread.allocated",
+        U64,
+        Bytes,
+        |_| thread::allocated(),
+        "what this thread has ever allocated, by usable size"
+    ),
+    ro!(
+        "thread.allocatedp",
+        Pointer("uint64_t *"),
+        None,
+        |_| place(thread::allocatedp()),
+        "where thread.allocated stands, for the thread's life; once asked for, it moves with every \
+         operation (opt.allocatedp_live)"
+    ),
+    ro!(
+        "thread.deallocated",
+        U64,
+        Bytes,
+        |_| thread::deallocated(),
+        "what this thread has ever freed, by usable size"
+    ),
+    ro!(
+        "thread.deallocatedp",
+        Pointer("uint64_t *"),
+        None,
+        |_| place(thread::deallocatedp()),
+        "where thread.deallocated stands, as thread.allocatedp"
+    ),
+    rw!(
+        "thread.tcache.enabled",
+        Bool,
+        None,
+        |_| thread::is_cached(),
+        |_, on| done(thread::set_cached(on)),
+        "whether this thread caches; turned off, its caches are emptied first"
+    ),
+    rw!(
+        "thread.tcache.max",
+        Size,
+        Bytes,
+        |_| thread::cached_max(),
+        |_, size| done(thread::set_cached_max(size)),
+        "largest size that this thread caches; a write is rounded up to a class, at most 32 KiB"
+    ),
     act!(
         "thread.tcache.flush",
-        |_| control::flush_thread_cache().then_some(()).ok_or(Error::Fault),
-        "gives this thread's cached blocks back"
+        |_| done(control::flush_thread_cache()),
+        "gives this thread's cached blocks back (EFAULT: its caches are off)"
+    ),
+    ask!(
+        "thread.tcache.ncached_max.read_sizeclass",
+        Size => Size,
+        Count,
+        |_, size: Option<usize>| size.and_then(thread::ncached_max).ok_or(Error::Invalid),
+        "how many blocks of the class of the size that comes in a cache of this thread holds"
+    ),
+    wo!(
+        "thread.tcache.ncached_max.write",
+        Str,
+        None,
+        |_, text| set_ncached_max(text.to_bytes()),
+        "how many blocks of which sizes a cache of this thread holds: low-high:count|low-high:count"
+    ),
+    ro!(
+        "thread.peak.read",
+        U64,
+        Bytes,
+        |_| thread::peak(),
+        "most that this thread had allocated and not freed since the last reset, within a megabyte"
+    ),
+    act!(
+        "thread.peak.reset",
+        |_| {
+            thread::reset_peak();
+            Ok(())
+        },
+        "begins thread.peak.read anew"
     ),
     act!(
         "thread.idle",
@@ -17,6 +103,30 @@ pub static ROWS: &[Row] = &[
         "says that this thread will do nothing for long: its cache keeps nothing"
     ),
 ];
+
+fn cannot_move(error: MoveError) -> Error {
+    match error {
+        MoveError::NoSuchArena => Error::Fault,
+        MoveError::ByCpu => Error::NotPermitted,
+        MoveError::NoMemory => Error::Again,
+    }
+}
+
+fn place(cell: Option<NonNull<u64>>) -> Result<*mut c_void, Error> {
+    cell.map(|cell| cell.as_ptr().cast()).ok_or(Error::Again)
+}
+
+fn done(done: bool) -> Result<(), Error> {
+    done.then_some(()).ok_or(Error::Fault)
+}
+
+/// Source: jemalloc 5.3.1: with caches off there is nothing to set.
+fn set_ncached_max(text: &[u8]) -> Result<(), Error> {
+    if !thread::is_cached() {
+        return Err(Error::NoEntry);
+    }
+    thread::set_ncached_max(text).then_some(()).ok_or(Error::Invalid)
+}
 
 /// A thread without a cache has nothing to give: that is no failure.
 fn idle() -> Result<(), Error> {

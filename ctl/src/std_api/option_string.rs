@@ -175,6 +175,8 @@ plain! {
     calloc_madvise_threshold: usize;
     /// Addresses whose memory was given back are kept.
     retain: bool;
+    /// What `thread.allocatedp` points at moves with every operation.
+    allocatedp_live: bool;
     /// What is allocated reads zero.
     zero: bool;
     /// Misuse is looked for at each call.

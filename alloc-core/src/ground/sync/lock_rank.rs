@@ -13,6 +13,8 @@ pub(crate) enum LockRank {
     Pass,
     /// The list of caches.
     Registry,
+    /// One cache that belongs to no thread, for each operation.
+    Explicit,
     /// One cache's slow paths.
     Cache,
     /// The list of arenas.

@@ -31,11 +31,15 @@ pub mod ctl;
 
 pub mod experimental;
 
+pub mod fill;
+
 pub mod opt;
 
 pub mod prof;
 
 pub mod stats;
+
+pub mod tcache;
 
 pub mod thread;
 

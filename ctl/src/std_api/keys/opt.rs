@@ -9,6 +9,10 @@ pub const ABORT: Key<Read<bool>> = Key::new("opt.abort");
 /// `opt.abort_conf`: bad option strings are fatal.
 pub const ABORT_CONF: Key<Read<bool>> = Key::new("opt.abort_conf");
 
+/// `opt.allocatedp_live`: what thread.allocatedp points at moves with every operation, not on slow
+/// paths only.
+pub const ALLOCATEDP_LIVE: Key<Read<bool>> = Key::new("opt.allocatedp_live");
+
 /// `opt.background_thread`: start a background thread when there is something to purge.
 pub const BACKGROUND_THREAD: Key<Read<bool>> = Key::new("opt.background_thread");
 
