@@ -108,6 +108,21 @@ fn a_sleeping_thread_pins_little() {
     assert_empty();
 }
 
+/// Others send parked blocks home while their thread parks and takes them: `bulk` sees that none is
+/// given twice, and nothing is lost in the end.
+#[test]
+fn who_purges_meanwhile_loses_nothing() {
+    let _alone = alone();
+    let busy =
+        [16, 64, 640, 32768].map(|size| thread::spawn(move || (0..60).for_each(|_| bulk(size))));
+    while !busy.iter().all(thread::JoinHandle::is_finished) {
+        assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
+    }
+    // Joined, so that their caches are gone too.
+    busy.into_iter().for_each(|thread| thread.join().expect("a busy thread"));
+    assert_empty();
+}
+
 #[test]
 #[ignore = "the scenario of the test below"]
 fn child() {
