@@ -110,6 +110,7 @@ impl PageAllocator {
         if dirty < self.rest.pages() {
             self.file_rest();
         }
+        let dirty = dirty.saturating_sub(self.rest.pages());
         // Muzzy pages exist only while their decay time is not 0; without one they go at once.
         let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
         let retain = options::current().retain;
