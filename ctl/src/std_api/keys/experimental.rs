@@ -1,5 +1,11 @@
 //! `experimental.*`. Made from the rows of the namespace.
 
+use crate::std_api::key::{Bytes, Key};
+
+/// `experimental.arenas_create_ext`: arenas.create with a struct: extent_hooks_t *, bool
+/// metadata_use_hooks (no effect here).
+pub const ARENAS_CREATE_EXT: Key<Bytes> = Key::new("experimental.arenas_create_ext");
+
 /// `experimental.arenas.*`
 pub mod arenas {
     use crate::std_api::key::{Key, Read};
