@@ -100,9 +100,10 @@ static void sweep(void)
     ask("ctl.input", name);
     ask("ctl.stability", name);
     size = size_of(type);
-    /* arenas.create would make arenas; and char * is the other way round: the caller's buffer has
-     * the place for the text. */
-    if (size != 0 && strcmp(name, "arenas.create") != 0 && strcmp(type, "char *") != 0) {
+    /* What creates arenas would make some; and char * is the other way round: the caller's buffer
+     * has the place for the text. */
+    if (size != 0 && strstr(name, "arenas_create") == NULL && strstr(name, "arenas.create") == NULL
+        && strcmp(type, "char *") != 0) {
       reads(concrete, size, access);
     }
     if (strcmp(access, "r-") == 0) {
