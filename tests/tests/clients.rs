@@ -95,6 +95,18 @@ fn slow_bind_tools() {
     same_output("bind.sh");
 }
 
+/// The crates' own tests say whether they passed; there is nothing to compare.
+#[test]
+#[ignore = "slow client: tests/run --all"]
+fn slow_tikv_jemalloc_crates() {
+    let dir = scratch("tikv.sh");
+    let run = Run::plain("/bin/bash").args([root().join("tests/clients/tikv.sh")]);
+    let run = run.dir(&dir).limit(LIMIT).env("LUMALLOC_PRELOAD", liblumalloc());
+    let text = run.stdout();
+    fs::remove_dir_all(&dir).expect("the scratch directory goes");
+    assert_eq!(text, "61 passed\n");
+}
+
 /// No preloading here: the archive takes the place of libc's malloc and of libstdc++'s operators.
 #[test]
 #[ignore = "slow client: tests/run --all"]

@@ -1,5 +1,5 @@
 //! Where the fast paths go when they miss: by a sample's screen, the hardened tier, a façade, or
-//! [`slow`](super::slow), in this order.
+//! [`slow`], in this order.
 //!
 //! They hand over the cache that they have read, and what the class map said, so that neither is
 //! looked up twice.

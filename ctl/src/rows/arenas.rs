@@ -92,7 +92,7 @@ struct ArenaConfig {
 /// `experimental.arenas_create_ext`.
 ///
 /// # Safety
-/// As [`crate::access`]; the hooks are what their C type says.
+/// As [`crate::access()`]; the hooks are what their C type says.
 unsafe fn create_ext(_: &[usize], buffers: Buffers) -> Result<(), Error> {
     // SAFETY: the caller's promise is ours.
     unsafe { buffers.require_place(Type::Unsigned) }?;
