@@ -93,6 +93,7 @@ programs! {
     contents "api_contents.c"
     allocx "api_allocx.c"
     mallctl "api_mallctl.c"
+    ctl_rules "api_ctl_rules.c"
     ctl_sweep "api_ctl_sweep.c"
     thread_ctl "api_thread_ctl.c"
     stats_print "api_stats_print.c"
