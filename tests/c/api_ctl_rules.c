@@ -133,12 +133,6 @@ static void mibs(void)
 #endif
 }
 
-static bool exists(const char *name)
-{
-  size_t mib[8], depth = 8;
-  return mallctlnametomib(name, mib, &depth) == 0;
-}
-
 int main(void)
 {
   read_only("version", sizeof(char *));
@@ -164,17 +158,13 @@ int main(void)
   action("arena.4096.purge");
   action("thread.tcache.flush");
   creation("arenas.create", sizeof(unsigned));
-  if (exists("thread.arena")) {
-    read_and_written("thread.arena", sizeof(unsigned));
-    read_and_written("thread.tcache.enabled", sizeof(bool));
-    read_only("thread.allocated", sizeof(uint64_t));
-    read_only("thread.allocatedp", sizeof(uint64_t *));
-  }
-  if (exists("tcache.create")) {
-    creation("tcache.create", sizeof(unsigned));
-    written_only("tcache.flush", sizeof(unsigned));
-    written_only("tcache.destroy", sizeof(unsigned));
-  }
+  read_and_written("thread.arena", sizeof(unsigned));
+  read_and_written("thread.tcache.enabled", sizeof(bool));
+  read_only("thread.allocated", sizeof(uint64_t));
+  read_only("thread.allocatedp", sizeof(uint64_t *));
+  creation("tcache.create", sizeof(unsigned));
+  written_only("tcache.flush", sizeof(unsigned));
+  written_only("tcache.destroy", sizeof(unsigned));
   question();
   mibs();
   puts("ok");

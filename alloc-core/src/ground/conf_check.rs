@@ -31,6 +31,17 @@ pub enum Problem {
     NoEffect,
 }
 
+/// The names of all options that have an effect, in no order that means anything.
+///
+/// ```
+/// assert!(lumalloc::options::names().any(|name| name == "narenas"));
+/// assert!(lumalloc::options::names().all(|name| name != "hpa"));
+/// ```
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let has_effect = |kind: &Kind| !matches!(kind, Kind::NoEffect(_));
+    TABLE.iter().filter(move |row| has_effect(&row.kind)).map(|row| row.name)
+}
+
 /// Letters of `malloc_stats_print`.
 const LETTERS: &str = "Jgmdablxeh";
 

@@ -60,3 +60,19 @@ fn write_number(room: &mut Room<'_>, number: u64) {
     }
     room.push(&[b'0' + (number % 10) as u8]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn every_option_with_an_effect_is_among_them() {
+        // What is set by these is told by another option: narenas, tcache_max.
+        let others = ["narenas_ratio", "lg_tcache_max"];
+        for name in lumalloc::options::names().filter(|name| !others.contains(name)) {
+            let key = format!("opt.{name}");
+            assert!(opt::ROWS.iter().any(|row| row.name == key), "rows/opt.rs lacks {key}");
+        }
+    }
+}
