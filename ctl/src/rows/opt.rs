@@ -86,12 +86,6 @@ pub static ROWS: &[Row] = &[
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
     opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
-    opt!(
-        allocatedp_live,
-        Bool,
-        None,
-        "thread.allocatedp moves with every call, not only at misses"
-    ),
     opt!(tcache_gc_incr_bytes, Size, Bytes, "allocated between two steps of a cache's collection"),
     opt!(
         allocatedp_live,
