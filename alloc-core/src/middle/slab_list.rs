@@ -3,8 +3,8 @@
 use super::slab::Slab;
 use crate::ground::units::PAGE;
 
-/// A list of so many slabs is long.
-const LONG: usize = 4;
+/// A list of so many slabs is long: as a rule they fill a huge page.
+const LONG: usize = 32;
 
 /// Which of its guard's lists a slab is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
