@@ -134,7 +134,7 @@ void cfree(void *ptr) LUMALLOC_NOTHROW;
 #endif
 /* Zero bytes; for rallocx and xallocx those that are added. */
 #define MALLOCX_ZERO ((int)0x40)
-/* The explicit thread cache `tc`. (None can be made yet: the caches are bypassed.) */
+/* The explicit thread cache `tc`, which "tcache.create" answered. */
 #define MALLOCX_TCACHE(tc) ((int)(((tc) + 2) << 8))
 /* Bypass the thread's cache. */
 #define MALLOCX_TCACHE_NONE MALLOCX_TCACHE(-1)

@@ -49,6 +49,33 @@ fn every_option_with_an_effect_is_described_and_no_other() {
     assert!(missing.is_empty() && surplus.is_empty(), "missing: {missing:?}, surplus: {surplus:?}");
 }
 
+/// The defaults that the page names are those in force: the program is not told otherwise.
+#[test]
+fn the_defaults_are_true() {
+    let program = cc("api_stats_keys.c", &[&stand_in()]);
+    let said = Run::preloaded(program).args(["mdablexw"]).stdout();
+    let in_force = |option: &str| {
+        let line =
+            said.lines().find_map(|line| line.trim().strip_prefix(&format!("opt.{option}: ")));
+        line.map(|value| value.split(" (").next().unwrap_or(value).trim_matches('"').to_owned())
+    };
+    let lines = page().1.lines().filter_map(|line| line.strip_prefix(".BR "));
+    let mut compared = 0;
+    for (name, default) in lines.filter_map(|line| line.split_once(" \": ")) {
+        let default = default.trim_end_matches('"').replace("\\-", "-");
+        let is_word = !default.contains(' ') && default != "none" && default != "unlimited";
+        if let Some(value) = in_force(name).filter(|_| is_word) {
+            assert_eq!(value, default, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared}");
+}
+
+fn stand_in() -> String {
+    cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string()
+}
+
 #[test]
 fn every_name_is_listed() {
     let names = fs::read_to_string(root().join("ctl/golden/names.tsv")).expect("the names");
