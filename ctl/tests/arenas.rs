@@ -207,3 +207,23 @@ fn hooks_are_read_written_and_given_at_birth() {
     assert_eq!(read_hooks(&format!("arena.{plain}.extent_hooks")), Ok(default));
     assert_eq!(act(&format!("arena.{plain}.destroy")), Ok(()));
 }
+
+#[test]
+fn limits_are_read_and_written() {
+    let _alone = alone();
+    for key in ["limit.soft", "limit.hard", "arena.0.limit"] {
+        let before: usize = read(key).unwrap();
+        assert_eq!(write(key, &(1usize << 40)), Ok(()));
+        assert_eq!(read(key), Ok(1usize << 40), "{key}");
+        assert_eq!(write(key, &1u32), Err(Error::Invalid));
+        assert_eq!(write(key, &before), Ok(()));
+    }
+    assert!(read::<usize>("limit.held").unwrap() > 0);
+    assert_eq!(write("limit.held", &1usize), Err(Error::NotPermitted));
+    let mut before = (1usize, 1usize);
+    assert_eq!(call::<_, u8>("limit.callback", Some(&mut before), None), Ok(()));
+    assert_eq!(before, (0, 0));
+    assert_eq!(write("limit.callback", &(0usize, 7usize)), Ok(()));
+    assert_eq!(write("limit.callback", &1u32), Err(Error::Invalid));
+    assert_eq!(call::<u32, u8>("limit.callback", Some(&mut 0), None), Err(Error::Invalid));
+}

@@ -110,7 +110,11 @@ impl PageAllocator {
             self.counts.purging -= run.pages();
             return Some(run);
         }
-        if noted && hooked.want.replace(Want { pages, align }).is_none() {
+        if !noted || !self.admits(pages) {
+            return None;
+        }
+        let hooked = self.hooked.as_mut()?;
+        if hooked.want.replace(Want { pages, align }).is_none() {
             WANTS.fetch_add(1, Relaxed);
         }
         None

@@ -5,14 +5,14 @@
 //!                                                    │                             ▲
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
-//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
-//! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`] (runs
-//! in use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
+//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run of
+//! pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`] (runs in
+//! use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
 //! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`], [`memory`],
-//! [`page_allocator`] (all of it for one arena), [`page_aging`], [`page_settings`], [`hooks`] (the
-//! program's), [`hooked_pages`], [`release`] (of all of it), [`moves`] (of a run's memory),
-//! [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of unused runs), [`contents`] (of a
-//! run in use).
+//! [`page_allocator`] (all of it for one arena), [`page_aging`], [`limit`], [`page_settings`],
+//! [`hooks`] (the program's), [`hooked_pages`], [`release`] (of all of it), [`moves`] (of a run's
+//! memory), [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of unused runs),
+//! [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -37,6 +37,7 @@ pub(crate) mod purge_batch;
 pub(crate) mod page_counts;
 pub(crate) mod memory;
 pub(crate) mod page_aging;
+pub(crate) mod limit;
 pub(crate) mod page_settings;
 #[allow(unsafe_code)]
 pub(crate) mod page_allocator;

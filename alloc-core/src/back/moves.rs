@@ -105,6 +105,9 @@ impl PageAllocator {
         if !has_room() || matches!(run.mapping(), DENSE | JOINED) {
             return None;
         }
+        if !self.admits(pages.saturating_sub(run.pages())) {
+            return None;
+        }
         self.keep_spares()?;
         let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
         let new = self.take_addresses(pages, align.max(table))?;

@@ -58,6 +58,9 @@ pub(crate) struct PageAllocator {
     pub(crate) grow_limit: usize,
     /// Runs of so many bytes that are freed are given back at once; 0: none is.
     pub(crate) oversize: usize,
+    /// Bytes that it may hold; 0: any. And pages held as they were last reported.
+    pub(crate) limit: usize,
+    pub(super) reported: usize,
 }
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
@@ -86,6 +89,8 @@ impl PageAllocator {
             dss: options.dss,
             grow_limit: LAST_CHUNK,
             oversize: 0,
+            limit: 0,
+            reported: 0,
         }
     }
 
@@ -141,7 +146,7 @@ impl PageAllocator {
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        if memory == Memory::Resident {
+        if memory == Memory::Resident || !self.admits(pages) {
             return None;
         }
         let (extent, new) = match memory {
@@ -149,6 +154,7 @@ impl PageAllocator {
             _ => (self.take_addresses(pages, align)?, pages),
         };
         self.debt.incur(new, self.dirty.pages(), self.counts.active);
+        self.report();
         Some(extent)
     }
 
@@ -208,6 +214,9 @@ impl PageAllocator {
             .into_iter()
             .find_map(|state| right_neighbour(extent, state))
             .filter(|right| right.pages() >= more)?;
+        if right.state.get() == ExtentState::Retained && !self.admits(more) {
+            return None;
+        }
         self.keep_spares()?;
         let state = right.state.get();
         self.cache(state).remove(right);

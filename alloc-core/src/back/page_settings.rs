@@ -17,6 +17,7 @@ impl PageAllocator {
         self.next_chunk = FIRST_CHUNK;
         self.grow_limit = LAST_CHUNK;
         self.oversize = 0;
+        self.limit = 0;
     }
 
     /// The decay time of dirty pages, or of muzzy ones, in milliseconds.

@@ -175,6 +175,7 @@ impl PageAllocator {
                 self.file(extent, state);
             }
         }
+        self.report();
         all
     }
 

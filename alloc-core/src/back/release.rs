@@ -37,6 +37,7 @@ impl PageAllocator {
     pub(crate) fn strike_off(&mut self, run: &'static Extent) {
         self.counts.purging -= run.pages();
         self.forget(run);
+        self.report();
     }
 
     /// Takes in addresses, with or without memory, that another arena leaves. Without memory for a

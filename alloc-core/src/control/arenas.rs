@@ -292,6 +292,27 @@ pub fn set_oversize_threshold(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena.set_oversize(bytes)).is_some()
 }
 
+/// Bytes of pages with memory that an arena may hold; 0: any, which is what arenas begin with. What
+/// happens beyond is as for [`limits`](super::limits).
+#[must_use]
+pub fn limit(index: u32) -> Option<usize> {
+    find(index).map(Arena::limit)
+}
+
+/// Sets it. `false`: there is no arena with this index.
+///
+/// ```
+/// use lumalloc::control::arenas;
+/// use lumalloc::raw::{self, Flags};
+/// let arena = arenas::create().unwrap();
+/// assert!(arenas::set_limit(arena, 1 << 20));
+/// assert!(raw::allocate(2 << 20, Flags::NONE.arena(arena)).is_null());
+/// ```
+#[must_use]
+pub fn set_limit(index: u32, bytes: usize) -> bool {
+    find(index).map(|arena| arena.set_limit(bytes)).is_some()
+}
+
 /// The arena with an index, if it lives.
 fn find(index: u32) -> Option<&'static Arena> {
     slow::real_cache();

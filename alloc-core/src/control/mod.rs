@@ -3,6 +3,8 @@
 #[allow(unsafe_code)]
 pub mod arenas;
 pub mod tcache;
+#[allow(unsafe_code)]
+pub mod limits;
 pub mod thread;
 
 pub use crate::ground::fill_mode::Fill;

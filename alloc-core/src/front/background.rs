@@ -23,7 +23,7 @@
 
 use super::thread;
 use super::thread_cache::{self, REENTRANT};
-use crate::back::debt;
+use crate::back::{debt, limit};
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
@@ -61,6 +61,10 @@ static SLEPT: SharedCount = SharedCount::new();
 pub(crate) fn tick() {
     if arena_hooks::is_due() {
         arena_hooks::tick();
+    }
+    if limit::is_due() && limit::reached() {
+        decay_pass::purge(|_| true);
+        limit::note_purge();
     }
     match STATE.load(Relaxed) {
         OFF => decay_pass::tick(),

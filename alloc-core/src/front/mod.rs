@@ -1,14 +1,13 @@
 //! What a caller touches: the fast paths, the thread cache, and a thread's life.
 //!
-//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`]
-//! (bins in a row, real or façade), [`registry`] (all caches), [`thread`] (whose they are),
-//! [`switch`] and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they
-//! may hold), [`explicit`] (caches of no thread), [`fill`], [`hardened`], [`guarded`] (rare
-//! modes), [`facade`] and [`modes`] (where they are applied), [`refill`] (between bins and
-//! slabs), [`thread_life`], [`process_life`], [`fork`], [`background`] (who purges), [`retry`]
-//! (before it fails), [`slow`] and
-//! [`missed`] (what the fast paths call when they cannot), [`raw`] (malloc, free, realloc),
-//! [`flags`] (the `*allocx` family), [`global_alloc`].
+//! Data order: [`tls`] (the one word), [`cache_bin`] (a stack of pointers), [`thread_cache`] (bins
+//! in a row, real or façade), [`registry`] (all caches), [`thread`] (whose they are), [`switch`]
+//! and [`scope`] (which of them a thread's word names), [`thread_limits`] (what they may hold),
+//! [`explicit`] (caches of no thread), [`fill`], [`hardened`], [`guarded`] (rare modes), [`facade`]
+//! and [`modes`] (where they are applied), [`refill`] (between bins and slabs), [`thread_life`],
+//! [`process_life`], [`fork`], [`background`] (who purges), [`limit_callback`], [`retry`] (before
+//! it fails), [`slow`] and [`missed`] (what the fast paths call when they cannot), [`raw`] (malloc,
+//! free, realloc), [`flags`] (the `*allocx` family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -44,6 +43,8 @@ pub(crate) mod process_life;
 #[allow(unsafe_code)]
 pub(crate) mod fork;
 pub(crate) mod background;
+#[allow(unsafe_code)]
+pub(crate) mod limit_callback;
 pub(crate) mod retry;
 #[allow(unsafe_code)]
 pub(crate) mod slow;

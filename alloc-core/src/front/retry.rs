@@ -1,40 +1,76 @@
-//! What is tried before an allocation fails: hooks are asked for what was lacked, and everything
-//! that can be free is made free.
+//! What is tried before an allocation fails: hooks are asked for what was lacked, everything that
+//! can be free is made free, and where a bound was reached the program is asked.
 
-use super::thread_cache;
+use super::limit_callback;
+use super::thread_cache::{self, Kind};
 use super::thread_life;
-use crate::middle::{arena_hooks, decay_pass};
+use crate::back::limit;
+use crate::ground::units::LG_PAGE;
+use crate::middle::{arena, arena_hooks, decay_pass};
 
-/// Tries once more after everything that can be free was made free, and after each time that hooks
-/// gave what was lacked. No lock is held.
+/// Tries once more after each thing that may help. No lock is held.
 pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
+    let refusals = limit::refusals();
     let block = attempt();
-    if block.is_null() { retry(&attempt) } else { block }
+    if block.is_null() { retry(&attempt, refusals) } else { block }
 }
 
 /// So often other threads may take what hooks gave.
 const MOST_SERVED: usize = 1000;
+/// So often the program is asked for one allocation.
+const MOST_ASKED: usize = 8;
+/// What the program is told where the bound is that of all arenas.
+const ALL: u32 = 4096;
+
+/// Makes an attempt, and others as long as hooks give what it lacks.
+fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
+    for _ in 0..MOST_SERVED {
+        let block = attempt();
+        if !block.is_null() || !arena_hooks::serve() {
+            return block;
+        }
+    }
+    core::ptr::null_mut()
+}
 
 #[cold]
-fn retry(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
-    let served = || {
-        for _ in 0..MOST_SERVED {
-            if !arena_hooks::serve() {
-                break;
-            }
-            let block = attempt();
-            if !block.is_null() {
-                return block;
-            }
-        }
-        core::ptr::null_mut()
-    };
-    let block = served();
-    if !block.is_null() || thread_cache::current().as_real().is_none() {
+fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
+    let mut block = core::ptr::null_mut();
+    if arena_hooks::serve() {
+        block = served(attempt);
+    }
+    // Inside the allocator, or in a function that it called, the way is short.
+    if !block.is_null() || matches!(thread_cache::current().kind(), Kind::Reentrant | Kind::Empty) {
         return block;
     }
+    let is_bound = limit::refusals() != refusals;
+    make_room(is_bound);
+    block = served(attempt);
+    for _ in 0..MOST_ASKED {
+        if !is_bound || !block.is_null() || !limit_callback::ask(ALL, bound_of) {
+            break;
+        }
+        make_room(true);
+        block = served(attempt);
+    }
+    block
+}
+
+/// Makes free what can be; where a bound was reached, pages too.
+fn make_room(is_bound: bool) {
     thread_life::flush_current();
-    decay_pass::settle();
-    let block = attempt();
-    if block.is_null() { served() } else { block }
+    if is_bound {
+        decay_pass::purge(|_| true);
+        limit::note_purge();
+    } else {
+        decay_pass::settle();
+    }
+}
+
+/// Bytes that an arena holds, and its own bound.
+fn bound_of(index: u32) -> (usize, usize) {
+    arena::by_id(index).map_or((0, 0), |arena| {
+        let pages = arena.pages.lock();
+        (pages.allocator.held() << LG_PAGE, pages.allocator.limit)
+    })
 }

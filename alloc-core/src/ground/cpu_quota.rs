@@ -73,7 +73,13 @@ fn legacy(line: &[u8]) -> Option<u32> {
     None
 }
 
-fn read<T>(group: &[u8], root: &str, file: &str, parse: fn(&[u8]) -> Option<T>) -> Option<T> {
+/// The value in a group's file.
+pub(super) fn read<T>(
+    group: &[u8],
+    root: &str,
+    file: &str,
+    parse: fn(&[u8]) -> Option<T>,
+) -> Option<T> {
     let mut path = Line::<1024>::new();
     path.text(root).bytes(group).text(file).bytes(&[0]);
     let path = CStr::from_bytes_with_nul(path.as_bytes()).ok()?;

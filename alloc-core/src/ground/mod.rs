@@ -38,6 +38,8 @@ pub(crate) mod sync;
 #[allow(unsafe_code)]
 pub(crate) mod cpu_quota;
 #[cfg(not(loom))]
+pub(crate) mod memory_quota;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod options;
 #[cfg(not(loom))]

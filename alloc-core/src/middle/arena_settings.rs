@@ -176,6 +176,16 @@ impl Arena {
         true
     }
 
+    /// Bytes that it may hold; 0: any.
+    pub(crate) fn limit(&self) -> usize {
+        self.pages.lock().allocator.limit
+    }
+
+    /// Sets it.
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.pages.lock().allocator.limit = bytes;
+    }
+
     /// Bytes from which on a run that is freed is given back at once; 0: none is.
     pub(crate) fn oversize(&self) -> usize {
         self.pages.lock().allocator.oversize

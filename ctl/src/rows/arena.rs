@@ -91,6 +91,14 @@ pub static ROWS: &[Row] = &[
         |mib, bytes| done(arenas::set_retain_grow_limit(retaining(mib)?, bytes)),
         "most bytes of addresses reserved at a time in advance; ENOENT with retain:false"
     ),
+    rw!(
+        "arena.<i>.limit",
+        Size,
+        Bytes,
+        |mib| arenas::limit(one(mib)?).ok_or(Error::Fault),
+        |mib, bytes| done(arenas::set_limit(one(mib)?, bytes)),
+        "bytes with memory that the arena may hold; beyond it as limit.hard; 0: any"
+    ),
     row!(
         "arena.<i>.name",
         Pointer("char *"),

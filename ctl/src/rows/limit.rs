@@ -1,5 +1,77 @@
 //! `limit.*`: bounds on what is taken from the system.
-use crate::row::Row;
+use crate::buffers::Buffers;
+use crate::row::{Access, Row};
+use crate::row_macros::{ro, row, rw};
+use crate::{Error, Type};
+use core::ffi::c_void;
+use core::ptr;
+use lumalloc::control::limits::{self, LimitCallback};
 
 /// These keys.
-pub static ROWS: &[Row] = &[];
+pub static ROWS: &[Row] = &[
+    rw!(
+        "limit.soft",
+        Size,
+        Bytes,
+        |_| limits::soft(),
+        |_, bytes| {
+            limits::set_soft(bytes);
+            Ok(())
+        },
+        "reaching it purges unused pages; 0: none; 95 % of the container's memory unless written"
+    ),
+    rw!(
+        "limit.hard",
+        Size,
+        Bytes,
+        |_| limits::hard(),
+        |_, bytes| {
+            limits::set_hard(bytes);
+            Ok(())
+        },
+        "beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none"
+    ),
+    ro!("limit.held", Size, Bytes, |_| limits::held(), "bytes held now, as the bounds count them"),
+    row!(
+        "limit.callback",
+        Layout("{bool (*f)(void *, size_t held, size_t limit, size_t wanted, unsigned); void *}"),
+        None,
+        Access::Raw(c"rw", callback),
+        "asked at a hard bound, under no lock: true if it freed anything; arena 4096 means all"
+    ),
+];
+
+/// What `limit.callback` reads and writes.
+#[repr(C)]
+struct Callback {
+    function: Option<LimitCallback>,
+    argument: *mut c_void,
+}
+
+/// # Safety
+/// As [`crate::access`]; the function is what its C type says.
+unsafe fn callback(_: &[usize], buffers: Buffers) -> Result<(), Error> {
+    let size = size_of::<Callback>();
+    if buffers.has_place() {
+        // SAFETY: the caller's promise is ours.
+        if unsafe { buffers.room() } != size {
+            // SAFETY: as above.
+            unsafe { buffers.require_place(Type::Void) }?;
+            return Err(Error::Invalid);
+        }
+        let (function, argument) =
+            limits::callback().map_or((None, ptr::null_mut()), |(f, a)| (Some(f), a));
+        // SAFETY: the place is as long as the struct.
+        unsafe { ptr::write_unaligned(buffers.oldp.cast(), Callback { function, argument }) };
+    }
+    if !buffers.writes() {
+        return Ok(());
+    }
+    if buffers.newp.is_null() || buffers.newlen != size {
+        return Err(Error::Invalid);
+    }
+    // SAFETY: newp is as long as the struct.
+    let new = unsafe { ptr::read_unaligned(buffers.newp.cast::<Callback>()) };
+    // SAFETY: as in C, who writes this key vouches for its function.
+    unsafe { limits::set_callback(new.function, new.argument) }.then_some(()).ok_or(Error::NoMemory)
+}

@@ -13,6 +13,7 @@ pub mod background_thread;
 pub mod config;
 pub mod experimental;
 pub mod fill;
+#[allow(unsafe_code, reason = "the caller answers for its function")]
 pub mod limit;
 pub mod opt;
 pub mod opt_conf;

@@ -1,0 +1,69 @@
+//! How much memory the process's container may have: the smallest `memory.high` or `memory.max` of
+//! its cgroups.
+
+use super::cpu_quota::read;
+use super::os;
+
+/// Bytes; `None`: as much as there is. Reads a few small files: ask once.
+pub(crate) fn bytes() -> Option<u64> {
+    let mut buffer = [0u8; 4096];
+    let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
+    groups.split(|c| *c == b'\n').filter_map(of_line).min()
+}
+
+fn of_line(line: &[u8]) -> Option<u64> {
+    match line {
+        [b'0', b':', b':', path @ ..] => {
+            let files = ["/memory.high", "/memory.max"];
+            let of = |group: &[u8]| {
+                files.iter().filter_map(|file| read(group, "/sys/fs/cgroup", file, number)).min()
+            };
+            parents(path).filter_map(of).min()
+        }
+        _ => {
+            let mut parts = line.splitn(3, |c| *c == b':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            if !controllers.split(|c| *c == b',').any(|name| name == b"memory") {
+                return None;
+            }
+            let file = "/memory.limit_in_bytes";
+            let of = |group: &[u8]| read(group, "/sys/fs/cgroup/memory", file, number);
+            // A group without a limit shows nearly the largest number there is.
+            parents(path).filter_map(of).min().filter(|bytes| *bytes < 1 << 60)
+        }
+    }
+}
+
+/// A group and those above it, up to the root, which inside a container is the container's own.
+fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::successors(Some(path), |path| {
+        let cut = path.iter().rposition(|c| *c == b'/')?;
+        path.get(..cut)
+    })
+    .chain(core::iter::once(&[][..]))
+}
+
+/// A number alone on its line; `max` is none.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.split(|c| !c.is_ascii_digit()).next().filter(|digits| !digits.is_empty())?;
+    digits.iter().try_fold(0u64, |n, c| n.checked_mul(10)?.checked_add(u64::from(c - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_no_limit() {
+        assert_eq!(number(b"1073741824\n"), Some(1 << 30));
+        assert_eq!(number(b"max\n"), None);
+        assert_eq!(number(b""), None);
+        assert_eq!(number(b"99999999999999999999999\n"), None);
+    }
+
+    #[test]
+    fn groups_up_to_the_root() {
+        let all: Vec<&[u8]> = parents(b"/a/b").collect();
+        assert_eq!(all, [&b"/a/b"[..], b"/a", b"", b""]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Bounds: what counts, purging before failing, the callback, an arena's own bound.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::alone;
+use lumalloc::control::limits::{self, Reached};
+use lumalloc::control::{ARENAS_ALL, arenas, purge};
+use lumalloc::observe::totals;
+use lumalloc::raw::{self, Flags};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const MIB: usize = 1 << 20;
+
+/// A large block, all written. Null: refused.
+fn large(size: usize) -> *mut u8 {
+    let block = raw::malloc(size);
+    if !block.is_null() {
+        // SAFETY: a fresh block of this size.
+        unsafe { block.write_bytes(1, size) };
+    }
+    block
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: a block of ours, freed once.
+    unsafe { raw::free(block) };
+}
+
+/// Without bounds again when a test ends, however it does.
+struct Unbound;
+
+impl Drop for Unbound {
+    fn drop(&mut self) {
+        limits::set_hard(0);
+        limits::set_soft(0);
+        // SAFETY: no function.
+        assert!(unsafe { limits::set_callback(None, std::ptr::null_mut()) });
+    }
+}
+
+#[test]
+fn what_is_held_is_what_was_taken_and_not_given_back() {
+    let _alone = alone();
+    free(large(MIB));
+    assert!(purge(ARENAS_ALL));
+    let before = limits::held();
+    let block = large(16 * MIB);
+    assert!((16 * MIB..18 * MIB).contains(&(limits::held() - before)));
+    free(block);
+    assert!(limits::held() - before >= 16 * MIB, "unused, but held");
+    assert!(purge(ARENAS_ALL));
+    assert!(limits::held() < before + MIB, "{} {before}", limits::held());
+}
+
+#[test]
+fn beyond_the_hard_bound_there_is_no_memory() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    limits::set_hard(limits::held() + 32 * MIB);
+    let some = large(16 * MIB);
+    assert!(!some.is_null());
+    assert!(large(20 * MIB).is_null());
+    assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOMEM));
+    // SAFETY: a block of ours.
+    assert!(unsafe { raw::realloc(some, 64 * MIB) }.is_null());
+    free(some);
+    let other = large(20 * MIB);
+    assert!(!other.is_null(), "unused pages were purged for it");
+    free(other);
+    limits::set_hard(0);
+    free(large(64 * MIB));
+}
+
+#[test]
+fn small_blocks_meet_the_bound_too() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    limits::set_hard(limits::held() + 4 * MIB);
+    let mut blocks = Vec::new();
+    loop {
+        let block = raw::malloc(1000);
+        if block.is_null() {
+            break;
+        }
+        blocks.push(block);
+    }
+    assert!((2000..6000).contains(&blocks.len()), "{}", blocks.len());
+    blocks.into_iter().for_each(free);
+    assert!(!raw::malloc(1000).is_null());
+}
+
+static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+fn shed(reached: &Reached) -> bool {
+    ASKED.fetch_add(1, Relaxed);
+    assert!(reached.held + reached.wanted > reached.limit && reached.wanted >= 16 * MIB);
+    assert_eq!(reached.arena, ARENAS_ALL);
+    // It may allocate and ask.
+    free(raw::malloc(100));
+    assert!(totals().active > 0);
+    match KEPT.lock().unwrap().pop() {
+        Some(block) => {
+            free(std::ptr::with_exposed_provenance_mut(block));
+            true
+        }
+        None => false,
+    }
+}
+
+#[test]
+fn the_program_is_asked_before_an_allocation_fails() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    assert!(limits::set_function(shed));
+    limits::set_hard(limits::held() + 34 * MIB);
+    ASKED.store(0, Relaxed);
+    for _ in 0..4 {
+        KEPT.lock().unwrap().push(large(8 * MIB).expose_provenance());
+    }
+    assert_eq!(ASKED.load(Relaxed), 0);
+    let block = large(16 * MIB);
+    assert!(!block.is_null());
+    assert_eq!(ASKED.load(Relaxed), 2, "two were enough");
+    assert!(large(64 * MIB).is_null());
+    assert_eq!(ASKED.load(Relaxed), 5, "two more, and one in vain");
+    free(block);
+}
+
+#[test]
+fn the_soft_bound_purges_and_refuses_nothing() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    let before = limits::held();
+    limits::set_soft(before + 24 * MIB);
+    free(large(16 * MIB));
+    assert!(totals().dirty >= 16 * MIB, "below it nothing happens");
+    let (one, two) = (large(15 * MIB), large(20 * MIB));
+    assert!(!one.is_null() && !two.is_null());
+    free(raw::malloc(300_000));
+    assert!(totals().dirty < MIB, "{}", totals().dirty);
+    free(one);
+    free(two);
+}
+
+#[test]
+fn an_arena_has_a_bound_of_its_own() {
+    let _alone = alone();
+    let arena = arenas::create().unwrap();
+    assert_eq!(arenas::limit(arena), Some(0));
+    assert!(arenas::set_limit(arena, 8 * MIB) && !arenas::set_limit(4000, 1));
+    let flags = Flags::NONE.arena(arena);
+    let first = raw::allocate(5 * MIB, flags);
+    assert!(!first.is_null() && raw::allocate(5 * MIB, flags).is_null());
+    let elsewhere = large(16 * MIB);
+    assert!(!elsewhere.is_null(), "others are not bound by it");
+    free(elsewhere);
+    // SAFETY: a block of ours, freed once.
+    unsafe { raw::deallocate(first, flags) };
+    assert!(!raw::allocate(7 * MIB, flags).is_null());
+    // SAFETY: nobody uses its blocks any more.
+    assert!(unsafe { arenas::destroy(arena) });
+}
