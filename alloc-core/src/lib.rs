@@ -41,6 +41,8 @@ pub mod observe;
 pub mod control;
 
 #[cfg(not(loom))]
+pub use control::arena_handle::{Arena, ArenaName, InArena};
+#[cfg(not(loom))]
 pub use front::global_alloc::Lumalloc;
 #[cfg(not(loom))]
 pub use front::raw;

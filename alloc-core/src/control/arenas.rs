@@ -292,6 +292,12 @@ pub fn set_oversize_threshold(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena.set_oversize(bytes)).is_some()
 }
 
+/// Bytes of pages with memory that an arena holds, in use or not.
+#[must_use]
+pub fn held(index: u32) -> Option<usize> {
+    find(index).map(Arena::held)
+}
+
 /// Bytes of pages with memory that an arena may hold; 0: any, which is what arenas begin with. What
 /// happens beyond is as for [`limits`](super::limits).
 #[must_use]

@@ -176,6 +176,11 @@ impl Arena {
         true
     }
 
+    /// Bytes of pages with memory.
+    pub(crate) fn held(&self) -> usize {
+        self.pages.lock().allocator.held() << LG_PAGE
+    }
+
     /// Bytes that it may hold; 0: any.
     pub(crate) fn limit(&self) -> usize {
         self.pages.lock().allocator.limit

@@ -1,0 +1,103 @@
+//! Arenas as values: tenants of an async program, and collections in an arena.
+#![allow(unsafe_code)]
+
+use allocator_api2::alloc::{Allocator, Layout};
+use lumalloc::control::{arenas, thread};
+use lumalloc::{Arena, Lumalloc};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+#[global_allocator]
+static ALLOCATOR: Lumalloc = Lumalloc;
+
+fn tenant(name: &str) -> Arena {
+    Arena::named(name).expect("an arena")
+}
+
+#[test]
+fn a_task_s_memory_is_its_tenant_s_across_await() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
+    let tenants: Vec<Arena> = (0..4).map(|n| tenant(&format!("tenant-{n}"))).collect();
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            let tenant = tenants[n % tenants.len()];
+            runtime.spawn(tenant.wrap(async move {
+                let mut kept: Vec<Vec<u8>> = Vec::new();
+                for round in 0..200usize {
+                    kept.push(vec![round as u8; 1 + (round * 97 + n) % 40_000]);
+                    tokio::task::yield_now().await;
+                    let last = kept.last().unwrap();
+                    assert_eq!(arenas::lookup(last.as_ptr()), Some(tenant.index()));
+                    if round % 3 == 0 {
+                        kept.swap_remove(round % kept.len());
+                    }
+                }
+                kept.iter().map(Vec::len).sum::<usize>()
+            }))
+        })
+        .collect();
+    for task in tasks {
+        assert!(runtime.block_on(task).unwrap() > 0);
+    }
+    assert!(tenants.iter().all(|tenant| tenant.held() > 0));
+}
+
+#[test]
+fn a_tenant_s_bound_is_its_own() {
+    let (small, large) = (tenant("small"), tenant("large"));
+    assert!(small.set_limit(8 << 20));
+    let reserve = || Vec::<u8>::new().try_reserve_exact(16 << 20).is_ok();
+    assert_eq!(small.run(reserve), Ok(false));
+    assert_eq!(large.run(reserve), Ok(true));
+    assert!(reserve());
+}
+
+#[test]
+fn scopes_nest_and_end() {
+    let (one, two) = (tenant("one"), tenant("two"));
+    let home = thread::arena();
+    let outer = one.enter().unwrap();
+    assert_eq!(two.run(thread::arena), Ok(two.index()));
+    assert_eq!(thread::arena(), one.index());
+    drop(outer);
+    assert_eq!(thread::arena(), home);
+}
+
+#[test]
+fn an_arena_is_an_allocator() {
+    let arena = tenant("collections");
+    let (short, long) = (Layout::array::<u64>(100).unwrap(), Layout::array::<u64>(9999).unwrap());
+    let block = arena.allocate_zeroed(short).unwrap().cast::<u8>();
+    assert_eq!(arenas::lookup(block.as_ptr()), Some(arena.index()));
+    // SAFETY: a block of the arena's, of this layout.
+    let block = unsafe { arena.grow_zeroed(block, short, long) }.unwrap();
+    assert_eq!(block.len(), long.size());
+    // SAFETY: the block is that long, and was asked for as zeros.
+    assert!(unsafe { block.as_ref() }.iter().all(|byte| *byte == 0));
+    assert_eq!(arenas::lookup(block.cast::<u8>().as_ptr()), Some(arena.index()));
+    // SAFETY: a block of the arena's, of this layout.
+    unsafe { arena.deallocate(block.cast(), long) };
+    let aligned = Layout::from_size_align(3, 4096).unwrap();
+    let block = arena.allocate(aligned).unwrap().cast::<u8>();
+    assert!(block.as_ptr().addr().is_multiple_of(4096));
+    // SAFETY: nothing lives there any more that anybody uses.
+    assert!(unsafe { arena.destroy() });
+    assert!(arena.name().is_none() && arena.enter().is_err());
+    assert!(arena.allocate(short).is_err());
+}
+
+#[test]
+fn names_are_text() {
+    assert_eq!(tenant("a tenant").name().unwrap().as_str(), "a tenant");
+    let cut = tenant("größer als ein Name sein kann: ä");
+    assert!(cut.name().unwrap().as_str().starts_with("größer als ein Name"));
+}
+
+#[test]
+fn a_wrapped_future_answers_what_it_does() {
+    let arena = tenant("future");
+    let mut future = pin!(arena.wrap(async { thread::arena() }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(future.as_mut().poll(&mut context), Poll::Ready(arena.index()));
+}
