@@ -111,16 +111,18 @@ pub(crate) fn exists(id: u32) -> bool {
     hold(id).is_some()
 }
 
-/// A block of a class. Null: no such cache, it does not hold the class, or no memory.
-pub(crate) fn allocate(id: u32, class: SizeClass) -> *mut u8 {
-    let Some(held) = hold(id).filter(|held| held.cache.holds(class)) else {
-        return core::ptr::null_mut();
-    };
+/// A block of a class. Null: it does not hold the class, or no memory. `None`: no such cache.
+pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {
+    let held = hold(id)?;
+    if !held.cache.holds(class) {
+        return Some(core::ptr::null_mut());
+    }
     let block = held.cache.bin(class).pop();
-    if block.is_null() { refill::request(held.cache, class) } else { block }
+    Some(if block.is_null() { refill::request(held.cache, class) } else { block })
 }
 
-/// Takes a block of a class back. `false`: as for [`allocate`]; nothing was done.
+/// Takes a block of a class back. `false`: no such cache, or it does not hold the class; nothing was
+/// done.
 pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
     let Some(held) = hold(id).filter(|held| held.cache.holds(class)) else { return false };
     if !held.cache.bin(class).put(block) {

@@ -105,16 +105,17 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     }
     let Ok(arena) = flags.find_arena() else { return slow::no_memory(size) };
     if let Cache::Explicit(id) = flags.cache {
-        if !explicit::exists(id) {
+        let room = modes::room(size, flags.align).filter(|room| *room <= MAX_CACHED);
+        let block = match room.filter(|_| arena.is_none()) {
+            Some(room) => from_cache(id, room, flags.zero),
+            None => explicit::exists(id).then_some(core::ptr::null_mut()),
+        };
+        let Some(block) = block else {
             os::set_errno(libc::EINVAL);
             return core::ptr::null_mut();
-        }
-        let room = modes::room(size, flags.align).filter(|room| *room <= MAX_CACHED);
-        if let Some(room) = room.filter(|_| arena.is_none()) {
-            let block = from_cache(id, room, flags.zero);
-            if !block.is_null() {
-                return block;
-            }
+        };
+        if !block.is_null() {
+            return block;
         }
     }
     let Some(arena) = arena.or_else(slow::home) else { return slow::no_memory(size) };
@@ -133,17 +134,17 @@ fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
     if block.is_null() { block } else { ready(block, class, zero) }
 }
 
-/// A small block through an explicit cache. Null: it does not have it.
-fn from_cache(id: u32, size: usize, zero: bool) -> *mut u8 {
+/// A small block through an explicit cache. Null: it does not have it. `None`: no such cache.
+fn from_cache(id: u32, size: usize, zero: bool) -> Option<*mut u8> {
     let class = SizeClass::of(size);
-    let block = explicit::allocate(id, class);
+    let block = explicit::allocate(id, class)?;
     if block.is_null() {
-        return block;
+        return Some(block);
     }
     slow::count_given(modes::usable(class));
     background::tick();
     stats_interval::count(class.size());
-    ready(block, class, zero)
+    Some(ready(block, class, zero))
 }
 
 /// Makes a fresh block of a class the program's.
