@@ -121,8 +121,8 @@ pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {
     Some(if block.is_null() { refill::request(held.cache, class) } else { block })
 }
 
-/// Takes a block of a class back. `false`: no such cache, or it does not hold the class; nothing was
-/// done.
+/// Takes a block of a class back. `false`: no such cache, or it does not hold the class; nothing
+/// was done.
 pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
     let Some(held) = hold(id).filter(|held| held.cache.holds(class)) else { return false };
     if !held.cache.bin(class).put(block) {
