@@ -49,7 +49,7 @@ struct Callback {
 }
 
 /// # Safety
-/// As [`crate::access`]; the function is what its C type says.
+/// As [`mod@crate::access`]; the function is what its C type says.
 unsafe fn callback(_: &[usize], buffers: Buffers) -> Result<(), Error> {
     let size = size_of::<Callback>();
     if buffers.has_place() {
