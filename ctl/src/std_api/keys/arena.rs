@@ -25,6 +25,10 @@ pub const EXTENT_HOOKS: Key<ReadWrite<*mut c_void>, 1> = Key::new("arena.<i>.ext
 /// `arena.<i>.initialized`: whether the arena exists; true for index 4096, which means all.
 pub const INITIALIZED: Key<Read<bool>, 1> = Key::new("arena.<i>.initialized");
 
+/// `arena.<i>.limit` (bytes): bytes with memory that the arena may hold; beyond it as limit.hard;
+/// 0: any.
+pub const LIMIT: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.limit");
+
 /// `arena.<i>.muzzy_decay_ms` (ms): time until unused muzzy pages are purged; a write purges what
 /// is unused now.
 pub const MUZZY_DECAY_MS: Key<ReadWrite<isize>, 1> = Key::new("arena.<i>.muzzy_decay_ms");

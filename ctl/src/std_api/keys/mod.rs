@@ -33,6 +33,8 @@ pub mod experimental;
 
 pub mod fill;
 
+pub mod limit;
+
 pub mod opt;
 
 pub mod prof;
