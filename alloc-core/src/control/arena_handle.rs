@@ -83,6 +83,11 @@ impl Arena {
 
     /// The calling thread allocates here until the answer is dropped.
     ///
+    /// A block of another arena that is freed meanwhile stays charged to that arena, and may serve
+    /// the thread's next request here: the cache is asked first, and does not look where its blocks
+    /// come from. Where each block must be this arena's, allocate through the handle itself (its
+    /// `Allocator`), past all caches.
+    ///
     /// # Errors
     /// [`MoveError`], when the arena was destroyed or there is no memory for a cache.
     pub fn enter(self) -> Result<Scope, MoveError> {
@@ -98,7 +103,8 @@ impl Arena {
         Ok(function())
     }
 
-    /// A future that allocates here whenever it is polled, on whichever thread, across `await`.
+    /// A future that allocates here whenever it is polled, on whichever thread, across `await`; but
+    /// for what [`Arena::enter`] says, which is rare: what the runtime frees while it polls.
     pub fn wrap<F: Future>(self, future: F) -> InArena<F> {
         InArena { arena: self, future }
     }
