@@ -81,7 +81,9 @@ fn a_program_that_was_built_for_jemalloc_gets_lumalloc() {
     let arguments = ["-Wl,--no-as-needed".to_owned(), text(&theirs).to_owned()];
     assert_eq!(compile_and_run("api_jemalloc_header.c", &prefix, &arguments), "ok\n");
     let library = prefix.join("lib/libjemalloc.so.2");
-    let preloaded = Run::plain(cc("api_stats_print.c", &["-DFOREIGN", text(&liblumalloc())]));
+    let beside = format!("-Wl,-rpath,{}", text(&built()));
+    let arguments = ["-DFOREIGN", text(&liblumalloc()), beside.as_str()];
+    let preloaded = Run::plain(cc("api_stats_print.c", &arguments));
     assert_eq!(preloaded.env("LD_PRELOAD", library).stdout(), "ok\n");
 }
 
