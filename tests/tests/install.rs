@@ -82,7 +82,8 @@ fn a_program_that_was_built_for_jemalloc_gets_lumalloc() {
     assert_eq!(compile_and_run("api_jemalloc_header.c", &prefix, &arguments), "ok\n");
     let library = prefix.join("lib/libjemalloc.so.2");
     let beside = format!("-Wl,-rpath,{}", text(&built()));
-    let arguments = ["-DFOREIGN", text(&liblumalloc()), beside.as_str()];
+    let ours = liblumalloc();
+    let arguments = ["-DFOREIGN", text(&ours), beside.as_str()];
     let preloaded = Run::plain(cc("api_stats_print.c", &arguments));
     assert_eq!(preloaded.env("LD_PRELOAD", library).stdout(), "ok\n");
 }
