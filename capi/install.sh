@@ -83,7 +83,7 @@ install -m 755 "$from/liblumalloc.so" "$lib/liblumalloc.so"
 install -m 644 "$from/liblumalloc.a" "$lib/liblumalloc.a"
 install -m 644 "$here/include/lumalloc.h" "$include/lumalloc.h"
 # The list of names is generated, and comes in where the page says so.
-sed '/^\.\\" NAMES: /r '"$here/../ctl/docs/names.troff" "$here/man/lumalloc.3" > "$man/lumalloc.3"
+sed '/^\.\\" NAMES: /r '"$here/../namespace/docs/names.troff" "$here/man/lumalloc.3" > "$man/lumalloc.3"
 chmod 644 "$man/lumalloc.3"
 if [ -f "$from/lumalloc" ]; then
   install -d "$destdir$prefix/bin"

@@ -7,7 +7,7 @@ use alloc_core::control;
 use alloc_core::observe::{self, Totals};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
-use lumalloc_ctl::writer::Writer;
+use lumalloc_namespace::writer::Writer;
 
 /// `malloc_trim(3)`: gives all unused pages back, those of the calling thread's cache too. `pad`,
 /// the slack to keep at the end of glibc's heap, means nothing here.

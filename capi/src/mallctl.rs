@@ -1,14 +1,14 @@
 //! `mallctl` and `malloc_stats_print` of jemalloc(3), over the namespace of the crate
-//! `lumalloc-ctl`.
+//! `lumalloc-namespace`.
 //!
 //! They return error numbers and leave `errno` alone.
 use crate::variables;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
-use lumalloc_ctl::Buffers;
-use lumalloc_ctl::print::{self, Choice};
-use lumalloc_ctl::writer::{WriteCallback, Writer};
-use lumalloc_ctl::{Error, access, by_name, name_to_mib};
+use lumalloc_namespace::Buffers;
+use lumalloc_namespace::print::{self, Choice};
+use lumalloc_namespace::writer::{WriteCallback, Writer};
+use lumalloc_namespace::{Error, access, by_name, name_to_mib};
 
 /// An outcome as C sees it: 0 or an error number.
 fn code(outcome: Result<(), Error>) -> c_int {
@@ -17,7 +17,7 @@ fn code(outcome: Result<(), Error>) -> c_int {
 
 /// `mallctl(3)`: reads and writes the key of that name, or triggers it.
 ///
-/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_ctl::access`]; also for a null name),
+/// Errors: `ENOENT`, `EPERM`, `EINVAL` (see [`lumalloc_namespace::access`]; also for a null name),
 /// `EAGAIN`, `EFAULT`, `ENOMEM`.
 ///
 /// # Safety
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn mallctlnametomib(
     let room = unsafe { miblenp.read() };
     // SAFETY: the caller vouches for mibp; no name has more than MAX_DEPTH components, so no more
     // is looked at.
-    let mib = unsafe { slice::from_raw_parts_mut(mibp, room.min(lumalloc_ctl::MAX_DEPTH)) };
+    let mib = unsafe { slice::from_raw_parts_mut(mibp, room.min(lumalloc_namespace::MAX_DEPTH)) };
     match name_to_mib(name.to_bytes(), mib) {
         Ok(used) => {
             // SAFETY: the caller vouches for miblenp.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn mallctlbymib(
     newp: *mut c_void,
     newlen: usize,
 ) -> c_int {
-    if mib.is_null() || miblen > lumalloc_ctl::MAX_DEPTH {
+    if mib.is_null() || miblen > lumalloc_namespace::MAX_DEPTH {
         return Error::NoEntry.errno();
     }
     // SAFETY: the caller vouches for mib; it is not null.

@@ -19,7 +19,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use lumalloc_ctl::writer::WriteCallback;
+use lumalloc_namespace::writer::WriteCallback;
 
 // `const char *malloc_conf` and `…_2_conf_harder`: options, read once at start by the core; NULL.
 global_asm!(

@@ -1,36 +1,120 @@
-//! The errors of the namespace.
-use core::ffi::c_int;
+//! Errors that say what was wrong.
+use lumalloc_namespace::error::Error;
+use std::fmt;
 
-/// Why a key could not be found, read or written. [`Error::errno`] is what `mallctl` returns for
-/// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// `ENOENT`: no such name, MIB or index, or it means nothing in this build or configuration.
-    NoEntry,
-    /// `EPERM`: a write to what can only be read, a read of what can only be written, or arguments
-    /// to an action.
-    NotPermitted,
-    /// `EINVAL`: a buffer of the wrong length, or a value out of range.
-    Invalid,
-    /// `EAGAIN`: the system refuses to start what was asked for, or memory for it ran out.
-    Again,
-    /// `EFAULT`: the action failed.
-    Fault,
-    /// `ENOMEM`: no memory for what was asked for.
-    NoMemory,
+/// Why a key could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CtlError {
+    /// No key has this name.
+    NoSuchName {
+        /// The name.
+        name: String,
+    },
+    /// The name has an index that does not exist, or not any more.
+    NoSuchIndex {
+        /// The name as the row has it: `arena.<i>.purge`.
+        name: &'static str,
+        /// The indices.
+        indices: std::vec::Vec<usize>,
+    },
+    /// The key exists, and what it tells does not: it is not built in, or was not given.
+    Absent {
+        /// The name as the row has it.
+        name: &'static str,
+    },
+    /// The key cannot be read like this, or not be written.
+    NotPermitted {
+        /// The name as the row has it.
+        name: &'static str,
+        /// What was tried: `read`, `write`.
+        tried: &'static str,
+        /// What may be done: `r-`, `rw`, `-w`, `--`.
+        access: &'static str,
+    },
+    /// The value has another type than the key.
+    WrongType {
+        /// The name as the row has it.
+        name: &'static str,
+        /// The key's type, as C spells it.
+        expected: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// The key refuses the value, or the action failed.
+    Refused {
+        /// The name as the row has it.
+        name: &'static str,
+        /// What it answers.
+        error: Error,
+    },
 }
 
-impl Error {
-    /// The error number of `<errno.h>`.
-    #[must_use]
-    pub const fn errno(self) -> c_int {
+impl fmt::Display for CtlError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoEntry => libc::ENOENT,
-            Error::NotPermitted => libc::EPERM,
-            Error::Invalid => libc::EINVAL,
-            Error::Again => libc::EAGAIN,
-            Error::Fault => libc::EFAULT,
-            Error::NoMemory => libc::ENOMEM,
+            CtlError::NoSuchName { name } => write!(to, "no key is named {name:?}"),
+            CtlError::NoSuchIndex { name, indices } => {
+                write!(to, "{name}: no such index: {indices:?}")
+            }
+            CtlError::Absent { name } => write!(to, "{name}: has no value here (ENOENT)"),
+            CtlError::NotPermitted { name, tried, access } => {
+                write!(to, "{name}: cannot {tried} it: its access is {access} (EPERM)")
+            }
+            CtlError::WrongType { name, expected, given } => {
+                write!(to, "{name}: its type is {expected}, not {given} (EINVAL)")
+            }
+            CtlError::Refused { name, error } => write!(to, "{name}: {}", meaning(*error)),
+        }
+    }
+}
+
+impl std::error::Error for CtlError {}
+
+/// What a key means by an error.
+fn meaning(error: Error) -> &'static str {
+    match error {
+        Error::NoEntry => "does not exist here (ENOENT)",
+        Error::NotPermitted => "is not permitted (EPERM)",
+        Error::Invalid => "the value is out of range (EINVAL)",
+        Error::Again => "the system refuses it now (EAGAIN)",
+        Error::Fault => "failed (EFAULT)",
+        Error::NoMemory => "no memory for it (ENOMEM)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec;
+
+    #[test]
+    fn each_error_says_what_was_wrong() {
+        let refused = |error| CtlError::Refused { name: "k", error };
+        let cases = [
+            (CtlError::NoSuchName { name: "a\"b".into() }, r#"no key is named "a\"b""#),
+            (
+                CtlError::NoSuchIndex { name: "arena.<i>.purge", indices: vec![9999] },
+                "arena.<i>.purge: no such index: [9999]",
+            ),
+            (CtlError::Absent { name: "opt.prof" }, "opt.prof: has no value here (ENOENT)"),
+            (
+                CtlError::NotPermitted { name: "version", tried: "write", access: "r-" },
+                "version: cannot write it: its access is r- (EPERM)",
+            ),
+            (
+                CtlError::WrongType { name: "epoch", expected: "uint64_t", given: "true".into() },
+                "epoch: its type is uint64_t, not true (EINVAL)",
+            ),
+            (refused(Error::NoEntry), "k: does not exist here (ENOENT)"),
+            (refused(Error::NotPermitted), "k: is not permitted (EPERM)"),
+            (refused(Error::Invalid), "k: the value is out of range (EINVAL)"),
+            (refused(Error::Again), "k: the system refuses it now (EAGAIN)"),
+            (refused(Error::Fault), "k: failed (EFAULT)"),
+            (refused(Error::NoMemory), "k: no memory for it (ENOMEM)"),
+        ];
+        for (error, text) in cases {
+            assert_eq!(error.to_string(), text);
         }
     }
 }

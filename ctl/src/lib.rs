@@ -1,67 +1,37 @@
-//! The dotted namespace of lumalloc: what `mallctl` reads, writes and triggers.
+//! The namespace for Rust programs: typed keys, values by name as JSON, whole snapshots, option
+//! strings, and a doctor.
 //!
-//! **One row per key.** The files under [`rows`] hold for each name its type, unit, access, help
-//! and the functions that read and write it. Everything else is derived from them:
+//! ```
+//! use lumalloc_ctl::keys;
 //!
-//! ```text
-//!                    rows (one row per key, in files by branch)
-//!                          │
-//!          ┌───────────────┼──────────────────────┐
-//!    tree: name ⇄ MIB   entry: typed read/write   print: text and JSON
-//!          └───────┬───────┘
-//!           access: the oldp/oldlenp/newp/newlen rules of mallctl(3)
+//! # fn main() -> Result<(), lumalloc_ctl::CtlError> {
+//! keys::EPOCH.write(0)?;
+//! println!("{} bytes are allocated", keys::stats::ALLOCATED.read()?);
+//!
+//! let purge = keys::arena::PURGE.at([0])?;
+//! purge.act()?;
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! A new key is one more row; nothing else changes. The tree is made at compile time.
-//!
-//! **Statistics are a published snapshot.** All `stats.*` rows answer from the snapshot taken at
-//! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
-//! one.
-//!
-//! Without its feature `std` the crate is `no_std`, allocates nothing, takes no lock of the
-//! standard library and never panics: it is linked into the C library, where its callers may be
-//! anywhere, even inside their own allocation hooks.
-#![no_std]
+//! A key knows its MIB when the program is compiled: no name is looked up at run time. The rows
+//! behind the keys are those of [`lumalloc_namespace`], which C programs reach by `mallctl`.
 
-#[cfg(any(test, feature = "std"))]
-extern crate std;
-
-#[allow(unsafe_code, reason = "passes on the caller's promise about its buffers")]
-pub mod access;
-#[allow(unsafe_code, reason = "reads and writes the caller's untyped buffers")]
-pub mod buffers;
-pub mod entry;
+pub mod doctor;
 pub mod error;
-pub mod print;
-pub mod row;
-#[allow(unused_macros, unused_imports, reason = "not every branch needs every macro")]
-pub(crate) mod row_macros;
-pub mod rows;
-pub mod self_description;
-#[allow(unsafe_code, reason = "a lock around the published snapshot")]
+pub mod json;
+pub mod key;
+pub mod keys;
+pub mod numbers;
+pub mod option_string;
 pub mod snapshot;
-pub mod tree;
-pub(crate) mod tree_build;
-#[cfg(feature = "std")]
 pub(crate) mod tree_walk;
-#[cfg(feature = "std")]
-pub mod std_api;
-pub mod value;
-#[allow(unsafe_code, reason = "hands NUL-terminated text to a C callback")]
-pub mod writer;
+pub mod typed;
 
-pub use access::{access, by_name};
-pub use buffers::Buffers;
-pub use entry::Entry;
-pub use error::Error;
-pub use row::{Access, Row, Stability};
-pub use tree::{MAX_DEPTH, Mib, name_to_mib};
-pub use value::{Type, Unit, Value};
-
-/// The version of the library as `mallctl("version")` and the statistics show it.
-pub const VERSION: &core::ffi::CStr =
-    match core::ffi::CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes())
-    {
-        Ok(version) => version,
-        Err(_) => c"",
-    };
+pub use doctor::{Finding, examine};
+pub use error::CtlError;
+pub use json::{read_json, write_json};
+pub use key::{Act, Ask, Bytes, Key, Read, ReadWrite, Write};
+pub use lumalloc_namespace::{Access, Buffers, Error, Row, Stability, Type, Unit, Value};
+pub use option_string::{OptionError, Options};
+pub use snapshot::Snapshot;

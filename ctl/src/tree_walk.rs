@@ -1,7 +1,5 @@
 //! Branches of the tree: what stands below a MIB.
-use crate::tree::{Node, node};
-use std::string::{String, ToString};
-use std::vec::Vec;
+use lumalloc_namespace::tree::{Node, node};
 
 /// A node that is no leaf.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
-//! The typed keys of `std_api` are made from the rows: `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl`
+//! The typed keys are made from the rows: `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl`
 //! writes them anew.
 
-use lumalloc_ctl::tree::rows;
 use lumalloc_ctl::{Access, Row, Type};
+use lumalloc_namespace::tree::rows;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -113,9 +113,9 @@ fn imports(module: &Module, indent: &str) -> String {
         [one] => (*one).to_owned(),
         more => format!("{{{}}}", more.join(", ")),
     };
-    let mut text = format!("{indent}use crate::std_api::key::{doors};\n");
+    let mut text = format!("{indent}use crate::key::{doors};\n");
     if plain("Text") {
-        text += &format!("{indent}use crate::std_api::typed::Text;\n");
+        text += &format!("{indent}use crate::typed::Text;\n");
     }
     if plain("c_void") {
         text += &format!("{indent}use core::ffi::c_void;\n");
@@ -170,7 +170,7 @@ fn the_typed_keys_are_made_from_the_rows() {
     let head = "//! Every key of the namespace as a typed constant, by branch: `arena.<i>.purge` is\n\
                 //! `keys::arena::PURGE`, and wants its index by `at`. Made from the rows.\n\n";
     files.insert("mod.rs".into(), format!("{head}{root}"));
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/std_api/keys");
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/keys");
     for (name, text) in &files {
         let file = dir.join(name);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -180,7 +180,7 @@ fn the_typed_keys_are_made_from_the_rows() {
         let found = fs::read_to_string(&file).unwrap_or_default();
         assert!(
             found == *text,
-            "ctl/src/std_api/keys/{name} is not what the rows make: \
+            "ctl/src/keys/{name} is not what the rows make: \
              UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl",
         );
     }

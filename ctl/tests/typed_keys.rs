@@ -1,6 +1,6 @@
 //! Typed keys, JSON by name, and their errors.
 
-use lumalloc_ctl::std_api::{CtlError, keys, read_json, write_json};
+use lumalloc_ctl::{CtlError, keys, read_json, write_json};
 
 #[test]
 fn typed_keys_read_write_act_and_answer() {

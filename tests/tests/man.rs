@@ -78,7 +78,7 @@ fn stand_in() -> String {
 
 #[test]
 fn every_name_is_listed() {
-    let names = fs::read_to_string(root().join("ctl/golden/names.tsv")).expect("the names");
+    let names = fs::read_to_string(root().join("namespace/golden/names.tsv")).expect("the names");
     let names = names.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = names.filter_map(|line| line.split('\t').next()).collect();
     assert!(names.len() > 100);

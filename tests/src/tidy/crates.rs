@@ -1,15 +1,21 @@
-//! Which crate of the workspace may name which: cli, exporter, capi → ctl → the core.
+//! Which crate of the workspace may name which: cli → exporter → ctl → namespace → the
+//! core, and capi → namespace.
 
 use std::fs;
 use std::path::Path;
 
 /// Directory, package, and the packages of the workspace it may depend on.
-const EDGES: [(&str, &str, &[&str]); 5] = [
+const EDGES: [(&str, &str, &[&str]); 6] = [
     ("alloc-core", "lumalloc", &[]),
-    ("ctl", "lumalloc-ctl", &["lumalloc"]),
-    ("exporter", "lumalloc-exporter", &["lumalloc", "lumalloc-ctl"]),
-    ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-ctl"]),
-    ("cli", "lumalloc-cli", &["lumalloc", "lumalloc-ctl", "lumalloc-exporter"]),
+    ("namespace", "lumalloc-namespace", &["lumalloc"]),
+    ("ctl", "lumalloc-ctl", &["lumalloc", "lumalloc-namespace"]),
+    ("exporter", "lumalloc-exporter", &["lumalloc", "lumalloc-namespace", "lumalloc-ctl"]),
+    ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-namespace"]),
+    (
+        "cli",
+        "lumalloc-cli",
+        &["lumalloc", "lumalloc-namespace", "lumalloc-ctl", "lumalloc-exporter"],
+    ),
 ];
 
 /// Every manifest of the table that exists.
@@ -67,6 +73,6 @@ mod tests {
     fn allowed_and_development_edges_are_fine() {
         let good = "[dependencies]\nlumalloc = { path = \"x\" } # not lumalloc-cli\n\
                     [dev-dependencies]\nlumalloc-tests.workspace = true\n";
-        assert!(forbidden("ctl", "lumalloc-ctl", &["lumalloc"], good).is_empty());
+        assert!(forbidden("ctl", "lumalloc-namespace", &["lumalloc"], good).is_empty());
     }
 }

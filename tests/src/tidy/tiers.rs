@@ -168,7 +168,7 @@ mod tests {
         assert_clean(front, "use crate::{ground::{a, b}, middle::c};\nuse super::cache_bin;");
         assert_clean(front, "use crate::front::malloc;\ncrate::debug!();\npub(crate) fn a() {}");
         assert_clean("alloc-core/src/lib.rs", "use crate::control::purge;");
-        assert_clean("ctl/src/lib.rs", "use crate::anything;\nuse std::fs;");
+        assert_clean("namespace/src/lib.rs", "use crate::anything;\nuse std::fs;");
         assert_clean("alloc-core/src/ground/a/b.rs", "use super::super::list;");
         assert_clean(front, "mod word { use super::super::tls; }");
     }

@@ -1,0 +1,312 @@
+//! The doctor: what is wrong with a snapshot, in words with numbers, and what would help.
+//!
+//! Each rule looks at one [`Snapshot`] and says nothing, or one sentence. Thresholds are such that
+//! a healthy process hears nothing: a part of the memory in use, and never less than a few
+//! megabytes.
+
+use super::numbers::MutexStats;
+use super::snapshot::{Bin, Snapshot};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::format;
+
+/// What one rule found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Cow<'static, str>,
+    /// What is wrong, with numbers.
+    pub what: String,
+    /// What would help: keys of the namespace to write, options, or what to look at.
+    pub help: String,
+}
+
+/// Looks at a snapshot by all rules; what weighs most by memory comes first.
+///
+/// ```
+/// use lumalloc_ctl::{Snapshot, examine};
+/// for finding in examine(&Snapshot::take()) {
+///     println!("{}: {} {}", finding.rule, finding.what, finding.help);
+/// }
+/// ```
+#[must_use]
+pub fn examine(snapshot: &Snapshot) -> Vec<Finding> {
+    let mut found: Vec<(usize, Finding)> =
+        RULES.iter().filter_map(|rule| found_by(rule, snapshot)).collect();
+    found.sort_by_key(|(weight, _)| core::cmp::Reverse(*weight));
+    found.into_iter().map(|(_, finding)| finding).collect()
+}
+
+fn found_by((name, rule): &(&'static str, Rule), snapshot: &Snapshot) -> Option<(usize, Finding)> {
+    let Found { weight, what, help } = rule(snapshot)?;
+    Some((weight, Finding { rule: Cow::Borrowed(name), what, help }))
+}
+
+/// What a rule says, and the bytes that it is about.
+struct Found {
+    weight: usize,
+    what: String,
+    help: String,
+}
+
+type Rule = fn(&Snapshot) -> Option<Found>;
+
+/// All rules by name.
+const RULES: [(&str, Rule); 11] = [
+    ("limit", limit),
+    ("dirty", dirty),
+    ("muzzy", muzzy),
+    ("thread-caches", thread_caches),
+    ("fragmentation", fragmentation),
+    ("remote", remote),
+    ("arenas", arenas),
+    ("locks", locks),
+    ("not-ours", not_ours),
+    ("fork", fork),
+    ("addresses", addresses),
+];
+
+const MIB: usize = 1 << 20;
+
+/// Bytes for people.
+fn bytes(bytes: usize) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.into_iter().find(|(_, lg)| bytes >= 1 << lg) {
+        Some((unit, lg)) => format!("{:.1} {unit}", bytes as f64 / (1u64 << lg) as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// A part in per cent of a whole.
+fn percent(part: usize, whole: usize) -> usize {
+    (part as u128 * 100).checked_div(whole as u128).unwrap_or(0) as usize
+}
+
+/// Whether a part of the memory in use is worth a word.
+fn is_much(part: usize, least: usize, share: usize, snapshot: &Snapshot) -> bool {
+    part >= least && percent(part, snapshot.totals.active) >= share
+}
+
+fn limit(snapshot: &Snapshot) -> Option<Found> {
+    let (name, limit) = match (snapshot.settings.hard_limit, snapshot.settings.soft_limit) {
+        (Some(hard), _) => ("limit.hard", hard),
+        (None, Some(soft)) => ("limit.soft", soft),
+        (None, None) => return None,
+    };
+    let held = snapshot.totals.resident;
+    (percent(held, limit) >= 90).then(|| Found {
+        weight: limit,
+        what: format!(
+            "{} of the {} that {name} allows are held ({} %).",
+            bytes(held),
+            bytes(limit),
+            percent(held, limit)
+        ),
+        help: format!(
+            "Do arena.4096.purge, which gives back up to {}; raise {name}; or see what holds the \
+             {} that are allocated.",
+            bytes(snapshot.totals.dirty + snapshot.totals.muzzy),
+            bytes(snapshot.totals.allocated)
+        ),
+    })
+}
+
+fn dirty(snapshot: &Snapshot) -> Option<Found> {
+    let dirty = snapshot.totals.dirty;
+    if !is_much(dirty, 64 * MIB, 25, snapshot) {
+        return None;
+    }
+    let what = format!(
+        "{} of unused pages still have memory, {} % of the {} in use.",
+        bytes(dirty),
+        percent(dirty, snapshot.totals.active),
+        bytes(snapshot.totals.active)
+    );
+    let help = if snapshot.settings.dirty_decay_ms < 0 {
+        "They are never given back, because opt.dirty_decay_ms is -1: write arenas.dirty_decay_ms \
+         and each arena.<i>.dirty_decay_ms, or do arena.4096.purge."
+            .into()
+    } else if snapshot.settings.background_thread {
+        format!(
+            "They are kept for {} ms: lower arenas.dirty_decay_ms and each \
+             arena.<i>.dirty_decay_ms, or do arena.4096.purge.",
+            snapshot.settings.dirty_decay_ms
+        )
+    } else {
+        "Threads that sleep give nothing back: write background_thread=true, or do \
+         arena.4096.purge."
+            .into()
+    };
+    Some(Found { weight: dirty, what, help })
+}
+
+fn muzzy(snapshot: &Snapshot) -> Option<Found> {
+    let muzzy = snapshot.totals.muzzy;
+    is_much(muzzy, 64 * MIB, 25, snapshot).then(|| Found {
+        weight: muzzy,
+        what: format!(
+            "{} of pages were given back lazily: the system takes them only when it runs short, \
+             and counts them as the process's until then.",
+            bytes(muzzy)
+        ),
+        help: "If that looks like a leak: write arena.<i>.muzzy_decay_ms=0.".into(),
+    })
+}
+
+fn thread_caches(snapshot: &Snapshot) -> Option<Found> {
+    let (cached, threads) = (snapshot.totals.cached, snapshot.totals.thread_caches);
+    is_much(cached, 32 * MIB, 10, snapshot).then(|| Found {
+        weight: cached,
+        what: format!(
+            "{} lie in the caches of {threads} threads, {} % of the {} in use.",
+            bytes(cached),
+            percent(cached, snapshot.totals.active),
+            bytes(snapshot.totals.active)
+        ),
+        help: "Let threads that park for long do thread.idle; run fewer threads; or lower \
+               opt.tcache_max."
+            .into(),
+    })
+}
+
+/// Bytes of a class's slabs in blocks that nobody has.
+fn wasted(bin: &Bin) -> usize {
+    let used = bin.stats.curregs * bin.size;
+    (bin.stats.curslabs * bin.slab_size).saturating_sub(used)
+}
+
+fn fragmentation(snapshot: &Snapshot) -> Option<Found> {
+    let mut bins: Vec<&Bin> = snapshot.merged.bins.iter().collect();
+    bins.sort_by_key(|bin| core::cmp::Reverse(wasted(bin)));
+    let sparse = |bin: &&Bin| {
+        let blocks = bin.stats.curslabs * bin.nregs;
+        wasted(bin) >= 4 * MIB && percent(bin.stats.curregs, blocks) < 50
+    };
+    let worst: Vec<&Bin> = bins.into_iter().filter(sparse).take(3).collect();
+    let weight = worst.iter().map(|bin| wasted(bin)).sum::<usize>();
+    if !is_much(weight, 16 * MIB, 10, snapshot) {
+        return None;
+    }
+    let classes: Vec<String> = worst
+        .iter()
+        .map(|bin| {
+            format!(
+                "{} bytes: {} blocks in {} slabs ({} % full), {} free",
+                bin.size,
+                bin.stats.curregs,
+                bin.stats.curslabs,
+                percent(bin.stats.curregs, bin.stats.curslabs * bin.nregs),
+                bytes(wasted(bin))
+            )
+        })
+        .collect();
+    Some(Found {
+        weight,
+        what: format!(
+            "{} are free in slabs that few blocks hold: {}.",
+            bytes(weight),
+            classes.join("; ")
+        ),
+        help: "Blocks that live long keep them: see which of these sizes do. Whole free pages \
+               inside slabs go back by arena.4096.purge."
+            .into(),
+    })
+}
+
+fn remote(snapshot: &Snapshot) -> Option<Found> {
+    let pending = snapshot.totals.remote_pending;
+    is_much(pending, 16 * MIB, 5, snapshot).then(|| Found {
+        weight: pending,
+        what: format!(
+            "{} were freed by other threads than those whose slabs hold them, which have not \
+             taken them in yet.",
+            bytes(pending)
+        ),
+        help: "Idle threads' slabs are looked after by decay passes: write \
+               background_thread=true, or do arena.4096.decay."
+            .into(),
+    })
+}
+
+fn arenas(snapshot: &Snapshot) -> Option<Found> {
+    let automatic = |index: usize| index < snapshot.settings.narenas as usize;
+    let open = snapshot.arenas.iter().filter(|arena| automatic(arena.index)).count();
+    let unused = snapshot.totals.dirty + snapshot.totals.muzzy;
+    let each = snapshot.totals.active.checked_div(open).unwrap_or(0);
+    (open > 16 && each < 4 * MIB && unused > snapshot.totals.active / 2).then(|| Found {
+        weight: unused,
+        what: format!(
+            "{open} arenas hold {} in use each, and {} of unused pages together.",
+            bytes(each),
+            bytes(unused)
+        ),
+        help: "Fewer arenas keep fewer unused pages: write vm.regmax, or set opt.narenas.".into(),
+    })
+}
+
+fn locks(snapshot: &Snapshot) -> Option<Found> {
+    let mut locks = vec_of_locks(snapshot);
+    locks.sort_by_key(|(_, mutex)| core::cmp::Reverse(mutex.num_wait));
+    let (name, mutex) = locks.into_iter().next()?;
+    let is_hot = mutex.num_wait >= 1000 && mutex.num_wait.saturating_mul(50) >= mutex.num_ops;
+    is_hot.then(|| Found {
+        weight: 0,
+        what: format!(
+            "Threads slept {} times of {} for {name}, {} ms in all and {} ms at most.",
+            mutex.num_wait,
+            mutex.num_ops,
+            mutex.total_wait_time / 1_000_000,
+            mutex.max_wait_time / 1_000_000
+        ),
+        help: "More arenas spread threads: raise vm.regmax, or opt.narenas.".into(),
+    })
+}
+
+fn vec_of_locks(snapshot: &Snapshot) -> Vec<(String, MutexStats)> {
+    let mut locks = Vec::new();
+    for arena in &snapshot.arenas {
+        locks.push((format!("the pages of arena {}", arena.index), arena.pages_mutex));
+        for bin in &arena.bins {
+            let name = format!("the blocks of {} bytes of arena {}", bin.size, arena.index);
+            locks.push((name, bin.mutex));
+        }
+    }
+    locks
+}
+
+fn not_ours(snapshot: &Snapshot) -> Option<Found> {
+    let rss = snapshot.rss;
+    (rss.not_ours >= 256 * MIB && rss.not_ours > rss.ours).then(|| Found {
+        weight: rss.not_ours,
+        what: format!(
+            "Of the {} that the process has in memory, {} are not this allocator's.",
+            bytes(rss.process),
+            bytes(rss.not_ours)
+        ),
+        help: "They are mapped files, stacks, or another allocator's: see /proc/PID/smaps.".into(),
+    })
+}
+
+fn fork(snapshot: &Snapshot) -> Option<Found> {
+    let lost = snapshot.totals.fork_abandoned;
+    (lost >= 10_000).then(|| Found {
+        weight: 0,
+        what: format!(
+            "{lost} blocks were left behind in the caches of threads that a fork did not copy."
+        ),
+        help: "They stay allocated. Fork before starting threads, or exec in the child.".into(),
+    })
+}
+
+fn addresses(snapshot: &Snapshot) -> Option<Found> {
+    let abandoned = snapshot.merged.space.abandoned_vm;
+    (abandoned >= 64 * MIB).then(|| Found {
+        weight: 0,
+        what: format!("The system did not take {} of addresses back.", bytes(abandoned)),
+        help: "They have no memory. See vm.max_map_count, and limits on addresses.".into(),
+    })
+}
+
+#[cfg(test)]
+#[path = "doctor_test.rs"]
+mod tests;

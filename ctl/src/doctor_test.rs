@@ -1,0 +1,231 @@
+//! Each rule of the doctor on a snapshot made up for it: exact words.
+
+use super::*;
+use crate::numbers::BinStats;
+use crate::snapshot::Arena;
+use std::vec;
+
+const GIB: usize = 1 << 30;
+
+/// A process in good health, with a gigabyte in use.
+fn healthy() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.totals.active = GIB;
+    snapshot.totals.allocated = 900 * MIB;
+    snapshot.totals.resident = GIB + 50 * MIB;
+    snapshot.totals.dirty = 40 * MIB;
+    snapshot.totals.cached = 8 * MIB;
+    snapshot.totals.thread_caches = 100;
+    snapshot.settings.narenas = 8;
+    snapshot.settings.dirty_decay_ms = 10_000;
+    snapshot.arenas = vec![Arena::default()];
+    snapshot
+}
+
+/// The one finding about a healthy process that something was done to.
+#[track_caller]
+fn one(rule: &str, harm: impl FnOnce(&mut Snapshot)) -> (String, String) {
+    let mut snapshot = healthy();
+    harm(&mut snapshot);
+    let found = examine(&snapshot);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].rule, rule);
+    (found[0].what.clone(), found[0].help.clone())
+}
+
+#[test]
+fn health_has_no_findings() {
+    assert_eq!(examine(&healthy()), []);
+    assert_eq!(examine(&Snapshot::default()), []);
+    assert_eq!(examine(&Snapshot::take()), []);
+}
+
+#[test]
+fn a_limit_is_near() {
+    let (what, help) = one("limit", |snapshot| {
+        snapshot.settings.soft_limit = Some(2 * GIB);
+        snapshot.settings.hard_limit = Some(GIB + 100 * MIB);
+    });
+    assert_eq!(what, "1.0 GiB of the 1.1 GiB that limit.hard allows are held (95 %).");
+    assert_eq!(
+        help,
+        "Do arena.4096.purge, which gives back up to 40.0 MiB; raise limit.hard; or see what holds \
+         the 900.0 MiB that are allocated."
+    );
+    let (what, _) = one("limit", |snapshot| snapshot.settings.soft_limit = Some(GIB));
+    assert_eq!(what, "1.0 GiB of the 1.0 GiB that limit.soft allows are held (104 %).");
+}
+
+#[test]
+fn many_dirty_pages() {
+    let dirty = |snapshot: &mut Snapshot| snapshot.totals.dirty = 400 * MIB;
+    let (what, help) = one("dirty", dirty);
+    assert_eq!(what, "400.0 MiB of unused pages still have memory, 39 % of the 1.0 GiB in use.");
+    assert_eq!(
+        help,
+        "Threads that sleep give nothing back: write background_thread=true, or do \
+         arena.4096.purge."
+    );
+    let (_, help) = one("dirty", |snapshot| {
+        dirty(snapshot);
+        snapshot.settings.background_thread = true;
+    });
+    assert_eq!(
+        help,
+        "They are kept for 10000 ms: lower arenas.dirty_decay_ms and each \
+         arena.<i>.dirty_decay_ms, or do arena.4096.purge."
+    );
+    let (_, help) = one("dirty", |snapshot| {
+        dirty(snapshot);
+        snapshot.settings.dirty_decay_ms = -1;
+    });
+    assert_eq!(
+        help,
+        "They are never given back, because opt.dirty_decay_ms is -1: write arenas.dirty_decay_ms \
+         and each arena.<i>.dirty_decay_ms, or do arena.4096.purge."
+    );
+}
+
+#[test]
+fn many_muzzy_pages() {
+    let (what, help) = one("muzzy", |snapshot| snapshot.totals.muzzy = 300 * MIB);
+    assert_eq!(
+        what,
+        "300.0 MiB of pages were given back lazily: the system takes them only when it runs short, \
+         and counts them as the process's until then."
+    );
+    assert_eq!(help, "If that looks like a leak: write arena.<i>.muzzy_decay_ms=0.");
+}
+
+#[test]
+fn full_thread_caches() {
+    let (what, help) = one("thread-caches", |snapshot| snapshot.totals.cached = 150 * MIB);
+    assert_eq!(what, "150.0 MiB lie in the caches of 100 threads, 14 % of the 1.0 GiB in use.");
+    assert_eq!(
+        help,
+        "Let threads that park for long do thread.idle; run fewer threads; or lower opt.tcache_max."
+    );
+}
+
+fn bin(size: usize, curregs: usize, curslabs: usize) -> Bin {
+    let stats = BinStats { curregs, curslabs, ..BinStats::default() };
+    Bin { size, nregs: 65536 / size, slab_size: 65536, stats, ..Bin::default() }
+}
+
+#[test]
+fn sparse_slabs() {
+    let (what, help) = one("fragmentation", |snapshot| {
+        snapshot.merged.bins =
+            vec![bin(64, 102_400, 1600), bin(128, 1_000_000, 2000), bin(256, 51_200, 2000)];
+    });
+    assert_eq!(
+        what,
+        "206.2 MiB are free in slabs that few blocks hold: 256 bytes: 51200 blocks in 2000 slabs \
+         (10 % full), 112.5 MiB free; 64 bytes: 102400 blocks in 1600 slabs (6 % full), 93.8 MiB \
+         free."
+    );
+    assert_eq!(
+        help,
+        "Blocks that live long keep them: see which of these sizes do. Whole free pages inside \
+         slabs go back by arena.4096.purge."
+    );
+}
+
+#[test]
+fn remote_frees_wait() {
+    let (what, help) = one("remote", |snapshot| snapshot.totals.remote_pending = 80 * MIB);
+    assert_eq!(
+        what,
+        "80.0 MiB were freed by other threads than those whose slabs hold them, which have not \
+         taken them in yet."
+    );
+    assert_eq!(
+        help,
+        "Idle threads' slabs are looked after by decay passes: write background_thread=true, or \
+         do arena.4096.decay."
+    );
+}
+
+#[test]
+fn many_arenas_for_little_memory() {
+    let (what, help) = one("arenas", |snapshot| {
+        snapshot.settings.narenas = 64;
+        snapshot.arenas = vec![Arena::default(); 40];
+        snapshot.totals.active = 80 * MIB;
+        snapshot.totals.cached = 0;
+        snapshot.totals.dirty = 41 * MIB;
+    });
+    assert_eq!(what, "40 arenas hold 2.0 MiB in use each, and 41.0 MiB of unused pages together.");
+    assert_eq!(help, "Fewer arenas keep fewer unused pages: write vm.regmax, or set opt.narenas.");
+}
+
+#[test]
+fn threads_wait_for_a_lock() {
+    let (what, help) = one("locks", |snapshot| {
+        let mut hot = bin(512, 0, 0);
+        hot.mutex = MutexStats {
+            num_ops: 90_000,
+            num_wait: 5000,
+            total_wait_time: 1_234_000_000,
+            max_wait_time: 20_000_000,
+            ..MutexStats::default()
+        };
+        snapshot.arenas[0].bins = vec![bin(64, 0, 0), hot];
+        snapshot.arenas[0].pages_mutex.num_wait = 3;
+    });
+    assert_eq!(
+        what,
+        "Threads slept 5000 times of 90000 for the blocks of 512 bytes of arena 0, 1234 ms in all \
+         and 20 ms at most."
+    );
+    assert_eq!(help, "More arenas spread threads: raise vm.regmax, or opt.narenas.");
+}
+
+#[test]
+fn the_memory_is_somebody_else_s() {
+    let (what, help) = one("not-ours", |snapshot| {
+        snapshot.rss.process = 3 * GIB;
+        snapshot.rss.ours = GIB;
+        snapshot.rss.not_ours = 2 * GIB;
+    });
+    assert_eq!(
+        what,
+        "Of the 3.0 GiB that the process has in memory, 2.0 GiB are not this allocator's."
+    );
+    assert_eq!(help, "They are mapped files, stacks, or another allocator's: see /proc/PID/smaps.");
+}
+
+#[test]
+fn a_fork_left_blocks_behind() {
+    let (what, help) = one("fork", |snapshot| snapshot.totals.fork_abandoned = 12_345);
+    assert_eq!(
+        what,
+        "12345 blocks were left behind in the caches of threads that a fork did not copy."
+    );
+    assert_eq!(help, "They stay allocated. Fork before starting threads, or exec in the child.");
+}
+
+#[test]
+fn addresses_that_the_system_keeps() {
+    let (what, help) = one("addresses", |snapshot| snapshot.merged.space.abandoned_vm = 64 * MIB);
+    assert_eq!(what, "The system did not take 64.0 MiB of addresses back.");
+    assert_eq!(help, "They have no memory. See vm.max_map_count, and limits on addresses.");
+}
+
+#[test]
+fn what_weighs_most_comes_first() {
+    let mut snapshot = healthy();
+    snapshot.totals.fork_abandoned = 20_000;
+    snapshot.totals.cached = 200 * MIB;
+    snapshot.totals.dirty = 400 * MIB;
+    let rules: Vec<_> = examine(&snapshot).into_iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules, ["dirty", "thread-caches", "fork"]);
+}
+
+#[test]
+fn bytes_for_people() {
+    assert_eq!(
+        [0, 1023, 1024, 1536, 10 * MIB, 5 * GIB].map(bytes),
+        ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "10.0 MiB", "5.0 GiB"]
+    );
+}

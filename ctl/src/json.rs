@@ -1,0 +1,132 @@
+//! Keys by name, as JSON values.
+use super::error::CtlError;
+use super::key::{explain, wrong_type};
+use crate::tree_walk::{self, Branch};
+use lumalloc_namespace::entry::Entry;
+use lumalloc_namespace::error::Error;
+use lumalloc_namespace::row::Row;
+use lumalloc_namespace::tree::{self, Mib};
+use lumalloc_namespace::value::{Type, Value as Plain};
+use serde_json::{Map, Value};
+use std::ffi::CString;
+
+/// Reads a key by its name; or a branch, with all that can be read below it. Indices of a branch
+/// are those from 0 on.
+///
+/// Numbers are JSON numbers, pointers numbers too, texts strings. What has no value here is left
+/// out of a branch.
+///
+/// # Errors
+/// [`CtlError::NoSuchName`]; of a single key also what reading it answers.
+///
+/// ```
+/// use lumalloc_ctl::read_json;
+/// assert_eq!(read_json("arenas.bin.1.size").unwrap(), 16);
+/// assert_eq!(read_json("arenas.bin.1").unwrap()["nregs"], 4096);
+/// assert!(read_json("opt").unwrap()["dirty_decay_ms"].is_i64());
+/// let error = read_json("stats.alocated").unwrap_err();
+/// assert_eq!(error.to_string(), "no key is named \"stats.alocated\"");
+/// ```
+pub fn read_json(name: &str) -> Result<Value, CtlError> {
+    if let Ok(mib) = tree::complete(name.as_bytes()) {
+        if let Ok(entry) = Entry::find(mib.as_slice()) {
+            let value = entry.read().map_err(|error| explain(entry.row, "read", error))?;
+            return Ok(json(value));
+        }
+        if let Some(branch) = tree_walk::branch(mib.as_slice()) {
+            return Ok(read_branch(branch, mib));
+        }
+    }
+    Err(CtlError::NoSuchName { name: name.into() })
+}
+
+/// All that can be read below a node.
+fn read_branch(branch: Branch, mib: Mib) -> Value {
+    let mut object = Map::new();
+    for (name, number) in branch.children(mib.as_slice()) {
+        let Some(below) = mib.with(number) else { continue };
+        if let Ok(entry) = Entry::find(below.as_slice()) {
+            if let Ok(value) = entry.read() {
+                object.insert(name, json(value));
+            }
+        } else if let Some(branch) = tree_walk::branch(below.as_slice()) {
+            match read_branch(branch, below) {
+                Value::Object(below) if below.is_empty() => {}
+                below => drop(object.insert(name, below)),
+            }
+        }
+    }
+    Value::Object(object)
+}
+
+fn json(value: Plain<'_>) -> Value {
+    match value {
+        Plain::Bool(value) => value.into(),
+        Plain::Unsigned(value) | Plain::U32(value) => value.into(),
+        Plain::U64(value) => value.into(),
+        Plain::I64(value) => value.into(),
+        Plain::Size(value) => value.into(),
+        Plain::Ssize(value) => value.into(),
+        Plain::Str(text) => text.to_string_lossy().into(),
+        Plain::Pointer(value) => value.addr().into(),
+    }
+}
+
+/// Writes a key by its name. `Null` does what an action is for.
+///
+/// # Errors
+/// [`CtlError::NoSuchName`], [`CtlError::WrongType`], and what the key answers.
+///
+/// ```
+/// use lumalloc_ctl::write_json;
+/// use serde_json::Value;
+/// write_json("epoch", &1.into()).unwrap();
+/// write_json("arena.0.purge", &Value::Null).unwrap();
+/// let error = write_json("background_thread", &"on".into()).unwrap_err();
+/// assert_eq!(error.to_string(), "background_thread: its type is bool, not \"on\" (EINVAL)");
+/// let error = write_json("version", &"2".into()).unwrap_err();
+/// assert_eq!(error.to_string(), "version: cannot write it: its access is r- (EPERM)");
+/// ```
+pub fn write_json(name: &str, value: &Value) -> Result<(), CtlError> {
+    let unknown = |_| CtlError::NoSuchName { name: name.into() };
+    let mib = tree::complete(name.as_bytes()).map_err(unknown)?;
+    let entry = Entry::find(mib.as_slice()).map_err(unknown)?;
+    if let (lumalloc_namespace::Access::Trigger(act), Value::Null) = (entry.row.access, value) {
+        return act(entry.mib).map_err(|error| explain(entry.row, "do", error));
+    }
+    if entry.row.access.writer().is_none() {
+        return Err(explain(entry.row, "write", Error::NotPermitted));
+    }
+    let text = value.as_str().map(CString::new);
+    let plain = plain(entry.row, value, text.as_ref().and_then(|text| text.as_ref().ok()));
+    let plain = plain.ok_or_else(|| wrong_type(entry.row, value.to_string()))?;
+    entry.write(plain).map_err(|error| explain(entry.row, "write", error))
+}
+
+/// The value that a row takes. Pointers are not written from JSON.
+fn plain<'a>(row: &Row, value: &Value, text: Option<&'a CString>) -> Option<Plain<'a>> {
+    let unsigned = value.as_u64();
+    let signed = value.as_i64();
+    let u32 = unsigned.and_then(|number| u32::try_from(number).ok());
+    match row.kind {
+        Type::Bool => value.as_bool().map(Plain::Bool),
+        Type::Unsigned => u32.map(Plain::Unsigned),
+        Type::U32 => u32.map(Plain::U32),
+        Type::U64 => unsigned.map(Plain::U64),
+        Type::I64 => signed.map(Plain::I64),
+        Type::Size => unsigned.and_then(|number| usize::try_from(number).ok()).map(Plain::Size),
+        Type::Ssize => signed.and_then(|number| isize::try_from(number).ok()).map(Plain::Ssize),
+        Type::Str => text.map(|text| Plain::Str(text)),
+        Type::Void | Type::Pointer(_) | Type::Layout(_) => None,
+    }
+}
+
+/// The names of all keys, `<i>` for an index.
+///
+/// ```
+/// assert!(lumalloc_ctl::json::names().contains(&"stats.allocated".to_string()));
+/// ```
+#[must_use]
+pub fn names() -> Vec<String> {
+    tree::rows().iter().map(|row| row.name.into()).collect()
+}

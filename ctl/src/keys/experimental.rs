@@ -1,0 +1,30 @@
+//! `experimental.*`. Made from the rows of the namespace.
+
+use crate::key::{Bytes, Key};
+
+/// `experimental.arenas_create_ext`: arenas.create with a struct: extent_hooks_t *, bool
+/// metadata_use_hooks (no effect here).
+pub const ARENAS_CREATE_EXT: Key<Bytes> = Key::new("experimental.arenas_create_ext");
+
+/// `experimental.arenas.*`
+pub mod arenas {
+    use crate::key::{Key, Read};
+    use core::ffi::c_void;
+
+    /// `experimental.arenas.<i>.pactivep`: where the arena counts its active pages, to be read at
+    /// any time.
+    pub const PACTIVEP: Key<Read<*mut c_void>, 1> = Key::new("experimental.arenas.<i>.pactivep");
+}
+
+/// `experimental.utilization.*`
+pub mod utilization {
+    use crate::key::{Bytes, Key};
+
+    /// `experimental.utilization.batch_query`: how full the slabs of the blocks in the array of
+    /// void * at newp are.
+    pub const BATCH_QUERY: Key<Bytes> = Key::new("experimental.utilization.batch_query");
+
+    /// `experimental.utilization.query`: how full the slab of the block at *(void **)newp is, and
+    /// its class in the arena.
+    pub const QUERY: Key<Bytes> = Key::new("experimental.utilization.query");
+}

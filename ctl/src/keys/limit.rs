@@ -1,0 +1,17 @@
+//! `limit.*`. Made from the rows of the namespace.
+
+use crate::key::{Bytes, Key, Read, ReadWrite};
+
+/// `limit.callback`: asked at a hard bound, under no lock: true if it freed anything; arena 4096
+/// means all.
+pub const CALLBACK: Key<Bytes> = Key::new("limit.callback");
+
+/// `limit.hard` (bytes): beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none.
+pub const HARD: Key<ReadWrite<usize>> = Key::new("limit.hard");
+
+/// `limit.held` (bytes): bytes held now, as the bounds count them.
+pub const HELD: Key<Read<usize>> = Key::new("limit.held");
+
+/// `limit.soft` (bytes): reaching it purges unused pages; 0: none; 95 % of the container's memory
+/// unless written.
+pub const SOFT: Key<ReadWrite<usize>> = Key::new("limit.soft");

@@ -1,0 +1,195 @@
+//! `opt.*`. Made from the rows of the namespace.
+
+use crate::key::{Key, Read};
+use crate::typed::Text;
+
+/// `opt.abort`: warnings are fatal.
+pub const ABORT: Key<Read<bool>> = Key::new("opt.abort");
+
+/// `opt.abort_conf`: bad option strings are fatal.
+pub const ABORT_CONF: Key<Read<bool>> = Key::new("opt.abort_conf");
+
+/// `opt.allocatedp_live`: what thread.allocatedp points at moves with every operation, not on slow
+/// paths only.
+pub const ALLOCATEDP_LIVE: Key<Read<bool>> = Key::new("opt.allocatedp_live");
+
+/// `opt.background_thread`: start a background thread when there is something to purge.
+pub const BACKGROUND_THREAD: Key<Read<bool>> = Key::new("opt.background_thread");
+
+/// `opt.cache_oblivious`: large blocks begin at a random line: they do not.
+pub const CACHE_OBLIVIOUS: Key<Read<bool>> = Key::new("opt.cache_oblivious");
+
+/// `opt.calloc_madvise_threshold` (bytes): from this size on calloc gives dirty pages back instead
+/// of zeroing them.
+pub const CALLOC_MADVISE_THRESHOLD: Key<Read<usize>> = Key::new("opt.calloc_madvise_threshold");
+
+/// `opt.confirm_conf`: say at start where options came from and which were set.
+pub const CONFIRM_CONF: Key<Read<bool>> = Key::new("opt.confirm_conf");
+
+/// `opt.debug_double_free_max_scan` (count): cached blocks searched at a free: a bit for each block
+/// tells it without a search.
+pub const DEBUG_DOUBLE_FREE_MAX_SCAN: Key<Read<u32>> = Key::new("opt.debug_double_free_max_scan");
+
+/// `opt.dirty_decay_ms` (ms): how long unused dirty pages are kept.
+pub const DIRTY_DECAY_MS: Key<Read<isize>> = Key::new("opt.dirty_decay_ms");
+
+/// `opt.disable_large_size_classes`: sizes above 32 KiB are rounded to pages only: they have four
+/// classes per doubling.
+pub const DISABLE_LARGE_SIZE_CLASSES: Key<Read<bool>> = Key::new("opt.disable_large_size_classes");
+
+/// `opt.dss`: when addresses come from the data segment: disabled, primary or secondary.
+pub const DSS: Key<Read<Text>> = Key::new("opt.dss");
+
+/// `opt.guarded_sample` (count): requests between two guarded samples, on average; 0: none.
+pub const GUARDED_SAMPLE: Key<Read<usize>> = Key::new("opt.guarded_sample");
+
+/// `opt.hardened`: look for misuse at each call, and make its use harder.
+pub const HARDENED: Key<Read<bool>> = Key::new("opt.hardened");
+
+/// `opt.hpa`: jemalloc's huge page allocator: another way is taken here.
+pub const HPA: Key<Read<bool>> = Key::new("opt.hpa");
+
+/// `opt.junk`: fill with junk: true, false, alloc or free.
+pub const JUNK: Key<Read<Text>> = Key::new("opt.junk");
+
+/// `opt.lg_extent_max_active_fit` (log2): how many times larger than a request a reused run of
+/// pages may be.
+pub const LG_EXTENT_MAX_ACTIVE_FIT: Key<Read<usize>> = Key::new("opt.lg_extent_max_active_fit");
+
+/// `opt.lg_prof_interval` (log2): bytes between two dumps, on average.
+pub const LG_PROF_INTERVAL: Key<Read<isize>> = Key::new("opt.lg_prof_interval");
+
+/// `opt.lg_prof_sample` (log2): bytes between two samples, on average.
+pub const LG_PROF_SAMPLE: Key<Read<usize>> = Key::new("opt.lg_prof_sample");
+
+/// `opt.lg_san_uaf_align` (log2): alignment of what is checked for use after free.
+pub const LG_SAN_UAF_ALIGN: Key<Read<isize>> = Key::new("opt.lg_san_uaf_align");
+
+/// `opt.lg_tcache_max` (log2): largest size that threads cache, rounded up; opt.tcache_max is
+/// exact.
+pub const LG_TCACHE_MAX: Key<Read<usize>> = Key::new("opt.lg_tcache_max");
+
+/// `opt.max_background_threads` (count): most background threads.
+pub const MAX_BACKGROUND_THREADS: Key<Read<usize>> = Key::new("opt.max_background_threads");
+
+/// `opt.metadata_thp`: where huge pages are asked for under records: disabled, auto or always.
+pub const METADATA_THP: Key<Read<Text>> = Key::new("opt.metadata_thp");
+
+/// `opt.muzzy_decay_ms` (ms): how long lazily freed pages are kept.
+pub const MUZZY_DECAY_MS: Key<Read<isize>> = Key::new("opt.muzzy_decay_ms");
+
+/// `opt.narenas` (count): most automatic arenas.
+pub const NARENAS: Key<Read<u32>> = Key::new("opt.narenas");
+
+/// `opt.percpu_arena`: whether threads find their arena by CPU: disabled, percpu or phycpu.
+pub const PERCPU_ARENA: Key<Read<Text>> = Key::new("opt.percpu_arena");
+
+/// `opt.prof`: the heap profiler is on.
+pub const PROF: Key<Read<bool>> = Key::new("opt.prof");
+
+/// `opt.prof_accum`: keep cumulative counts.
+pub const PROF_ACCUM: Key<Read<bool>> = Key::new("opt.prof_accum");
+
+/// `opt.prof_active`: sampling starts active.
+pub const PROF_ACTIVE: Key<Read<bool>> = Key::new("opt.prof_active");
+
+/// `opt.prof_bt_max` (count): most frames in a backtrace.
+pub const PROF_BT_MAX: Key<Read<u32>> = Key::new("opt.prof_bt_max");
+
+/// `opt.prof_final`: dump at exit.
+pub const PROF_FINAL: Key<Read<bool>> = Key::new("opt.prof_final");
+
+/// `opt.prof_gdump`: dump at each new maximum of mapped memory.
+pub const PROF_GDUMP: Key<Read<bool>> = Key::new("opt.prof_gdump");
+
+/// `opt.prof_leak`: report leaks at exit.
+pub const PROF_LEAK: Key<Read<bool>> = Key::new("opt.prof_leak");
+
+/// `opt.prof_leak_error`: leaks make the exit a failure.
+pub const PROF_LEAK_ERROR: Key<Read<bool>> = Key::new("opt.prof_leak_error");
+
+/// `opt.prof_pid_namespace`: names of profiles have the namespace of the process.
+pub const PROF_PID_NAMESPACE: Key<Read<bool>> = Key::new("opt.prof_pid_namespace");
+
+/// `opt.prof_prefix`: what names of profiles begin with.
+pub const PROF_PREFIX: Key<Read<Text>> = Key::new("opt.prof_prefix");
+
+/// `opt.prof_recent_alloc_max` (count): how many of the last samples are kept.
+pub const PROF_RECENT_ALLOC_MAX: Key<Read<isize>> = Key::new("opt.prof_recent_alloc_max");
+
+/// `opt.prof_stats`: keep statistics of samples by size class.
+pub const PROF_STATS: Key<Read<bool>> = Key::new("opt.prof_stats");
+
+/// `opt.prof_sys_thread_name`: threads are labelled as the system names them.
+pub const PROF_SYS_THREAD_NAME: Key<Read<bool>> = Key::new("opt.prof_sys_thread_name");
+
+/// `opt.prof_thread_active_init`: new threads start sampling.
+pub const PROF_THREAD_ACTIVE_INIT: Key<Read<bool>> = Key::new("opt.prof_thread_active_init");
+
+/// `opt.prof_time_resolution`: clock of the times in profiles.
+pub const PROF_TIME_RESOLUTION: Key<Read<Text>> = Key::new("opt.prof_time_resolution");
+
+/// `opt.retain`: addresses whose memory was given back are kept for later.
+pub const RETAIN: Key<Read<bool>> = Key::new("opt.retain");
+
+/// `opt.stats_interval` (bytes): allocated between two printings of the statistics; -1: none.
+pub const STATS_INTERVAL: Key<Read<i64>> = Key::new("opt.stats_interval");
+
+/// `opt.stats_interval_opts`: letters of those printings.
+pub const STATS_INTERVAL_OPTS: Key<Read<Text>> = Key::new("opt.stats_interval_opts");
+
+/// `opt.stats_print`: print the statistics at exit.
+pub const STATS_PRINT: Key<Read<bool>> = Key::new("opt.stats_print");
+
+/// `opt.stats_print_opts`: letters of that printing.
+pub const STATS_PRINT_OPTS: Key<Read<Text>> = Key::new("opt.stats_print_opts");
+
+/// `opt.tcache`: threads cache blocks.
+pub const TCACHE: Key<Read<bool>> = Key::new("opt.tcache");
+
+/// `opt.tcache_gc_incr_bytes` (bytes): allocated between two steps of a cache's collection.
+pub const TCACHE_GC_INCR_BYTES: Key<Read<usize>> = Key::new("opt.tcache_gc_incr_bytes");
+
+/// `opt.tcache_max` (bytes): largest size that threads cache.
+pub const TCACHE_MAX: Key<Read<usize>> = Key::new("opt.tcache_max");
+
+/// `opt.thp`: where huge pages are asked for: default (under long blocks), always or never.
+pub const THP: Key<Read<Text>> = Key::new("opt.thp");
+
+/// `opt.trust_madvise`: MADV_DONTNEED is trusted unseen on any system.
+pub const TRUST_MADVISE: Key<Read<bool>> = Key::new("opt.trust_madvise");
+
+/// `opt.utrace`: trace calls with utrace(2), which Linux has not.
+pub const UTRACE: Key<Read<bool>> = Key::new("opt.utrace");
+
+/// `opt.xmalloc`: die with a message instead of answering NULL.
+pub const XMALLOC: Key<Read<bool>> = Key::new("opt.xmalloc");
+
+/// `opt.zero`: fresh memory reads zero.
+pub const ZERO: Key<Read<bool>> = Key::new("opt.zero");
+
+/// `opt.zero_realloc`: what realloc(p, 0) does: alloc, free or abort.
+pub const ZERO_REALLOC: Key<Read<Text>> = Key::new("opt.zero_realloc");
+
+/// `opt.malloc_conf.*`
+pub mod malloc_conf {
+    use crate::key::{Key, Read};
+    use crate::typed::Text;
+
+    /// `opt.malloc_conf.env_var`: option string in the environment variable MALLOC_CONF.
+    pub const ENV_VAR: Key<Read<Text>> = Key::new("opt.malloc_conf.env_var");
+
+    /// `opt.malloc_conf.global_var`: option string in the program's variable malloc_conf.
+    pub const GLOBAL_VAR: Key<Read<Text>> = Key::new("opt.malloc_conf.global_var");
+
+    /// `opt.malloc_conf.global_var_2_conf_harder`: option string in the program's variable
+    /// malloc_conf_2_conf_harder.
+    pub const GLOBAL_VAR_2_CONF_HARDER: Key<Read<Text>> =
+        Key::new("opt.malloc_conf.global_var_2_conf_harder");
+
+    /// `opt.malloc_conf.own_env_var`: option string in the variable LUMALLOC_CONF.
+    pub const OWN_ENV_VAR: Key<Read<Text>> = Key::new("opt.malloc_conf.own_env_var");
+
+    /// `opt.malloc_conf.symlink`: option string in the target of /etc/malloc.conf.
+    pub const SYMLINK: Key<Read<Text>> = Key::new("opt.malloc_conf.symlink");
+}

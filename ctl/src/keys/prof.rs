@@ -1,0 +1,34 @@
+//! `prof.*`. Made from the rows of the namespace.
+
+use crate::key::{Act, Key, Read, ReadWrite, Write};
+use crate::typed::Text;
+
+/// `prof.active`: whether the process is sampled.
+pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("prof.active");
+
+/// `prof.dump`: writes a heap profile to the file of that name.
+pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
+
+/// `prof.gdump`: dump at each new maximum of mapped memory.
+pub const GDUMP: Key<ReadWrite<bool>> = Key::new("prof.gdump");
+
+/// `prof.interval` (bytes): bytes between two dumps, on average.
+pub const INTERVAL: Key<Read<u64>> = Key::new("prof.interval");
+
+/// `prof.lg_sample` (log2): bytes between two samples, on average.
+pub const LG_SAMPLE: Key<Read<usize>> = Key::new("prof.lg_sample");
+
+/// `prof.log_start`: starts a log of samples.
+pub const LOG_START: Key<Write<Text>> = Key::new("prof.log_start");
+
+/// `prof.log_stop`: writes the log of samples.
+pub const LOG_STOP: Key<Act> = Key::new("prof.log_stop");
+
+/// `prof.prefix`: what names of profiles begin with.
+pub const PREFIX: Key<Write<Text>> = Key::new("prof.prefix");
+
+/// `prof.reset` (log2): forgets the samples, and sets the rate.
+pub const RESET: Key<Write<usize>> = Key::new("prof.reset");
+
+/// `prof.thread_active_init`: whether new threads are sampled.
+pub const THREAD_ACTIVE_INIT: Key<ReadWrite<bool>> = Key::new("prof.thread_active_init");

@@ -1,0 +1,314 @@
+//! Option strings with types.
+use core::fmt;
+use lumalloc::options::{Dss, Junk, MetadataThp, PercpuArena, Problem, Thp, ZeroRealloc, check};
+
+/// An option that would not count as given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError {
+    /// The option.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OptionError { name, value, problem } = self;
+        match problem {
+            Problem::Unknown => write!(to, "no option is named {name:?}"),
+            Problem::NotABool => write!(to, "{name}: {value:?} is neither true nor false"),
+            Problem::NotANumber => write!(to, "{name}: {value:?} is no whole number"),
+            Problem::NotAFraction => {
+                write!(to, "{name}: {value:?} is no decimal fraction below 65536")
+            }
+            Problem::NotOneOf(words) => {
+                write!(to, "{name}: {value:?} is not one of {}", words.join(", "))
+            }
+            Problem::OutOfRange { min, max } => {
+                write!(to, "{name}: {value} is not between {min} and {max}")
+            }
+            Problem::UnknownLetter(letters) => {
+                write!(to, "{name}: {value:?} has letters that are not among {letters}")
+            }
+            Problem::Comma => write!(to, "{name}: {value:?} has a comma, which ends a value"),
+            Problem::NoEffect => write!(to, "{name}: has no effect in this allocator"),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// Builds an option string, for `LUMALLOC_CONF` of a child or the program's `malloc_conf`.
+///
+/// ```
+/// use lumalloc_ctl::Options;
+/// let string = Options::new().narenas(4).dirty_decay_ms(-1).stats_print(true).build().unwrap();
+/// assert_eq!(string, "narenas:4,dirty_decay_ms:-1,stats_print:true");
+///
+/// let error = Options::new().tcache_max(1 << 20).build().unwrap_err();
+/// assert_eq!(error.to_string(), "tcache_max: 1048576 is not between 0 and 32768");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    pairs: Vec<(String, String)>,
+}
+
+impl Options {
+    /// No option.
+    #[must_use]
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Any option by its name. A later one wins over an earlier one.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl ToString) -> Options {
+        self.pairs.retain(|(other, _)| other != name);
+        self.pairs.push((name.into(), value.to_string()));
+        self
+    }
+
+    /// Reads an option string.
+    ///
+    /// # Errors
+    /// The first option that would not count as given.
+    ///
+    /// ```
+    /// use lumalloc_ctl::Options;
+    /// let options = Options::parse("narenas:2,narenas:3,junk:true").unwrap();
+    /// assert_eq!(options.build().unwrap(), "narenas:3,junk:true");
+    /// let error = Options::parse("xmalloc").unwrap_err();
+    /// assert_eq!(error.to_string(), "xmalloc: \"\" is neither true nor false");
+    /// ```
+    pub fn parse(text: &str) -> Result<Options, OptionError> {
+        let pairs = text.split(',').filter(|pair| !pair.is_empty());
+        let split = |pair: &'_ str| pair.split_once(':').map_or((pair.into(), "".into()), own);
+        let set = |options: Options, (name, value): (String, String)| options.set(&name, value);
+        let options = pairs.map(split).fold(Options::new(), set);
+        options.checked()
+    }
+
+    /// The option string.
+    ///
+    /// # Errors
+    /// The first option that would not count as given: its name, its value and what is wrong.
+    pub fn build(&self) -> Result<String, OptionError> {
+        let options = self.clone().checked()?;
+        let pair = |(name, value): (String, String)| name + ":" + &value;
+        Ok(options.pairs.into_iter().map(pair).collect::<Vec<_>>().join(","))
+    }
+
+    fn checked(self) -> Result<Options, OptionError> {
+        for (name, value) in &self.pairs {
+            if let Err(problem) = check(name, value) {
+                let (name, value) = (name.clone(), value.clone());
+                return Err(OptionError { name, value, problem });
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn own((name, value): (&str, &str)) -> (String, String) {
+    (name.into(), value.into())
+}
+
+/// One method for each option of a plain type.
+macro_rules! plain {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty;)*) => {
+        impl Options {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $name(self, value: $kind) -> Options {
+                self.set(stringify!($name), value)
+            })*
+
+            /// The options that have a method.
+            #[cfg(test)]
+            const PLAIN: &'static [&'static str] = &[$(stringify!($name)),*];
+        }
+    };
+}
+
+plain! {
+    /// Warnings are fatal.
+    abort: bool;
+    /// A bad option is fatal.
+    abort_conf: bool;
+    /// Option sources and options are printed at start.
+    confirm_conf: bool;
+    /// Out of memory is fatal.
+    xmalloc: bool;
+    /// Statistics are printed at exit.
+    stats_print: bool;
+    /// Letters of that printing, as `malloc_stats_print` takes them.
+    stats_print_opts: &str;
+    /// Bytes allocated between two printings; -1: none.
+    stats_interval: i64;
+    /// Letters of those printings.
+    stats_interval_opts: &str;
+    /// Threads cache blocks.
+    tcache: bool;
+    /// The largest size in bytes that threads cache.
+    tcache_max: usize;
+    /// Bytes allocated between two steps of a cache's collection.
+    tcache_gc_incr_bytes: usize;
+    /// Milliseconds until unused dirty pages are purged; -1: never.
+    dirty_decay_ms: i64;
+    /// Milliseconds until unused muzzy pages are purged; -1: never.
+    muzzy_decay_ms: i64;
+    /// A thread of the library purges.
+    background_thread: bool;
+    /// The most of such threads.
+    max_background_threads: usize;
+    /// The largest number of automatic arenas.
+    narenas: u32;
+    /// Arenas per CPU.
+    narenas_ratio: f32;
+    /// log2 of how many times larger than a request a reused run may be.
+    lg_extent_max_active_fit: u32;
+    /// From this size on `calloc` gives dirty pages back instead of zeroing them.
+    calloc_madvise_threshold: usize;
+    /// Addresses whose memory was given back are kept.
+    retain: bool;
+    /// What `thread.allocatedp` points at moves with every operation.
+    allocatedp_live: bool;
+    /// What is allocated reads zero.
+    zero: bool;
+    /// Misuse is looked for at each call.
+    hardened: bool;
+    /// Requests between two guarded samples; 0: none.
+    guarded_sample: usize;
+}
+
+impl Options {
+    /// How threads find their arena.
+    #[must_use]
+    pub fn percpu_arena(self, value: PercpuArena) -> Options {
+        let word = match value {
+            PercpuArena::Disabled => "disabled",
+            PercpuArena::Percpu => "percpu",
+            PercpuArena::Phycpu => "phycpu",
+        };
+        self.set("percpu_arena", word)
+    }
+
+    /// When addresses come from the data segment.
+    #[must_use]
+    pub fn dss(self, value: Dss) -> Options {
+        let word = match value {
+            Dss::Disabled => "disabled",
+            Dss::Primary => "primary",
+            Dss::Secondary => "secondary",
+        };
+        self.set("dss", word)
+    }
+
+    /// Where huge pages are asked for.
+    #[must_use]
+    pub fn thp(self, value: Thp) -> Options {
+        let word = match value {
+            Thp::Default => "default",
+            Thp::Always => "always",
+            Thp::Never => "never",
+        };
+        self.set("thp", word)
+    }
+
+    /// Where huge pages are asked for under the allocator's records.
+    #[must_use]
+    pub fn metadata_thp(self, value: MetadataThp) -> Options {
+        let word = match value {
+            MetadataThp::Disabled => "disabled",
+            MetadataThp::Auto => "auto",
+            MetadataThp::Always => "always",
+        };
+        self.set("metadata_thp", word)
+    }
+
+    /// What `realloc(p, 0)` does.
+    #[must_use]
+    pub fn zero_realloc(self, value: ZeroRealloc) -> Options {
+        let word = match value {
+            ZeroRealloc::Alloc => "alloc",
+            ZeroRealloc::Free => "free",
+            ZeroRealloc::Abort => "abort",
+        };
+        self.set("zero_realloc", word)
+    }
+
+    /// What is filled with junk.
+    #[must_use]
+    pub fn junk(self, value: Junk) -> Options {
+        let word = match (value.alloc, value.free) {
+            (true, true) => "true",
+            (true, false) => "alloc",
+            (false, true) => "free",
+            (false, false) => "false",
+        };
+        self.set("junk", word)
+    }
+
+    /// The options that have a method and a type of their own.
+    #[cfg(test)]
+    const WORDS: &'static [&'static str] =
+        &["percpu_arena", "dss", "thp", "metadata_thp", "zero_realloc", "junk"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn every_option_with_an_effect_has_a_method() {
+        // Another way to say tcache_max.
+        for name in lumalloc::options::names().filter(|&name| name != "lg_tcache_max") {
+            let known = Options::PLAIN.contains(&name) || Options::WORDS.contains(&name);
+            assert!(known, "no method for {name}");
+        }
+    }
+
+    #[test]
+    fn the_methods_say_what_the_options_take() {
+        let options = Options::new()
+            .percpu_arena(PercpuArena::Percpu)
+            .dss(Dss::Primary)
+            .thp(Thp::Never)
+            .metadata_thp(MetadataThp::Auto)
+            .zero_realloc(ZeroRealloc::Abort)
+            .junk(Junk { alloc: true, free: false })
+            .stats_print_opts("Jmd")
+            .narenas_ratio(2.5)
+            .dirty_decay_ms(-1);
+        assert_eq!(
+            options.build().unwrap(),
+            "percpu_arena:percpu,dss:primary,thp:never,metadata_thp:auto,zero_realloc:abort,\
+             junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
+        );
+    }
+
+    #[test]
+    fn each_problem_has_its_message() {
+        for (name, value, message) in [
+            ("nonsense", "1", "no option is named \"nonsense\""),
+            ("abort", "yes", "abort: \"yes\" is neither true nor false"),
+            ("narenas", "many", "narenas: \"many\" is no whole number"),
+            ("narenas", "0", "narenas: 0 is not between 1 and 4094"),
+            ("narenas_ratio", "-1", "narenas_ratio: \"-1\" is no decimal fraction below 65536"),
+            ("thp", "on", "thp: \"on\" is not one of default, always, never"),
+            (
+                "stats_print_opts",
+                "Z",
+                "stats_print_opts: \"Z\" has letters that are not among Jgmdablxeh",
+            ),
+            ("prof_prefix", "a,b", "prof_prefix: \"a,b\" has a comma, which ends a value"),
+            ("prof", "true", "prof: has no effect in this allocator"),
+        ] {
+            let error = Options::new().set(name, value).build().unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

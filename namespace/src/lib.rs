@@ -1,0 +1,63 @@
+//! The dotted namespace of lumalloc: what `mallctl` reads, writes and triggers.
+//!
+//! **One row per key.** The files under [`rows`] hold for each name its type, unit, access, help
+//! and the functions that read and write it. Everything else is derived from them:
+//!
+//! ```text
+//!                    rows (one row per key, in files by branch)
+//!                          │
+//!          ┌───────────────┼──────────────────────┐
+//!    tree: name ⇄ MIB   entry: typed read/write   print: text and JSON
+//!          └───────┬───────┘
+//!           access: the oldp/oldlenp/newp/newlen rules of mallctl(3)
+//! ```
+//!
+//! A new key is one more row; nothing else changes. The tree is made at compile time.
+//!
+//! **Statistics are a published snapshot.** All `stats.*` rows answer from the snapshot taken at
+//! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
+//! one.
+//!
+//! The crate is `no_std`, allocates nothing, takes no lock of the standard library and never panics:
+//! it is linked into the C library, where its callers may be anywhere, even inside their own
+//! allocation hooks. What Rust programs use is `lumalloc-ctl`, above it.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+#[allow(unsafe_code, reason = "passes on the caller's promise about its buffers")]
+pub mod access;
+#[allow(unsafe_code, reason = "reads and writes the caller's untyped buffers")]
+pub mod buffers;
+pub mod entry;
+pub mod error;
+pub mod print;
+pub mod row;
+#[allow(unused_macros, unused_imports, reason = "not every branch needs every macro")]
+pub(crate) mod row_macros;
+pub mod rows;
+pub mod self_description;
+#[allow(unsafe_code, reason = "a lock around the published snapshot")]
+pub mod snapshot;
+pub mod tree;
+pub(crate) mod tree_build;
+pub mod value;
+#[allow(unsafe_code, reason = "hands NUL-terminated text to a C callback")]
+pub mod writer;
+
+pub use access::{access, by_name};
+pub use buffers::Buffers;
+pub use entry::Entry;
+pub use error::Error;
+pub use row::{Access, Row, Stability};
+pub use tree::{MAX_DEPTH, Mib, name_to_mib};
+pub use value::{Type, Unit, Value};
+
+/// The version of the library as `mallctl("version")` and the statistics show it.
+pub const VERSION: &core::ffi::CStr =
+    match core::ffi::CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes())
+    {
+        Ok(version) => version,
+        Err(_) => c"",
+    };

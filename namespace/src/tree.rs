@@ -1,0 +1,295 @@
+//! Names and MIBs: the tree that the rows of the table span, made at compile time.
+//!
+//! A node's children stand side by side, so that a component of a MIB is an offset among them: a
+//! row is found by MIB in one step for each component. An index has one child, and a rule that says
+//! which numbers exist, given all of the MIB so far. The tree needs no memory of its own and no
+//! lock.
+use crate::error::Error;
+use crate::row::Row;
+use crate::tree_build::{self, NODE_COUNT, ROW_COUNT};
+
+/// The most components that any name has. `mallctlnametomib` never needs a longer array.
+pub const MAX_DEPTH: usize = 8;
+
+/// What all indices begin with, in names of rows: `<i>`.
+pub const INDEX: u8 = b'<';
+
+/// One component of names.
+#[derive(Clone, Copy)]
+pub struct Node {
+    /// One component; `<i>` for an index.
+    pub name: &'static [u8],
+    /// At the end of a name.
+    pub row: Option<&'static Row>,
+    /// The rule, when this is an index. It has no siblings then.
+    pub index: Option<fn(&[usize]) -> bool>,
+    /// The first child among all nodes, and how many there are.
+    pub(crate) first: u16,
+    pub(crate) count: u16,
+}
+
+impl Node {
+    pub(crate) const EMPTY: Node = Node { name: b"", row: None, index: None, first: 0, count: 0 };
+
+    /// The children, side by side.
+    #[must_use]
+    pub fn children(self) -> &'static [Node] {
+        let first = usize::from(self.first);
+        NODES.get(first..first + usize::from(self.count)).unwrap_or(&[])
+    }
+
+    /// The child that the last component of a MIB names.
+    #[inline]
+    fn child(self, mib: &[usize]) -> Option<&'static Node> {
+        let number = *mib.last()?;
+        let first = NODES.get(usize::from(self.first)).filter(|_| self.count > 0)?;
+        match first.index {
+            Some(valid) => valid(mib).then_some(first),
+            None if number < usize::from(self.count) => NODES.get(usize::from(self.first) + number),
+            None => None,
+        }
+    }
+
+    /// The number that a component of a name has in the MIB, whether it exists or not.
+    fn number(self, text: &[u8]) -> Option<usize> {
+        let children = self.children();
+        if children.first()?.index.is_some() {
+            return parse_index(text);
+        }
+        children.iter().position(|child| child.name == text)
+    }
+}
+
+/// The root first, then all others level by level.
+static NODES: [Node; NODE_COUNT] = tree_build::nodes();
+
+/// All rows in tree order.
+static IN_ORDER: [&Row; ROW_COUNT] = tree_build::in_order();
+
+/// All rows; those that share a branch are neighbours.
+#[must_use]
+pub const fn rows() -> &'static [&'static Row] {
+    &IN_ORDER
+}
+
+/// A decimal index; the whole of the text must be digits.
+fn parse_index(text: &[u8]) -> Option<usize> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0usize, |value, &byte| {
+        let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        value.checked_mul(10)?.checked_add(usize::from(digit))
+    })
+}
+
+/// Translates a name, or the beginning of one, into a MIB; answers how many components were
+/// written.
+///
+/// A shorter `mib` than the name takes the first components only and the rest is not looked at, as
+/// `mallctlnametomib` of jemalloc(3) has it: the result is the base on which a caller completes
+/// MIBs.
+///
+/// # Errors
+/// [`Error::NoEntry`] when a component, or an index, does not exist.
+pub fn name_to_mib(name: &[u8], mib: &mut [usize]) -> Result<usize, Error> {
+    let mut node = NODES.first().ok_or(Error::NoEntry)?;
+    let mut components = name.split(|&byte| byte == b'.');
+    let mut used = 0;
+    while used < mib.len() {
+        let Some(text) = components.next() else { break };
+        let number = node.number(text).ok_or(Error::NoEntry)?;
+        *mib.get_mut(used).ok_or(Error::NoEntry)? = number;
+        used += 1;
+        node = mib.get(..used).and_then(|mib| node.child(mib)).ok_or(Error::NoEntry)?;
+    }
+    Ok(used)
+}
+
+/// A MIB with its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mib {
+    components: [usize; MAX_DEPTH],
+    used: usize,
+}
+
+impl Mib {
+    /// The components.
+    #[must_use]
+    pub fn as_slice(&self) -> &[usize] {
+        self.components.get(..self.used).unwrap_or(&[])
+    }
+
+    /// The same with one more component; `None` when it is as long as any can be.
+    #[must_use]
+    pub fn with(mut self, component: usize) -> Option<Mib> {
+        *self.components.get_mut(self.used)? = component;
+        self.used += 1;
+        Some(self)
+    }
+
+    /// Sets the component at a place.
+    pub fn set(&mut self, place: usize, component: usize) {
+        if let Some(slot) = self.components.get_mut(place) {
+            *slot = component;
+        }
+    }
+}
+
+/// The row of a name as rows have it, and its MIB with 0 for indices; for constants only.
+///
+/// # Panics
+/// When no row has the name: in a constant that stops the compiler.
+#[must_use]
+pub const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
+    let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
+    let (mut node, mut begin) = (&NODES[0], 0);
+    while begin <= name.len() {
+        let end = tree_build::component_end(name, begin);
+        let text = tree_build::part(name, begin, end);
+        let mut number = 0;
+        while number < node.count && !is_child(node, number, text) {
+            number += 1;
+        }
+        assert!(number < node.count, "no row has this name");
+        mib.components[mib.used] = number as usize;
+        mib.used += 1;
+        node = &NODES[(node.first + number) as usize];
+        begin = end + 1;
+    }
+    match node.row {
+        Some(row) => (row, mib),
+        None => panic!("the name is a branch"),
+    }
+}
+
+const fn is_child(node: &Node, number: u16, text: &[u8]) -> bool {
+    tree_build::is_same(NODES[(node.first + number) as usize].name, text)
+}
+
+/// Translates a whole name into a MIB.
+///
+/// # Errors
+/// [`Error::NoEntry`] when a component, or an index, does not exist, and for a name with more
+/// components than any key has.
+pub fn complete(name: &[u8]) -> Result<Mib, Error> {
+    let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
+    mib.used = name_to_mib(name, &mut mib.components)?;
+    let has_more = name.split(|&byte| byte == b'.').nth(mib.used).is_some();
+    if has_more { Err(Error::NoEntry) } else { Ok(mib) }
+}
+
+/// The node that a MIB leads to.
+pub fn node(mib: &[usize]) -> Option<&'static Node> {
+    let mut node = NODES.first()?;
+    let mut used = 0;
+    while used < mib.len() {
+        used += 1;
+        node = node.child(mib.get(..used)?)?;
+    }
+    Some(node)
+}
+
+/// Finds the row that a complete MIB names.
+///
+/// # Errors
+/// [`Error::NoEntry`] for a number or index that does not exist, a MIB that ends before a leaf, and
+/// one that goes on past it.
+pub fn find(mib: &[usize]) -> Result<&'static Row, Error> {
+    node(mib).and_then(|node| node.row).ok_or(Error::NoEntry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+    use std::vec::Vec;
+
+    fn concrete(name: &str) -> String {
+        name.replace("<i>", "0").replace("<j>", "0")
+    }
+
+    #[test]
+    fn every_name_translates_to_a_mib_of_its_own_that_finds_its_row() {
+        let mut seen = Vec::new();
+        for row in rows() {
+            let mut mib = [usize::MAX; MAX_DEPTH];
+            let used = name_to_mib(concrete(row.name).as_bytes(), &mut mib).expect(row.name);
+            assert_eq!(used, row.name.split('.').count(), "{}", row.name);
+            assert_eq!(find(&mib[..used]).unwrap().name, row.name);
+            assert!(!seen.contains(&mib), "{} has the MIB of another row", row.name);
+            seen.push(mib);
+        }
+    }
+
+    #[test]
+    fn rows_that_share_components_are_neighbours() {
+        for depth in 1..MAX_DEPTH {
+            let prefixes: Vec<Vec<&str>> =
+                rows().iter().map(|row| row.name.split('.').take(depth).collect()).collect();
+            for (at, prefix) in prefixes.iter().enumerate() {
+                let again =
+                    prefixes[at..].iter().position(|other| other != prefix).map(|end| at + end);
+                assert!(
+                    again.is_none_or(|end| !prefixes[end..].contains(prefix)),
+                    "{prefix:?} comes twice"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_is_also_a_branch() {
+        for row in rows() {
+            let branch = std::format!("{}.", row.name);
+            assert!(
+                rows().iter().all(|other| !other.name.starts_with(&branch)),
+                "{} has children",
+                row.name
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_do_not_exist() {
+        let mut mib = [0; MAX_DEPTH];
+        for name in [
+            "",
+            ".",
+            "nothing",
+            "stats",
+            "stats.",
+            "stats.allocated.more",
+            "version.",
+            ".version",
+            "arena.x.purge",
+            "arena..purge",
+            "arena.99999.purge",
+            "arena.-1.purge",
+            "arena.18446744073709551616.purge",
+        ] {
+            let found = name_to_mib(name.as_bytes(), &mut mib)
+                .and_then(|used| find(mib.get(..used).unwrap_or(&[])));
+            assert_eq!(found.err(), Some(Error::NoEntry), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_short_array_takes_the_beginning_and_ignores_the_rest() {
+        let mut whole = [0; MAX_DEPTH];
+        name_to_mib(b"arena.0.purge", &mut whole).unwrap();
+        let mut two = [usize::MAX; 2];
+        assert_eq!(name_to_mib(b"arena.0.nonsense", &mut two), Ok(2));
+        assert_eq!(two, whole[..2]);
+        assert_eq!(name_to_mib(b"anything", &mut []), Ok(0));
+    }
+
+    #[test]
+    fn a_mib_that_goes_on_past_a_leaf_is_not_found() {
+        let mut mib = [0; MAX_DEPTH];
+        let used = name_to_mib(b"version", &mut mib).unwrap();
+        assert_eq!(find(&mib[..=used]).err(), Some(Error::NoEntry));
+        assert_eq!(find(&[]).err(), Some(Error::NoEntry));
+        assert_eq!(find(&[usize::MAX]).err(), Some(Error::NoEntry));
+    }
+}

@@ -1,0 +1,86 @@
+//! `config.effective`, `config.ignored`, `config.source` and `opt.malloc_conf.*`, in children with
+//! option strings in their environment.
+
+use lumalloc_namespace::{Entry, Error, Value, tree};
+use std::process::Command;
+
+const KEY: &str = "LUMALLOC_CTL_TEST_KEY";
+const MARK: &str = "<answer> ";
+
+#[test]
+#[ignore = "the child of the tests here"]
+fn child() {
+    let Ok(key) = std::env::var(KEY) else { return };
+    let mib = tree::complete(key.as_bytes()).expect("a key");
+    match Entry::find(mib.as_slice()).expect("a key").read() {
+        Ok(Value::Str(text)) => println!("{MARK}{}", text.to_str().expect("UTF-8")),
+        Err(Error::NoEntry) => println!("{MARK}none"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a child with these variables reads from a key.
+fn read(key: &str, environment: &[(&str, &str)]) -> String {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env_remove("MALLOC_CONF")
+        .env_remove("LUMALLOC_CONF")
+        .env(KEY, key)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("a child");
+    assert!(output.status.success(), "{output:?}");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let after = stdout.split(MARK).nth(1).expect("the child's answer");
+    after.split('\n').next().unwrap_or_default().to_owned()
+}
+
+/// Where the system has options of its own, these tests say nothing.
+fn is_configured_by_the_system() -> bool {
+    std::fs::symlink_metadata("/etc/malloc.conf").is_ok()
+}
+
+#[test]
+fn the_effective_options_set_the_same_again() {
+    if is_configured_by_the_system() {
+        return;
+    }
+    let given = "narenas:3,dirty_decay_ms:-1,junk:alloc,tcache_max:4096,thp:never,\
+                 zero_realloc:abort,stats_interval:5000000000,percpu_arena:disabled";
+    let effective = read("config.effective", &[("MALLOC_CONF", given)]);
+    for pair in given.split(',') {
+        assert!(effective.split(',').any(|other| other == pair), "{pair} is not in {effective}");
+    }
+    assert!(effective.contains("abort:false,"), "defaults too: {effective}");
+    let again = &[("MALLOC_CONF", effective.as_str())];
+    assert_eq!(read("config.effective", again), effective);
+    assert_eq!(read("config.ignored", again), "", "{effective}");
+}
+
+#[test]
+fn what_was_ignored_is_said_with_its_source() {
+    if is_configured_by_the_system() {
+        return;
+    }
+    let environment = &[("MALLOC_CONF", "nonsense:1,tcache:x"), ("LUMALLOC_CONF", "prof:true")];
+    assert_eq!(
+        read("config.ignored", environment),
+        "Invalid conf pair: nonsense:1 (MALLOC_CONF); Invalid conf value: tcache:x (MALLOC_CONF); \
+         conf option has no effect: prof:true (LUMALLOC_CONF)"
+    );
+    assert_eq!(read("config.source", environment), "MALLOC_CONF,LUMALLOC_CONF");
+    assert_eq!(read("opt.malloc_conf.env_var", environment), "nonsense:1,tcache:x");
+    assert_eq!(read("opt.malloc_conf.own_env_var", environment), "prof:true");
+    assert_eq!(read("opt.malloc_conf.global_var", environment), "none");
+}
+
+#[test]
+fn without_option_strings_there_is_nothing_to_say() {
+    if is_configured_by_the_system() {
+        return;
+    }
+    assert_eq!(read("config.ignored", &[]), "");
+    assert_eq!(read("config.source", &[]), "");
+    assert_eq!(read("opt.malloc_conf.env_var", &[]), "none");
+    assert_eq!(read("opt.malloc_conf.env_var", &[("MALLOC_CONF", "")]), "");
+}

@@ -1,0 +1,47 @@
+//! `vm.*` against a known pattern of allocations.
+#![allow(unsafe_code)]
+
+use lumalloc::raw;
+use lumalloc_namespace::{Entry, Value, tree};
+
+fn read(name: &str) -> u64 {
+    let mib = tree::complete(name.as_bytes()).expect("a key");
+    match Entry::find(mib.as_slice()).expect("a key").read() {
+        Ok(Value::U64(value)) => value,
+        Ok(Value::Unsigned(value)) => value.into(),
+        Ok(Value::Size(value)) => value as u64,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn write(name: &str, value: Value<'_>) {
+    let mib = tree::complete(name.as_bytes()).expect("a key");
+    Entry::find(mib.as_slice()).expect("a key").write(value).expect("a good value");
+}
+
+/// One test: all of it is about the whole process.
+#[test]
+fn blocks_and_bytes_are_counted_and_regmax_is_kept() {
+    write("epoch", Value::U64(0));
+    let (blocks, bytes) = (read("vm.stat.n_busy"), read("vm.stat.s_busy"));
+    let held: Vec<*mut u8> =
+        (0..1000).map(|at| raw::malloc(if at % 2 == 0 { 48 } else { 5000 })).collect();
+    write("epoch", Value::U64(0));
+    assert_eq!(read("vm.stat.n_busy"), blocks + 1000);
+    assert_eq!(read("vm.stat.s_busy"), bytes + 500 * 48 + 500 * 5120);
+    assert_eq!(read("vm.stat.extent"), read("vm.stat.s_busy") + read("vm.stat.s_free"));
+    assert_eq!(read("vm.stat.n_region"), 1);
+    assert!(read("vm.stat.n_open") > 0);
+    assert_eq!(read("vm.stat.n_lock"), 0, "nobody else was there");
+    for ptr in held {
+        // SAFETY: each was just allocated, and is freed once.
+        unsafe { raw::free(ptr) };
+    }
+    write("epoch", Value::U64(0));
+    assert_eq!(read("vm.stat.n_busy"), blocks);
+    assert_eq!(read("vm.stat.s_busy"), bytes);
+
+    assert_eq!(read("vm.regmax"), 64);
+    write("vm.regmax", Value::Unsigned(2));
+    assert_eq!(read("vm.regmax"), 2);
+}
