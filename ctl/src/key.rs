@@ -250,7 +250,8 @@ impl Key<Bytes> {
     /// What it answers.
     ///
     /// # Safety
-    /// The buffers must be as [`lumalloc_namespace::access()`] demands, and hold what the key's layout says.
+    /// The buffers must be as [`lumalloc_namespace::access()`] demands, and hold what the key's
+    /// layout says.
     #[allow(unsafe_code, reason = "untyped keys")]
     pub unsafe fn call(&self, buffers: lumalloc_namespace::Buffers) -> Result<(), CtlError> {
         // SAFETY: the caller's promise is ours.

@@ -18,9 +18,9 @@
 //! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
 //! one.
 //!
-//! The crate is `no_std`, allocates nothing, takes no lock of the standard library and never panics:
-//! it is linked into the C library, where its callers may be anywhere, even inside their own
-//! allocation hooks. What Rust programs use is `lumalloc-ctl`, above it.
+//! The crate is `no_std`, allocates nothing, takes no lock of the standard library and never
+//! panics: it is linked into the C library, where its callers may be anywhere, even inside their
+//! own allocation hooks. What Rust programs use is `lumalloc-ctl`, above it.
 #![no_std]
 
 #[cfg(test)]
