@@ -1,0 +1,38 @@
+//! lumalloc over HTTP: metrics for Prometheus, statistics and settings for people on call.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let exporter = lumalloc_exporter::Exporter::builder().listen("127.0.0.1:9464".parse()?).start()?;
+//! # drop(exporter);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A request's way, which is the order to read the files in:
+//!
+//! ```text
+//!  builder → server (thread, listeners, connections, who may ask)
+//!                │
+//!             dispatch → routes: the table of all paths
+//!                │              │
+//!             worker: one thread that reads the allocator
+//!                               │
+//!             paths (a file each) → metrics, namespace
+//! ```
+//!
+//! Nothing is counted in the background: an answer is made from the allocator's own numbers when it
+//! is asked for.
+
+pub mod answer;
+pub mod builder;
+pub(crate) mod context;
+pub(crate) mod dispatch;
+#[allow(unsafe_code, reason = "text from a C callback")]
+pub mod namespace;
+pub(crate) mod paths;
+pub(crate) mod routes;
+pub(crate) mod server;
+pub mod settings;
+pub(crate) mod worker;
+
+pub use builder::{Builder, Exporter};

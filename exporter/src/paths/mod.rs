@@ -1,0 +1,3 @@
+//! What is served: one file a path.
+pub(crate) mod health;
+pub(crate) mod stats;

@@ -1,0 +1,5 @@
+//! The server: its own named thread and small runtime, listeners, connections and their limits.
+mod connection;
+mod thread;
+
+pub(crate) use thread::{Running, start};
