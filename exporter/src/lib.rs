@@ -2,7 +2,9 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let exporter = lumalloc_exporter::Exporter::builder().listen("127.0.0.1:9464".parse()?).start()?;
+//! use lumalloc_exporter::Exporter;
+//!
+//! let exporter = Exporter::builder().listen("127.0.0.1:9464".parse()?).start()?;
 //! # drop(exporter);
 //! # Ok(())
 //! # }
