@@ -1,5 +1,5 @@
-//! What statistics cost: an epoch over many arenas and threads, a read by MIB, and what epochs cost
-//! threads that allocate meanwhile.
+//! What statistics cost: an epoch over many arenas and threads, and a read by MIB. What they cost
+//! threads that allocate meanwhile, the example `reading` of `lumalloc-ctl` tells.
 //!
 //! ```text
 //! MALLOC_CONF=narenas:64 cargo run --release -p lumalloc-namespace --example epoch -- [THREADS]
@@ -9,7 +9,6 @@
 
 use lumalloc::raw::{self, Flags};
 use lumalloc_namespace::{Entry, snapshot, tree};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +34,6 @@ fn main() {
     all.1.wait();
     parked.into_iter().for_each(|thread| thread.join().expect("a thread"));
     reads();
-    disturbance();
 }
 
 /// Blocks of twenty classes, from the thread's cache and from one arena.
@@ -79,36 +77,4 @@ fn reads() {
         }
         println!("read by MIB, {name}: {} ns", begin.elapsed().as_nanos() / rounds);
     }
-}
-
-/// Pairs that eight threads do in half a second, without and with an epoch each 100 ms.
-fn disturbance() {
-    let work = |with_epochs: bool| {
-        let (stop, pairs) = (AtomicBool::new(false), AtomicU64::new(0));
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    let mut done = 0u64;
-                    while !stop.load(Relaxed) {
-                        let blocks: Vec<usize> =
-                            (0..64).map(|n| raw::malloc(16 + n * 24).expose_provenance()).collect();
-                        blocks.into_iter().for_each(free);
-                        done += 64;
-                    }
-                    pairs.fetch_add(done, Relaxed);
-                });
-            }
-            for _ in 0..5 {
-                thread::sleep(Duration::from_millis(100));
-                if with_epochs {
-                    snapshot::refresh();
-                }
-            }
-            stop.store(true, Relaxed);
-        });
-        pairs.load(Relaxed)
-    };
-    let mut rounds: Vec<f64> = (0..9).map(|_| work(true) as f64 / work(false) as f64).collect();
-    rounds.sort_by(f64::total_cmp);
-    println!("pairs of eight threads with ten epochs a second: {:.3} of without", rounds[4]);
 }
