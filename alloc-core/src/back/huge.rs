@@ -151,7 +151,9 @@ pub(super) fn best_align(pages: usize, align: usize) -> usize {
 /// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
 /// which has no memory yet or has just been lengthened.
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
-    let wanted = block.bytes() >= SHORTEST && backs_blocks();
+    // What is marked so was advised when it was taken.
+    let is_done = matches!(block.mapping(), ADVISED | JOINED);
+    let wanted = block.bytes() >= SHORTEST && !is_done && backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
     // What lies in pieces of chunks becomes one mapping, as long as nothing is in it.
     let is_empty = block.mapping() == DENSE && block.zeroed.get();

@@ -11,8 +11,8 @@
 //! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`], [`memory`],
 //! [`page_allocator`] (all of it for one arena), [`page_aging`], [`limit`], [`page_settings`],
 //! [`hooks`] (the program's), [`hooked_pages`], [`release`] (of all of it), [`moves`] (of a run's
-//! memory), [`huge`] (pages), [`dense`] (chunks in them), [`extension`] (of unused runs),
-//! [`contents`] (of a run in use).
+//! memory), [`huge`] (pages), [`dense`] (chunks in them), [`block_end`] (in one of them),
+//! [`extension`] (of unused runs), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -50,6 +50,7 @@ pub(crate) mod release;
 pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod dense;
+pub(crate) mod block_end;
 #[allow(unsafe_code)]
 pub(crate) mod extension;
 #[allow(unsafe_code)]

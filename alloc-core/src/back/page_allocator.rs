@@ -165,6 +165,7 @@ impl PageAllocator {
         }
         let fresh = self
             .take_dense(pages, align)
+            .or_else(|| self.take_whole_huge(pages, align))
             .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
             .or_else(|| self.take_addresses(pages, align))?;
         Some((fresh, pages))

@@ -1,0 +1,93 @@
+//! The end of a long block that lies in no whole huge page of its own.
+//!
+//! ```text
+//!   │ huge page │ huge page │ huge page           │
+//!   │ block                      │ rest: unused,  │
+//!   │                            │ but has memory │
+//! ```
+//! A huge page is brought in only where the whole of it is advised. So a block whose end fills more
+//! of its last one than a [`WORTH_A_HUGE_PAGE`] takes all of that page, and what it does not need
+//! of it goes to whoever asks next: once the end is written the rest has memory, so it counts as
+//! dirty from the start.
+
+use super::dense::CHUNK;
+use super::extent::{Extent, ExtentState};
+use super::huge::{self, HUGE};
+use super::moves;
+use super::page_allocator::PageAllocator;
+use super::split_merge::split;
+use crate::ground::units::LG_PAGE;
+
+/// Pages of the last huge page that a block must fill: to fault in that many one by one takes
+/// longer than to clear all of it, by half.
+const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
+
+/// Whether a long block of so many pages takes all of its last huge page.
+fn takes_all(pages: usize) -> bool {
+    pages << LG_PAGE >= huge::SHORTEST && pages % CHUNK >= WORTH_A_HUGE_PAGE
+}
+
+impl PageAllocator {
+    /// A run without memory for a long block that takes all of its last huge page; huge pages are
+    /// asked for. `None`: it is not such a block, or there are no addresses.
+    pub(super) fn take_whole_huge(
+        &mut self,
+        pages: usize,
+        align: usize,
+    ) -> Option<&'static Extent> {
+        if !takes_all(pages) || !huge::backs_blocks() {
+            return None;
+        }
+        let run = self.take_addresses(pages.next_multiple_of(CHUNK), align.max(HUGE))?;
+        huge::back(self.provider, run);
+        if let Some(rest) = self.spare_record() {
+            split(run, pages, rest);
+            let is_backed = moves::is_own(rest.mapping());
+            let state = if is_backed { ExtentState::Dirty } else { ExtentState::Retained };
+            self.file(rest, state);
+        }
+        Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::back::provider::mmap::Mmap;
+    use crate::ground::units::PAGE;
+
+    #[test]
+    fn a_long_block_that_fills_much_of_its_last_huge_page_takes_it_whole() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let long = 3 * CHUNK + CHUNK / 2;
+        let block = pages.allocate(long, PAGE, Memory::Filled).unwrap();
+        assert_eq!(block.pages(), long);
+        let rest = if huge::backs_blocks() { CHUNK / 2 } else { 0 };
+        assert_eq!(pages.counts().dirty, rest);
+        pages.check();
+        if rest == 0 {
+            return;
+        }
+        // Who asks next gets the rest, and it reads zero.
+        let next = pages.allocate(16, PAGE, Memory::Any).unwrap();
+        assert_eq!((next.base(), next.zeroed.get()), (block.end(), true));
+        pages.free(next);
+        pages.free(block);
+        assert_eq!(pages.dirty.oldest().unwrap().pages(), 4 * CHUNK, "one run again");
+        pages.check();
+    }
+
+    #[test]
+    fn others_take_what_they_need_and_no_more() {
+        assert!(takes_all(2 * CHUNK + WORTH_A_HUGE_PAGE));
+        assert!(!takes_all(2 * CHUNK + WORTH_A_HUGE_PAGE - 1), "hardly any of the last one");
+        assert!(!takes_all(3 * CHUNK), "whole ones");
+        assert!(!takes_all(CHUNK + CHUNK / 2), "short");
+        let mut pages = PageAllocator::for_test(&Mmap);
+        for (long, memory) in [(2 * CHUNK + 1, Memory::Filled), (3 * CHUNK + 200, Memory::Any)] {
+            let block = pages.allocate(long, PAGE, memory).unwrap();
+            assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
+        }
+    }
+}
