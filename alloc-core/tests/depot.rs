@@ -139,8 +139,10 @@ fn child() {
 /// Who wants little cached gets it.
 #[test]
 fn small_caches_have_no_depot() {
-    assert_eq!(play_well("bulk", ""), ["deep"]);
-    for conf in ["tcache_max:4096", "dirty_decay_ms:0", "hardened:true", "tcache:false"] {
+    for conf in ["", "hardened:true", "junk:true"] {
+        assert_eq!(play_well("bulk", conf), ["deep"], "{conf}");
+    }
+    for conf in ["tcache_max:4096", "dirty_decay_ms:0", "tcache:false"] {
         assert_eq!(play_well("bulk", conf), ["shallow"], "{conf}");
     }
 }

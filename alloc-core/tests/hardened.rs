@@ -17,6 +17,7 @@ fn child() {
         Some("sizes") => sizes(),
         Some("wiped") => wiped(),
         Some("order") => order(),
+        Some("parked") => parked(),
         Some("waits") => waits(),
         Some("layouts") => layouts(),
         Some("fork") => fork(),
@@ -99,9 +100,23 @@ fn order() {
     assert_eq!(different.len(), blocks.len());
 }
 
+/// Nor do those that the thread parked beyond its bins, once a megabyte goes round. The quarantine
+/// mixes what was freed within some 32 blocks; refills mix more.
+fn parked() {
+    for round in 0..20 {
+        let mut blocks: Vec<usize> = (0..13_000).map(|_| malloc(64)).collect();
+        let near = blocks.windows(2).filter(|two| two[0].abs_diff(two[1]) < 64 * 80).count();
+        assert!(near < 8700, "{near} of 13000 near their predecessor in round {round}");
+        blocks.sort_unstable();
+        blocks.into_iter().for_each(free);
+    }
+    assert!(observe::totals().cached > 512 << 10, "nothing was parked");
+}
+
 #[test]
 fn the_order_of_blocks_is_random() {
     play_well("order", "hardened:true");
+    play_well("parked", "hardened:true");
 }
 
 /// A freed block is not what the next request gets, and all come back at last.

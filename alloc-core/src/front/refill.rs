@@ -117,10 +117,16 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
     cold.bulk.set(state.depots.note_refill(class, given));
-    if let Some(facade) = facade {
+    mixed(cache, class);
+    want_more(cache, class, want);
+}
+
+/// Has the thread's façade, if there is one, put the blocks of a refill in random order.
+#[inline]
+fn mixed(cache: &'static RealCache, class: SizeClass) {
+    if let Some(facade) = cache.facade() {
         facade.refilled(class);
     }
-    want_more(cache, class, want);
 }
 
 /// Takes what the cache has parked of a class, up to `want` blocks. `false`: nothing is.
@@ -135,6 +141,7 @@ fn refill_from_depot(
     // SAFETY: the bin is this thread's and empty.
     let given = unsafe { cache.bin(class).fill_below(unpark) };
     if given > 0 {
+        mixed(cache, class);
         want_more(cache, class, want);
     }
     given > 0
@@ -168,10 +175,10 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !grow(cache, class, most) {
         let n = bin.level().div_ceil(2);
-        if cache.facade().is_some() || cold.most.get() != BY_CLASS {
-            flush(cache, &mut state, class, n);
-        } else {
+        if cold.most.get() == BY_CLASS {
             spill(cache, &mut state, class, n);
+        } else {
+            flush(cache, &mut state, class, n);
         }
     }
     if !bin.put(block) {
