@@ -21,7 +21,25 @@ impl Exporter {
     /// An exporter of the allocator of this executable.
     #[must_use]
     pub fn builder() -> Builder {
-        Builder { namespace: &Linked, settings: Settings::default() }
+        Exporter::of(&Linked)
+    }
+
+    /// An exporter of an allocator that is elsewhere: of the shared object that this process runs
+    /// on.
+    ///
+    /// ```no_run
+    /// use lumalloc_exporter::Exporter;
+    /// use lumalloc_exporter::namespace::Preloaded;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let allocator = Box::leak(Box::new(Preloaded::find()?));
+    /// let exporter = Exporter::of(allocator).start()?;
+    /// # drop(exporter);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn of(namespace: &'static dyn Namespace) -> Builder {
+        Builder { namespace, settings: Settings::default() }
     }
 
     /// The TCP address that it listens on; with port 0 asked for, the one that the system chose.

@@ -32,6 +32,7 @@ pub mod access;
 pub mod buffers;
 pub mod entry;
 pub mod error;
+pub mod facts;
 pub mod print;
 pub mod row;
 #[allow(unused_macros, unused_imports, reason = "not every branch needs every macro")]
@@ -50,6 +51,7 @@ pub use access::{access, by_name};
 pub use buffers::Buffers;
 pub use entry::Entry;
 pub use error::Error;
+pub use facts::{Door, Fact, facts};
 pub use row::{Access, Row, Stability};
 pub use tree::{MAX_DEPTH, Mib, name_to_mib};
 pub use value::{Type, Unit, Value};

@@ -1,12 +1,11 @@
 //! The allocator of this executable.
-use super::{Namespace, Target};
-use lumalloc_ctl::{Access, Error, Value};
+use super::Namespace;
+use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
-use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::print::{self, Choice};
 use lumalloc_namespace::tree;
 use lumalloc_namespace::writer::Writer;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::CStr;
 
 /// The allocator that this executable was linked with, as a `#[global_allocator]` or beside.
 pub struct Linked;
@@ -16,56 +15,25 @@ impl Namespace for Linked {
         tree::name_to_mib(name.as_bytes(), mib)
     }
 
-    fn read(&self, target: &Target) -> Result<Value<'static>, Error> {
-        Entry::find(target.mib())?.read()
-    }
-
-    fn write(&self, target: &Target, value: Value<'_>) -> Result<(), Error> {
-        Entry::find(target.mib())?.write(value)
-    }
-
-    fn act(&self, target: &Target) -> Result<(), Error> {
-        let entry = Entry::find(target.mib())?;
-        match entry.row.access {
-            Access::Trigger(act) => act(entry.mib),
-            _ => Err(Error::NotPermitted),
-        }
-    }
-
-    fn create(&self, target: &Target) -> Result<u32, Error> {
-        let entry = Entry::find(target.mib())?;
-        let Access::Create(_, create) = entry.row.access else { return Err(Error::NotPermitted) };
-        match create(entry.mib, None)? {
-            Value::Unsigned(index) => Ok(index),
-            _ => Err(Error::Invalid),
-        }
+    unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error> {
+        // SAFETY: the caller's promise is ours.
+        unsafe { lumalloc_namespace::access(mib, buffers) }
     }
 
     fn print(&self, letters: &CStr) -> Vec<u8> {
         let mut text = Vec::new();
         // SAFETY: `append` takes any text and is given the vector, which outlives the writer.
-        let mut writer = unsafe { Writer::new(append, (&raw mut text).cast()) };
+        let mut writer = unsafe { Writer::new(super::append, (&raw mut text).cast()) };
         print::print(&mut writer, Choice::from_letters(letters.to_bytes()));
         drop(writer);
         text
     }
 }
 
-/// Appends a piece of text to the vector behind `to`.
-///
-/// # Safety
-/// `to` must be a `Vec<u8>` that nobody else uses, `piece` NUL-terminated.
-unsafe extern "C" fn append(to: *mut c_void, piece: *const c_char) {
-    // SAFETY: the caller's promise.
-    let text = unsafe { &mut *to.cast::<Vec<u8>>() };
-    // SAFETY: as above.
-    let piece = unsafe { CStr::from_ptr(piece) };
-    text.extend_from_slice(piece.to_bytes());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lumalloc_ctl::Value;
 
     #[test]
     fn keys_are_read_written_and_triggered() {
@@ -75,10 +43,37 @@ mod tests {
         let first = namespace.read(&epoch).unwrap();
         namespace.write(&epoch, Value::U64(1)).unwrap();
         assert_ne!(namespace.read(&epoch).unwrap(), first);
+        assert_eq!(namespace.write(&epoch, Value::Bool(true)), Err(Error::Invalid));
         let purge = namespace.find("arena.4096.purge").unwrap();
         assert_eq!(namespace.act(&purge), Ok(()));
+        assert_eq!(namespace.read(&purge), Err(Error::NotPermitted));
         assert_eq!(namespace.act(&epoch), Err(Error::NotPermitted));
+        assert_eq!(namespace.create(&epoch), Err(Error::NotPermitted));
         assert_eq!(namespace.find("arena.4000.purge").err(), Some(Error::NoEntry));
+    }
+
+    #[test]
+    fn an_arena_is_made_and_named() {
+        let namespace: &dyn Namespace = &Linked;
+        let create = namespace.find("arenas.create").unwrap();
+        let index = namespace.create(&create).unwrap();
+        namespace.set_arena_name(index, c"a name").unwrap();
+        assert_eq!(namespace.arena_name(index), Ok("a name".to_string()));
+        let long = c"a name of more bytes than arenas keep";
+        namespace.set_arena_name(index, long).unwrap();
+        assert_eq!(namespace.arena_name(index), Ok("a name of more bytes than arena".to_string()));
+        assert!(namespace.arena_name(4095).is_err());
+    }
+
+    #[test]
+    fn texts_and_numbers_are_read() {
+        let namespace: &dyn Namespace = &Linked;
+        let read = |name: &str| namespace.read(&namespace.find(name).unwrap());
+        assert_eq!(read("version"), Ok(Value::Str(lumalloc_namespace::VERSION)));
+        assert_eq!(read("arenas.page"), Ok(Value::Size(4096)));
+        assert_eq!(read("config.stats"), Ok(Value::Bool(true)));
+        assert_eq!(read("prof.active"), Err(Error::NoEntry));
+        assert_eq!(read("arenas.lookup"), Err(Error::NotPermitted));
     }
 
     #[test]

@@ -1,22 +1,24 @@
 //! The allocator's names, wherever the allocator is: in this executable ([`Linked`]), or in the
-//! shared object that this process was started with.
+//! shared object that this process was started with ([`Preloaded`]).
 //!
-//! The rows of the namespace (type, unit, access, help) are the same in both cases, and compiled
+//! The facts of the namespace (type, unit, access, help) are the same in both cases, and compiled
 //! in. Only reading, writing and asking which indices exist go to the allocator.
 mod linked;
+mod preloaded;
 
 pub use linked::Linked;
+pub use preloaded::{Preloaded, Unsuited};
 
-use lumalloc_ctl::{Error, Row, Value};
-use lumalloc_namespace::MAX_DEPTH;
-use lumalloc_namespace::tree;
-use std::ffi::CStr;
+use lumalloc_ctl::{Buffers, Error, Type, Value};
+use lumalloc_namespace::{Door, Fact, MAX_DEPTH, facts};
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
 
-/// A key that was found: its row, and the MIB with the indices of the name.
-#[derive(Clone, Copy)]
+/// A key that was found: its facts, and the MIB with the indices of the name.
+#[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Type, unit, access, help.
-    pub row: &'static Row,
+    pub row: &'static Fact,
     mib: [usize; MAX_DEPTH],
     depth: usize,
 }
@@ -39,38 +41,159 @@ impl Target {
 
 /// What an allocator answers by name.
 pub trait Namespace: Send + Sync {
-    /// Translates a name into a MIB; answers how many components were written.
+    /// Translates a name, or the beginning of one, into a MIB; answers how many components were
+    /// written.
     ///
     /// # Errors
     /// [`Error::NoEntry`] when a component, or an index, does not exist.
     fn mib(&self, name: &str, mib: &mut [usize; MAX_DEPTH]) -> Result<usize, Error>;
 
+    /// `mallctlbymib(3)`.
+    ///
+    /// # Errors
+    /// What the key answers.
+    ///
+    /// # Safety
+    /// As [`lumalloc_namespace::access()`].
+    unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error>;
+
+    /// The text of `malloc_stats_print`, with its letters.
+    fn print(&self, letters: &CStr) -> Vec<u8>;
+
     /// The value of a key.
     ///
     /// # Errors
     /// What the key answers; [`Error::NotPermitted`] when it has no value of its own.
-    fn read(&self, target: &Target) -> Result<Value<'static>, Error>;
+    fn read(&self, target: &Target) -> Result<Value<'static>, Error> {
+        match target.row.door {
+            Door::Read | Door::ReadWrite => {}
+            Door::Absent => return Err(Error::NoEntry),
+            _ => return Err(Error::NotPermitted),
+        }
+        let mut word = [0u8; WORD];
+        let mut length = target.row.kind.size();
+        let buffers = into(&mut word, &mut length);
+        // SAFETY: no value is longer than the word, and `length` is the value's.
+        unsafe { self.call(target.mib(), buffers) }?;
+        decode(target.row.kind, &word)
+    }
 
     /// Writes a value of the key's type.
     ///
     /// # Errors
-    /// What the key answers.
-    fn write(&self, target: &Target, value: Value<'_>) -> Result<(), Error>;
+    /// [`Error::Invalid`] for another type; else what the key answers.
+    fn write(&self, target: &Target, value: Value<'_>) -> Result<(), Error> {
+        let kind = target.row.kind;
+        if !target.row.is_written() {
+            return Err(Error::NotPermitted);
+        }
+        if !kind.holds(value) {
+            return Err(Error::Invalid);
+        }
+        let mut word = [0u8; WORD];
+        let mut length = kind.size();
+        // SAFETY: no value is longer than the word, and `length` is the value's.
+        unsafe { into(&mut word, &mut length).answer(kind, value) }?;
+        // SAFETY: the word holds a value of the key's type, and texts are NUL-terminated.
+        unsafe { self.call(target.mib(), from(&word, length)) }
+    }
 
     /// Does what a `void` key is for.
     ///
     /// # Errors
     /// What the key answers.
-    fn act(&self, target: &Target) -> Result<(), Error>;
+    fn act(&self, target: &Target) -> Result<(), Error> {
+        if target.row.door != Door::Trigger {
+            return Err(Error::NotPermitted);
+        }
+        // SAFETY: there are no buffers.
+        unsafe { self.call(target.mib(), NO_BUFFERS) }
+    }
 
     /// Makes what a key makes (`arenas.create`), and answers its index.
     ///
     /// # Errors
     /// What the key answers.
-    fn create(&self, target: &Target) -> Result<u32, Error>;
+    fn create(&self, target: &Target) -> Result<u32, Error> {
+        if !matches!(target.row.door, Door::Create(_)) || target.row.kind != Type::Unsigned {
+            return Err(Error::NotPermitted);
+        }
+        let mut word = [0u8; WORD];
+        let mut length = target.row.kind.size();
+        // SAFETY: the word is longer than an `unsigned`, whose length is given.
+        unsafe { self.call(target.mib(), into(&mut word, &mut length)) }?;
+        let [a, b, c, d, ..] = word;
+        Ok(u32::from_ne_bytes([a, b, c, d]))
+    }
 
-    /// The text of `malloc_stats_print`, with its letters.
-    fn print(&self, letters: &CStr) -> Vec<u8>;
+    /// The name of an arena, empty when it has none.
+    ///
+    /// # Errors
+    /// What `arena.<i>.name` answers.
+    fn arena_name(&self, index: u32) -> Result<String, Error> {
+        let mut name = [0u8; ARENA_NAME];
+        let mut place = name.as_mut_ptr().expose_provenance().to_ne_bytes();
+        let mut length = WORD;
+        let mib = arena_name_mib(self, index)?;
+        // SAFETY: the word holds the address of as many bytes as any name has.
+        unsafe { self.call(&mib, into(&mut place, &mut length)) }?;
+        let text = CStr::from_bytes_until_nul(&name).map_err(|_| Error::Fault)?;
+        Ok(text.to_string_lossy().into_owned())
+    }
+
+    /// Names an arena.
+    ///
+    /// # Errors
+    /// What `arena.<i>.name` answers.
+    fn set_arena_name(&self, index: u32, name: &CStr) -> Result<(), Error> {
+        let word = name.as_ptr().expose_provenance().to_ne_bytes();
+        let mib = arena_name_mib(self, index)?;
+        // SAFETY: the word holds the address of a text.
+        unsafe { self.call(&mib, from(&word, WORD)) }
+    }
+}
+
+/// Bytes of the longest value.
+const WORD: usize = 8;
+/// Bytes that a name of an arena is read into. Source: jemalloc 5.3.1, `arena.<i>.name`.
+const ARENA_NAME: usize = 32;
+
+const NO_BUFFERS: Buffers =
+    Buffers { oldp: ptr::null_mut(), oldlenp: ptr::null_mut(), newp: ptr::null(), newlen: 0 };
+
+/// Buffers to read into a word.
+fn into(word: &mut [u8; WORD], length: &mut usize) -> Buffers {
+    Buffers { oldp: word.as_mut_ptr().cast(), oldlenp: length, ..NO_BUFFERS }
+}
+
+/// Buffers to write from a word.
+fn from(word: &[u8; WORD], length: usize) -> Buffers {
+    Buffers { newp: word.as_ptr().cast(), newlen: length, ..NO_BUFFERS }
+}
+
+/// The value that a key wrote into a word.
+fn decode(kind: Type, word: &[u8; WORD]) -> Result<Value<'static>, Error> {
+    let lasting = |value: Option<Value<'_>>| match value {
+        // SAFETY: a text that a key answers stays.
+        Some(Value::Str(text)) => Ok(Value::Str(unsafe { CStr::from_ptr(text.as_ptr()) })),
+        Some(Value::Bool(value)) => Ok(Value::Bool(value)),
+        Some(Value::Unsigned(value)) => Ok(Value::Unsigned(value)),
+        Some(Value::U32(value)) => Ok(Value::U32(value)),
+        Some(Value::U64(value)) => Ok(Value::U64(value)),
+        Some(Value::I64(value)) => Ok(Value::I64(value)),
+        Some(Value::Size(value)) => Ok(Value::Size(value)),
+        Some(Value::Ssize(value)) => Ok(Value::Ssize(value)),
+        Some(Value::Pointer(value)) => Ok(Value::Pointer(value)),
+        None => Err(Error::Fault),
+    };
+    // SAFETY: the word holds a value of that type.
+    unsafe { from(word, kind.size()).given(kind, lasting) }
+}
+
+fn arena_name_mib<N: Namespace + ?Sized>(namespace: &N, index: u32) -> Result<[usize; 3], Error> {
+    let mut mib = [0; MAX_DEPTH];
+    namespace.mib("arena.0.name", &mut mib)?;
+    Ok([mib[0], index as usize, mib[2]])
 }
 
 impl dyn Namespace {
@@ -86,11 +209,10 @@ impl dyn Namespace {
     }
 }
 
-/// The row of a name, whether its indices exist or not.
+/// The facts of a name, whether its indices exist or not.
 #[must_use]
-pub fn row_of(name: &str) -> Option<&'static Row> {
-    let is = |row: &&&'static Row| matches(row.name, name);
-    tree::rows().iter().find(is).copied()
+pub fn row_of(name: &str) -> Option<&'static Fact> {
+    facts().iter().find(|row| matches(row.name, name))
 }
 
 /// Whether a name is of a row: decimal numbers stand where the row has indices.
@@ -105,6 +227,18 @@ fn matches(row: &str, name: &str) -> bool {
         }
     });
     all && parts.next().is_none()
+}
+
+/// Appends a piece of text to the vector behind `to`: what `malloc_stats_print` calls.
+///
+/// # Safety
+/// `to` must be a `Vec<u8>` that nobody else uses, `piece` NUL-terminated.
+unsafe extern "C" fn append(to: *mut c_void, piece: *const c_char) {
+    // SAFETY: the caller's promise.
+    let text = unsafe { &mut *to.cast::<Vec<u8>>() };
+    // SAFETY: as above.
+    let piece = unsafe { CStr::from_ptr(piece) };
+    text.extend_from_slice(piece.to_bytes());
 }
 
 #[cfg(test)]

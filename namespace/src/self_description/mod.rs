@@ -48,7 +48,7 @@ static BYTES: [u8; LENGTH] = {
 };
 
 /// The names of all rows, each ended by a newline.
-pub(crate) static NAMES: &CStr = match CStr::from_bytes_with_nul(&BYTES) {
+pub static NAMES: &CStr = match CStr::from_bytes_with_nul(&BYTES) {
     Ok(names) => names,
     Err(_) => panic!("a name holds a NUL"),
 };

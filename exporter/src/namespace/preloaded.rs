@@ -1,0 +1,275 @@
+//! The allocator that this process was started on: `liblumalloc.so`, reached by its C interface.
+use super::Namespace;
+use lumalloc_ctl::{Buffers, Error};
+use lumalloc_namespace::self_description::NAMES;
+use lumalloc_namespace::writer::WriteCallback;
+use lumalloc_namespace::{MAX_DEPTH, VERSION};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt;
+use std::mem::transmute;
+use std::ptr;
+
+type NameToMib = unsafe extern "C" fn(*const c_char, *mut usize, *mut usize) -> c_int;
+type ByMib =
+    unsafe extern "C" fn(*const usize, usize, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
+type Print = unsafe extern "C" fn(Option<WriteCallback>, *mut c_void, *const c_char);
+
+/// The shared object's functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Preloaded {
+    name_to_mib: NameToMib,
+    by_mib: ByMib,
+    print: Print,
+}
+
+/// Why the process's allocator cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsuited {
+    /// `malloc` is not lumalloc's.
+    OtherAllocator,
+    /// Another version of lumalloc.
+    Version {
+        /// What it calls itself.
+        found: String,
+    },
+    /// The same version, and other keys: it was built from other sources.
+    OtherKeys,
+}
+
+impl fmt::Display for Unsuited {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ours = VERSION.to_string_lossy();
+        match self {
+            Unsuited::OtherAllocator => write!(
+                to,
+                "this process does not run on lumalloc: liblumalloc.so must stand first in \
+                 LD_PRELOAD"
+            ),
+            Unsuited::Version { found } => {
+                write!(to, "it is of lumalloc {ours}, and this process runs on lumalloc {found}")
+            }
+            Unsuited::OtherKeys => write!(
+                to,
+                "this process runs on a lumalloc {ours} with other keys: liblumalloc.so and \
+                 liblumalloc_exporter.so must come from one build"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Unsuited {}
+
+impl Preloaded {
+    /// Finds the functions among the symbols of the process, and sees to it that they are of the
+    /// lumalloc whose rows are compiled in.
+    ///
+    /// # Errors
+    /// [`Unsuited`] when they are not.
+    pub fn find() -> Result<Preloaded, Unsuited> {
+        let symbol = |name: &CStr| {
+            // SAFETY: the name is NUL-terminated.
+            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+            if address.is_null() { Err(Unsuited::OtherAllocator) } else { Ok(address) }
+        };
+        let name_to_mib = symbol(c"mallctlnametomib")?;
+        let by_mib = symbol(c"mallctlbymib")?;
+        let print = symbol(c"malloc_stats_print")?;
+        let preloaded = Preloaded {
+            // SAFETY: every allocator that exports this name has it with this type.
+            name_to_mib: unsafe { transmute::<*mut c_void, NameToMib>(name_to_mib) },
+            // SAFETY: as above.
+            by_mib: unsafe { transmute::<*mut c_void, ByMib>(by_mib) },
+            // SAFETY: as above.
+            print: unsafe { transmute::<*mut c_void, Print>(print) },
+        };
+        preloaded.check()?;
+        Ok(preloaded)
+    }
+
+    /// Compares with what is compiled in.
+    fn check(&self) -> Result<(), Unsuited> {
+        // jemalloc has no such key.
+        let names = self.text("ctl.names").ok_or(Unsuited::OtherAllocator)?;
+        let version = self.text("version").ok_or(Unsuited::OtherAllocator)?;
+        if version != VERSION {
+            return Err(Unsuited::Version { found: version.to_string_lossy().into_owned() });
+        }
+        if names == NAMES { Ok(()) } else { Err(Unsuited::OtherKeys) }
+    }
+
+    /// A text by its name, without the compiled-in rows.
+    fn text(&self, name: &str) -> Option<&'static CStr> {
+        let mut mib = [0; MAX_DEPTH];
+        let depth = self.mib(name, &mut mib).ok()?;
+        let mut text: *const c_char = ptr::null();
+        let mut length = size_of_val(&text);
+        let buffers = Buffers {
+            oldp: (&raw mut text).cast(),
+            oldlenp: &raw mut length,
+            newp: ptr::null(),
+            newlen: 0,
+        };
+        // SAFETY: there is room for a pointer, as its length says.
+        unsafe { self.call(mib.get(..depth)?, buffers) }.ok()?;
+        // SAFETY: both keys answer a text that stays.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+    }
+}
+
+impl Namespace for Preloaded {
+    fn mib(&self, name: &str, mib: &mut [usize; MAX_DEPTH]) -> Result<usize, Error> {
+        let name = CString::new(name).map_err(|_| Error::NoEntry)?;
+        let mut depth = mib.len();
+        // SAFETY: the name is NUL-terminated, and the array as long as said.
+        let outcome = unsafe { (self.name_to_mib)(name.as_ptr(), mib.as_mut_ptr(), &mut depth) };
+        result(outcome).map(|()| depth)
+    }
+
+    unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error> {
+        let Buffers { oldp, oldlenp, newp, newlen } = buffers;
+        let call = self.by_mib;
+        // SAFETY: the caller's promise is ours.
+        result(unsafe { call(mib.as_ptr(), mib.len(), oldp, oldlenp, newp.cast_mut(), newlen) })
+    }
+
+    fn print(&self, letters: &CStr) -> Vec<u8> {
+        let mut text: Vec<u8> = Vec::new();
+        let to = (&raw mut text).cast();
+        // SAFETY: `append` takes any text and is given the vector, which outlives the call.
+        unsafe { (self.print)(Some(super::append), to, letters.as_ptr()) };
+        text
+    }
+}
+
+/// An error number as the error that it stands for.
+fn result(code: c_int) -> Result<(), Error> {
+    Err(match code {
+        0 => return Ok(()),
+        libc::ENOENT => Error::NoEntry,
+        libc::EPERM => Error::NotPermitted,
+        libc::EINVAL => Error::Invalid,
+        libc::EAGAIN => Error::Again,
+        libc::ENOMEM => Error::NoMemory,
+        _ => Error::Fault,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocator_without_the_names_is_another_one() {
+        assert_eq!(Preloaded::find().err(), Some(Unsuited::OtherAllocator));
+    }
+
+    #[test]
+    fn error_numbers_are_the_errors_that_they_came_from() {
+        assert_eq!(result(0), Ok(()));
+        for error in [
+            Error::NoEntry,
+            Error::NotPermitted,
+            Error::Invalid,
+            Error::Again,
+            Error::Fault,
+            Error::NoMemory,
+        ] {
+            assert_eq!(result(error.errno()), Err(error));
+        }
+    }
+
+    #[test]
+    fn each_reason_in_words() {
+        let version = VERSION.to_str().unwrap();
+        assert_eq!(
+            Unsuited::OtherAllocator.to_string(),
+            "this process does not run on lumalloc: liblumalloc.so must stand first in LD_PRELOAD"
+        );
+        assert_eq!(
+            Unsuited::Version { found: "9.9.9".into() }.to_string(),
+            format!("it is of lumalloc {version}, and this process runs on lumalloc 9.9.9")
+        );
+        assert_eq!(
+            Unsuited::OtherKeys.to_string(),
+            format!(
+                "this process runs on a lumalloc {version} with other keys: liblumalloc.so and \
+                 liblumalloc_exporter.so must come from one build"
+            )
+        );
+    }
+
+    /// A namespace behind C functions, as the shared object has it: this executable's.
+    mod c {
+        use super::*;
+        use crate::namespace::Linked;
+
+        pub(super) unsafe extern "C" fn name_to_mib(
+            name: *const c_char,
+            mib: *mut usize,
+            depth: *mut usize,
+        ) -> c_int {
+            // SAFETY: the callers below give a text.
+            let name = unsafe { CStr::from_ptr(name) };
+            // SAFETY: they give an array of this length.
+            let mib = unsafe { &mut *mib.cast::<[usize; MAX_DEPTH]>() };
+            match Linked.mib(name.to_str().unwrap(), mib) {
+                Ok(used) => {
+                    // SAFETY: they give a place.
+                    unsafe { *depth = used };
+                    0
+                }
+                Err(error) => error.errno(),
+            }
+        }
+
+        pub(super) unsafe extern "C" fn by_mib(
+            mib: *const usize,
+            length: usize,
+            oldp: *mut c_void,
+            oldlenp: *mut usize,
+            newp: *mut c_void,
+            newlen: usize,
+        ) -> c_int {
+            // SAFETY: the callers give an array of this length.
+            let mib = unsafe { std::slice::from_raw_parts(mib, length) };
+            // SAFETY: their promise.
+            let outcome = unsafe { Linked.call(mib, Buffers { oldp, oldlenp, newp, newlen }) };
+            outcome.err().map_or(0, Error::errno)
+        }
+
+        pub(super) unsafe extern "C" fn print(
+            write: Option<WriteCallback>,
+            to: *mut c_void,
+            letters: *const c_char,
+        ) {
+            // SAFETY: the callers give a text.
+            let letters = unsafe { CStr::from_ptr(letters) };
+            let text = CString::new(Linked.print(letters)).unwrap();
+            // SAFETY: their callback takes any text.
+            unsafe { write.unwrap()(to, text.as_ptr()) };
+        }
+    }
+
+    #[test]
+    fn c_functions_answer_as_the_rust_ones() {
+        use lumalloc_ctl::Value;
+        let preloaded =
+            Preloaded { name_to_mib: c::name_to_mib, by_mib: c::by_mib, print: c::print };
+        assert_eq!(preloaded.check(), Ok(()));
+        let namespace: &dyn Namespace = &preloaded;
+        let read = |name: &str| namespace.read(&namespace.find(name).unwrap());
+        assert_eq!(read("version"), Ok(Value::Str(VERSION)));
+        assert_eq!(read("arenas.bin.1.size"), Ok(Value::Size(16)));
+        assert_eq!(read("prof.active"), Err(Error::NoEntry));
+        assert_eq!(namespace.find("stats.alocated").err(), Some(Error::NoEntry));
+        let index = namespace.create(&namespace.find("arenas.create").unwrap()).unwrap();
+        namespace.set_arena_name(index, c"mine").unwrap();
+        assert_eq!(namespace.arena_name(index), Ok("mine".to_string()));
+        assert_eq!(namespace.act(&namespace.find("arena.0.decay").unwrap()), Ok(()));
+        let decay = namespace.find(&format!("arena.{index}.dirty_decay_ms")).unwrap();
+        assert_eq!(namespace.write(&decay, Value::Ssize(1234)), Ok(()));
+        assert_eq!(namespace.read(&decay), Ok(Value::Ssize(1234)));
+        assert_eq!(namespace.write(&decay, Value::Ssize(-2)), Err(Error::Fault));
+        assert_eq!(namespace.print(c"Jgmdablxe").first(), Some(&b'{'));
+    }
+}
