@@ -218,100 +218,47 @@ macro_rules! absent {
     };
 }
 
-/// One of the counters under a lock's name.
-macro_rules! mutex_row {
-    (
-        $lock:literal, $field:ident, $kind:ident, $unit:ident,
-        $what:literal, $help:literal, $read:expr
-    ) => {
-        $crate::row_macros::ro!(
-            concat!($lock, ".", stringify!($field)),
-            $kind,
-            $unit,
-            |mib| {
-                let read: fn(&[usize]) -> Result<_, $crate::Error> = $read;
-                read(mib).map(|counters| counters.$field)
-            },
-            concat!($what, ": ", $help)
-        )
-    };
-}
-
 /// The seven counters under a lock's name. The function answers a `Result` of anything that has
 /// them as fields.
 macro_rules! mutex_rows {
     ($rows:ident, $lock:literal, $what:literal, $read:expr) => {
+        $crate::row_macros::counter_rows! {
+            $rows, $lock, $what, $read;
+            num_ops: U64 Count "times it was taken",
+            num_wait: U64 Count "times that taking it had to block",
+            num_spin_acq: U64 Count "times that spinning was enough",
+            num_owner_switch: U64 Count "times that the taker changed",
+            total_wait_time: U64 Nanoseconds "time blocked, in all",
+            max_wait_time: U64 Nanoseconds "longest time blocked",
+            max_num_thds: U32 Count "most threads that waited at once",
+        }
+    };
+}
+
+/// A row for each field of what a function answers.
+macro_rules! counter_rows {
+    (
+        $rows:ident, $lock:literal, $what:literal, $read:expr;
+        $($field:ident: $kind:ident $unit:ident $help:literal,)*
+    ) => {
         #[doc = concat!("The counters of `", $lock, "`.")]
-        pub(crate) static $rows: &[$crate::Row] = &[
-            $crate::row_macros::mutex_row!(
-                $lock,
-                num_ops,
-                U64,
-                Count,
-                $what,
-                "times it was taken",
-                $read
+        pub(crate) static $rows: &[$crate::Row] = &[$(
+            $crate::row_macros::ro!(
+                concat!($lock, ".", stringify!($field)),
+                $kind,
+                $unit,
+                |mib| {
+                    let read: fn(&[usize]) -> Result<_, $crate::Error> = $read;
+                    read(mib).map(|counters| counters.$field)
+                },
+                concat!($what, ": ", $help)
             ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                num_wait,
-                U64,
-                Count,
-                $what,
-                "times that taking it had to block",
-                $read
-            ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                num_spin_acq,
-                U64,
-                Count,
-                $what,
-                "times that spinning was enough",
-                $read
-            ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                num_owner_switch,
-                U64,
-                Count,
-                $what,
-                "times that the taker changed",
-                $read
-            ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                total_wait_time,
-                U64,
-                Nanoseconds,
-                $what,
-                "time blocked, in all",
-                $read
-            ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                max_wait_time,
-                U64,
-                Nanoseconds,
-                $what,
-                "longest time blocked",
-                $read
-            ),
-            $crate::row_macros::mutex_row!(
-                $lock,
-                max_num_thds,
-                U32,
-                Count,
-                $what,
-                "most threads that waited at once",
-                $read
-            ),
-        ];
+        )*];
     };
 }
 
 pub(crate) use {
-    absent, act, answer_type, ask, asker, create, mutex_row, mutex_rows, reader, ro, row,
+    absent, act, answer_type, ask, asker, counter_rows, create, mutex_rows, reader, ro, row,
     rust_type, rw, type_of, wo, writer,
 };
 #[cfg(test)]

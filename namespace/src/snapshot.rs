@@ -143,8 +143,8 @@ impl Publisher {
         let published = Published {
             epoch: 0,
             detail: Detail::new(),
-            mutex: NO_MUTEX,
-            now: NO_MUTEX,
+            mutex: MutexStats::EMPTY,
+            now: MutexStats::EMPTY,
             last_holder: 0,
             rss: None,
         };
@@ -212,16 +212,6 @@ impl Publisher {
     }
 }
 
-const NO_MUTEX: MutexStats = MutexStats {
-    num_ops: 0,
-    num_wait: 0,
-    num_spin_acq: 0,
-    num_owner_switch: 0,
-    total_wait_time: 0,
-    max_wait_time: 0,
-    max_num_thds: 0,
-};
-
 fn copied(published: &Published) -> Snapshot {
     Snapshot { epoch: published.epoch, totals: *published.totals() }
 }
@@ -263,7 +253,7 @@ pub fn renew<R>(look: impl FnOnce(&mut Published) -> R) -> R {
 /// jemalloc(3), `stats.mutexes.reset`.
 pub fn reset_mutexes() {
     observe::reset_mutexes();
-    PUBLISHER.with(|published| published.now = NO_MUTEX);
+    PUBLISHER.with(|published| published.now = MutexStats::EMPTY);
 }
 
 #[cfg(test)]

@@ -1,32 +1,15 @@
 //! `arena.<i>.*` and `arenas.*` through the untyped door: values, and the exact errors.
 #![allow(unsafe_code)]
 
+mod door;
+
+use door::{alone, call};
 use lumalloc::control::arenas::ExtentHooks;
 use lumalloc::control::narenas;
 use lumalloc::raw::{self, Flags};
-use lumalloc_namespace::{Buffers, Error, by_name};
-use std::ffi::{CStr, CString, c_char, c_void};
+use lumalloc_namespace::Error;
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// One test at a time: indices and defaults are the process's.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn call<T, U>(name: &str, old: Option<&mut T>, new: Option<&U>) -> Result<(), Error> {
-    let name = CString::new(name).unwrap();
-    let mut length = size_of::<T>();
-    let buffers = Buffers {
-        oldlenp: if old.is_some() { &raw mut length } else { ptr::null_mut() },
-        oldp: old.map_or(ptr::null_mut(), |old| ptr::from_mut(old).cast()),
-        newlen: if new.is_some() { size_of::<U>() } else { 0 },
-        newp: new.map_or(ptr::null(), |new| ptr::from_ref(new).cast()),
-    };
-    // SAFETY: the buffers are values of the types, as long as their lengths say.
-    unsafe { by_name(&name, buffers) }
-}
 
 fn read<T: Default>(name: &str) -> Result<T, Error> {
     let mut value = T::default();

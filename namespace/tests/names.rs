@@ -22,7 +22,7 @@ fn is_golden(path: &str, expected: &str) {
     let difference = found.lines().zip(expected.lines()).find_map(differs);
     assert!(
         found == expected,
-        "ctl/{path} is not what the rows make; if that is meant: \
+        "namespace/{path} is not what the rows make; if that is meant: \
          UPDATE_GOLDEN=1 cargo test -p lumalloc-namespace\n{}",
         difference.unwrap_or_else(|| "one is longer than the other".into()),
     );

@@ -5,7 +5,7 @@
 //! may allocate, and read and write the namespace. A hook that needs pages while another hook of
 //! the same thread runs gets the default ones.
 
-use super::page_provider::{Moved, PageProvider, Purged, Reserved, system};
+use super::page_provider::{PageProvider, Purged, Reserved, system};
 use super::provider::mmap;
 use crate::ground::callback;
 use crate::ground::options;
@@ -340,22 +340,6 @@ unsafe impl PageProvider for Hooks {
 
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
         if self.purge_forced(base.as_ptr(), size) { Purged::Zeroed } else { Purged::Refused }
-    }
-
-    fn count_resident(&self, _base: NonNull<u8>, _size: usize) -> Option<usize> {
-        None
-    }
-
-    unsafe fn advise_huge(&self, _base: NonNull<u8>, _size: usize, _huge: bool) -> bool {
-        false
-    }
-
-    unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
-        false
-    }
-
-    unsafe fn move_pages(&self, _: NonNull<u8>, _: usize, _: NonNull<u8>, _: usize) -> Moved {
-        Moved::Refused
     }
 
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {

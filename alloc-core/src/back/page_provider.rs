@@ -43,7 +43,7 @@ pub(crate) enum Moved {
 ///
 /// All sizes are multiples of [`crate::ground::units::PAGE`] and not zero; every base is a multiple
 /// of it. Calls come from any thread, several at once, never under a signal. None may allocate,
-/// panic, or change `errno`.
+/// panic, or change `errno`. What a provider need not know how to do is refused by default.
 ///
 /// # Safety
 /// An implementation must answer memory that is readable, writable, aligned as asked, not
@@ -72,20 +72,26 @@ pub(crate) unsafe trait PageProvider: Sync {
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
 
     /// How many of the pages have memory now; a guess that may be old already. `None`: unknown.
-    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize>;
+    fn count_resident(&self, _base: NonNull<u8>, _size: usize) -> Option<usize> {
+        None
+    }
 
     /// Asks the system to back a range with huge pages, or with small ones alone. `false`: refused.
     ///
     /// # Safety
     /// The range is reserved, and the caller's.
-    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool;
+    unsafe fn advise_huge(&self, _base: NonNull<u8>, _size: usize, _huge: bool) -> bool {
+        false
+    }
 
     /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`:
     /// refused, nothing changed.
     ///
     /// # Safety
     /// The range is reserved and nobody uses its contents any more.
-    unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool;
+    unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
 
     /// Moves the memory under the `size` bytes at `from` to `to`, where it becomes the beginning of
     /// one mapping of `new_size` bytes, at least `size`; what is behind it reads zero.
@@ -95,18 +101,22 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// new one are not needed.
     unsafe fn move_pages(
         &self,
-        from: NonNull<u8>,
-        size: usize,
-        to: NonNull<u8>,
-        new_size: usize,
-    ) -> Moved;
+        _from: NonNull<u8>,
+        _size: usize,
+        _to: NonNull<u8>,
+        _new_size: usize,
+    ) -> Moved {
+        Moved::Refused
+    }
 
     /// Lets the system take the memory under pages when it likes; contents are undefined after.
     /// `false`: refused, nothing changed.
     ///
     /// # Safety
     /// The range lies within one reservation and nobody uses its contents any more.
-    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool;
+    unsafe fn purge_lazily(&self, _base: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
 }
 
 /// The provider that everything uses unless an arena brings its own.

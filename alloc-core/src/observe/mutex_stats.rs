@@ -36,7 +36,8 @@ pub struct MutexStats {
 }
 
 impl MutexStats {
-    pub(super) const EMPTY: MutexStats = MutexStats {
+    /// Nothing happened yet.
+    pub const EMPTY: MutexStats = MutexStats {
         num_ops: 0,
         num_wait: 0,
         num_spin_acq: 0,

@@ -1,6 +1,6 @@
 //! Arenas: each, the destroyed ones together, and all merged.
 use super::keys::{self, Key, keys, number, numbers};
-use super::table::{self, Cell, Column, per_second};
+use super::table::{self, Cell, Column};
 use super::{Choice, classes, mutexes};
 use crate::row::Row;
 use crate::value::Value;
@@ -154,28 +154,15 @@ fn operations(writer: &mut Writer, arena: usize, uptime: u64) {
     let large = numbers(keys("stats.arenas.0.large.", leaves), arena, usize::MAX);
     let mut total = small;
     total.iter_mut().zip(large).for_each(|(sum, large)| *sum = sum.saturating_add(large));
-    for (title, [allocated, nmalloc, ndalloc, nrequests, nfills, nflushes]) in
+    for (title, [allocated, counts @ ..]) in
         [("small:", small), ("large:", large), ("total:", total)]
     {
         writer.left_bytes(title.as_bytes(), TITLE);
-        let rate = |count| Cell::Number(per_second(count, uptime));
-        table::cells(
-            writer,
-            &OPERATIONS,
-            &[
-                Cell::Number(allocated),
-                Cell::Number(nmalloc),
-                rate(nmalloc),
-                Cell::Number(ndalloc),
-                rate(ndalloc),
-                Cell::Number(nrequests),
-                rate(nrequests),
-                Cell::Number(nfills),
-                rate(nfills),
-                Cell::Number(nflushes),
-                rate(nflushes),
-            ],
-        );
+        let [nmalloc, ndalloc, nrequests, nfills, nflushes] =
+            counts.map(|count| Cell::Count(count, uptime));
+        let allocated = Cell::Number(allocated);
+        let cells = [allocated, nmalloc, ndalloc, nrequests, nfills, nflushes];
+        table::cells(writer, &OPERATIONS, &cells);
         writer.text("\n");
     }
     writer.text("\n");

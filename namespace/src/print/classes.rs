@@ -3,7 +3,7 @@
 use super::Choice;
 use super::keys::{Key, keys, number, numbers};
 use super::mutexes;
-use super::table::{self, Cell, Column, Gaps, per_second, share};
+use super::table::{self, Cell, Column, Gaps, share};
 use crate::writer::Writer;
 use lumalloc::PAGE;
 
@@ -104,21 +104,18 @@ fn print_bins(writer: &mut Writer, arena: usize, uptime: u64, with_locks: bool) 
     gaps.close(writer);
 }
 
-fn bin_cells(bin: usize, class: [u64; 4], counts: [u64; 10], uptime: u64) -> [Cell; 23] {
+fn bin_cells(bin: usize, class: [u64; 4], counts: [u64; 10], uptime: u64) -> [Cell; 17] {
     let [size, nregs, slab_size, nshards] = class;
     let [nmalloc, ndalloc, nrequests, curregs, curslabs, nonfull, nfills, nflushes, nslabs, again] =
         counts;
-    let rate = |count| Cell::Number(per_second(count, uptime));
+    let count = |count| Cell::Count(count, uptime);
     [
         Cell::Number(size),
         Cell::Number(bin as u64),
         Cell::Number(curregs.saturating_mul(size)),
-        Cell::Number(nmalloc),
-        rate(nmalloc),
-        Cell::Number(ndalloc),
-        rate(ndalloc),
-        Cell::Number(nrequests),
-        rate(nrequests),
+        count(nmalloc),
+        count(ndalloc),
+        count(nrequests),
         Cell::Number(nshards),
         Cell::Number(curregs),
         Cell::Number(curslabs),
@@ -126,13 +123,10 @@ fn bin_cells(bin: usize, class: [u64; 4], counts: [u64; 10], uptime: u64) -> [Ce
         Cell::Number(nregs),
         Cell::Number(slab_size / PAGE as u64),
         Cell::Thousandths(share(curregs, nregs.saturating_mul(curslabs))),
-        Cell::Number(nfills),
-        rate(nfills),
-        Cell::Number(nflushes),
-        rate(nflushes),
+        count(nfills),
+        count(nflushes),
         Cell::Number(nslabs),
-        Cell::Number(again),
-        rate(again),
+        count(again),
     ]
 }
 
@@ -163,23 +157,13 @@ fn print_large(writer: &mut Writer, arena: usize, uptime: u64) {
             continue;
         }
         let size = of_class.map_or(0, |key| key.at(2, class).number());
-        let rate = |count| Cell::Number(per_second(count, uptime));
-        table::cells(
-            writer,
-            &LARGE,
-            &[
-                Cell::Number(size),
-                Cell::Number((bins + class) as u64),
-                Cell::Number(live.saturating_mul(size)),
-                Cell::Number(nmalloc),
-                rate(nmalloc),
-                Cell::Number(ndalloc),
-                rate(ndalloc),
-                Cell::Number(nrequests),
-                rate(nrequests),
-                Cell::Number(live),
-            ],
-        );
+        let allocated = live.saturating_mul(size);
+        let [size, index, allocated, live] =
+            [size, (bins + class) as u64, allocated, live].map(Cell::Number);
+        let [nmalloc, ndalloc, nrequests] =
+            [nmalloc, ndalloc, nrequests].map(|count| Cell::Count(count, uptime));
+        let cells = [size, index, allocated, nmalloc, ndalloc, nrequests, live];
+        table::cells(writer, &LARGE, &cells);
         writer.text("\n");
     }
     gaps.close(writer);

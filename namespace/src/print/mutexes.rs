@@ -1,6 +1,6 @@
 //! Locks: how often each was taken, and how long threads waited for it.
 use super::keys::{self, Key, branch};
-use super::table::{self, Cell, Column, per_second};
+use super::table::{self, Cell, Column};
 use crate::row::Row;
 use crate::tree::MAX_DEPTH;
 use crate::value::Value;
@@ -75,21 +75,8 @@ pub(super) fn keys_below(branch: &str) -> [Option<Key>; 7] {
 }
 
 /// Counters as they stand in the columns.
-pub(super) fn cells(counters: [u64; 7], uptime: u64) -> [Cell; 12] {
-    let [ops, waits, spins, switches, total, longest, threads] = counters;
-    let rate = |count| Cell::Number(per_second(count, uptime));
-    [
-        Cell::Number(ops),
-        rate(ops),
-        Cell::Number(waits),
-        rate(waits),
-        Cell::Number(spins),
-        rate(spins),
-        Cell::Number(switches),
-        rate(switches),
-        Cell::Number(total),
-        rate(total),
-        Cell::Number(longest),
-        Cell::Number(threads),
-    ]
+pub(super) fn cells(counters: [u64; 7], uptime: u64) -> [Cell; 7] {
+    let [counts @ .., longest, threads] = counters;
+    let [ops, waits, spins, switches, total] = counts.map(|count| Cell::Count(count, uptime));
+    [ops, waits, spins, switches, total, Cell::Number(longest), Cell::Number(threads)]
 }

@@ -11,6 +11,8 @@ pub(super) type Column = (&'static str, usize);
 pub(super) enum Cell {
     /// A number.
     Number(u64),
+    /// A count within an uptime, and in the next column so many a second.
+    Count(u64, u64),
     /// A text.
     Text(&'static str),
     /// Thousandths, as `0.25`; `1` for 1000.
@@ -29,11 +31,17 @@ pub(super) fn titles(writer: &mut Writer, columns: &[Column], skip: usize) {
 
 /// Prints cells under their columns; the line goes on.
 pub(super) fn cells(writer: &mut Writer, columns: &[Column], cells: &[Cell]) {
-    for (&(_, width), cell) in columns.iter().zip(cells) {
+    let mut widths = columns.iter().map(|&(_, width)| width);
+    let mut width = || widths.next().unwrap_or(0);
+    for cell in cells {
         match *cell {
-            Cell::Number(number) => writer.right_number(number, width),
-            Cell::Text(text) => writer.right(text, width),
-            Cell::Thousandths(share) => thousandths(writer, share, width),
+            Cell::Number(number) => writer.right_number(number, width()),
+            Cell::Count(count, uptime) => {
+                writer.right_number(count, width());
+                writer.right_number(per_second(count, uptime), width());
+            }
+            Cell::Text(text) => writer.right(text, width()),
+            Cell::Thousandths(share) => thousandths(writer, share, width()),
         }
     }
 }
@@ -48,7 +56,7 @@ fn thousandths(writer: &mut Writer, share: u64, width: usize) {
 }
 
 /// So many a second in a time of nanoseconds; within the first second, so many.
-pub(super) fn per_second(count: u64, nanoseconds: u64) -> u64 {
+fn per_second(count: u64, nanoseconds: u64) -> u64 {
     match nanoseconds / 1_000_000_000 {
         0 => count,
         seconds => count.checked_div(seconds).unwrap_or(count),
@@ -142,14 +150,15 @@ mod tests {
 
     #[test]
     fn columns_are_right_aligned_and_overflow_whole() {
-        let columns: &[Column] = &[("size", 8), ("util", 6), ("n", 3)];
+        let columns: &[Column] = &[("size", 8), ("util", 6), ("n", 3), ("(#/sec)", 8), ("m", 2)];
         let text = collected(|writer| {
             writer.text("bins:");
             titles(writer, columns, 5);
-            let row = [Cell::Number(7), Cell::Thousandths(250), Cell::Number(123_456)];
+            let count = Cell::Count(123_456, 2_000_000_000);
+            let row = [Cell::Number(7), Cell::Thousandths(250), count, Cell::Text("x")];
             cells(writer, columns, &row);
         });
-        assert_eq!(text, "bins:size  util  n\n       7 0.250123456");
+        assert_eq!(text, "bins:size  util  n (#/sec) m\n       7 0.250123456   61728 x");
     }
 
     #[test]

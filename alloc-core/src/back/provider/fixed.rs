@@ -1,6 +1,6 @@
 //! A provider over one buffer, for tests under tools that must see every byte.
 
-use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::back::page_provider::{PageProvider, Purged, Reserved};
 use crate::ground::units::round_up;
 use core::ptr::NonNull;
 use std::sync::Mutex;
@@ -53,25 +53,5 @@ unsafe impl PageProvider for Fixed {
         // SAFETY: the caller's range lies in the buffer and is not in use.
         unsafe { base.write_bytes(0, size) };
         Purged::Zeroed
-    }
-
-    fn count_resident(&self, _base: NonNull<u8>, _size: usize) -> Option<usize> {
-        None
-    }
-
-    unsafe fn advise_huge(&self, _base: NonNull<u8>, _size: usize, _huge: bool) -> bool {
-        false
-    }
-
-    unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
-        false
-    }
-
-    unsafe fn move_pages(&self, _: NonNull<u8>, _: usize, _: NonNull<u8>, _: usize) -> Moved {
-        Moved::Refused
-    }
-
-    unsafe fn purge_lazily(&self, _base: NonNull<u8>, _size: usize) -> bool {
-        false
     }
 }
