@@ -6,6 +6,7 @@ use crate::row::Row;
 use crate::value::Value;
 use crate::writer::Writer;
 use lumalloc::control;
+use lumalloc::control::arenas::{self, NAME_BYTES};
 
 /// Whose statistics these are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,17 @@ impl Which {
             Which::Single(index) => index,
         }
     }
+
+    /// The name of a single arena.
+    pub(super) fn name(self) -> Option<[u8; NAME_BYTES]> {
+        let Which::Single(index) = self else { return None };
+        arenas::name(u32::try_from(index).ok()?)
+    }
+}
+
+/// A name without what follows its end.
+pub(super) fn until_nul(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// Whether a row below an arena tells of locks.
@@ -68,6 +80,11 @@ pub(super) fn print_all(writer: &mut Writer, choice: Choice) {
                 writer.text("]:\n");
             }
         }
+        if let Some(name) = which.name() {
+            writer.text("name: ");
+            writer.bytes(until_nul(&name));
+            writer.text("\n");
+        }
         print(writer, choice, which.index());
     });
 }
@@ -79,7 +96,6 @@ fn print(writer: &mut Writer, choice: Choice, arena: usize) {
     let key = |leaf: &str| Key::below(BRANCH, leaf).map(|key| key.at(2, arena));
     let uptime = key("uptime").map_or(0, |key| key.number());
     for (title, leaf) in [
-        ("name: ", "name"),
         ("assigned threads: ", "nthreads"),
         ("uptime: ", "uptime"),
         ("dss allocation precedence: ", "dss"),

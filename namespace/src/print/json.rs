@@ -74,13 +74,16 @@ impl Json<'_> {
         self.first = true;
     }
 
-    /// A string, with what JSON does not allow in it escaped.
+    /// A string, with what JSON does not allow in it escaped. What is not UTF-8 is taken for
+    /// Latin-1.
     fn text(&mut self, text: &[u8]) {
+        let is_utf8 = core::str::from_utf8(text).is_ok();
         self.writer.text("\"");
         for &byte in text {
             match byte {
                 b'"' | b'\\' => self.writer.bytes(&[b'\\', byte]),
-                0..0x20 => {
+                0x80.. if is_utf8 => self.writer.bytes(&[byte]),
+                0..0x20 | 0x80.. => {
                     self.writer.text("\\u00");
                     let digit = |n: u8| if n < 10 { b'0' + n } else { b'a' + n - 10 };
                     self.writer.bytes(&[digit(byte >> 4), digit(byte & 15)]);
@@ -143,6 +146,11 @@ impl Json<'_> {
         let mut mib = [0; MAX_DEPTH];
         if let Some(place) = mib.get_mut(2) {
             *place = which.index();
+        }
+        if let Some(name) = which.name() {
+            self.key(b"name");
+            self.separate();
+            self.text(arena::until_nul(&name));
         }
         let locks = !choice.omits(b'x');
         let takes = |row: &Row| locks || !arena::is_of_locks(row);
@@ -267,5 +275,11 @@ mod tests {
             Json { writer, first: true }.value(Value::Str(c"a\"b\\c\n\x1f"));
         });
         assert_eq!(text, r#""a\"b\\c\u000a\u001f""#);
+        let text = collected(|writer| {
+            let mut json = Json { writer, first: true };
+            json.value(Value::Str(c"Bücher"));
+            json.value(Value::Str(c"B\xfccher"));
+        });
+        assert_eq!(text, r#""Bücher","B\u00fccher""#);
     }
 }

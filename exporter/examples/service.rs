@@ -1,0 +1,118 @@
+//! A service at work and its exporter: something to look at, and what the page's tests open.
+//!
+//! ```text
+//! cargo run --release -p lumalloc-exporter --example service -- [ADDRESS] [idle]
+//! ```
+//!
+//! Three workers serve requests, each of which allocates, answers and forgets. Two tenants have
+//! arenas of their own: `sessions` grows and shrinks, `import` was filled once and then freed, and
+//! keeps its pages until somebody purges them. With `idle` the process does nothing.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use lumalloc::Arena;
+use lumalloc::control::arenas::{self, Pages};
+use lumalloc_exporter::Exporter;
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// Between two steps of a worker.
+const PAUSE: Duration = Duration::from_millis(20);
+/// What `import` leaves behind.
+const IMPORTED: usize = 48 << 20;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_idle = arguments.iter().any(|argument| argument == "idle");
+    let address = arguments.iter().find(|argument| *argument != "idle");
+    let address: SocketAddr = address.map_or("127.0.0.1:9464", |text| text).parse()?;
+    let exporter = Exporter::builder().listen(address).start()?;
+    if let Some(address) = exporter.address() {
+        println!("http://{address}/");
+    }
+    if !is_idle {
+        import();
+        thread::spawn(sessions);
+        let (answers, log) = channel::<Vec<u8>>();
+        for seed in 1..=3 {
+            let answers = answers.clone();
+            thread::spawn(move || work(seed, &answers));
+        }
+        // Frees what the workers allocated.
+        thread::spawn(move || log.iter().for_each(drop));
+    }
+    loop {
+        thread::park();
+    }
+}
+
+/// Numbers that differ enough.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 as usize % sides
+    }
+
+    /// Small sizes often, large ones seldom.
+    fn size(&mut self) -> usize {
+        let lg = 4 + self.throw(9);
+        16 + self.throw(1 << lg)
+    }
+}
+
+/// Requests: some hundred blocks each, a few of which outlive it.
+fn work(seed: u64, answers: &Sender<Vec<u8>>) {
+    let mut dice = Dice(seed << 32 | 0x9e37_79b9);
+    let mut kept = VecDeque::new();
+    loop {
+        for _ in 0..40 {
+            let blocks: Vec<Vec<u8>> = (0..200).map(|_| vec![1; dice.size()]).collect();
+            kept.extend(blocks.into_iter().step_by(50));
+            let _ = answers.send(vec![2; dice.size()]);
+        }
+        while kept.len() > 20_000 {
+            kept.pop_front();
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A tenant whose sessions come and go in waves.
+fn sessions() {
+    let Some(arena) = Arena::named("sessions") else { return };
+    let Ok(_scope) = arena.enter() else { return };
+    let mut dice = Dice(7);
+    let mut sessions: Vec<Vec<u8>> = Vec::new();
+    for step in 0_u32.. {
+        let wanted = 6_000 + ((step % 1_000).abs_diff(500) * 20) as usize;
+        while sessions.len() < wanted {
+            sessions.push(vec![3; 512 + dice.throw(8_192)]);
+        }
+        for _ in 0..80 {
+            let place = dice.throw(sessions.len());
+            sessions.swap_remove(place);
+        }
+        sessions.truncate(wanted);
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A tenant that is done, and keeps its unused pages.
+fn import() {
+    let Some(arena) = Arena::named("import") else { return };
+    // It was just made, so it is there.
+    let _ = arenas::set_decay_ms(arena.index(), Pages::Dirty, -1);
+    let _ = arena.run(|| {
+        let rows: Vec<Vec<u8>> = (0..IMPORTED >> 16).map(|_| vec![4; 1 << 16]).collect();
+        drop(rows);
+    });
+}
