@@ -58,6 +58,7 @@ mirrored! {
         purges: u64,
         purged_pages: u64,
         zero_reallocs: u64,
+        out_of_memory: u64,
     }
 }
 

@@ -205,3 +205,18 @@ fn active_pages_without_an_epoch() {
     assert!(unsafe { arenas::destroy(arena) });
     assert_eq!(call::<_, u8>(&name, Some(&mut place), None), Err(Error::Fault));
 }
+
+#[test]
+fn what_there_is_no_memory_for_is_counted() {
+    let _alone = alone();
+    let counted = || {
+        call::<u64, u64>("epoch", None, Some(&1)).unwrap();
+        read::<u64>("stats.out_of_memory")
+    };
+    let before = counted();
+    for size in [usize::MAX / 2, 1 << 50] {
+        assert!(raw::malloc(size).is_null());
+    }
+    assert!(raw::allocate(usize::MAX / 2, Flags::NONE.arena(0)).is_null());
+    assert_eq!(counted() - before, 3);
+}

@@ -13,6 +13,7 @@ use super::thread_life;
 use crate::back::contents;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_map;
+use crate::ground::counters::SharedCount;
 use crate::ground::fatal;
 use crate::ground::fill_mode;
 use crate::ground::options;
@@ -286,6 +287,9 @@ fn decay_pass_tick() {
     }
 }
 
+/// How often that was the answer.
+pub(crate) static OUT_OF_MEMORY: SharedCount = SharedCount::new();
+
 /// The answer where there is no memory: null and ENOMEM, or death under `xmalloc`.
 #[cold]
 pub(crate) fn no_memory(size: usize) -> *mut u8 {
@@ -294,6 +298,7 @@ pub(crate) fn no_memory(size: usize) -> *mut u8 {
     if options::current().xmalloc {
         fatal::out_of_memory(size);
     }
+    OUT_OF_MEMORY.add(1);
     os::set_errno(libc::ENOMEM);
     core::ptr::null_mut()
 }

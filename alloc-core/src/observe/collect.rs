@@ -9,7 +9,7 @@ use super::snapshot::Totals;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_counts::Purges;
 use crate::back::{metadata, page_map};
-use crate::front::{background, fork, registry, thread};
+use crate::front::{background, fork, registry, slow, thread};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
@@ -99,6 +99,7 @@ fn add_process(sum: &mut Sum) {
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
     totals.zero_reallocs = zero_reallocs();
+    totals.out_of_memory = slow::OUT_OF_MEMORY.get();
     totals.metadata_rtree = page_map::USED.get() as usize;
     totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }

@@ -58,6 +58,8 @@ pub struct Totals {
     pub purged_pages: u64,
     /// Calls of `realloc(p, 0)` with a block, ever. Source: jemalloc(3) 5.3.
     pub zero_reallocs: u64,
+    /// Allocations that were answered null, ever.
+    pub out_of_memory: u64,
     /// Bytes of records of runs, among `metadata`. Source: jemalloc(3) 5.3.
     pub metadata_edata: usize,
     /// Bytes of the map of addresses, among `metadata`.

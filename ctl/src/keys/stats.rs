@@ -26,6 +26,9 @@ pub const METADATA_RTREE: Key<Read<usize>> = Key::new("stats.metadata_rtree");
 /// `stats.metadata_thp` (count): huge pages asked for under records.
 pub const METADATA_THP: Key<Read<usize>> = Key::new("stats.metadata_thp");
 
+/// `stats.out_of_memory` (count): allocations that were answered NULL.
+pub const OUT_OF_MEMORY: Key<Read<u64>> = Key::new("stats.out_of_memory");
+
 /// `stats.resident` (bytes): in pages that are physically there, at most.
 pub const RESIDENT: Key<Read<usize>> = Key::new("stats.resident");
 

@@ -41,6 +41,7 @@ pub static ROWS: &[Row] = &[
         |_| snapshot::read(|published| published.totals().zero_reallocs as usize),
         "calls of realloc(p, 0) with a block"
     ),
+    stat!("out_of_memory", U64, Count, out_of_memory, "allocations that were answered NULL"),
     stat!(
         "background_thread.num_threads",
         Size,
