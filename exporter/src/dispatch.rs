@@ -1,10 +1,12 @@
 //! From a request to its answer: the route, the thread it is answered on, the time limit.
 use crate::answer::{Answer, line};
 use crate::context::Context;
-use crate::routes::{self, Asked, Found, Place, Surface};
+use crate::guard::{self, Peer};
+use crate::routes::{self, Asked, Found, Place, Route, Surface};
 use crate::worker::Worker;
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue};
+use hyper::http::request::Parts;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +16,28 @@ pub(crate) struct Dispatch {
     pub(crate) context: Arc<Context>,
     pub(crate) worker: Arc<Worker>,
     pub(crate) surface: Surface,
+    pub(crate) peer: Peer,
 }
 
 impl Dispatch {
-    pub(crate) async fn answer(&self, asked: Asked) -> Answer {
-        let route = match routes::find(asked.uri().path(), asked.method()) {
-            Found::Route(route) => route,
-            Found::WrongMethod(methods) => return wrong_method(&methods),
-            Found::Nothing => return line(StatusCode::NOT_FOUND, "no such path"),
-        };
-        if route.surface == Surface::Admin && self.surface == Surface::Metrics {
-            return line(StatusCode::NOT_FOUND, "no such path");
+    /// The route of a request, or what is answered instead. Nothing of the body is read for it.
+    pub(crate) fn route(&self, head: &Parts) -> Result<&'static Route, Answer> {
+        let settings = self.context.settings.load();
+        guard::admit(&settings, self.peer, head).map_err(|refusal| refusal.answer())?;
+        let found = routes::find(self.surface, head.uri.path(), &head.method);
+        let is_open = matches!(found, Found::Route(route) if route.open);
+        if self.surface == Surface::Admin && !is_open {
+            guard::identify(&settings, self.peer, head).map_err(|refusal| refusal.answer())?;
         }
+        match found {
+            Found::Route(route) => Ok(route),
+            Found::WrongMethod(methods) => Err(wrong_method(&methods)),
+            Found::Nothing => Err(line(StatusCode::NOT_FOUND, "no such path")),
+        }
+    }
+
+    /// Answers a request that has its route.
+    pub(crate) async fn answer(&self, route: &'static Route, asked: Asked) -> Answer {
         if route.place == Place::Here {
             return (route.answer)(&self.context, &asked);
         }
@@ -34,7 +46,7 @@ impl Dispatch {
         let Ok(answer) = self.worker.run(job) else {
             return line(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait");
         };
-        let limit: Duration = self.context.settings.load().patience;
+        let limit: Duration = self.context.settings.load().limits.patience;
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => answer,
             _ => line(StatusCode::SERVICE_UNAVAILABLE, "the allocator did not answer in time"),

@@ -29,12 +29,19 @@ pub mod answer;
 pub mod builder;
 pub(crate) mod context;
 pub(crate) mod dispatch;
+pub(crate) mod guard;
 #[allow(unsafe_code, reason = "text from a C callback")]
 pub mod namespace;
 pub(crate) mod paths;
 pub(crate) mod routes;
 pub(crate) mod server;
 pub mod settings;
+pub mod start_error;
+pub mod token;
+#[allow(unsafe_code, reason = "the user of this process")]
+pub(crate) mod user;
 pub(crate) mod worker;
 
 pub use builder::{Builder, Exporter};
+pub use settings::Limits;
+pub use start_error::StartError;

@@ -34,6 +34,8 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) surface: Surface,
     pub(crate) place: Place,
+    /// Whether it needs no token: it tells nothing that others must not know.
+    pub(crate) open: bool,
     pub(crate) answer: fn(&Context, &Asked) -> Answer,
 }
 
@@ -43,13 +45,21 @@ const fn get(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::GET, surface, place, answer }
+    Route { path, method: Method::GET, surface, place, open: false, answer }
+}
+
+impl Route {
+    /// The same, without a token.
+    const fn open(mut self) -> Route {
+        self.open = true;
+        self
+    }
 }
 
 /// Every path there is.
 pub(crate) static ROUTES: &[Route] = &[
-    get("/-/healthy", Surface::Metrics, Place::Here, paths::health::healthy),
-    get("/-/ready", Surface::Metrics, Place::Here, paths::health::ready),
+    get("/-/healthy", Surface::Metrics, Place::Here, paths::health::healthy).open(),
+    get("/-/ready", Surface::Metrics, Place::Here, paths::health::ready).open(),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 
@@ -63,14 +73,17 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// Finds the route; a longer path wins.
-pub(crate) fn find(path: &str, method: &Method) -> Found {
+/// Finds the route among those of a surface; a longer path wins.
+pub(crate) fn find(surface: Surface, path: &str, method: &Method) -> Found {
+    // The body of an answer to HEAD is left out where it is sent.
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let is_here = |route: &&Route| surface == Surface::Admin || route.surface == surface;
     let fits = |route: &&Route| match route.path {
         "/" => path == "/",
         branch if branch.ends_with('/') => path.starts_with(branch),
         exact => path == exact,
     };
-    let fitting: Vec<&'static Route> = ROUTES.iter().filter(fits).collect();
+    let fitting: Vec<&'static Route> = ROUTES.iter().filter(is_here).filter(fits).collect();
     let Some(longest) = fitting.iter().map(|route| route.path.len()).max() else {
         return Found::Nothing;
     };

@@ -1,37 +1,36 @@
 //! A running exporter, asked over TCP.
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+mod client;
 
+use client::{any, body, get, raw, request, status};
 use lumalloc_exporter::Exporter;
-
-fn ask(address: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn get(address: SocketAddr, path: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"))
-}
+use std::net::TcpStream;
 
 #[test]
 fn it_says_that_it_is_there_and_what_is_not() {
-    let exporter =
-        Exporter::builder().listen(SocketAddr::from(([127, 0, 0, 1], 0))).start().unwrap();
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
     let address = exporter.address().unwrap();
     let healthy = get(address, "/-/healthy");
     assert!(healthy.starts_with("HTTP/1.1 200 OK\r\n"), "{healthy}");
-    assert!(healthy.ends_with("\r\n\r\nlumalloc: healthy\n"), "{healthy}");
+    assert_eq!(body(&healthy), "lumalloc: healthy\n");
     let unknown = get(address, "/nothing");
     assert!(unknown.starts_with("HTTP/1.1 404 Not Found\r\n"), "{unknown}");
-    assert!(unknown.ends_with("\r\n\r\nno such path\n"), "{unknown}");
-    let posted =
-        format!("POST /-/healthy HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    let posted = ask(address, &posted);
+    assert_eq!(body(&unknown), "no such path\n");
+    let host = address.to_string();
+    let posted = raw(address, &request("POST", "/-/healthy", &host, ""));
     assert!(posted.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{posted}");
     assert!(posted.contains("\r\nallow: GET\r\n"), "{posted}");
+    let head = raw(address, &request("HEAD", "/-/healthy", &host, ""));
+    assert_eq!((status(&head), body(&head)), (200, ""));
     drop(exporter);
     assert!(TcpStream::connect(address).is_err(), "it still listens");
+}
+
+#[test]
+fn bodies_are_bounded() {
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    let host = address.to_string();
+    let too_long = format!("Content-Length: 65537\r\n\r\n{}", "x".repeat(65537));
+    let answer = raw(address, &request("GET", "/stats", &host, &too_long));
+    assert_eq!((status(&answer), body(&answer)), (413, "a body has at most 65536 bytes\n"));
 }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers what comes over a stream until it ends.
 pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, dispatch: Dispatch) {
-    let patience = dispatch.context.settings.load().patience;
+    let patience = dispatch.context.settings.load().limits.patience;
     let answer = service_fn(|request| {
         let dispatch = dispatch.clone();
         async move { Ok::<_, Infallible>(whole(&dispatch, request).await) }
@@ -25,10 +25,14 @@ pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, dispatch:
 
 /// Reads the body, up to the limit, and answers.
 async fn whole(dispatch: &Dispatch, request: Request<Incoming>) -> Answer {
-    let limit = dispatch.context.settings.load().max_body;
+    let limit = dispatch.context.settings.load().limits.body;
     let (head, body) = request.into_parts();
+    let route = match dispatch.route(&head) {
+        Ok(route) => route,
+        Err(refused) => return refused,
+    };
     match Limited::new(body, limit).collect().await {
-        Ok(body) => dispatch.answer(Request::from_parts(head, body.to_bytes())).await,
+        Ok(body) => dispatch.answer(route, Request::from_parts(head, body.to_bytes())).await,
         Err(error) if error.is::<LengthLimitError>() => {
             line(StatusCode::PAYLOAD_TOO_LARGE, format_args!("a body has at most {limit} bytes"))
         }

@@ -1,16 +1,15 @@
 //! The exporter's own thread.
 use super::connection;
+use super::listener::{self, Listener, SocketFile, Stream};
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::routes::Surface;
-use crate::settings::Address;
+use crate::start_error::StartError;
 use crate::worker::Worker;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
 /// After an error of `accept`.
@@ -22,6 +21,9 @@ pub(crate) struct Running {
     thread: Option<JoinHandle<()>>,
     /// The port that was taken.
     pub(crate) address: Option<SocketAddr>,
+    /// That of the second surface.
+    pub(crate) metrics: Option<SocketAddr>,
+    _file: Option<SocketFile>,
 }
 
 impl Drop for Running {
@@ -34,45 +36,70 @@ impl Drop for Running {
 }
 
 /// Starts the thread; comes back when it listens.
-pub(crate) fn start(context: Arc<Context>) -> io::Result<Running> {
-    let Address::Tcp(address) = context.settings.load().admin.clone() else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
+pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
+    let mut bound = listener::bind(&context.settings.load())?;
+    let address =
+        |surface| move |bound: &listener::Bound| bound.address.filter(|_| bound.surface == surface);
+    let admin = bound.iter().find_map(address(Surface::Admin));
+    let metrics = bound.iter().find_map(address(Surface::Metrics));
+    let file = bound.iter_mut().find_map(|bound| bound.file.take());
     let (stop, stopped) = oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(StartError::Thread)?;
     let run = move || {
         runtime.block_on(async move {
-            let Ok(listener) = TcpListener::from_std(listener) else { return };
-            tokio::select! {
-                _ = stopped => {}
-                () = accept(listener, context) => {}
+            let room = Arc::new(Semaphore::new(context.settings.load().limits.connections));
+            let worker = Arc::new(Worker::default());
+            for bound in bound {
+                let door = Door {
+                    context: Arc::clone(&context),
+                    worker: Arc::clone(&worker),
+                    surface: bound.surface,
+                    room: Arc::clone(&room),
+                };
+                let Ok(listener) = Listener::new(bound) else { return };
+                tokio::spawn(door.accept(listener));
             }
+            let _ = stopped.await;
         });
     };
-    let thread = std::thread::Builder::new().name("lumalloc-http".into()).spawn(run)?;
-    Ok(Running { stop: Some(stop), thread: Some(thread), address: Some(address) })
+    let thread = std::thread::Builder::new().name("lumalloc-http".into()).spawn(run);
+    let thread = Some(thread.map_err(StartError::Thread)?);
+    Ok(Running { stop: Some(stop), thread, address: admin, metrics, _file: file })
 }
 
-async fn accept(listener: TcpListener, context: Arc<Context>) {
-    let room = Arc::new(Semaphore::new(context.settings.load().max_connections));
-    let worker = Arc::new(Worker::default());
-    let dispatch = Dispatch { context, worker, surface: Surface::Admin };
-    loop {
-        // Who comes while all places are taken waits in the system's queue.
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let dispatch = dispatch.clone();
-                tokio::spawn(async move {
-                    connection::serve(stream, dispatch).await;
-                    drop(place);
-                });
+/// One listener, and what those who come in by it may ask.
+struct Door {
+    context: Arc<Context>,
+    worker: Arc<Worker>,
+    surface: Surface,
+    room: Arc<Semaphore>,
+}
+
+impl Door {
+    async fn accept(self, listener: Listener) {
+        loop {
+            // Who comes while all places are taken waits in the system's queue.
+            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let dispatch = Dispatch {
+                        context: Arc::clone(&self.context),
+                        worker: Arc::clone(&self.worker),
+                        surface: self.surface,
+                        peer,
+                    };
+                    tokio::spawn(async move {
+                        match stream {
+                            Stream::Tcp(stream) => connection::serve(stream, dispatch).await,
+                            Stream::Unix(stream) => connection::serve(stream, dispatch).await,
+                        }
+                        drop(place);
+                    });
+                }
+                // Out of descriptors, or a connection that is gone already: wait a little, go on.
+                Err(_) => tokio::time::sleep(PAUSE).await,
             }
-            // Out of descriptors, or a connection that is gone already: wait a little, go on.
-            Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }

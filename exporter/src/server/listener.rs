@@ -1,0 +1,158 @@
+//! Where clients come in: the sockets that are listened on, and the file of a unix socket.
+use crate::guard::Peer;
+use crate::routes::Surface;
+use crate::settings::{Address, Settings};
+use crate::start_error::{LONGEST_PATH, StartError};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::fs::Permissions;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Clients that the system lets wait to be taken in.
+const BACKLOG: i32 = 1024;
+
+/// A socket that is listened on.
+pub(super) struct Bound {
+    pub(super) socket: Socket,
+    pub(super) surface: Surface,
+    pub(super) address: Option<SocketAddr>,
+    pub(super) file: Option<SocketFile>,
+}
+
+/// All that the settings ask for.
+pub(super) fn bind(settings: &Settings) -> Result<Vec<Bound>, StartError> {
+    let admin = match &settings.admin {
+        Address::Tcp(address) => tcp(*address, Surface::Admin)?,
+        Address::Unix(path) => unix(path, settings.unix_mode)?,
+    };
+    let mut all = vec![admin];
+    if let Some(address) = settings.metrics {
+        all.push(tcp(address, Surface::Metrics)?);
+    }
+    Ok(all)
+}
+
+fn tcp(address: SocketAddr, surface: Surface) -> Result<Bound, StartError> {
+    let refused = |error| StartError::Listen(Address::Tcp(address), error);
+    let listen = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?.as_socket();
+        Ok(Bound { socket, surface, address, file: None })
+    };
+    listen().map_err(refused)
+}
+
+fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
+    if path.as_os_str().len() > LONGEST_PATH {
+        return Err(StartError::PathTooLong(path.into()));
+    }
+    let refused = |error| StartError::Listen(Address::Unix(path.into()), error);
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(refused)?;
+    let name = SockAddr::unix(path).map_err(refused)?;
+    match socket.bind(&name) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            remove_stale(path)?;
+            socket.bind(&name).map_err(refused)?;
+        }
+        other => other.map_err(refused)?,
+    }
+    // Nobody can connect before the socket listens, so nobody does with other permissions.
+    let listen = || {
+        let file = SocketFile::of(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(file)
+    };
+    let file = listen().map_err(refused)?;
+    Ok(Bound { socket, surface: Surface::Admin, address: None, file: Some(file) })
+}
+
+/// Removes a socket that nobody answers on.
+fn remove_stale(path: &Path) -> Result<(), StartError> {
+    let refused = |error| StartError::Listen(Address::Unix(path.into()), error);
+    let before = std::fs::symlink_metadata(path).map_err(refused)?;
+    if !before.file_type().is_socket() {
+        return Err(StartError::NotASocket(path.into()));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        // Answered, or so busy that it cannot: somebody is there.
+        _ => return Err(StartError::Taken(path.into())),
+    }
+    let now = std::fs::symlink_metadata(path).map_err(refused)?;
+    if (now.dev(), now.ino()) != (before.dev(), before.ino()) {
+        return Err(StartError::Taken(path.into()));
+    }
+    std::fs::remove_file(path).map_err(refused)
+}
+
+/// The file of a unix socket; removed when it is dropped, unless it is another's by then.
+pub(super) struct SocketFile {
+    path: PathBuf,
+    is: (u64, u64),
+    process: u32,
+}
+
+impl SocketFile {
+    fn of(path: &Path) -> io::Result<SocketFile> {
+        let file = std::fs::symlink_metadata(path)?;
+        let is = (file.dev(), file.ino());
+        Ok(SocketFile { path: std::path::absolute(path)?, is, process: std::process::id() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let file = std::fs::symlink_metadata(&self.path);
+        let is = file.is_ok_and(|file| (file.dev(), file.ino()) == self.is);
+        if is && self.process == std::process::id() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A socket that is listened on, in the runtime.
+pub(super) enum Listener {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+/// A client's connection.
+pub(super) enum Stream {
+    Tcp(tokio::net::TcpStream),
+    Unix(tokio::net::UnixStream),
+}
+
+impl Listener {
+    /// Inside a runtime.
+    pub(super) fn new(bound: Bound) -> io::Result<Listener> {
+        Ok(match bound.address {
+            Some(_) => Listener::Tcp(tokio::net::TcpListener::from_std(bound.socket.into())?),
+            None => Listener::Unix(tokio::net::UnixListener::from_std(bound.socket.into())?),
+        })
+    }
+
+    /// The next client, and who it is.
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), Peer::Tcp))
+            }
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                Ok((Stream::Unix(stream), Peer::Unix(user)))
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What `start` can fail for.
+use crate::settings::Address;
+use crate::token::TokenError;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Bytes that the path of a unix socket may have.
+pub(crate) const LONGEST_PATH: usize = 107;
+
+/// Why an exporter did not start. Nothing of it is left then: no thread, no port, no file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The system refuses the address: taken, not this machine's, or not permitted.
+    Listen(Address, io::Error),
+    /// Another process answers on the unix socket.
+    Taken(PathBuf),
+    /// Something that is no socket stands at the path.
+    NotASocket(PathBuf),
+    /// The path does not fit into a socket's address.
+    PathTooLong(PathBuf),
+    /// Everything would be open to the network.
+    NeedsToken(SocketAddr),
+    /// The token file is not fit.
+    Token(TokenError),
+    /// No thread, or nothing for it to wait with.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Listen(address, error) => write!(to, "cannot listen on {address}: {error}"),
+            StartError::Taken(path) => {
+                write!(
+                    to,
+                    "cannot listen on unix:{}: another process answers on it",
+                    path.display()
+                )
+            }
+            StartError::NotASocket(path) => {
+                let path = path.display();
+                write!(to, "cannot listen on unix:{path}: something that is no socket is there")
+            }
+            StartError::PathTooLong(path) => {
+                let bytes = path.as_os_str().len();
+                let path = path.display();
+                write!(
+                    to,
+                    "cannot listen on unix:{path}: the path has {bytes} bytes, a socket's at most \
+                     {LONGEST_PATH}"
+                )
+            }
+            StartError::NeedsToken(address) => write!(
+                to,
+                "cannot listen on {address}: what is not a loopback address needs a token file; \
+                 metrics alone may be served there by metrics_on"
+            ),
+            StartError::Token(error) => error.fmt(to),
+            StartError::Thread(error) => write!(to, "cannot start a thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartError::Listen(_, error) | StartError::Thread(error) => Some(error),
+            StartError::Token(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<TokenError> for StartError {
+    fn from(error: TokenError) -> StartError {
+        StartError::Token(error)
+    }
+}
