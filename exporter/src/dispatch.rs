@@ -21,7 +21,7 @@ pub(crate) struct Dispatch {
 
 impl Dispatch {
     /// The route of a request, or what is answered instead. Nothing of the body is read for it.
-    pub(crate) fn route(&self, head: &Parts) -> Result<&'static Route, Answer> {
+    pub(crate) fn route(&self, head: &Parts) -> Result<&'static Route, Box<Answer>> {
         let settings = self.context.settings.load();
         guard::admit(&settings, self.peer, head).map_err(|refusal| refusal.answer())?;
         let found = routes::find(self.surface, head.uri.path(), &head.method);
@@ -31,8 +31,8 @@ impl Dispatch {
         }
         match found {
             Found::Route(route) => Ok(route),
-            Found::WrongMethod(methods) => Err(wrong_method(&methods)),
-            Found::Nothing => Err(line(StatusCode::NOT_FOUND, "no such path")),
+            Found::WrongMethod(methods) => Err(wrong_method(&methods).into()),
+            Found::Nothing => Err(line(StatusCode::NOT_FOUND, "no such path").into()),
         }
     }
 

@@ -29,7 +29,7 @@ async fn whole(dispatch: &Dispatch, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let route = match dispatch.route(&head) {
         Ok(route) => route,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     match Limited::new(body, limit).collect().await {
         Ok(body) => dispatch.answer(route, Request::from_parts(head, body.to_bytes())).await,
