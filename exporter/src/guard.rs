@@ -4,7 +4,7 @@
 //!  unix socket: the peer's user     ─┐
 //!  Host: an address, or a known name ├─ else 403
 //!  Origin, Sec-Fetch-Site: our own  ─┘
-//!  token, where one is set           ── else 401; not for routes that are open, nor on unix sockets
+//!  a token, where one is set        ─  else 401; not on unix sockets, nor for open routes
 //! ```
 use crate::answer::{Answer, line};
 use crate::settings::Settings;

@@ -1,3 +1,4 @@
+//! Every refusal, with its text.
 use super::*;
 use crate::token::TokenFile;
 use hyper::Request;
