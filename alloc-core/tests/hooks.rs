@@ -229,7 +229,6 @@ fn hooks_may_allocate_and_ask() {
 }
 
 #[test]
-#[ignore = "fails in one run of many: a run is cut that the hooks' books do not have"]
 fn many_threads_share_an_arena_with_hooks() {
     let _alone = alone();
     let recording = Recording::of_buffer(512 << 20);

@@ -8,54 +8,75 @@
 //! ```
 //! Freed runs are filed as they are, and made one with their neighbours only when nothing fits. A
 //! run that hooks are at work on is in nobody's list, and nobody looks at it.
+//!
+//! Who may touch a run, and ask hooks about it ([`super::hook_calls`]):
+//!
+//! ```text
+//!   a run is     state       page map   without the lock          under the lock
+//!   in use       Active      ends, or   its block's owner may     nobody
+//!                            all pages  ask to cut it, or to
+//!                                       add the taken one behind
+//!   in a list    Dirty,      ends       nobody                    who takes it out: into a `Taken`
+//!                Muzzy,                                           or a purge batch
+//!                Retained
+//!   taken        Purging     ends       its one holder may ask    its holder: puts it back, cuts,
+//!                                       anything                  merges, hands over, strikes off
+//!   given back   Purging     nowhere    its one holder: when the  its holder: strikes it off, or
+//!                                       hook returns, others may  files it where it was refused
+//!                                       have the addresses
+//!   ready        Purging     ends       nobody                    an allocation of its length, or
+//!                                                                 who files the ready ones
+//!   asked for    (no record) nowhere    who asked                 nobody
+//! ```
+//! So two hooks never run for one run at a time, and the books that hooks keep say what ours do
+//! when none is under way: a cut or a merger that they granted is done, without fail, by the same
+//! holder (records for it are taken before they are asked). `Purging` passes for no free
+//! neighbour. `counts.purging` are the pages that are taken, being given back or ready; `serving`
+//! are those who may ask for memory. An arena ends when both are 0.
 
 use super::extent::{Extent, ExtentState};
 use super::hooks::Hooks;
-use super::moves::{self, DECOMMITTED};
+use super::moves::DECOMMITTED;
 use super::page_allocator::{LAST_CHUNK, PageAllocator};
 use super::page_map;
 use super::page_provider::Reserved;
 use super::split_merge::{merge, right_neighbour, split};
+use super::wants::{Want, Wants};
 use crate::ground::size_class::{page_class_ceil, page_class_pages};
 use crate::ground::units::LG_PAGE;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-/// Arenas that lack a run.
-static WANTS: AtomicU32 = AtomicU32::new(0);
 
 /// Of so many runs of each state neighbours are looked for.
 const LOOKED_AT: usize = 1024;
 /// Runs that may be ready at a time.
 const READY: usize = 8;
 
-/// A run that an allocation lacked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Want {
-    pub(crate) pages: usize,
-    pub(crate) align: usize,
-}
-
 /// What an arena with hooks has ready, and what it lacks. Under the lock of its pages.
 pub(crate) struct Hooked {
     pub(super) hooks: &'static Hooks,
     ready: [Option<&'static Extent>; READY],
-    want: Option<Want>,
+    pub(super) wants: Wants,
+    /// Threads that make runs ready now.
+    pub(super) serving: usize,
 }
 
-/// A free run in nobody's list, and where it was.
+/// A free run in nobody's list, and where it was. It is its holder's alone.
+#[must_use]
 pub(crate) struct Taken {
-    pub(crate) run: &'static Extent,
+    run: &'static Extent,
     state: ExtentState,
 }
 
-/// Whether any arena lacks a run.
-#[inline]
-pub(crate) fn is_wanting() -> bool {
-    WANTS.load(Relaxed) != 0
+impl Taken {
+    /// The run.
+    #[inline]
+    pub(crate) fn run(&self) -> &'static Extent {
+        debug_assert!(self.run.state.get() == ExtentState::Purging, "somebody else has it");
+        self.run
+    }
 }
 
-/// Whether a run has no memory until it is committed.
-fn is_committed(run: &Extent) -> bool {
+/// Whether a run has memory; else it has none until it is committed.
+pub(super) fn is_committed(run: &Extent) -> bool {
     run.mapping() != DECOMMITTED
 }
 
@@ -69,14 +90,15 @@ impl PageAllocator {
     pub(crate) fn hook(&mut self, hooks: &'static Hooks) {
         if self.hooked.is_none() {
             self.file_rest();
-            self.hooked = Some(Hooked { hooks, ready: [None; READY], want: None });
+            let ready = [None; READY];
+            self.hooked = Some(Hooked { hooks, ready, wants: Wants::new(), serving: 0 });
             self.provider = hooks;
         }
     }
 
     /// Forgets the hooks: the arena is empty.
     pub(super) fn unhook(&mut self) {
-        self.take_want();
+        self.forget_wants();
         if self.hooked.take().is_some() {
             self.provider = super::page_provider::system();
         }
@@ -113,18 +135,8 @@ impl PageAllocator {
         if !noted || !self.admits(pages) {
             return None;
         }
-        let hooked = self.hooked.as_mut()?;
-        if hooked.want.replace(Want { pages, align }).is_none() {
-            WANTS.fetch_add(1, Relaxed);
-        }
+        self.hooked.as_mut()?.wants.note(Want { pages, align });
         None
-    }
-
-    /// What was noted last, once.
-    pub(crate) fn take_want(&mut self) -> Option<Want> {
-        let want = self.hooked.as_mut()?.want.take()?;
-        WANTS.fetch_sub(1, Relaxed);
-        Some(want)
     }
 
     /// Files the runs that wait to be used: nobody came for them.
@@ -136,6 +148,17 @@ impl PageAllocator {
                 self.file(run, ExtentState::Dirty);
             }
         }
+    }
+
+    /// In a forked child: what other threads had taken is never filed; its addresses are lost.
+    pub(crate) fn abandon_taken(&mut self) {
+        self.forget_wants();
+        let Some(hooked) = self.hooked.as_mut() else { return };
+        hooked.serving = 0;
+        let ready: usize = hooked.ready.iter().flatten().map(|run| run.pages()).sum();
+        let lost = core::mem::replace(&mut self.counts.purging, ready) - ready;
+        self.counts.mapped -= lost;
+        self.counts.abandoned += lost;
     }
 
     /// Takes a free run that a want fits in out of its list; with `exact`, only one of its length.
@@ -159,8 +182,9 @@ impl PageAllocator {
 
     /// Puts a run back as it is.
     pub(crate) fn put_back(&mut self, taken: Taken) {
-        self.counts.purging -= taken.run.pages();
-        self.cache(taken.state).insert(taken.run);
+        let run = taken.run();
+        self.counts.purging -= run.pages();
+        self.cache(taken.state).insert(run);
     }
 
     /// A record for the second part of a run, should hooks let it be cut.
@@ -176,7 +200,7 @@ impl PageAllocator {
         pages: usize,
         rest: &'static Extent,
     ) -> (Taken, Taken) {
-        split(taken.run, pages, rest);
+        split(taken.run(), pages, rest);
         let state = taken.state;
         (taken, Taken { run: rest, state })
     }
@@ -189,12 +213,14 @@ impl PageAllocator {
     /// Makes a run ready.
     pub(crate) fn make_ready(&mut self, taken: Taken) {
         let Some(hooked) = self.hooked.as_mut() else { return };
-        match hooked.ready.iter_mut().find(|slot| slot.is_none()) {
-            Some(slot) => *slot = Some(taken.run),
-            None => {
-                self.file_ready();
-                self.put_back(taken);
-            }
+        if let Some(slot) = hooked.ready.iter_mut().find(|slot| slot.is_none()) {
+            *slot = Some(taken.run());
+            return;
+        }
+        // Filed as dirty they are found as well, by who wants just that length.
+        self.file_ready();
+        if let Some(slot) = self.hooked.as_mut().and_then(|hooked| hooked.ready.first_mut()) {
+            *slot = Some(taken.run());
         }
     }
 
@@ -223,9 +249,11 @@ impl PageAllocator {
         Some(self.take_out(run, ExtentState::Retained))
     }
 
-    /// Takes a certain run out of the list of free ones, if it is there as it was.
-    pub(crate) fn take_run(&mut self, run: &'static Extent, whole: Want) -> Option<Taken> {
-        let is_there = run.state.get() == ExtentState::Retained && run.pages() == whole.pages;
+    /// Takes a certain run of `pages` pages out of the list of free ones, if it is there. It may
+    /// have been away meanwhile, or its record may stand for another run of that length: what is in
+    /// the list is free, whichever it is.
+    pub(crate) fn take_run(&mut self, run: &'static Extent, pages: usize) -> Option<Taken> {
+        let is_there = run.state.get() == ExtentState::Retained && run.pages() == pages;
         is_there.then(|| self.take_out(run, ExtentState::Retained))
     }
 
@@ -242,8 +270,8 @@ impl PageAllocator {
     }
 
     /// Strikes a run off the books that a hook has taken back.
-    pub(crate) fn strike_off_taken(&mut self, taken: &Taken) {
-        self.strike_off(taken.run);
+    pub(crate) fn strike_off_taken(&mut self, taken: Taken) {
+        self.strike_off(taken.run());
     }
 
     /// Two free neighbours in one state, in nobody's list any more.
@@ -265,12 +293,10 @@ impl PageAllocator {
     /// Files two neighbours, made one if `merged`.
     pub(crate) fn put_neighbours(&mut self, left: Taken, right: Taken, merged: bool) {
         if merged {
-            let pages = right.run.pages();
-            merge(left.run, right.run);
-            self.recycle(right.run);
-            self.counts.purging -= pages;
-            self.counts.purging -= left.run.pages() - pages;
-            self.cache(left.state).insert(left.run);
+            let (kept, swallowed) = (left.run(), right.run());
+            merge(kept, swallowed);
+            self.recycle(swallowed);
+            self.put_back(left);
         } else {
             self.put_back(left);
             self.put_back(right);
@@ -286,17 +312,21 @@ impl PageAllocator {
             .find_map(|state| {
                 let right = page_map::lookup(run.end()).extent()?;
                 let free = right.arena() == run.arena() && right.state.get() == state;
+                // What is not free is another's, and may change at this moment.
                 let ours = free && !right.head.get() && right.base() == run.end();
-                let alike = is_alike(run, right);
-                (ours && alike).then_some((right, state))
+                (ours && is_alike(run, right)).then_some((right, state))
             })
             .filter(|(right, _)| right.pages() >= more);
+        let new = right.is_some_and(|(_, state)| state == ExtentState::Retained);
+        if new && !self.admits(more) {
+            return None;
+        }
         right.map(|(right, state)| self.take_out(right, state))
     }
 
     /// Makes a run part of the active one before it. Answers whether it reads zero.
-    pub(crate) fn append(&mut self, run: &'static Extent, taken: &Taken) -> bool {
-        let right = taken.run;
+    pub(crate) fn append(&mut self, run: &'static Extent, taken: Taken) -> bool {
+        let right = taken.run();
         self.counts.purging -= right.pages();
         self.counts.active += right.pages();
         let (zeroed, was_zeroed) = (right.zeroed.get(), run.zeroed.get());
@@ -305,91 +335,4 @@ impl PageAllocator {
         self.recycle(right);
         zeroed
     }
-}
-
-/// Gives a run memory that has none. Under no lock. `false`: refused.
-pub(crate) fn commit(hooks: &Hooks, run: &'static Extent) -> bool {
-    if is_committed(run) {
-        return true;
-    }
-    let committed = hooks.commit(run.base_ptr(), run.bytes());
-    if committed {
-        moves::mark(run, 0);
-        run.zeroed.set(true);
-    }
-    committed
-}
-
-/// Asks whether a run may be cut after `pages` pages. Under no lock. `false`: refused.
-pub(crate) fn may_cut(hooks: &Hooks, run: &Extent, pages: usize) -> bool {
-    hooks.split(run.base_ptr(), run.bytes(), pages << LG_PAGE, is_committed(run))
-}
-
-/// Asks whether two neighbours may be one. Under no lock. `false`: refused.
-pub(crate) fn may_merge(hooks: &Hooks, left: &Extent, right: &Extent) -> bool {
-    is_committed(left) == is_committed(right)
-        && hooks.merge(left.base_ptr(), left.bytes(), right.bytes(), is_committed(left))
-}
-
-/// Asks whether a block may be lengthened by `more` pages behind it. Under no lock. `false`:
-/// refused.
-pub(crate) fn may_append(hooks: &Hooks, run: &Extent, more: usize) -> bool {
-    hooks.merge(run.base_ptr(), run.bytes(), more << LG_PAGE, true)
-}
-
-/// Gives a free run back, as far as hooks let it: addresses, then memory for good, then memory,
-/// then memory when the system likes. Under no lock. Answers what it is now, and whether it reads
-/// zero.
-pub(super) fn give_back(
-    hooks: &Hooks,
-    run: &'static Extent,
-    from: ExtentState,
-    lazily: bool,
-) -> (ExtentState, bool) {
-    let (base, size) = (run.base_ptr(), run.bytes());
-    if lazily && hooks.purge_lazy(base, size) {
-        return (ExtentState::Muzzy, false);
-    }
-    // It leaves the page map first: somebody else may be given the addresses at once.
-    page_map::clear_ends(run);
-    if hooks.dalloc(base, size, is_committed(run)) {
-        return (ExtentState::Gone, false);
-    }
-    page_map::set_ends(run);
-    if hooks.decommit(base, size) {
-        moves::mark(run, DECOMMITTED);
-        return (ExtentState::Retained, true);
-    }
-    if hooks.purge_forced(base, size) {
-        return (ExtentState::Retained, true);
-    }
-    if from != ExtentState::Muzzy {
-        hooks.purge_lazy(base, size);
-    }
-    (ExtentState::Retained, false)
-}
-
-/// Gives the addresses of a run back, whose arena is no more. Under no lock.
-pub(crate) fn destroy(hooks: &Hooks, run: &'static Extent) {
-    hooks.destroy(run.base_ptr(), run.bytes(), is_committed(run));
-}
-
-/// Gives a run that nobody wants back. Under no lock. `false`: refused.
-pub(crate) fn dalloc(hooks: &Hooks, run: &'static Extent) -> bool {
-    page_map::clear_ends(run);
-    let gone = hooks.dalloc(run.base_ptr(), run.bytes(), is_committed(run));
-    if !gone {
-        page_map::set_ends(run);
-    }
-    gone
-}
-
-/// Asks for memory. Under no lock.
-pub(crate) fn reserve(hooks: &Hooks, pages: usize, align: usize) -> Option<Reserved> {
-    hooks.alloc(pages << LG_PAGE, align)
-}
-
-/// Gives memory back for which there is no record. Under no lock.
-pub(crate) fn give_up(hooks: &Hooks, got: &Reserved, pages: usize) {
-    hooks.dalloc(got.base.as_ptr(), pages << LG_PAGE, true);
 }

@@ -2,12 +2,12 @@
 //! `arena.<i>.extent_hooks`.
 //!
 //! Unlike the system's calls they run under no lock at all (see [`super::hooked_pages`]): a hook
-//! may allocate, and read and write the namespace. A hook that needs pages while another hook of
-//! the same thread runs gets the default ones.
+//! may allocate, and read and write the namespace. A run is dealt with by its own arena's hooks and
+//! by no others, wherever the call comes from: they keep books.
 
 use super::page_provider::{PageProvider, Purged, Reserved, system};
 use super::provider::mmap;
-use crate::ground::callback;
+use crate::ground::callback::{self, Callback};
 use crate::ground::options;
 use core::ffi::{c_uint, c_void};
 use core::ptr::NonNull;
@@ -229,11 +229,10 @@ impl Hooks {
         hook: impl Fn(&ExtentHooks) -> Option<F>,
         call: impl FnOnce(F, *mut ExtentHooks) -> T,
     ) -> Option<T> {
-        let nested = callback::is_inside();
-        let table = if nested { default_hooks() } else { self.table() };
+        let table = self.table();
         // SAFETY: who set the table keeps it as long as the arena has it.
         let hook = hook(unsafe { &*table })?;
-        Some(if nested { call(hook, table) } else { callback::run(|| call(hook, table)) })
+        Some(callback::run(Callback::Hook, || call(hook, table)))
     }
 
     /// New memory at a multiple of `align`.

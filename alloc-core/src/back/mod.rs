@@ -10,9 +10,9 @@
 //! use), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
 //! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`], [`memory`],
 //! [`page_allocator`] (all of it for one arena), [`page_aging`], [`limit`], [`page_settings`],
-//! [`hooks`] (the program's), [`hooked_pages`], [`release`] (of all of it), [`moves`] (of a run's
-//! memory), [`huge`] (pages), [`dense`] (chunks in them), [`block_end`] (in one of them),
-//! [`extension`] (of unused runs), [`contents`] (of a run in use).
+//! [`hooks`] (the program's), [`wants`], [`hooked_pages`], [`hook_calls`], [`release`] (of all of
+//! it), [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`block_end`]
+//! (in one of them), [`extension`] (of unused runs), [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -43,7 +43,10 @@ pub(crate) mod page_settings;
 pub(crate) mod page_allocator;
 #[allow(unsafe_code)]
 pub(crate) mod hooks;
+pub(crate) mod wants;
 pub(crate) mod hooked_pages;
+#[allow(unsafe_code)]
+pub(crate) mod hook_calls;
 #[allow(unsafe_code)]
 pub(crate) mod release;
 #[allow(unsafe_code)]

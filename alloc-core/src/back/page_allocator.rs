@@ -199,12 +199,22 @@ impl PageAllocator {
             return false;
         }
         let Some(tail) = self.spare_record() else { return false };
+        self.shrink_into(extent, pages, tail);
+        true
+    }
+
+    /// The same, with the record for what is cut off: that cannot fail.
+    pub(crate) fn shrink_into(
+        &mut self,
+        extent: &'static Extent,
+        pages: usize,
+        tail: &'static Extent,
+    ) {
         split(extent, pages, tail);
         if let Some(active) = &mut self.active {
             active.push(tail);
         }
         self.free(super::contents::junked(tail));
-        true
     }
 
     /// Lengthens an active run to `pages` pages in place. Answers whether the new part reads zero;

@@ -3,7 +3,7 @@
 
 use super::dense::{self, DENSE};
 use super::extent::{Extent, ExtentState};
-use super::hooked_pages;
+use super::hook_calls;
 use super::hooks::Hooks;
 use super::huge::{self, HUGE};
 use super::moves;
@@ -56,7 +56,7 @@ impl Batch {
 
     fn purge_one(&self, extent: &'static Extent, base: NonNull<u8>) -> (ExtentState, bool) {
         if let Some(hooks) = self.hooks {
-            return hooked_pages::give_back(hooks, extent, self.from, self.lazily);
+            return hook_calls::give_back(hooks, extent, self.from, self.lazily);
         }
         let size = extent.bytes();
         if !self.retain && !self.lazily && self.release(extent, base) {

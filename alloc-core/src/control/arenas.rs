@@ -45,8 +45,17 @@ pub fn create() -> Option<u32> {
 
 /// As [`create`], with functions of the program's that supply the arena's pages.
 ///
-/// The functions run under no lock of the allocator's; they may allocate (that comes from the first
-/// arena, past all caches) and read and write the namespace.
+/// The functions run under no lock of the allocator's; they may allocate and read and write the
+/// namespace. Each run of pages is dealt with by its own arena's functions and no others. While one
+/// runs, its thread calls no other by the way:
+/// - What it allocates comes from the first arena, past all caches; if that one has functions too,
+///   what it lacks comes from the system.
+/// - Blocks of such arenas are freed, but neither cut nor lengthened in place.
+/// - Purging such arenas is put off until the function is done; ageing is left to the next pass.
+/// - Where it names an arena with functions, to allocate there or to destroy it, those are called:
+///   a function that allocates from its own arena is called again inside itself.
+///
+/// A fork does not wait for them: what one has in hand in another thread is lost to the child.
 ///
 /// # Safety
 /// The table stays where it is as long as the arena has it, or memory that came by it is in use,

@@ -21,6 +21,7 @@ use crate::ground::size_class::SizeClass;
 use crate::ground::stats_interval;
 use crate::ground::sync::lock::RankedMutex;
 use crate::middle::arena::{self, MAKING};
+use crate::middle::arena_hooks;
 use crate::middle::decay_pass::PASS;
 use crate::middle::purge_gate::{GATE, PurgeGate};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -83,6 +84,7 @@ unsafe extern "C" fn in_child() {
     GENERATION.add(1);
     for_each_lock(&mut |lock| lock.give_in_child());
     background::forget_in_child();
+    arena_hooks::forget_in_child();
     stats_interval::forget_in_child();
     let cache = thread_cache::current();
     if cache.as_real().is_some() {

@@ -48,5 +48,6 @@ pub(super) fn ask(all: u32, bound_of: impl Fn(u32) -> (usize, usize)) -> bool {
     let arena = u32::try_from(place).unwrap_or(all);
     let (held, bound) = if arena == all { (limit::held(), limit::hard()) } else { bound_of(arena) };
     // SAFETY: who set the function vouches for it.
-    callback::run(|| unsafe { function(argument, held, bound, wanted, arena) })
+    let call = || unsafe { function(argument, held, bound, wanted, arena) };
+    callback::run(callback::Callback::Limit, call)
 }

@@ -4,7 +4,7 @@
 use super::limit_callback;
 use super::thread_cache::{self, Kind};
 use super::thread_life;
-use crate::back::limit;
+use crate::back::{limit, wants};
 use crate::ground::units::LG_PAGE;
 use crate::middle::{arena, arena_hooks, decay_pass};
 
@@ -25,8 +25,10 @@ const ALL: u32 = 4096;
 /// Makes an attempt, and others as long as hooks give what it lacks.
 fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     for _ in 0..MOST_SERVED {
+        let displaced = wants::displaced();
         let block = attempt();
-        if !block.is_null() || !arena_hooks::serve() {
+        // What was lacked may have been forgotten for what others lack.
+        if !block.is_null() || !(arena_hooks::serve() || wants::displaced() != displaced) {
             return block;
         }
     }
@@ -36,7 +38,8 @@ fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
 #[cold]
 fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
     let mut block = core::ptr::null_mut();
-    if arena_hooks::serve() {
+    if arena_hooks::are_there() {
+        arena_hooks::serve();
         block = served(attempt);
     }
     // Inside the allocator, or in a function that it called, the way is short.

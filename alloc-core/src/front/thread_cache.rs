@@ -13,7 +13,7 @@ use super::facade::Facade;
 use super::hardened::canary;
 use super::registry::RealCache;
 use super::tls;
-use crate::ground::callback::Scope;
+use crate::ground::callback::{Callback, Scope};
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 
 /// Bins in a cache: the trap and one for each class.
@@ -64,19 +64,27 @@ facade!(
 );
 
 facade!(
-    /// What a thread has while a function of the program's runs that the allocator called.
+    /// What a thread has while the program is asked for memory at a bound.
     CALLBACK, Reentrant
+);
+
+facade!(
+    /// What a thread has while an extent hook runs.
+    HOOK, Reentrant
 );
 
 /// How such a function is called.
 pub(crate) static SCOPE: Scope = Scope {
-    enter: || {
+    enter: |which| {
         let word = tls::load();
-        set_current(&CALLBACK);
+        set_current(match which {
+            Callback::Hook => &HOOK,
+            Callback::Limit => &CALLBACK,
+        });
         word
     },
     leave: tls::store,
-    is_inside: || core::ptr::eq(current(), &CALLBACK),
+    is_in_hook: || core::ptr::eq(current(), &HOOK),
 };
 
 impl ThreadCache {
@@ -184,7 +192,7 @@ mod tests {
     #[test]
     fn facades_are_in_read_only_pages() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        for facade in [&EMPTY, &REENTRANT, &UNCACHED, &CALLBACK] {
+        for facade in [&EMPTY, &REENTRANT, &UNCACHED, &CALLBACK, &HOOK] {
             let address = core::ptr::from_ref(facade) as usize;
             let line = maps.lines().find(|line| {
                 let range = line.split(' ').next().unwrap();

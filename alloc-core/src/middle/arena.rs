@@ -50,6 +50,8 @@ pub(crate) struct Arena {
     /// The functions that its pages come by, if there are any.
     pub(super) hooks: Hooks,
     pub(super) hooked: AtomicBool,
+    /// A purge was put off: see `arena_hooks`.
+    pub(super) owes_purge: AtomicBool,
     /// How often its blocks were discarded.
     pub(super) resets: AtomicU32,
     /// Its pages.
@@ -118,6 +120,7 @@ impl Arena {
             at_once: AtomicBool::new(false),
             hooks: Hooks::new(id),
             hooked: AtomicBool::new(false),
+            owes_purge: AtomicBool::new(false),
             resets: AtomicU32::new(0),
             pages: RankedMutex::new(
                 LockRank::Pages,
@@ -351,6 +354,9 @@ impl Arena {
     /// Ages unused pages to `now` (milliseconds) and purges what is due. Answers when it should
     /// come again; `None`: there is nothing to wait for.
     pub(crate) fn decay(&self, now: u64) -> Option<u64> {
+        if self.waits_for_hook() {
+            return Some(now);
+        }
         let (dirty, muzzy) = {
             let Some(mut pages) = self.pages.try_lock() else { return Some(now) };
             if !pages.allocator.is_decay_due(now) {
@@ -371,8 +377,18 @@ impl Arena {
         self.pages.try_lock().is_some_and(|pages| pages.allocator.next_decay().is_some())
     }
 
-    /// Purges unused pages until no more than these are left.
+    /// Purges unused pages until no more than these are left; inside an extent hook, all of them
+    /// when it is done.
     pub(crate) fn purge_beyond(&self, dirty: usize, muzzy: usize) {
+        if self.waits_for_hook() {
+            self.put_purge_off();
+        } else {
+            self.purge_now(dirty, muzzy);
+        }
+    }
+
+    /// Purges unused pages until no more than these are left, wherever it is called.
+    pub(super) fn purge_now(&self, dirty: usize, muzzy: usize) {
         loop {
             let Some(batch) = self.pages.lock().allocator.take_batch(dirty, muzzy) else { return };
             batch.purge();

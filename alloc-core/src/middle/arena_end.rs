@@ -19,7 +19,7 @@ use super::purge_gate::GATE;
 use super::remote_free::Guard;
 use super::slab::Slab;
 use super::slab_guard::{absorb, stack_of, stack_of_remote};
-use crate::back::hooked_pages;
+use crate::back::hook_calls;
 use crate::back::page_map;
 use crate::back::release;
 use crate::ground::os;
@@ -231,19 +231,28 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             continue;
         }
         let _inside = inside.filter(|_| !arena.is_hooked());
-        let next = arena.pages.lock().allocator.take_unused();
-        let Some(extent) = next else {
-            if arena.pages.lock().allocator.counts().purging == 0 {
-                return;
+        let (next, is_done) = {
+            let allocator = &mut arena.pages.lock().allocator;
+            let next = allocator.take_unused();
+            // Under one lock: what another thread has in hand may be filed at any moment.
+            let is_done = next.is_none() && allocator.is_at_rest();
+            if is_done {
+                allocator.forget_wants();
             }
-            // Another thread is giving some back.
+            (next, is_done)
+        };
+        if is_done {
+            return;
+        }
+        let Some(extent) = next else {
+            // Another thread is giving some back, or asks hooks for more.
             os::yield_now();
             continue;
         };
         let provider = arena.pages.lock().allocator.provider();
         // It has left the page map: somebody else may be given the addresses at once.
         let gone = if arena.is_hooked() {
-            hooked_pages::destroy(&arena.hooks, extent);
+            hook_calls::destroy(&arena.hooks, extent);
             true
         } else {
             release::release(provider, extent)

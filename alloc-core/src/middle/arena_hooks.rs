@@ -1,10 +1,23 @@
 //! Arenas with extent hooks: what is done for them when no lock is held. See
 //! [`crate::back::hooked_pages`].
+//!
+//! A hook may hold a lock of the program's. So while one runs, its thread calls no hook by the way:
+//!
+//! ```text
+//!   it allocates        from the first arena; if that one has hooks too, what it lacks comes
+//!                       from the system
+//!   it frees, resizes   a block stays as long as it is, free pages stay
+//!   purging, ageing     is put off until the hook is done
+//!   it names an arena   to allocate there, or to destroy it: that arena's hooks are called
+//! ```
 
 use super::arena::{self, Arena};
 use crate::back::extent::Extent;
-use crate::back::hooked_pages::{self, Taken, Want};
+use crate::back::hook_calls;
+use crate::back::hooked_pages::Taken;
 use crate::back::hooks::ExtentHooks;
+use crate::back::wants::{self, Want};
+use crate::ground::callback;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Neighbours made one before new memory is asked for.
@@ -12,7 +25,7 @@ const MERGES: usize = 64;
 
 /// Some arena has hooks.
 static HOOKED: AtomicBool = AtomicBool::new(false);
-/// An arena with hooks has freed pages that are to go at once.
+/// An arena with hooks has freed pages that are to go at once, or a purge was put off.
 static DUE: AtomicBool = AtomicBool::new(false);
 
 /// Whether there is something that [`tick`] should do.
@@ -26,18 +39,30 @@ pub(super) fn note_due() {
     DUE.store(true, Relaxed);
 }
 
+/// Whether any arena ever had hooks.
+pub(crate) fn are_there() -> bool {
+    HOOKED.load(Relaxed)
+}
+
 /// Arenas with hooks.
 fn hooked() -> impl Iterator<Item = &'static Arena> {
-    let any = HOOKED.load(Relaxed);
+    let any = are_there();
     arena::all().filter(move |arena| any && arena.is_hooked())
 }
 
-/// Gives back what freed pages are to go at once. Under no lock.
+/// Gives back what freed pages are to go at once, and what was put off. Under no lock.
 #[cold]
 #[inline(never)]
 pub(crate) fn tick() {
+    if callback::is_in_hook() {
+        return;
+    }
     DUE.store(false, Relaxed);
-    hooked().filter(|arena| arena.purges_at_once()).for_each(|arena| arena.purge_beyond(0, 0));
+    for arena in hooked() {
+        if arena.owes_purge.swap(false, Relaxed) || arena.purges_at_once() {
+            arena.purge_beyond(0, 0);
+        }
+    }
 }
 
 /// Ages the unused pages of arenas with hooks. Under no lock. Answers when it should come again.
@@ -59,20 +84,36 @@ pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     }
 }
 
-/// Makes runs ready that allocations lacked, in all arenas. Under no lock. `false`: there was none
-/// that could be.
+/// Makes the runs ready that an allocation of the calling thread lacked. Under no lock. `false`:
+/// there was none that could be.
 #[cold]
 #[inline(never)]
 pub(crate) fn serve() -> bool {
-    if !hooked_pages::is_wanting() {
+    if !wants::is_wanting() {
         return false;
     }
     let mut served = false;
-    for arena in hooked() {
-        let want = arena.pages.lock().allocator.take_want();
-        served |= want.is_some_and(|want| arena.make_ready(want));
+    for arena in hooked().filter(|arena| arena.is_live()) {
+        let want = arena.pages.lock().allocator.begin_serving();
+        let Some(want) = want else { continue };
+        // What a hook allocates by the way comes from the first arena.
+        let by_the_way = arena.id() == 0 && callback::is_in_hook();
+        served |= if by_the_way { arena.take_new_by_default(want) } else { arena.make_ready(want) };
+        arena.pages.lock().allocator.end_serving();
     }
     served
+}
+
+/// In a forked child: what hooks had in hand in other threads stays as it is, and nobody waits for
+/// it.
+pub(crate) fn forget_in_child() {
+    // The hook that forks goes on in the child, and files what it has in hand.
+    if callback::is_in_hook() {
+        return;
+    }
+    for arena in hooked() {
+        arena.pages.lock().allocator.abandon_taken();
+    }
 }
 
 impl Arena {
@@ -85,6 +126,17 @@ impl Arena {
     /// The table of its hooks.
     pub(crate) fn hook_table(&self) -> *mut ExtentHooks {
         self.hooks.table()
+    }
+
+    /// Whether its pages come by hooks, and the calling thread may not call any by the way.
+    pub(crate) fn waits_for_hook(&self) -> bool {
+        self.is_hooked() && callback::is_in_hook()
+    }
+
+    /// Has its unused pages purged when the hook that runs in the calling thread is done.
+    pub(super) fn put_purge_off(&self) {
+        self.owes_purge.store(true, Relaxed);
+        note_due();
     }
 
     /// Sets the table, and answers the one before. From then on its pages come by hooks.
@@ -101,6 +153,7 @@ impl Arena {
     pub(super) fn forget_hooks(&self) {
         self.hooks.set(core::ptr::null_mut());
         self.hooked.store(false, Relaxed);
+        self.owes_purge.store(false, Relaxed);
     }
 
     /// Makes a run ready, from those that are free or from new memory.
@@ -122,15 +175,13 @@ impl Arena {
             }
         }
         self.pages.lock().allocator.file_ready();
-        self.purge_beyond(0, 0);
+        self.purge_now(0, 0);
         loop {
             let retained = self.pages.lock().allocator.take_retained();
             let Some(taken) = retained else { break };
-            if !hooked_pages::dalloc(&self.hooks, taken.run) {
-                self.put_back(taken);
+            if !self.give_back_taken(taken) {
                 break;
             }
-            self.pages.lock().allocator.strike_off_taken(&taken);
         }
         self.cut_new(want)
     }
@@ -138,8 +189,8 @@ impl Arena {
     /// Cuts a wanted run out of a free one. `false`: hooks refused; what there is was put back.
     fn cut_free(&'static self, taken: Option<Taken>, want: Want) -> bool {
         let Some(mut taken) = taken else { return false };
-        let Some(lead) = lead_of(taken.run, want) else { return self.put_back(taken) };
-        if !hooked_pages::commit(&self.hooks, taken.run) {
+        let Some(lead) = lead_of(taken.run(), want) else { return self.put_back(taken) };
+        if !hook_calls::commit(&self.hooks, &taken) {
             return self.put_back(taken);
         }
         if lead > 0 {
@@ -162,7 +213,7 @@ impl Arena {
     fn cut(&'static self, taken: Taken, pages: usize) -> Result<(Taken, Taken), Taken> {
         let record = self.pages.lock().allocator.record_for_cut();
         let Some(record) = record else { return Err(taken) };
-        let may = hooked_pages::may_cut(&self.hooks, taken.run, pages);
+        let may = hook_calls::may_cut(&self.hooks, &taken, pages);
         let allocator = &mut self.pages.lock().allocator;
         if may {
             return Ok(allocator.cut_taken(taken, pages, record));
@@ -173,7 +224,7 @@ impl Arena {
 
     /// Cuts a run down to `pages` pages. `Err`: refused.
     fn shorten(&'static self, taken: Taken, pages: usize) -> Result<Taken, Taken> {
-        if taken.run.pages() == pages {
+        if taken.run().pages() == pages {
             return Ok(taken);
         }
         let (front, back) = self.cut(taken, pages)?;
@@ -192,7 +243,7 @@ impl Arena {
         for _ in 0..MERGES {
             let pair = self.pages.lock().allocator.take_neighbours();
             let Some((left, right)) = pair else { return merged };
-            let may = hooked_pages::may_merge(&self.hooks, left.run, right.run);
+            let may = hook_calls::may_merge(&self.hooks, &left, &right);
             self.pages.lock().allocator.put_neighbours(left, right, may);
             if !may {
                 return merged;
@@ -208,50 +259,74 @@ impl Arena {
         if chunk > want.pages
             && let Some(taken) = self.reserve(chunk, want.align)
         {
-            let run = taken.run;
+            let run = taken.run();
             if self.cut_free(Some(taken), want) {
                 self.pages.lock().allocator.note_chunk();
                 return true;
             }
             // It may not be cut, so it is of no use.
-            self.give_back_whole(run);
+            self.give_back_whole(run, chunk);
         }
         let taken = self.reserve(want.pages, want.align);
         self.cut_free(taken, want)
     }
 
     fn reserve(&'static self, pages: usize, align: usize) -> Option<Taken> {
-        let got = hooked_pages::reserve(&self.hooks, pages, align)?;
+        let got = hook_calls::reserve(&self.hooks, pages, align)?;
         let taken = self.pages.lock().allocator.take_in(&got, pages);
         if taken.is_none() {
-            hooked_pages::give_up(&self.hooks, &got, pages);
+            hook_calls::give_up(&self.hooks, &got, pages);
         }
         taken
     }
 
-    /// Gives a free run back that was put back as it was; refused, it stays.
-    fn give_back_whole(&'static self, run: &'static Extent) {
-        let whole = Want { pages: run.pages(), align: 1 };
-        let Some(taken) = self.pages.lock().allocator.take_run(run, whole) else { return };
-        if hooked_pages::dalloc(&self.hooks, run) {
-            self.pages.lock().allocator.strike_off_taken(&taken);
-        } else {
-            self.put_back(taken);
+    /// Makes exactly what is wanted ready, of memory from the system. No hook is asked.
+    fn take_new_by_default(&'static self, want: Want) -> bool {
+        let Some(got) = hook_calls::reserve_by_default(want.pages, want.align) else {
+            return false;
+        };
+        let allocator = &mut self.pages.lock().allocator;
+        let taken = allocator.take_in(&got, want.pages);
+        let is_taken = taken.is_some();
+        match taken {
+            Some(taken) => allocator.make_ready(taken),
+            None => hook_calls::give_up_by_default(&got, want.pages),
         }
+        is_taken
+    }
+
+    /// Gives a free run of `pages` pages back that was put back as it was; refused, it stays.
+    fn give_back_whole(&'static self, run: &'static Extent, pages: usize) {
+        let taken = self.pages.lock().allocator.take_run(run, pages);
+        if let Some(taken) = taken {
+            self.give_back_taken(taken);
+        }
+    }
+
+    /// Gives a run back. `false`: refused; it was put back.
+    fn give_back_taken(&'static self, taken: Taken) -> bool {
+        if !hook_calls::dalloc(&self.hooks, &taken) {
+            return self.put_back(taken);
+        }
+        self.pages.lock().allocator.strike_off_taken(taken);
+        true
     }
 
     /// Lengthens a block in place to `pages`, under no lock. Answers whether the new part reads
     /// zero; `None`: it cannot be.
     pub(super) fn grow_hooked(&'static self, run: &'static Extent, pages: usize) -> Option<bool> {
+        if callback::is_in_hook() {
+            return None;
+        }
         let more = pages - run.pages();
         let taken = self.pages.lock().allocator.take_behind(run, more)?;
-        if !hooked_pages::commit(&self.hooks, taken.run) {
+        if !hook_calls::commit(&self.hooks, &taken) {
             self.put_back(taken);
             return None;
         }
         match self.shorten(taken, more) {
-            Ok(taken) if hooked_pages::may_append(&self.hooks, run, more) => {
-                Some(self.pages.lock().allocator.append(run, &taken))
+            Ok(taken) if hook_calls::may_append(&self.hooks, run, &taken) => {
+                Some(self.pages.lock().allocator.append(run, taken))
             }
             Ok(refused) | Err(refused) => {
                 self.put_back(refused);
@@ -260,9 +335,22 @@ impl Arena {
         }
     }
 
-    /// Whether a block may be cut down in place to `pages`. Under no lock.
-    pub(super) fn may_shrink_hooked(&'static self, run: &Extent, pages: usize) -> bool {
-        hooked_pages::may_cut(&self.hooks, run, pages)
+    /// Whether a block may be cut down in place to `pages`: then the record for what is cut off.
+    /// Under no lock.
+    pub(super) fn may_shrink_hooked(
+        &'static self,
+        run: &Extent,
+        pages: usize,
+    ) -> Option<&'static Extent> {
+        if callback::is_in_hook() {
+            return None;
+        }
+        let record = self.pages.lock().allocator.record_for_cut()?;
+        if hook_calls::may_cut_run(&self.hooks, run, pages) {
+            return Some(record);
+        }
+        self.pages.lock().allocator.keep_record(record);
+        None
     }
 }
 

@@ -73,7 +73,7 @@ fn allocate_in(
 pub(crate) fn free(extent: &'static Extent) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
     let mut pages = arena.pages.lock();
-    if !pages.allocator.is_oversized(extent) {
+    if !pages.allocator.is_oversized(extent) || arena.waits_for_hook() {
         pages.free_large(extent);
         drop(pages);
         return purge_if_at_once(arena);
@@ -118,12 +118,20 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     }
     let Some(arena) = arena::by_id(extent.arena()) else { return false };
     if bytes < before {
-        if arena.is_hooked() && !arena.may_shrink_hooked(extent, pages) {
-            return false;
-        }
+        let tail = if arena.is_hooked() {
+            let tail = arena.may_shrink_hooked(extent, pages);
+            if tail.is_none() {
+                return false;
+            }
+            tail
+        } else {
+            None
+        };
         let mut locked = arena.pages.lock();
-        if !locked.allocator.shrink(extent, pages) {
-            return false;
+        match tail {
+            Some(tail) => locked.allocator.shrink_into(extent, pages, tail),
+            None if !locked.allocator.shrink(extent, pages) => return false,
+            None => {}
         }
         locked.large.resize(before >> LG_PAGE, pages);
         drop(locked);
@@ -195,7 +203,8 @@ pub(crate) fn make_zero(extent: &'static Extent) {
         return;
     }
     let threshold = options::current().calloc_madvise_threshold;
-    if let Some(arena) = arena::by_id(extent.arena()) {
+    let arena = arena::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
+    if let Some(arena) = arena {
         let provider = arena.pages.lock().allocator.provider();
         let purge =
             extent.bytes() >= threshold.max(1) || contents::is_better_purged(provider, extent);

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a hook was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,7 +52,11 @@ pub(crate) struct Recording {
     pub(crate) source: Source,
     state: Mutex<State>,
     meddled: AtomicUsize,
+    inside: Mutex<Option<Arc<Inside>>>,
 }
+
+/// What a test does inside hooks.
+type Inside = dyn Fn(Op) + Send + Sync;
 
 /// Tables that another recording answers for.
 static ALIASES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -82,8 +86,9 @@ impl Recording {
             split: Some(split),
             merge: Some(merge),
         };
-        let meddled = AtomicUsize::new(0);
-        Box::leak(Box::new(Recording { table, source, state: Mutex::new(state), meddled }))
+        let (meddled, inside) = (AtomicUsize::new(0), Mutex::new(None));
+        let state = Mutex::new(state);
+        Box::leak(Box::new(Recording { table, source, state, meddled, inside }))
     }
 
     /// Over memory of the program's own.
@@ -141,6 +146,12 @@ impl Recording {
         self.state().meddles = true;
     }
 
+    /// From now on hooks do this, before anything else and under no lock.
+    #[allow(dead_code, reason = "not in every test program")]
+    pub(crate) fn inside(&self, action: impl Fn(Op) + Send + Sync + 'static) {
+        *self.inside.lock().unwrap() = Some(Arc::new(action));
+    }
+
     pub(crate) fn meddled(&self) -> usize {
         self.meddled.load(Relaxed)
     }
@@ -178,6 +189,10 @@ impl Recording {
 
     /// Notes a call; answers whether it is to be refused.
     pub(crate) fn note(&self, op: Op) -> bool {
+        let inside = self.inside.lock().unwrap().clone();
+        if let Some(inside) = inside {
+            inside(op);
+        }
         let (refused, meddles) = {
             let mut state = self.state();
             state.ops.push(op);
