@@ -58,6 +58,7 @@ impl Route {
 
 /// Every path there is.
 pub(crate) static ROUTES: &[Route] = &[
+    get("/", Surface::Admin, Place::Here, paths::page::page).open(),
     get("/-/healthy", Surface::Metrics, Place::Here, paths::health::healthy).open(),
     get("/-/ready", Surface::Metrics, Place::Here, paths::health::ready).open(),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),

@@ -1,3 +1,4 @@
 //! What is served: one file a path.
 pub(crate) mod health;
+pub(crate) mod page;
 pub(crate) mod stats;

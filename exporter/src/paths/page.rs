@@ -1,0 +1,178 @@
+//! `/`: a page for a person. One file without outside assets, made of `exporter/page` when the
+//! crate is built; its numbers come from `/stats`, `/ctl` and `/doctor`.
+//!
+//! It tells nothing about the process, so it needs no token: the page itself asks for the token,
+//! and sends it with what it reads and writes.
+use crate::answer::{Answer, body};
+use crate::context::Context;
+use crate::routes::Asked;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::StatusCode;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+include!(concat!(env!("OUT_DIR"), "/page_constants.rs"));
+
+const PLAIN: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.html.gz"));
+
+/// `GET /`
+pub(crate) fn page(_: &Context, asked: &Asked) -> Answer {
+    let mut answer = if is_known(asked.headers()) {
+        let mut answer = Answer::new(Full::default());
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        answer
+    } else if takes_gzip(asked.headers()) {
+        let mut answer = body(HTML, Bytes::from_static(PACKED));
+        answer.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        answer
+    } else {
+        body(HTML, PLAIN)
+    };
+    for (name, value) in fixed_headers() {
+        answer.headers_mut().insert(name, value);
+    }
+    if let Ok(policy) = HeaderValue::from_str(&policy()) {
+        answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    answer
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+fn fixed_headers() -> [(HeaderName, HeaderValue); 7] {
+    [
+        // The browser asks each time whether it has the newest, and is answered 304.
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::ETAG, ETAG),
+        (header::VARY, "accept-encoding"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)))
+}
+
+/// Only this script and this style run, only this exporter is asked, nobody frames the page, and
+/// nothing that the process says is ever taken for HTML.
+fn policy() -> String {
+    format!(
+        "default-src 'none'; script-src '{SCRIPT_HASH}'; style-src '{STYLE_HASH}'; \
+         connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+}
+
+/// Whether the client has this very page.
+fn is_known(headers: &HeaderMap) -> bool {
+    elements(headers, header::IF_NONE_MATCH)
+        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == ETAG)
+}
+
+/// Whether the client takes gzip, by its name or by `*`.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let weight = |wanted: &str| {
+        elements(headers, header::ACCEPT_ENCODING).find_map(|element| {
+            let (name, parameters) = element.split_once(';').unwrap_or((element, "q=1"));
+            let weight = parameters.trim().strip_prefix("q=").unwrap_or("1");
+            let is_wanted = name.trim().eq_ignore_ascii_case(wanted);
+            is_wanted.then(|| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
+        })
+    };
+    weight("gzip").or_else(|| weight("*")).unwrap_or(false)
+}
+
+/// The elements of a header that is a list.
+fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let texts = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Linked;
+    use crate::settings::Settings;
+    use http_body_util::BodyExt;
+    use std::io::Read;
+
+    fn asked(headers: &[(HeaderName, &str)]) -> (StatusCode, HeaderMap, Bytes) {
+        let mut request = hyper::Request::new(Bytes::new());
+        for (name, value) in headers {
+            request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        let context = Context::new(&Linked, Settings::default());
+        let (head, body) = page(&context, &request).into_parts();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let body = runtime.block_on(body.collect()).unwrap().to_bytes();
+        (head.status, head.headers, body)
+    }
+
+    #[test]
+    fn it_is_small_and_needs_nothing_from_elsewhere() {
+        assert!(PLAIN.len() < 100_000 && PACKED.len() < 30_000, "{}", PLAIN.len());
+        let outside = PLAIN.replace("http://www.w3.org/2000/svg", "");
+        for sign in ["http:", "https:", "//cdn", "@import", "src=", "innerHTML", "eval("] {
+            assert!(!outside.contains(sign), "{sign}");
+        }
+        assert!(!PLAIN.contains("/*STYLE*/") && !PLAIN.contains("/*SCRIPT*/"));
+    }
+
+    #[test]
+    fn its_headers_let_it_do_nothing_else() {
+        let (status, headers, body) = asked(&[]);
+        assert_eq!((status, body.as_ref()), (StatusCode::OK, PLAIN.as_bytes()));
+        let expected = format!(
+            "default-src 'none'; script-src '{SCRIPT_HASH}'; style-src '{STYLE_HASH}'; \
+             connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+             frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        );
+        assert_eq!(headers["content-security-policy"], expected);
+        assert_eq!(headers["content-type"], "text/html; charset=utf-8");
+        assert_eq!(headers["x-content-type-options"], "nosniff");
+        assert_eq!(headers["referrer-policy"], "no-referrer");
+        assert_eq!(headers["cross-origin-opener-policy"], "same-origin");
+        assert_eq!(headers["cross-origin-resource-policy"], "same-origin");
+        assert_eq!(headers["cache-control"], "no-cache");
+        assert_eq!(headers["vary"], "accept-encoding");
+        assert!(SCRIPT_HASH.len() == 51 && STYLE_HASH.len() == 51 && SCRIPT_HASH != STYLE_HASH);
+    }
+
+    #[test]
+    fn gzip_is_the_same_page() {
+        for (encodings, packed) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1.0, GZIP ; q=0.5", true),
+            ("*", true),
+            ("gzip;q=0, *", false),
+            ("gzip;q=0.000", false),
+            ("gzip;q=x", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            let (_, headers, body) = asked(&[(header::ACCEPT_ENCODING, encodings)]);
+            assert_eq!(headers.contains_key("content-encoding"), packed, "{encodings}");
+            assert_eq!(body.as_ref() == PLAIN.as_bytes(), !packed, "{encodings}");
+        }
+        let mut unpacked = String::new();
+        flate2::read::GzDecoder::new(PACKED).read_to_string(&mut unpacked).unwrap();
+        assert_eq!(unpacked, PLAIN);
+    }
+
+    #[test]
+    fn who_has_it_is_told_so() {
+        for (tags, known) in [
+            (ETAG.to_string(), true),
+            (format!("W/{ETAG}"), true),
+            (format!("\"x\", {ETAG}"), true),
+            ("*".into(), true),
+            ("\"x\"".into(), false),
+        ] {
+            let (status, headers, body) = asked(&[(header::IF_NONE_MATCH, &tags)]);
+            assert_eq!(status == StatusCode::NOT_MODIFIED, known, "{tags}");
+            assert_eq!(body.is_empty(), known, "{tags}");
+            assert_eq!(headers["etag"], ETAG);
+        }
+    }
+}
