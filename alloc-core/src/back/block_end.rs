@@ -22,9 +22,9 @@ use crate::ground::units::LG_PAGE;
 /// longer than to clear all of it, by half.
 const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
 
-/// Whether a long block of so many pages takes all of its last huge page.
-fn takes_all(pages: usize) -> bool {
-    pages << LG_PAGE >= huge::SHORTEST && pages % CHUNK >= WORTH_A_HUGE_PAGE
+/// The pages that a long block of so many takes.
+pub(super) fn backed(pages: usize) -> usize {
+    if pages % CHUNK >= WORTH_A_HUGE_PAGE { pages.next_multiple_of(CHUNK) } else { pages }
 }
 
 impl PageAllocator {
@@ -35,18 +35,26 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        if !takes_all(pages) || !huge::backs_blocks() {
+        let whole = backed(pages);
+        if pages << LG_PAGE < huge::SHORTEST || whole == pages || !huge::backs_blocks() {
             return None;
         }
-        let run = self.take_addresses(pages.next_multiple_of(CHUNK), align.max(HUGE))?;
+        let run = self.take_addresses(whole, align.max(HUGE))?;
         huge::back(self.provider, run);
-        if let Some(rest) = self.spare_record() {
+        self.leave_end(run, pages);
+        Some(run)
+    }
+
+    /// Cuts a run that is in no list down to its first `pages` pages.
+    pub(super) fn leave_end(&mut self, run: &'static Extent, pages: usize) {
+        if run.pages() > pages
+            && let Some(rest) = self.spare_record()
+        {
             split(run, pages, rest);
             let is_backed = moves::is_own(rest.mapping());
             let state = if is_backed { ExtentState::Dirty } else { ExtentState::Retained };
             self.file(rest, state);
         }
-        Some(run)
     }
 }
 
@@ -80,12 +88,16 @@ mod tests {
 
     #[test]
     fn others_take_what_they_need_and_no_more() {
-        assert!(takes_all(2 * CHUNK + WORTH_A_HUGE_PAGE));
-        assert!(!takes_all(2 * CHUNK + WORTH_A_HUGE_PAGE - 1), "hardly any of the last one");
-        assert!(!takes_all(3 * CHUNK), "whole ones");
-        assert!(!takes_all(CHUNK + CHUNK / 2), "short");
+        assert_eq!(backed(2 * CHUNK + WORTH_A_HUGE_PAGE), 3 * CHUNK);
+        let hardly = 2 * CHUNK + WORTH_A_HUGE_PAGE - 1;
+        assert_eq!((backed(hardly), backed(3 * CHUNK)), (hardly, 3 * CHUNK));
         let mut pages = PageAllocator::for_test(&Mmap);
-        for (long, memory) in [(2 * CHUNK + 1, Memory::Filled), (3 * CHUNK + 200, Memory::Any)] {
+        let others = [
+            (CHUNK + CHUNK / 2, Memory::Filled),
+            (2 * CHUNK + 1, Memory::Filled),
+            (3 * CHUNK + 200, Memory::Any),
+        ];
+        for (long, memory) in others {
             let block = pages.allocate(long, PAGE, memory).unwrap();
             assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
         }

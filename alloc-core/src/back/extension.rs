@@ -17,7 +17,8 @@ use super::split_merge::{may_join, merge, neighbour_behind, split};
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
-/// The mapping of runs in huge pages that were made longer.
+/// The mapping of runs in huge pages that were made longer, or of several (see
+/// [`super::assembly`]).
 pub(super) const JOINED: u16 = u16::MAX - 2;
 /// No run up to this is made so: slabs, for which there are many others.
 const SHORT: usize = (64 << 10) / PAGE;

@@ -12,7 +12,8 @@
 //! [`page_allocator`] (all of it for one arena), [`page_aging`], [`limit`], [`page_settings`],
 //! [`hooks`] (the program's), [`wants`], [`hooked_pages`], [`hook_calls`], [`release`] (of all of
 //! it), [`moves`] (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`block_end`]
-//! (in one of them), [`extension`] (of unused runs), [`contents`] (of a run in use).
+//! (in one of them), [`assembly`] (of unused runs) and their [`extension`], [`contents`] (of a run
+//! in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -54,6 +55,8 @@ pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod dense;
 pub(crate) mod block_end;
+#[allow(unsafe_code)]
+pub(crate) mod assembly;
 #[allow(unsafe_code)]
 pub(crate) mod extension;
 #[allow(unsafe_code)]

@@ -64,6 +64,11 @@ pub(super) fn has_room_for(mappings: usize) -> bool {
     mappings < most_runs()
 }
 
+/// Whether there may be one more run with a number that is several mappings, as all of them may be.
+pub(super) fn has_room_for_parts(mappings: usize) -> bool {
+    has_room_for(RUNS.load(Relaxed).saturating_mul(mappings))
+}
+
 /// The next move's number: not 0, nor one of huge pages. Numbers come round again: two runs of
 /// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {

@@ -160,8 +160,8 @@ impl PageAllocator {
 
     /// A run for who will write most of it, and how many of its pages had no memory.
     fn take_to_fill(&mut self, pages: usize, align: usize) -> Option<(&'static Extent, usize)> {
-        if let Some(extended) = self.take_extended(pages, align) {
-            return Some(extended);
+        if let Some(made) = self.take_from_unused(pages, align) {
+            return Some(made);
         }
         let fresh = self
             .take_dense(pages, align)

@@ -109,6 +109,16 @@ pub(crate) unsafe trait PageProvider: Sync {
         Moved::Refused
     }
 
+    /// Moves the memory under the `size` bytes at `from` to `to`; the old addresses stay, and read
+    /// zero until they are written. The answer is never [`Moved::Away`].
+    ///
+    /// # Safety
+    /// Both ranges are reserved, do not overlap, and are the caller's alone; the contents of the
+    /// new one are not needed.
+    unsafe fn shift_pages(&self, _from: NonNull<u8>, _size: usize, _to: NonNull<u8>) -> Moved {
+        Moved::Refused
+    }
+
     /// Lets the system take the memory under pages when it likes; contents are undefined after.
     /// `false`: refused, nothing changed.
     ///

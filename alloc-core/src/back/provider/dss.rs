@@ -122,6 +122,14 @@ unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
         unsafe { self.inner.move_pages(from, size, to, new_size) }
     }
 
+    unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
+        if is_in_segment(from) || is_in_segment(to) {
+            return Moved::Refused;
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.inner.shift_pages(from, size, to) }
+    }
+
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         unsafe { self.inner.purge_lazily(base, size) }

@@ -5,7 +5,7 @@ use super::mmap::Mmap;
 use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
 use crate::ground::options::Dss;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// The provider of the whole allocator in test builds.
 pub(crate) static SYSTEM: Failing<WithBreak<Mmap>> = Failing::new(WithBreak::new(Mmap));
@@ -15,16 +15,29 @@ pub(crate) struct Failing<P> {
     inner: P,
     period: AtomicU64,
     calls: AtomicU64,
+    /// The next page that is shifted loses its new place.
+    loses: AtomicBool,
 }
 
 impl<P> Failing<P> {
     pub(crate) const fn new(inner: P) -> Failing<P> {
-        Failing { inner, period: AtomicU64::new(0), calls: AtomicU64::new(0) }
+        Failing {
+            inner,
+            period: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            loses: AtomicBool::new(false),
+        }
     }
 
     /// From now on every `period`-th call fails; 0: none, 1: all.
     pub(crate) fn fail_every(&self, period: u64) {
         self.period.store(period, Relaxed);
+    }
+
+    /// The next shift of pages is one in which somebody else takes the new place.
+    #[cfg(test)]
+    pub(crate) fn lose_next(&self) {
+        self.loses.store(true, Relaxed);
     }
 
     fn refuses(&self) -> bool {
@@ -85,6 +98,19 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         }
         // SAFETY: the caller's promise, handed on.
         unsafe { self.inner.move_pages(from, size, to, new_size) }
+    }
+
+    unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
+        if self.refuses() {
+            return Moved::Refused;
+        }
+        if self.loses.swap(false, Relaxed) {
+            // SAFETY: the new place is the caller's, who is told that it is gone.
+            unsafe { self.inner.release(to, size) };
+            return Moved::Lost;
+        }
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.inner.shift_pages(from, size, to) }
     }
 
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {

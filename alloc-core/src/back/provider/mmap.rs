@@ -99,6 +99,25 @@ unsafe impl PageProvider for Mmap {
         }
     }
 
+    unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
+        static REFUSED: AtomicUsize = AtomicUsize::new(0);
+        let whole = is_whole_pages(from, size) && is_whole_pages(to, size);
+        if !whole || REFUSED.load(Relaxed) >= MOST_LOST || !can_shift() {
+            return Moved::Refused;
+        }
+        if shift(from, size, to) {
+            // What counts are refusals in a row.
+            if REFUSED.load(Relaxed) > 0 {
+                REFUSED.store(0, Relaxed);
+            }
+            return Moved::Here;
+        }
+        REFUSED.fetch_add(1, Relaxed);
+        // The system may have removed what was at the new place, and somebody else may be there by
+        // now: hands off.
+        if map_there(to, size) { Moved::Refused } else { Moved::Lost }
+    }
+
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
         match inner_pages(base, size) {
             Some((inner, length)) => advise(inner, length, libc::MADV_FREE),
@@ -139,6 +158,30 @@ fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bo
     // SAFETY: both ranges are the caller's; nobody uses the new one.
     let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
     got == to.cast()
+}
+
+/// Moves memory so that the old mapping stays, empty. `false`: it is where it was, and there may be
+/// nothing at the new place any more.
+fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+    calls::count(Call::Mremap);
+    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, size, flags, to) });
+    got == to.cast()
+}
+
+/// Whether the system can do that at all (Linux 5.7). Tried once.
+fn can_shift() -> bool {
+    static ANSWER: Tried = Tried::new();
+    ANSWER.get(|| {
+        let page = system_page();
+        let Some(two) = map(2 * page, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+        // SAFETY: the second of the two pages.
+        let shifted = shift(two, page, unsafe { two.add(page) });
+        unmap(two, 2 * page);
+        shifted
+    })
 }
 
 fn is_whole_pages(base: NonNull<u8>, size: usize) -> bool {
@@ -217,18 +260,32 @@ fn system_page() -> usize {
 
 /// Whether MADV_DONTNEED really zeroes (some emulators ignore it). Tried once.
 fn purge_zeroes() -> bool {
+    static ANSWER: Tried = Tried::new();
+    ANSWER.get(try_purge)
+}
+
+/// What the system can do, found out at the first question.
+struct Tried(AtomicU8);
+
+impl Tried {
     const UNKNOWN: u8 = 0;
     const YES: u8 = 1;
     const NO: u8 = 2;
-    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
-    match ANSWER.load(Relaxed) {
-        YES => return true,
-        NO => return false,
-        _ => {}
+
+    const fn new() -> Tried {
+        Tried(AtomicU8::new(Tried::UNKNOWN))
     }
-    let answer = try_purge();
-    ANSWER.store(if answer { YES } else { NO }, Relaxed);
-    answer
+
+    fn get(&self, find_out: impl FnOnce() -> bool) -> bool {
+        match self.0.load(Relaxed) {
+            Tried::YES => return true,
+            Tried::NO => return false,
+            _ => {}
+        }
+        let answer = find_out();
+        self.0.store(if answer { Tried::YES } else { Tried::NO }, Relaxed);
+        answer
+    }
 }
 
 fn try_purge() -> bool {
@@ -262,6 +319,28 @@ mod tests {
             // SAFETY: the whole reservation, not used any more.
             assert!(unsafe { Mmap.release(got.base, 3 * PAGE) });
         }
+    }
+
+    #[test]
+    fn shifted_pages_leave_empty_ones_behind() {
+        let size = 4 * system_page();
+        let got = Mmap.reserve(3 * size, PAGE).unwrap();
+        // SAFETY: inside what was reserved.
+        let to = unsafe { got.base.add(size) };
+        // SAFETY: just reserved.
+        unsafe { got.base.write_bytes(7, size) };
+        // SAFETY: both ranges are ours.
+        let moved = unsafe { Mmap.shift_pages(got.base, size, to) };
+        assert_eq!(moved, if can_shift() { Moved::Here } else { Moved::Refused });
+        let expected = if moved == Moved::Here { [0, 7] } else { [7, 0] };
+        // SAFETY: all of it is mapped.
+        let bytes = [got.base, to].map(|place| unsafe { place.read() });
+        assert_eq!(bytes, expected);
+        // What the system refuses changes nothing: this is no multiple of its page.
+        // SAFETY: both ranges are ours.
+        assert_eq!(unsafe { Mmap.shift_pages(got.base, 1, to) }, Moved::Refused);
+        // SAFETY: the whole reservation, not used any more.
+        assert!(unsafe { Mmap.release(got.base, 3 * size) });
     }
 
     #[test]

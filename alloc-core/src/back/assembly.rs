@@ -1,0 +1,325 @@
+//! Long blocks made of what lies about: the memory of unused runs is moved, not faulted in again.
+//!
+//! ```text
+//!   unused   ┌─ 12 MiB ─┐ in use ┌─── 8 MiB ───┐           (no run of 20 MiB)
+//!                   │                   │      page tables move, memory stays
+//!   block           └────────┬──────────┘
+//!            ┌───────── 20 MiB ─────────┐
+//! ```
+//! Programs with long blocks of changing lengths leave unused runs of which none is long enough.
+//! Purged while new memory is taken, they cost a zeroed huge page for every 2 MiB; to move that
+//! costs a fiftieth. So a new long block first gets addresses, and then the whole huge pages of
+//! unused runs; what is left is new memory. The runs keep their addresses.
+//!
+//! Moved memory is mappings of the system's own, so such a block is marked ([`JOINED`]): purged, it
+//! is one ordinary mapping. Memory is moved by single huge pages, because older systems do not move
+//! what lies in several mappings; the calls run under the arena's lock, which others do not wait
+//! for when they can go elsewhere.
+
+use super::block_end;
+use super::dense::{self, CHUNK, DENSE};
+use super::extension::JOINED;
+use super::extent::{Extent, ExtentState};
+use super::huge::{self, HUGE};
+use super::moves;
+use super::page_allocator::PageAllocator;
+use super::page_map;
+use super::page_provider::{Moved, PageProvider};
+use super::split_merge::split;
+use crate::ground::size_class::MAX_RUN_PAGES;
+use crate::ground::units::LG_PAGE;
+use core::ptr::NonNull;
+
+/// Of so many unused runs, the longest first, one with a whole huge page is taken.
+const LOOKED_AT: usize = 16;
+/// Huge pages that are moved for one block: the lock is held for some microseconds each.
+const MOST_MOVED: usize = 64;
+/// Mappings that a block so made is taken for.
+const MAPPINGS: usize = 8;
+
+/// How far a block was filled with moved memory.
+enum Filled {
+    /// So many pages of it.
+    To(usize),
+    /// The huge page at this page is not ours any more.
+    LostAt(usize),
+}
+
+impl PageAllocator {
+    /// A run that is made of unused ones as far as they reach, and how many of its pages are new.
+    /// `None`: there is none.
+    pub(super) fn take_from_unused(
+        &mut self,
+        pages: usize,
+        align: usize,
+    ) -> Option<(&'static Extent, usize)> {
+        // To lengthen one run is less work, but to take several may need nothing new.
+        if self.dirty.pages() >= pages
+            && let Some(made) = self.take_assembled(pages, align)
+        {
+            return Some(made);
+        }
+        self.take_extended(pages, align).or_else(|| self.take_assembled(pages, align))
+    }
+
+    /// A run for a long block, made of unused runs as far as they reach, and how many of its pages
+    /// are new. `None`: there is no such memory.
+    fn take_assembled(&mut self, pages: usize, align: usize) -> Option<(&'static Extent, usize)> {
+        let is_long = pages << LG_PAGE >= huge::SHORTEST && huge::backs_blocks();
+        if !is_long || !moves::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
+            return None;
+        }
+        let whole = block_end::backed(pages);
+        let run = self.take_addresses(whole, align.max(HUGE))?;
+        huge::back(self.provider, run);
+        let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;
+        match self.fill(run, most) {
+            Filled::To(filled) => {
+                if filled > 0 {
+                    moves::mark(run, JOINED);
+                    run.zeroed.set(false);
+                }
+                self.leave_end(run, pages);
+                Some((run, pages.saturating_sub(filled)))
+            }
+            Filled::LostAt(at) => {
+                self.abandon(run, at);
+                None
+            }
+        }
+    }
+
+    /// Moves the memory of unused runs under the first `most` pages of a run.
+    fn fill(&mut self, run: &'static Extent, most: usize) -> Filled {
+        let mut filled = 0;
+        while filled < most {
+            let Some(part) = self.take_part(most - filled) else { break };
+            let (done, end) = shift(self.provider, part, run.base() + (filled << LG_PAGE));
+            filled += done;
+            let is_moved = done == part.pages();
+            self.file_part(part, done);
+            if end == Moved::Lost {
+                return Filled::LostAt(filled);
+            }
+            if !is_moved {
+                break;
+            }
+        }
+        Filled::To(filled)
+    }
+
+    /// An unused run with a whole huge page in it. It stays where it is.
+    fn find_part(&self) -> Option<&'static Extent> {
+        let longest = self.dirty.longest_first(MAX_RUN_PAGES).take(LOOKED_AT);
+        longest.into_iter().find(|run| run.fit(CHUNK, HUGE).is_some())
+    }
+
+    /// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
+    fn take_part(&mut self, most: usize) -> Option<&'static Extent> {
+        self.keep_spares()?;
+        let run = self.find_part()?;
+        let begin = run.fit(CHUNK, HUGE)?;
+        let whole = ((run.end() - begin) >> LG_PAGE) / CHUNK * CHUNK;
+        self.dirty.remove(run);
+        self.cut(run, whole.min(most), HUGE)
+    }
+
+    /// Files a run of which the first `moved` pages gave their memory away.
+    fn file_part(&mut self, part: &'static Extent, moved: usize) {
+        let mut left = Some(part);
+        if moved > 0 {
+            left = None;
+            if moved < part.pages()
+                && let Some(rest) = self.spare_record()
+            {
+                split(part, moved, rest);
+                left = Some(rest);
+            }
+            self.make_ordinary(part);
+            part.zeroed.set(true);
+            self.file(part, ExtentState::Retained);
+        }
+        if let Some(left) = left {
+            self.file(left, ExtentState::Dirty);
+        }
+    }
+
+    /// Makes one ordinary mapping of addresses without memory.
+    fn make_ordinary(&self, part: &'static Extent) {
+        let Some(base) = NonNull::new(part.base_ptr()) else { return };
+        // SAFETY: the run is in nobody's list, and has no contents.
+        if !unsafe { self.provider.renew(base, part.bytes()) } {
+            return;
+        }
+        if part.mapping() == DENSE {
+            dense::forget_chunks(part);
+        }
+        moves::mark(part, 0);
+        huge::advise_new(self.provider, base, part.bytes());
+    }
+
+    /// Files what is left of a run whose huge page at page `at` is not ours any more.
+    fn abandon(&mut self, run: &'static Extent, at: usize) {
+        // Without records for the parts all of it is given up.
+        let mut lost = run;
+        if at > 0
+            && let Some(behind) = self.spare_record()
+        {
+            split(run, at, behind);
+            moves::mark(run, JOINED);
+            run.zeroed.set(false);
+            self.file(run, ExtentState::Dirty);
+            lost = behind;
+        }
+        if lost.pages() > CHUNK
+            && let Some(behind) = self.spare_record()
+        {
+            split(lost, CHUNK, behind);
+            behind.head.set(true);
+            self.file(behind, ExtentState::Dirty);
+        }
+        page_map::clear_ends(lost);
+        self.forget(lost);
+    }
+}
+
+/// Moves the memory of `part` to `to`, as far as the system does. Answers how many pages, and what
+/// came of the last call.
+fn shift(provider: &dyn PageProvider, part: &'static Extent, to: usize) -> (usize, Moved) {
+    let mut done = 0;
+    while done < part.bytes() {
+        let from = NonNull::new(part.base_ptr().wrapping_add(done));
+        let to = NonNull::new(core::ptr::with_exposed_provenance_mut(to + done));
+        let (Some(from), Some(to)) = (from, to) else { break };
+        // SAFETY: a huge page of a run that is in nobody's list, and one of a run without memory
+        // that is the caller's.
+        let moved = unsafe { provider.shift_pages(from, HUGE, to) };
+        if moved != Moved::Here {
+            return (done >> LG_PAGE, moved);
+        }
+        done += HUGE;
+    }
+    (done >> LG_PAGE, Moved::Here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::back::provider::failing::Failing;
+    use crate::back::provider::fixed::keep;
+    use crate::back::provider::mmap::Mmap;
+    use crate::ground::units::PAGE;
+
+    const BYTE: u8 = 7;
+
+    fn first_byte(run: &Extent, chunk: usize) -> u8 {
+        // SAFETY: mapped, and nobody writes to it.
+        unsafe { run.base_ptr().wrapping_add(chunk * HUGE).read() }
+    }
+
+    /// A heap with unused runs of these chunks, written to, and one in use behind each. `None`
+    /// where there are no huge pages.
+    fn heap(
+        provider: &'static dyn PageProvider,
+        chunks: [usize; 2],
+    ) -> Option<(PageAllocator, [&'static Extent; 2])> {
+        let mut pages = PageAllocator::for_test(provider);
+        let region = pages.allocate(24 * CHUNK, HUGE, Memory::Any)?;
+        pages.free(region);
+        while let Some(batch) = pages.take_batch(0, 0) {
+            batch.purge();
+            pages.file_batch(batch);
+        }
+        let runs = chunks.map(|n| {
+            let run = pages.allocate(n * CHUNK, HUGE, Memory::Filled).unwrap();
+            huge::back(provider, run);
+            // SAFETY: the run is ours.
+            unsafe { run.base_ptr().write_bytes(BYTE, run.bytes()) };
+            pages.allocate(CHUNK, HUGE, Memory::Any).unwrap();
+            run
+        });
+        runs.iter().for_each(|run| pages.free(run));
+        pages.check();
+        huge::backs_blocks().then_some((pages, runs))
+    }
+
+    #[test]
+    fn a_long_block_is_made_of_the_memory_of_unused_runs() {
+        let Some((mut pages, [a, b])) = heap(&Mmap, [3, 2]) else { return };
+        let (a, b) = ((a.base(), a.end()), (b.base(), b.end()));
+        let taken = pages.counts().taken;
+        let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
+        if block.mapping() != JOINED {
+            // An old system.
+            return;
+        }
+        assert!((0..5).all(|chunk| first_byte(block, chunk) == BYTE));
+        assert!(!block.zeroed.get() && block.base() != a.0);
+        let counts = pages.counts();
+        assert_eq!((counts.dirty, counts.taken), (0, taken + 1), "nothing is new");
+        pages.check();
+        // The addresses stay, and what is taken there is new and ordinary memory.
+        let again = pages.allocate(3 * CHUNK, PAGE, Memory::Any).unwrap();
+        assert!((a.0..a.1).contains(&again.base()) || (b.0..b.1).contains(&again.base()));
+        assert!(again.zeroed.get() && first_byte(again, 0) == 0 && again.mapping() == 0);
+        // Purged, the block is an ordinary mapping.
+        pages.free(block);
+        while let Some(batch) = pages.take_batch(0, 0) {
+            batch.purge();
+            assert!(pages.file_batch(batch));
+        }
+        assert!(pages.retained.oldest().is_some_and(|run| run.mapping() == 0));
+        pages.check();
+    }
+
+    #[test]
+    fn what_unused_runs_do_not_reach_is_new() {
+        let Some((mut pages, _)) = heap(&Mmap, [2, 2]) else { return };
+        let block = pages.allocate(5 * CHUNK + CHUNK / 2, PAGE, Memory::Filled).unwrap();
+        if block.mapping() != JOINED {
+            return;
+        }
+        let filled = (0..5).filter(|chunk| first_byte(block, *chunk) == BYTE).count();
+        assert_eq!((block.pages(), filled), (5 * CHUNK + CHUNK / 2, 4));
+        assert_eq!(pages.counts().dirty, CHUNK / 2, "the rest of the last huge page");
+        pages.check();
+        // Short ones, zeroed ones and those for which a run is long enough are not made so.
+        pages.free(block);
+        let short = pages.allocate(CHUNK + 1, PAGE, Memory::Filled).unwrap();
+        assert_eq!(short.base(), block.base());
+    }
+
+    #[test]
+    fn a_system_that_refuses_changes_nothing_but_where_the_memory_comes_from() {
+        for period in 1..6 {
+            let failing = keep(Box::new(Failing::new(Mmap)));
+            let Some((mut pages, _)) = heap(failing, [3, 2]) else { return };
+            failing.fail_every(period);
+            let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled);
+            failing.fail_every(0);
+            pages.check();
+            if let Some(block) = block {
+                assert_eq!(block.pages(), 5 * CHUNK);
+                // SAFETY: the run is ours.
+                unsafe { block.base_ptr().write_bytes(1, block.bytes()) };
+                pages.free(block);
+            }
+            pages.check();
+        }
+    }
+
+    #[test]
+    fn addresses_that_somebody_else_took_are_struck_off() {
+        let failing = keep(Box::new(Failing::new(Mmap)));
+        let Some((mut pages, _)) = heap(failing, [3, 2]) else { return };
+        let mapped = pages.counts().mapped;
+        failing.lose_next();
+        // What was taken is one huge page; what lies around it and the memory that was to be moved
+        // are for the next try.
+        let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
+        assert_eq!(pages.counts().mapped, mapped - CHUNK);
+        pages.check();
+        assert_eq!((block.pages(), block.mapping()), (5 * CHUNK, JOINED));
+    }
+}
