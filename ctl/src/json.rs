@@ -4,7 +4,6 @@ use super::key::{explain, wrong_type};
 use crate::tree_walk::{self, Branch};
 use lumalloc_namespace::entry::Entry;
 use lumalloc_namespace::error::Error;
-use lumalloc_namespace::row::Row;
 use lumalloc_namespace::tree::{self, Mib};
 use lumalloc_namespace::value::{Type, Value as Plain};
 use serde_json::{Map, Value};
@@ -31,7 +30,7 @@ pub fn read_json(name: &str) -> Result<Value, CtlError> {
     if let Ok(mib) = tree::complete(name.as_bytes()) {
         if let Ok(entry) = Entry::find(mib.as_slice()) {
             let value = entry.read().map_err(|error| explain(entry.row, "read", error))?;
-            return Ok(json(value));
+            return Ok(to_json(value));
         }
         if let Some(branch) = tree_walk::branch(mib.as_slice()) {
             return Ok(read_branch(branch, mib));
@@ -47,7 +46,7 @@ fn read_branch(branch: Branch, mib: Mib) -> Value {
         let Some(below) = mib.with(number) else { continue };
         if let Ok(entry) = Entry::find(below.as_slice()) {
             if let Ok(value) = entry.read() {
-                object.insert(name, json(value));
+                object.insert(name, to_json(value));
             }
         } else if let Some(branch) = tree_walk::branch(below.as_slice()) {
             match read_branch(branch, below) {
@@ -59,7 +58,14 @@ fn read_branch(branch: Branch, mib: Mib) -> Value {
     Value::Object(object)
 }
 
-fn json(value: Plain<'_>) -> Value {
+/// A value as JSON: numbers, texts, booleans; a pointer is a number.
+///
+/// ```
+/// use lumalloc_ctl::{Value, json::to_json};
+/// assert_eq!(to_json(Value::Ssize(-1)), serde_json::json!(-1));
+/// ```
+#[must_use]
+pub fn to_json(value: Plain<'_>) -> Value {
     match value {
         Plain::Bool(value) => value.into(),
         Plain::Unsigned(value) | Plain::U32(value) => value.into(),
@@ -97,18 +103,26 @@ pub fn write_json(name: &str, value: &Value) -> Result<(), CtlError> {
     if entry.row.access.writer().is_none() {
         return Err(explain(entry.row, "write", Error::NotPermitted));
     }
-    let text = value.as_str().map(CString::new);
-    let plain = plain(entry.row, value, text.as_ref().and_then(|text| text.as_ref().ok()));
-    let plain = plain.ok_or_else(|| wrong_type(entry.row, value.to_string()))?;
-    entry.write(plain).map_err(|error| explain(entry.row, "write", error))
+    with_value(entry.row.kind, value, |value| entry.write(value))
+        .ok_or_else(|| wrong_type(entry.row, value.to_string()))?
+        .map_err(|error| explain(entry.row, "write", error))
 }
 
-/// The value that a row takes. Pointers are not written from JSON.
-fn plain<'a>(row: &Row, value: &Value, text: Option<&'a CString>) -> Option<Plain<'a>> {
+/// Hands JSON over as a value of a type; `None`: it is of another type, or does not fit. Pointers
+/// are not made from JSON.
+///
+/// ```
+/// use lumalloc_ctl::{Type, Value, json::with_value};
+/// let is_five = |value: Value| value == Value::Unsigned(5);
+/// assert_eq!(with_value(Type::Unsigned, &5.into(), is_five), Some(true));
+/// assert_eq!(with_value(Type::Unsigned, &(-5).into(), is_five), None);
+/// ```
+pub fn with_value<R>(kind: Type, value: &Value, take: impl FnOnce(Plain<'_>) -> R) -> Option<R> {
+    let text = value.as_str().and_then(|text| CString::new(text).ok());
     let unsigned = value.as_u64();
     let signed = value.as_i64();
     let u32 = unsigned.and_then(|number| u32::try_from(number).ok());
-    match row.kind {
+    let value = match kind {
         Type::Bool => value.as_bool().map(Plain::Bool),
         Type::Unsigned => u32.map(Plain::Unsigned),
         Type::U32 => u32.map(Plain::U32),
@@ -116,9 +130,10 @@ fn plain<'a>(row: &Row, value: &Value, text: Option<&'a CString>) -> Option<Plai
         Type::I64 => signed.map(Plain::I64),
         Type::Size => unsigned.and_then(|number| usize::try_from(number).ok()).map(Plain::Size),
         Type::Ssize => signed.and_then(|number| isize::try_from(number).ok()).map(Plain::Ssize),
-        Type::Str => text.map(|text| Plain::Str(text)),
+        Type::Str => text.as_deref().map(Plain::Str),
         Type::Void | Type::Pointer(_) | Type::Layout(_) => None,
-    }
+    };
+    value.map(take)
 }
 
 /// The names of all keys, `<i>` for an index.

@@ -29,14 +29,19 @@ pub mod answer;
 pub mod builder;
 pub(crate) mod context;
 pub(crate) mod dispatch;
+pub(crate) mod format;
 pub(crate) mod guard;
 #[allow(unsafe_code, reason = "text from a C callback")]
 pub mod namespace;
+pub(crate) mod negotiate;
 pub(crate) mod paths;
+pub(crate) mod query;
 pub(crate) mod routes;
 pub(crate) mod server;
 pub mod settings;
 pub mod start_error;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod token;
 #[allow(unsafe_code, reason = "the user of this process")]
 pub(crate) mod user;

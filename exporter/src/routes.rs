@@ -48,6 +48,15 @@ const fn get(
     Route { path, method: Method::GET, surface, place, open: false, answer }
 }
 
+const fn post(
+    path: &'static str,
+    surface: Surface,
+    place: Place,
+    answer: fn(&Context, &Asked) -> Answer,
+) -> Route {
+    Route { path, method: Method::POST, surface, place, open: false, answer }
+}
+
 impl Route {
     /// The same, without a token.
     const fn open(mut self) -> Route {
@@ -61,6 +70,9 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/", Surface::Admin, Place::Here, paths::page::page).open(),
     get("/-/healthy", Surface::Metrics, Place::Here, paths::health::healthy).open(),
     get("/-/ready", Surface::Metrics, Place::Here, paths::health::ready).open(),
+    get("/ctl", Surface::Admin, Place::Here, paths::ctl::list),
+    get("/ctl/", Surface::Admin, Place::Reader, paths::ctl::read),
+    post("/ctl/", Surface::Admin, Place::Reader, paths::ctl::write),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 

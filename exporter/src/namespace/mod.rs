@@ -5,6 +5,7 @@
 //! in. Only reading, writing and asking which indices exist go to the allocator.
 mod linked;
 mod preloaded;
+pub(crate) mod walk;
 
 pub use linked::Linked;
 pub use preloaded::{Preloaded, Unsuited};
@@ -84,6 +85,9 @@ pub trait Namespace: Send + Sync {
     /// [`Error::Invalid`] for another type; else what the key answers.
     fn write(&self, target: &Target, value: Value<'_>) -> Result<(), Error> {
         let kind = target.row.kind;
+        if target.row.door == Door::Absent {
+            return Err(Error::NoEntry);
+        }
         if !target.row.is_written() {
             return Err(Error::NotPermitted);
         }
@@ -103,8 +107,10 @@ pub trait Namespace: Send + Sync {
     /// # Errors
     /// What the key answers.
     fn act(&self, target: &Target) -> Result<(), Error> {
-        if target.row.door != Door::Trigger {
-            return Err(Error::NotPermitted);
+        match target.row.door {
+            Door::Trigger => {}
+            Door::Absent => return Err(Error::NoEntry),
+            _ => return Err(Error::NotPermitted),
         }
         // SAFETY: there are no buffers.
         unsafe { self.call(target.mib(), NO_BUFFERS) }
@@ -126,7 +132,7 @@ pub trait Namespace: Send + Sync {
         Ok(u32::from_ne_bytes([a, b, c, d]))
     }
 
-    /// The name of an arena, empty when it has none.
+    /// The name of an arena: `auto_0` and so on of automatic ones that nobody named.
     ///
     /// # Errors
     /// What `arena.<i>.name` answers.
@@ -196,7 +202,7 @@ fn arena_name_mib<N: Namespace + ?Sized>(namespace: &N, index: u32) -> Result<[u
     Ok([mib[0], index as usize, mib[2]])
 }
 
-impl dyn Namespace {
+impl dyn Namespace + '_ {
     /// The key of a name with its indices: `arena.0.purge`.
     ///
     /// # Errors

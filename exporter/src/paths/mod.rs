@@ -1,4 +1,5 @@
 //! What is served: one file a path.
+pub(crate) mod ctl;
 pub(crate) mod health;
 pub(crate) mod page;
 pub(crate) mod stats;

@@ -1,0 +1,69 @@
+//! Starts the exporter, or says in one line why not; the program goes on in any case.
+use crate::family;
+use crate::survival;
+use crate::wish::{Place, VARIABLE, Wish};
+use exporter::namespace::Preloaded;
+use exporter::{Builder, Exporter, StartError};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::mem;
+
+fn wish() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|wish| !wish.is_empty())
+}
+
+/// Whether the program was started with an address to serve at.
+pub(crate) fn is_wished() -> bool {
+    wish().is_some()
+}
+
+/// Starts it.
+pub(crate) fn start() {
+    let Some(text) = wish() else { return };
+    survival::prepare();
+    match Wish::read(&text) {
+        Ok(wish) if wish.is_for_us() => match serve(wish) {
+            Ok(()) => {}
+            // The ancestor serves, as it should.
+            Err(why) if is_taken(&why) && family::has_ancestor_with(VARIABLE, &text) => {}
+            Err(why) => say(&why.to_string()),
+        },
+        Ok(_) => {}
+        Err(why) => say(&why),
+    }
+}
+
+fn serve(wish: Wish) -> Result<(), Box<dyn std::error::Error>> {
+    let allocator = Preloaded::find()?;
+    let exporter = builder(wish, allocator).start()?;
+    // It serves until the process ends.
+    mem::forget(exporter);
+    Ok(())
+}
+
+fn builder(wish: Wish, allocator: Preloaded) -> Builder {
+    let builder = Exporter::of(Box::leak(Box::new(allocator)));
+    let builder = match wish.place {
+        Place::Tcp(address) => builder.listen(address),
+        Place::Unix(path) => builder.listen_unix(path),
+    };
+    let builder = wish.metrics.into_iter().fold(builder, Builder::metrics_on);
+    let builder = wish.token.into_iter().fold(builder, Builder::token_file);
+    wish.dumps.into_iter().fold(builder, Builder::dump_directory)
+}
+
+/// Whether somebody else listens there.
+fn is_taken(why: &Box<dyn std::error::Error>) -> bool {
+    match why.downcast_ref() {
+        Some(StartError::Listen(_, error)) => error.kind() == ErrorKind::AddrInUse,
+        Some(StartError::Taken(_)) => true,
+        _ => false,
+    }
+}
+
+/// One line on standard error.
+pub(crate) fn say(what: &str) {
+    let line = format!("<lumalloc>: exporter: {what}\n");
+    // SAFETY: the text is as long as said. Nobody is there to hear that it failed.
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}

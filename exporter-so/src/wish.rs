@@ -1,0 +1,111 @@
+//! What `LUMALLOC_EXPORTER` says: `ADDRESS:PORT` or `unix:PATH`, then options behind commas.
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `metrics:ADDRESS:PORT` | the numbers alone are served there too |
+//! | `token:FILE` | who asks over TCP must send the word in this file |
+//! | `dumps:DIRECTORY` | where `POST /dump` writes |
+//! | `program:NAME` | only a program of this name serves |
+//!
+//! In paths `%p` stands for the number of the process.
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// The variable's name.
+pub(crate) const VARIABLE: &str = "LUMALLOC_EXPORTER";
+
+/// Where to listen.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// At a TCP address.
+    Tcp(SocketAddr),
+    /// At a unix socket.
+    Unix(PathBuf),
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) place: Place,
+    pub(crate) metrics: Option<SocketAddr>,
+    pub(crate) token: Option<PathBuf>,
+    pub(crate) dumps: Option<PathBuf>,
+    pub(crate) program: Option<OsString>,
+}
+
+impl Wish {
+    /// Reads it; `Err` says what is wrong.
+    pub(crate) fn read(text: &OsStr) -> Result<Wish, String> {
+        let mut items = text.as_bytes().split(|&byte| byte == b',');
+        let place = items.next().unwrap_or_default();
+        let place = address(place).ok_or_else(|| {
+            let place = OsStr::from_bytes(place).display();
+            format!(
+                "{VARIABLE}: {place:?} is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH"
+            )
+        })?;
+        let mut wish = Wish { place, metrics: None, token: None, dumps: None, program: None };
+        for item in items {
+            wish.option(item).ok_or_else(|| {
+                let item = OsStr::from_bytes(item).display();
+                format!(
+                    "{VARIABLE}: {item:?} is none of metrics:ADDRESS:PORT, token:FILE, \
+                     dumps:DIRECTORY and program:NAME"
+                )
+            })?;
+        }
+        Ok(wish)
+    }
+
+    fn option(&mut self, item: &[u8]) -> Option<()> {
+        let colon = item.iter().position(|&byte| byte == b':')?;
+        let (name, value) = item.split_at_checked(colon)?;
+        let value = value.get(1..).filter(|value| !value.is_empty())?;
+        match name {
+            b"metrics" => self.metrics = Some(tcp(value)?),
+            b"token" => self.token = Some(path(value)),
+            b"dumps" => self.dumps = Some(path(value)),
+            b"program" => self.program = Some(OsStr::from_bytes(value).to_owned()),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether the program that runs is meant.
+    pub(crate) fn is_for_us(&self) -> bool {
+        let Some(wanted) = &self.program else { return true };
+        let command = std::env::args_os().next().map(PathBuf::from);
+        command.as_deref().and_then(|command| command.file_name()) == Some(wanted)
+    }
+}
+
+fn address(text: &[u8]) -> Option<Place> {
+    match text.strip_prefix(b"unix:") {
+        Some([]) => None,
+        Some(socket) => Some(Place::Unix(path(socket))),
+        None => tcp(text).map(Place::Tcp),
+    }
+}
+
+fn tcp(text: &[u8]) -> Option<SocketAddr> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A path with the process's number in place of `%p`.
+fn path(text: &[u8]) -> PathBuf {
+    let number = std::process::id().to_string();
+    let mut whole = Vec::with_capacity(text.len() + number.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(b"%p") {
+            whole.extend_from_slice(number.as_bytes());
+            rest = after;
+        } else {
+            whole.push(byte);
+            rest = after;
+        }
+    }
+    OsString::from_vec(whole).into()
+}

@@ -1,0 +1,92 @@
+//! JSON or text: what `?format=` says, else what the client would rather have.
+use crate::answer::{Answer, JSON, TEXT, line};
+use crate::negotiate;
+use crate::query;
+use crate::routes::Asked;
+use hyper::StatusCode;
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Text,
+}
+
+impl Format {
+    /// The format of an answer; `first` is that for clients who do not care.
+    pub(crate) fn of(asked: &Asked, first: Format) -> Result<Format, Answer> {
+        match query::values(asked.uri().query(), "format").next().as_deref() {
+            Some("json") => Ok(Format::Json),
+            Some("text") => Ok(Format::Text),
+            Some(other) => Err(bad(format_args!("format is json or text, not {other:?}"))),
+            None => {
+                let formats = match first {
+                    Format::Json => [Format::Json, Format::Text],
+                    Format::Text => [Format::Text, Format::Json],
+                };
+                let place = negotiate::choose(asked.headers(), &formats.map(Format::kind));
+                Ok(place.and_then(|place| formats.get(place).copied()).unwrap_or(first))
+            }
+        }
+    }
+
+    /// The media type.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Format::Json => JSON,
+            Format::Text => TEXT,
+        }
+    }
+}
+
+/// 400 with the reason.
+pub(crate) fn bad(reason: impl std::fmt::Display) -> Answer {
+    line(StatusCode::BAD_REQUEST, reason)
+}
+
+/// That no parameter is there but these.
+pub(crate) fn only(asked: &Asked, known: &[&str]) -> Result<(), Answer> {
+    match query::unknown(asked.uri().query(), known) {
+        None => Ok(()),
+        Some(name) if known.is_empty() => {
+            Err(bad(format_args!("no such parameter: {name:?}; there are none here")))
+        }
+        Some(name) => {
+            let known = known.join(", ");
+            Err(bad(format_args!("no such parameter: {name:?}; there are: {known}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{get, said};
+    use hyper::header::{ACCEPT, HeaderValue};
+
+    #[test]
+    fn the_query_decides_then_the_client_then_the_path() {
+        let of = |path: &str, accept: &'static str| {
+            let mut asked = get(path);
+            asked.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+            [Format::Json, Format::Text].map(|first| Format::of(&asked, first).unwrap())
+        };
+        assert_eq!(of("/x?format=json", "text/plain"), [Format::Json; 2]);
+        assert_eq!(of("/x?format=text", "application/json"), [Format::Text; 2]);
+        assert_eq!(of("/x", "application/json"), [Format::Json; 2]);
+        assert_eq!(of("/x", "*/*"), [Format::Json, Format::Text]);
+        assert_eq!(of("/x", "image/png"), [Format::Json, Format::Text]);
+    }
+
+    #[test]
+    fn bad_parameters_are_named() {
+        let error = Format::of(&get("/x?format=xml"), Format::Json).unwrap_err();
+        assert_eq!(said(error), (400, "format is json or text, not \"xml\"\n".into()));
+        let error = only(&get("/x?fromat=json"), &["format", "opts"]).unwrap_err();
+        let text = "no such parameter: \"fromat\"; there are: format, opts\n";
+        assert_eq!(said(error), (400, text.into()));
+        let error = only(&get("/x?a"), &[]).unwrap_err();
+        assert_eq!(said(error), (400, "no such parameter: \"a\"; there are none here\n".into()));
+        assert!(only(&get("/x?format=json"), &["format"]).is_ok());
+    }
+}

@@ -1,0 +1,186 @@
+//! Values by name as JSON: of one key, or of all below a branch.
+use super::{Namespace, Target};
+use lumalloc_ctl::json::to_json;
+use lumalloc_ctl::{Error, Type, Value};
+use lumalloc_namespace::{Fact, facts};
+use serde_json::{Map, Value as Json};
+
+/// No more indices than there may be arenas.
+const MOST: usize = 4096;
+/// The one key that is reached through a pointer to a place for text.
+pub(crate) const ARENA_NAME: &str = "arena.<i>.name";
+
+/// Whether a key's value is told: not what only concerns the thread that asks, and no address.
+pub(crate) fn is_told(row: &Fact) -> bool {
+    let has_value = row.is_read() || row.name == ARENA_NAME;
+    let is_address = matches!(row.kind, Type::Pointer(_)) && row.name != ARENA_NAME;
+    has_value && !is_address && !row.name.starts_with("thread.")
+}
+
+/// The value of a key.
+pub(crate) fn value(namespace: &dyn Namespace, target: &Target) -> Result<Json, Error> {
+    if target.row.name == ARENA_NAME {
+        let index = target.mib().get(1).copied().unwrap_or_default();
+        let index = u32::try_from(index).map_err(|_| Error::NoEntry)?;
+        return namespace.arena_name(index).map(Json::from);
+    }
+    namespace.read(target).map(to_json)
+}
+
+/// All that is told below a branch; `None`: there is no such branch.
+pub(crate) fn below(namespace: &dyn Namespace, branch: &str) -> Option<Json> {
+    let path: Vec<&str> = branch.split('.').collect();
+    let rows: Vec<&'static Fact> =
+        facts().iter().filter(|row| is_told(row) && is_below(row, &path)).collect();
+    let first = rows.first()?;
+    let mut mib = [0; super::MAX_DEPTH];
+    namespace.mib(branch, &mut mib).ok()?;
+    let places = first.name.split('.').zip(&path).enumerate();
+    let indices = places
+        .filter(|(_, (component, _))| component.starts_with('<'))
+        .filter_map(|(place, (_, number))| Some((place, number.parse().ok()?)))
+        .collect();
+    let leaves: Vec<Leaf> = rows.iter().filter_map(|row| Leaf::of(namespace, row)).collect();
+    let mut walk = Walk { namespace, indices };
+    Some(Json::Object(walk.object(&leaves, path.len(), branch)))
+}
+
+/// Whether a row lies below these components; a number stands for any index.
+fn is_below(row: &Fact, path: &[&str]) -> bool {
+    let fits = |(component, wanted): (&str, &&str)| {
+        let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
+        component == *wanted || component.starts_with('<') && is_number
+    };
+    row.name.split('.').count() > path.len() && row.name.split('.').zip(path).all(fits)
+}
+
+/// A key with 0 for its indices.
+struct Leaf {
+    target: Target,
+    components: Vec<&'static str>,
+}
+
+impl Leaf {
+    fn of(namespace: &dyn Namespace, row: &'static Fact) -> Option<Leaf> {
+        let components: Vec<&str> = row.name.split('.').collect();
+        let zero = |part: &&'static str| if part.starts_with('<') { "0" } else { *part };
+        let name: Vec<&str> = components.iter().map(zero).collect();
+        Some(Leaf { target: namespace.find(&name.join(".")).ok()?, components })
+    }
+}
+
+struct Walk<'a> {
+    namespace: &'a dyn Namespace,
+    /// The indices chosen on the way down, with their places.
+    indices: Vec<(usize, usize)>,
+}
+
+impl Walk<'_> {
+    /// What lies below a path of so many components.
+    fn object(&mut self, leaves: &[Leaf], depth: usize, path: &str) -> Map<String, Json> {
+        let mut object = Map::new();
+        let mut rest = leaves;
+        while let Some(first) = rest.first() {
+            let Some(&name) = first.components.get(depth) else { break };
+            let same = |leaf: &&Leaf| leaf.components.get(depth) == Some(&name);
+            let (group, others) = rest.split_at(rest.iter().take_while(same).count());
+            rest = others;
+            if name.starts_with('<') {
+                for index in self.existing(first, depth, path) {
+                    self.indices.push((depth, index));
+                    let below = self.object(group, depth + 1, &format!("{path}.{index}"));
+                    self.indices.pop();
+                    object.insert(index.to_string(), Json::Object(below));
+                }
+            } else if first.components.len() == depth + 1 {
+                object.extend(self.value(first).map(|value| (name.to_string(), value)));
+            } else {
+                let below = self.object(group, depth + 1, &format!("{path}.{name}"));
+                if !below.is_empty() {
+                    object.insert(name.to_string(), Json::Object(below));
+                }
+            }
+        }
+        object
+    }
+
+    fn value(&self, leaf: &Leaf) -> Option<Json> {
+        let target = leaf.target;
+        let at = |target: Target, &(place, index): &(usize, usize)| target.with(place, index);
+        value(self.namespace, &self.indices.iter().fold(target, at)).ok()
+    }
+
+    /// The indices that exist at this place. Arenas may be missing between others.
+    fn existing(&self, leaf: &Leaf, depth: usize, path: &str) -> Vec<usize> {
+        let exists = |index: &usize| {
+            let mut mib = [0; super::MAX_DEPTH];
+            self.namespace.mib(&format!("{path}.{index}"), &mut mib).is_ok()
+        };
+        let parent = depth.checked_sub(1).and_then(|place| leaf.components.get(place));
+        if matches!(parent, Some(&"arena" | &"arenas")) {
+            (0..arenas(self.namespace)).filter(exists).collect()
+        } else {
+            (0..MOST).take_while(exists).collect()
+        }
+    }
+}
+
+/// How many arenas there may be.
+fn arenas(namespace: &dyn Namespace) -> usize {
+    let limit = namespace.find("arenas.narenas").and_then(|target| namespace.read(&target));
+    match limit {
+        Ok(Value::Unsigned(limit)) => MOST.min(limit as usize),
+        _ => MOST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Linked;
+
+    #[test]
+    fn a_branch_is_an_object() {
+        let bin = below(&Linked, "arenas.bin.1").unwrap();
+        assert_eq!(bin["size"], 16);
+        assert_eq!(bin["nregs"], 4096);
+        let bins = below(&Linked, "arenas.bin").unwrap();
+        assert_eq!(bins["1"], bin);
+        assert!(below(&Linked, "opt").unwrap()["dirty_decay_ms"].is_i64());
+        assert!(below(&Linked, "stats.arenas.0.bins.0").unwrap()["mutex"]["num_ops"].is_u64());
+    }
+
+    #[test]
+    fn the_branches_of_lumalloc_ctl_are_the_same() {
+        for branch in ["arenas", "config", "opt", "arena.0"] {
+            let mut theirs = lumalloc_ctl::read_json(branch).unwrap();
+            if branch == "arena.0" {
+                theirs.as_object_mut().unwrap().remove("extent_hooks");
+                theirs.as_object_mut().unwrap().insert("name".into(), "auto_0".into());
+            }
+            assert_eq!(below(&Linked, branch), Some(theirs), "{branch}");
+        }
+    }
+
+    #[test]
+    fn a_missing_arena_hides_none_behind_it() {
+        let namespace: &dyn Namespace = &Linked;
+        let create = namespace.find("arenas.create").unwrap();
+        let [gone, stays] = [0; 2].map(|_| namespace.create(&create).unwrap());
+        namespace.act(&namespace.find(&format!("arena.{gone}.destroy")).unwrap()).unwrap();
+        namespace.write(&namespace.find("epoch").unwrap(), Value::U64(1)).unwrap();
+        let arenas = below(namespace, "stats.arenas").unwrap();
+        assert!(arenas.get(stays.to_string()).is_some());
+        assert!(arenas.get("4096").is_none());
+    }
+
+    #[test]
+    fn no_addresses_and_no_threads() {
+        let arena = below(&Linked, "arena.0").unwrap();
+        assert!(arena.get("extent_hooks").is_none() && arena.get("purge").is_none());
+        assert_eq!(below(&Linked, "thread"), None);
+        for wrong in ["", "nothing", "version", "stats.", "arena.x", "arena.99999"] {
+            assert_eq!(below(&Linked, wrong), None, "{wrong}");
+        }
+    }
+}

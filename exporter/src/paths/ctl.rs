@@ -1,0 +1,173 @@
+//! `/ctl` and `/ctl/<name>`: the namespace, to be read and, within bounds, to be written.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /ctl` | every key: name, type, unit, access, stability, help, and whether `POST` is taken |
+//! | `GET /ctl/arenas.page` | the same of one key, with its value |
+//! | `GET /ctl/arena.0` | an object of all values below a branch |
+//! | `POST /ctl/arena.0.purge` | does it |
+//! | `POST /ctl/limit.soft` with a JSON value | writes it; answers the values before and after |
+//!
+//! Statistics (`stats.*`, `vm.stat.*`) are of the moment: a new snapshot is taken for each request.
+mod allow;
+mod list;
+mod refusal;
+mod suggest;
+
+use crate::answer::{Answer, body};
+use crate::context::Context;
+use crate::format::{Format, only};
+use crate::namespace::walk::{self, ARENA_NAME};
+use crate::namespace::{Namespace, Target, row_of};
+use crate::query;
+use crate::routes::Asked;
+use lumalloc_ctl::json::with_value;
+use lumalloc_ctl::{Error, Value};
+use lumalloc_namespace::{Door, Fact};
+use refusal::Refusal;
+use serde_json::{Value as Json, json};
+use std::ffi::CString;
+
+/// What all these paths begin with.
+const BASE: &str = "/ctl/";
+/// A name that is longer is no key's, and is not repeated to its sender.
+const LONGEST: usize = 128;
+
+/// `GET /ctl`
+pub(crate) fn list(_: &Context, asked: &Asked) -> Answer {
+    answer(only(asked, &["format"]).and_then(|()| list::list(asked)))
+}
+
+/// `GET /ctl/<name>`
+pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
+    let read = || {
+        only(asked, &["format"])?;
+        let name = name(asked)?;
+        if name.is_empty() {
+            return list::list(asked);
+        }
+        let format = Format::of(asked, Format::Json)?;
+        let value = read_one(context.namespace, &name)?;
+        Ok(written(format, &value))
+    };
+    answer(read())
+}
+
+/// `POST /ctl/<name>`
+pub(crate) fn write(context: &Context, asked: &Asked) -> Answer {
+    let write = || {
+        only(asked, &["format"])?;
+        let name = name(asked)?;
+        let format = Format::of(asked, Format::Json)?;
+        let done = write_one(context.namespace, &name, asked.body())?;
+        Ok(written(format, &done))
+    };
+    answer(write())
+}
+
+fn answer(outcome: Result<Answer, Answer>) -> Answer {
+    outcome.unwrap_or_else(|refused| refused)
+}
+
+/// The name in a path.
+fn name(asked: &Asked) -> Result<String, Refusal> {
+    let name = query::decode(asked.uri().path().strip_prefix(BASE).unwrap_or_default());
+    if name.len() > LONGEST { Err(Refusal::LongName(name.len())) } else { Ok(name) }
+}
+
+/// A key's description with its value, or a branch.
+fn read_one(namespace: &dyn Namespace, name: &str) -> Result<Json, Refusal> {
+    let is_statistic = name == "stats" || name == "vm" || is_of_snapshot(name);
+    if is_statistic && let Ok(epoch) = namespace.find("epoch") {
+        // It cannot be refused; were it, the snapshot before would be read.
+        let _ = namespace.write(&epoch, Value::U64(1));
+    }
+    let Some(row) = row_of(name) else {
+        return walk::below(namespace, name).ok_or_else(|| Refusal::unknown(name));
+    };
+    let target = found(namespace, row, name)?;
+    if !walk::is_told(row) {
+        return Err(Refusal::not_told(row));
+    }
+    let value = walk::value(namespace, &target).map_err(|error| Refusal::read(row, error))?;
+    let mut told = list::described(row);
+    told.insert("name".into(), name.into());
+    told.insert("value".into(), value);
+    Ok(Json::Object(told))
+}
+
+fn is_of_snapshot(name: &str) -> bool {
+    name.starts_with("stats.") || name.starts_with("vm.stat")
+}
+
+/// The key of a row with its indices.
+fn found(namespace: &dyn Namespace, row: &'static Fact, name: &str) -> Result<Target, Refusal> {
+    namespace.find(name).map_err(|_| Refusal::no_index(row, name))
+}
+
+/// Does or writes a key, and says what came of it.
+fn write_one(namespace: &dyn Namespace, name: &str, body: &[u8]) -> Result<Json, Refusal> {
+    let Some(row) = row_of(name) else {
+        return Err(match walk::below(namespace, name) {
+            Some(_) => Refusal::Branch(name.into()),
+            None => Refusal::unknown(name),
+        });
+    };
+    allow::check(row)?;
+    let target = found(namespace, row, name)?;
+    let given = given(row, body)?;
+    if row.door == Door::Trigger {
+        if !given.is_null() {
+            return Err(Refusal::TakesNothing(row));
+        }
+        namespace.act(&target).map_err(|error| Refusal::act(row, error))?;
+        return Ok(json!({ "name": name, "done": true }));
+    }
+    let before = walk::value(namespace, &target).ok();
+    write_value(namespace, &target, &given)?;
+    let after = walk::value(namespace, &target).ok();
+    Ok(json!({ "name": name, "before": before, "value": after }))
+}
+
+/// The value in a body: as it is, or as `value` of an object.
+fn given(row: &'static Fact, body: &[u8]) -> Result<Json, Refusal> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Json::Null);
+    }
+    match serde_json::from_slice(body) {
+        Ok(Json::Object(mut object)) => match object.remove("value") {
+            Some(value) if object.is_empty() => Ok(value),
+            _ => Err(Refusal::Object(row)),
+        },
+        Ok(value) => Ok(value),
+        Err(error) => Err(Refusal::NotJson(row, error.to_string())),
+    }
+}
+
+fn write_value(namespace: &dyn Namespace, target: &Target, given: &Json) -> Result<(), Refusal> {
+    let row = target.row;
+    let outcome = if row.name == ARENA_NAME {
+        let text = given.as_str().and_then(|text| CString::new(text).ok());
+        let index = target.mib().get(1).and_then(|&index| u32::try_from(index).ok());
+        let index = index.ok_or(Refusal::write(row, Error::NoEntry, given))?;
+        text.map(|text| namespace.set_arena_name(index, &text))
+    } else {
+        with_value(row.kind, given, |value| namespace.write(target, value))
+    };
+    outcome
+        .ok_or_else(|| Refusal::WrongType(row, given.clone()))?
+        .map_err(|error| Refusal::write(row, error, given))
+}
+
+/// A value for people is what is asked for, and nothing else.
+fn written(format: Format, value: &Json) -> Answer {
+    let text = match format {
+        Format::Json => format!("{value}\n"),
+        Format::Text => list::plain(value),
+    };
+    body(format.kind(), text)
+}
+
+#[cfg(test)]
+#[path = "ctl_test.rs"]
+mod tests;

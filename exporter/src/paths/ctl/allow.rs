@@ -1,0 +1,119 @@
+//! Which keys a request may write: a short list, and the reason for each that is not on it.
+use super::refusal::Refusal;
+use crate::namespace::walk::ARENA_NAME;
+use lumalloc_namespace::{Door, Fact, Type};
+
+/// What may be written or done.
+const ALLOWED: [&str; 20] = [
+    "arena.<i>.decay",
+    "arena.<i>.dirty_decay_ms",
+    "arena.<i>.limit",
+    "arena.<i>.muzzy_decay_ms",
+    ARENA_NAME,
+    "arena.<i>.purge",
+    "arenas.dirty_decay_ms",
+    "arenas.muzzy_decay_ms",
+    "background_thread",
+    "epoch",
+    "limit.hard",
+    "limit.soft",
+    "max_background_threads",
+    "prof.active",
+    "prof.gdump",
+    "prof.log_stop",
+    "prof.reset",
+    "prof.thread_active_init",
+    "stats.mutexes.reset",
+    "vm.regmax",
+];
+
+/// Whether a key may be written, or done.
+pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
+    if ALLOWED.contains(&row.name) {
+        return Ok(());
+    }
+    if !row.is_written() && matches!(row.door, Door::Read) {
+        return Err(Refusal::ReadOnly(row));
+    }
+    Err(Refusal::Forbidden(row, reason(row)))
+}
+
+/// Why it is not.
+fn reason(row: &Fact) -> &'static str {
+    let of = |branch: &str| row.name.starts_with(branch);
+    if of("thread.") || of("tcache.") {
+        return "it is about the thread that asks, which would be the exporter's own";
+    }
+    if of("prof.") && row.kind == Type::Str {
+        return "it names a file, which no request may";
+    }
+    if matches!(row.name, "arena.<i>.reset" | "arena.<i>.destroy") {
+        return "it discards blocks that the program may be using";
+    }
+    let input =
+        if let Door::Ask(input) | Door::Create(input) = row.door { input } else { row.kind };
+    let is_made = row.name == "experimental.arenas_create_ext";
+    if is_made || matches!(input, Type::Pointer(_) | Type::Layout(_)) {
+        return "it takes addresses, which no request may give";
+    }
+    match row.door {
+        Door::Ask(_) | Door::Exchange | Door::Raw => "it answers questions, and changes nothing",
+        _ => "it is not among the keys that requests may write: GET /ctl tells which are",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lumalloc_namespace::facts;
+
+    #[test]
+    fn what_is_allowed_can_be_written() {
+        for name in ALLOWED {
+            let row = facts().iter().find(|row| row.name == name).expect(name);
+            let changes = row.is_written() || matches!(row.door, Door::Trigger | Door::Absent);
+            assert!(changes || name == ARENA_NAME, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_has_its_reason() {
+        let reason = |name: &str| match check(facts().iter().find(|row| row.name == name).unwrap())
+        {
+            Err(Refusal::Forbidden(_, reason)) => reason,
+            other => panic!("{name}: {other:?}"),
+        };
+        let thread = "it is about the thread that asks, which would be the exporter's own";
+        let unlisted = "it is not among the keys that requests may write: GET /ctl tells which are";
+        for (name, expected) in [
+            ("thread.arena", thread),
+            ("thread.idle", thread),
+            ("thread.prof.name", thread),
+            ("tcache.create", thread),
+            ("tcache.destroy", thread),
+            ("prof.dump", "it names a file, which no request may"),
+            ("prof.prefix", "it names a file, which no request may"),
+            ("prof.log_start", "it names a file, which no request may"),
+            ("arena.<i>.reset", "it discards blocks that the program may be using"),
+            ("arena.<i>.destroy", "it discards blocks that the program may be using"),
+            ("arena.<i>.extent_hooks", "it takes addresses, which no request may give"),
+            ("limit.callback", "it takes addresses, which no request may give"),
+            ("arenas.create", "it takes addresses, which no request may give"),
+            ("arenas.lookup", "it takes addresses, which no request may give"),
+            ("experimental.utilization.query", "it takes addresses, which no request may give"),
+            ("experimental.arenas_create_ext", "it takes addresses, which no request may give"),
+            ("ctl.help", "it answers questions, and changes nothing"),
+            ("arena.<i>.dss", unlisted),
+            ("arena.<i>.retain_grow_limit", unlisted),
+        ] {
+            assert_eq!(reason(name), expected, "{name}");
+        }
+    }
+
+    /// Whatever is added to the namespace is closed until it is put on the list.
+    #[test]
+    fn no_other_key_is_open() {
+        let open = facts().iter().filter(|row| check(row).is_ok());
+        assert_eq!(open.count(), ALLOWED.len());
+    }
+}

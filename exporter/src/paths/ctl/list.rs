@@ -1,0 +1,93 @@
+//! What there is: every key with its description.
+use super::allow;
+use crate::answer::{Answer, body};
+use crate::format::Format;
+use crate::routes::Asked;
+use lumalloc_namespace::{Door, Fact, Type, facts};
+use serde_json::{Map, Value as Json};
+use std::fmt::Write;
+
+/// `GET /ctl`
+pub(super) fn list(asked: &Asked) -> Result<Answer, Answer> {
+    let format = Format::of(asked, Format::Json)?;
+    let text = match format {
+        Format::Json => {
+            let all = facts().iter().map(|row| Json::Object(described(row)));
+            format!("{}\n", Json::Array(all.collect()))
+        }
+        Format::Text => table(),
+    };
+    Ok(body(format.kind(), text))
+}
+
+/// What is known of a key without asking the allocator.
+pub(super) fn described(row: &'static Fact) -> Map<String, Json> {
+    let mut told = Map::new();
+    let mut tell = |name: &str, value: Json| drop(told.insert(name.into(), value));
+    tell("name", row.name.into());
+    tell("type", row.kind.c_name().to_string_lossy().into());
+    if let Door::Ask(input) | Door::Create(input) = row.door
+        && input != Type::Void
+    {
+        tell("input", input.c_name().to_string_lossy().into());
+    }
+    tell("unit", row.unit.name().to_string_lossy().into());
+    tell("access", row.access.to_string_lossy().into());
+    tell("stability", row.stability.name().to_string_lossy().into());
+    tell("help", row.help.to_string_lossy().into());
+    tell("post", allow::check(row).is_ok().into());
+    told
+}
+
+/// A line for each key.
+fn table() -> String {
+    let mut text = String::from("name  type  unit  access  stability  post  help\n");
+    for row in facts() {
+        let post = if allow::check(row).is_ok() { "post" } else { "-" };
+        // Writing to a text does not fail.
+        let _ = writeln!(
+            text,
+            "{}  {}  {}  {}  {}  {post}  {}",
+            row.name,
+            row.kind.c_name().to_string_lossy(),
+            row.unit.name().to_string_lossy(),
+            row.access.to_string_lossy(),
+            row.stability.name().to_string_lossy(),
+            row.help.to_string_lossy()
+        );
+    }
+    text
+}
+
+/// As text: of a key its value alone, of a branch a line for each key below, of what was done a
+/// word.
+pub(super) fn plain(value: &Json) -> String {
+    let object = value.as_object();
+    if let Some(value) = object.and_then(|object| object.get("value")) {
+        return format!("{}\n", word(value));
+    }
+    if object.is_some_and(|object| object.get("done") == Some(&Json::Bool(true))) {
+        return "done\n".into();
+    }
+    let mut text = String::new();
+    lines(&mut text, "", value);
+    text
+}
+
+fn lines(text: &mut String, path: &str, value: &Json) {
+    match value {
+        Json::Object(object) => {
+            for (name, value) in object {
+                let dot = if path.is_empty() { "" } else { "." };
+                lines(text, &format!("{path}{dot}{name}"), value);
+            }
+        }
+        value => {
+            let _ = writeln!(text, "{path}: {}", word(value));
+        }
+    }
+}
+
+fn word(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,46 @@
+//! Requests and answers without a socket.
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::namespace::Linked;
+use crate::routes::Asked;
+use crate::settings::Settings;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::Request;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, Waker};
+
+/// An exporter of this executable, with the settings that hold when nothing is set.
+pub(crate) fn context() -> Arc<Context> {
+    Context::new(&Linked, Settings::default())
+}
+
+/// `GET path`
+pub(crate) fn get(path: &str) -> Asked {
+    Request::get(path).body(Bytes::new()).expect("a path")
+}
+
+/// `POST path` with a body.
+pub(crate) fn post(path: &str, body: &str) -> Asked {
+    Request::post(path).body(Bytes::copy_from_slice(body.as_bytes())).expect("a path")
+}
+
+/// The status and the text of an answer.
+pub(crate) fn said(answer: Answer) -> (u16, String) {
+    let status = answer.status().as_u16();
+    let collected = std::pin::pin!(answer.into_body().collect());
+    match collected.poll(&mut Task::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(body)) => {
+            (status, String::from_utf8(body.to_bytes().to_vec()).expect("text"))
+        }
+        _ => panic!("a whole body is there at once"),
+    }
+}
+
+/// The JSON of an answer, which must be 200.
+#[track_caller]
+pub(crate) fn json(answer: Answer) -> serde_json::Value {
+    let (status, text) = said(answer);
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
