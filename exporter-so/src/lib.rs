@@ -16,11 +16,11 @@
 //! C interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it
 //! is loaded; a child of `fork` serves nothing.
 
-mod family;
+pub mod family;
 #[allow(unsafe_code, reason = "writes to standard error by system call")]
-mod start;
+pub mod start;
 #[allow(unsafe_code, reason = "takes the place of a function of the C library")]
-mod start_main;
+pub mod start_main;
 #[allow(unsafe_code, reason = "an allocator in front of malloc")]
-mod survival;
-mod wish;
+pub mod survival;
+pub mod wish;

@@ -25,7 +25,7 @@ pub(crate) fn start() {
         Ok(wish) if wish.is_for_us() => match serve(wish) {
             Ok(()) => {}
             // The ancestor serves, as it should.
-            Err(why) if is_taken(&why) && family::has_ancestor_with(VARIABLE, &text) => {}
+            Err(why) if is_taken(&*why) && family::has_ancestor_with(VARIABLE, &text) => {}
             Err(why) => say(&why.to_string()),
         },
         Ok(_) => {}
@@ -53,7 +53,7 @@ fn builder(wish: Wish, allocator: Preloaded) -> Builder {
 }
 
 /// Whether somebody else listens there.
-fn is_taken(why: &Box<dyn std::error::Error>) -> bool {
+fn is_taken(why: &(dyn std::error::Error + 'static)) -> bool {
     match why.downcast_ref() {
         Some(StartError::Listen(_, error)) => error.kind() == ErrorKind::AddrInUse,
         Some(StartError::Taken(_)) => true,

@@ -26,18 +26,24 @@ struct Patient;
 // SAFETY: hands on what `System` answers.
 unsafe impl GlobalAlloc for Patient {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is ours.
-        ask(|| unsafe { System.alloc(layout) })
+        ask(|| {
+            // SAFETY: the caller's promise is ours.
+            unsafe { System.alloc(layout) }
+        })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        ask(|| unsafe { System.alloc_zeroed(layout) })
+        ask(|| {
+            // SAFETY: the caller's promise is ours.
+            unsafe { System.alloc_zeroed(layout) }
+        })
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        ask(|| unsafe { System.realloc(block, layout, size) })
+        ask(|| {
+            // SAFETY: the caller's promise is ours.
+            unsafe { System.realloc(block, layout, size) }
+        })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

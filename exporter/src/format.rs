@@ -14,7 +14,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// The format of an answer; `first` is that for clients who do not care.
-    pub(crate) fn of(asked: &Asked, first: Format) -> Result<Format, Answer> {
+    pub(crate) fn of(asked: &Asked, first: Format) -> Result<Format, Bad> {
         match query::values(asked.uri().query(), "format").next().as_deref() {
             Some("json") => Ok(Format::Json),
             Some("text") => Ok(Format::Text),
@@ -39,13 +39,28 @@ impl Format {
     }
 }
 
+/// What is wrong with a request: 400 with this reason.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bad(pub(crate) String);
+
 /// 400 with the reason.
-pub(crate) fn bad(reason: impl std::fmt::Display) -> Answer {
-    line(StatusCode::BAD_REQUEST, reason)
+pub(crate) fn bad(reason: impl std::fmt::Display) -> Bad {
+    Bad(reason.to_string())
+}
+
+impl From<Bad> for Answer {
+    fn from(bad: Bad) -> Answer {
+        line(StatusCode::BAD_REQUEST, bad.0)
+    }
+}
+
+/// An answer, or what stands in its place.
+pub(crate) fn or_refused<E: Into<Answer>>(outcome: Result<Answer, E>) -> Answer {
+    outcome.unwrap_or_else(Into::into)
 }
 
 /// That no parameter is there but these.
-pub(crate) fn only(asked: &Asked, known: &[&str]) -> Result<(), Answer> {
+pub(crate) fn only(asked: &Asked, known: &[&str]) -> Result<(), Bad> {
     match query::unknown(asked.uri().query(), known) {
         None => Ok(()),
         Some(name) if known.is_empty() => {
@@ -81,12 +96,15 @@ mod tests {
     #[test]
     fn bad_parameters_are_named() {
         let error = Format::of(&get("/x?format=xml"), Format::Json).unwrap_err();
-        assert_eq!(said(error), (400, "format is json or text, not \"xml\"\n".into()));
+        assert_eq!(said(error.into()), (400, "format is json or text, not \"xml\"\n".into()));
         let error = only(&get("/x?fromat=json"), &["format", "opts"]).unwrap_err();
         let text = "no such parameter: \"fromat\"; there are: format, opts\n";
-        assert_eq!(said(error), (400, text.into()));
+        assert_eq!(said(error.into()), (400, text.into()));
         let error = only(&get("/x?a"), &[]).unwrap_err();
-        assert_eq!(said(error), (400, "no such parameter: \"a\"; there are none here\n".into()));
+        assert_eq!(
+            said(error.into()),
+            (400, "no such parameter: \"a\"; there are none here\n".into())
+        );
         assert!(only(&get("/x?format=json"), &["format"]).is_ok());
     }
 }

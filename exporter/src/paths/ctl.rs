@@ -16,7 +16,7 @@ mod suggest;
 
 use crate::answer::{Answer, body};
 use crate::context::Context;
-use crate::format::{Format, only};
+use crate::format::{Format, only, or_refused};
 use crate::namespace::walk::{self, ARENA_NAME};
 use crate::namespace::{Namespace, Target, row_of};
 use crate::query;
@@ -35,38 +35,34 @@ const LONGEST: usize = 128;
 
 /// `GET /ctl`
 pub(crate) fn list(_: &Context, asked: &Asked) -> Answer {
-    answer(only(asked, &["format"]).and_then(|()| list::list(asked)))
+    or_refused(only(asked, &["format"]).and_then(|()| list::list(asked)))
 }
 
 /// `GET /ctl/<name>`
 pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
-    let read = || {
+    let read = || -> Result<Answer, Refusal> {
         only(asked, &["format"])?;
         let name = name(asked)?;
         if name.is_empty() {
-            return list::list(asked);
+            return Ok(list::list(asked)?);
         }
         let format = Format::of(asked, Format::Json)?;
         let value = read_one(context.namespace, &name)?;
         Ok(written(format, &value))
     };
-    answer(read())
+    or_refused(read())
 }
 
 /// `POST /ctl/<name>`
 pub(crate) fn write(context: &Context, asked: &Asked) -> Answer {
-    let write = || {
+    let write = || -> Result<Answer, Refusal> {
         only(asked, &["format"])?;
         let name = name(asked)?;
         let format = Format::of(asked, Format::Json)?;
         let done = write_one(context.namespace, &name, asked.body())?;
         Ok(written(format, &done))
     };
-    answer(write())
-}
-
-fn answer(outcome: Result<Answer, Answer>) -> Answer {
-    outcome.unwrap_or_else(|refused| refused)
+    or_refused(write())
 }
 
 /// The name in a path.

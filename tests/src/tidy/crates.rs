@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 /// Directory, package, and the packages of the workspace it may depend on.
-const EDGES: [(&str, &str, &[&str]); 6] = [
+const EDGES: [(&str, &str, &[&str]); 7] = [
     ("alloc-core", "lumalloc", &[]),
     ("namespace", "lumalloc-namespace", &["lumalloc"]),
     ("ctl", "lumalloc-ctl", &["lumalloc", "lumalloc-namespace"]),
     ("exporter", "lumalloc-exporter", &["lumalloc", "lumalloc-namespace", "lumalloc-ctl"]),
+    ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
     ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-namespace"]),
     (
         "cli",

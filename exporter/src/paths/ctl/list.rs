@@ -1,14 +1,14 @@
 //! What there is: every key with its description.
 use super::allow;
 use crate::answer::{Answer, body};
-use crate::format::Format;
+use crate::format::{Bad, Format};
 use crate::routes::Asked;
 use lumalloc_namespace::{Door, Fact, Type, facts};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 
 /// `GET /ctl`
-pub(super) fn list(asked: &Asked) -> Result<Answer, Answer> {
+pub(super) fn list(asked: &Asked) -> Result<Answer, Bad> {
     let format = Format::of(asked, Format::Json)?;
     let text = match format {
         Format::Json => {

@@ -1,6 +1,7 @@
 //! What is wrong with a request to the namespace, in one line, and its status.
 use super::suggest;
 use crate::answer::{Answer, line};
+use crate::format::Bad;
 use crate::namespace::walk::ARENA_NAME;
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue};
@@ -12,6 +13,8 @@ use std::fmt;
 /// Why a request is not served.
 #[derive(Debug)]
 pub(super) enum Refusal {
+    /// A parameter of the address.
+    Parameter(Bad),
     /// No key's name is so long.
     LongName(usize),
     /// There is no such key; perhaps another one was meant.
@@ -108,6 +111,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refusal::Parameter(bad) => to.write_str(&bad.0),
             Refusal::LongName(bytes) => {
                 let longest = super::LONGEST;
                 write!(to, "no key's name has {bytes} bytes: at most {longest} are looked at")
@@ -186,6 +190,12 @@ fn meaning(error: Error) -> &'static str {
         Error::Again => "the system cannot do it now (EAGAIN)",
         Error::Fault => "it cannot be done (EFAULT)",
         Error::NoMemory => "there is no memory for it (ENOMEM)",
+    }
+}
+
+impl From<Bad> for Refusal {
+    fn from(bad: Bad) -> Refusal {
+        Refusal::Parameter(bad)
     }
 }
 
