@@ -1,7 +1,8 @@
 //! `liblumalloc_exporter.so`: the exporter for programs that are started on `liblumalloc.so`.
 //!
 //! ```sh
-//! LUMALLOC_EXPORTER=127.0.0.1:9464 LD_PRELOAD="liblumalloc.so liblumalloc_exporter.so" redis-server
+//! export LUMALLOC_EXPORTER=127.0.0.1:9464
+//! LD_PRELOAD="liblumalloc.so liblumalloc_exporter.so" redis-server
 //! ```
 //!
 //! | module | what it does |
@@ -10,10 +11,10 @@
 //! | [`wish`] | what that variable says |
 //! | [`start`] | starts the exporter, or says in one line why not |
 //! | [`family`] | whether an ancestor serves already |
-//! | [`survival`] | what goes wrong here stays here: no panic and no lack of memory ends the program |
+//! | [`survival`] | no panic here, and no lack of memory, ends the program |
 //!
-//! It holds no allocator: its memory is the program's, and all that it tells and changes goes by the
-//! C interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it
+//! It holds no allocator: its memory is the program's, and all that it tells and changes goes by
+//! the C interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it
 //! is loaded; a child of `fork` serves nothing.
 
 pub mod family;
