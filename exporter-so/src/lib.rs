@@ -13,9 +13,9 @@
 //! | [`family`] | whether an ancestor serves already |
 //! | [`survival`] | no panic here, and no lack of memory, ends the program |
 //!
-//! It holds no allocator: its memory is the program's, and all that it tells and changes goes by
-//! the C interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it
-//! is loaded; a child of `fork` serves nothing.
+//! It holds no allocator: its memory is the program's, and what it tells and changes goes by the C
+//! interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it is
+//! loaded; a child of `fork` serves nothing.
 
 pub mod family;
 #[allow(unsafe_code, reason = "writes to standard error by system call")]
