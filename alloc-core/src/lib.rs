@@ -55,6 +55,7 @@ pub mod options {
     use crate::ground::conf_record;
     use core::ffi::CStr;
 
+    pub use crate::ground::cache_limits::CacheLimits;
     pub use crate::ground::conf_check::{Problem, check, names};
     pub use crate::ground::options::{
         Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,

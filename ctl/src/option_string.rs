@@ -32,6 +32,9 @@ impl fmt::Display for OptionError {
             Problem::UnknownLetter(letters) => {
                 write!(to, "{name}: {value:?} has letters that are not among {letters}")
             }
+            Problem::NotLimits => {
+                write!(to, "{name}: {value:?} is no list of limits, as 8-64:10|1024-2048:0 is one")
+            }
             Problem::Comma => write!(to, "{name}: {value:?} has a comma, which ends a value"),
             Problem::NoEffect => write!(to, "{name}: has no effect in this allocator"),
         }
@@ -153,6 +156,8 @@ plain! {
     tcache: bool;
     /// The largest size in bytes that threads cache.
     tcache_max: usize;
+    /// How many blocks of some classes caches hold: `low-high:most`, parts between `|`.
+    tcache_ncached_max: &str;
     /// Bytes allocated between two steps of a cache's collection.
     tcache_gc_incr_bytes: usize;
     /// Milliseconds until unused dirty pages are purged; -1: never.
@@ -302,7 +307,12 @@ mod tests {
             (
                 "stats_print_opts",
                 "Z",
-                "stats_print_opts: \"Z\" has letters that are not among Jgmdablxeh",
+                "stats_print_opts: \"Z\" has letters that are not among Jgmdablxehw",
+            ),
+            (
+                "tcache_ncached_max",
+                "8:1",
+                "tcache_ncached_max: \"8:1\" is no list of limits, as 8-64:10|1024-2048:0 is one",
             ),
             ("prof_prefix", "a,b", "prof_prefix: \"a,b\" has a comma, which ends a value"),
             ("prof", "true", "prof: has no effect in this allocator"),

@@ -46,12 +46,14 @@ fn the_effective_options_set_the_same_again() {
         return;
     }
     let given = "narenas:3,dirty_decay_ms:-1,junk:alloc,tcache_max:4096,thp:never,\
-                 zero_realloc:abort,stats_interval:5000000000,percpu_arena:disabled";
+                 zero_realloc:abort,stats_interval:5000000000,percpu_arena:disabled,\
+                 narenas_ratio:0.1,tcache_ncached_max:8-64:10|1024-2048:0";
     let effective = read("config.effective", &[("MALLOC_CONF", given)]);
     for pair in given.split(',') {
         assert!(effective.split(',').any(|other| other == pair), "{pair} is not in {effective}");
     }
     assert!(effective.contains("abort:false,"), "defaults too: {effective}");
+    assert_eq!(read("opt.tcache_ncached_max", &[]), "");
     let again = &[("MALLOC_CONF", effective.as_str())];
     assert_eq!(read("config.effective", again), effective);
     assert_eq!(read("config.ignored", again), "", "{effective}");

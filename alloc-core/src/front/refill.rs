@@ -8,8 +8,9 @@
 use super::cache_bin::Filler;
 use super::facade::Facade;
 use super::guarded::{countdown, layouts};
-use super::registry::{self, BY_CLASS, RealCache};
+use super::registry::{self, RealCache};
 use crate::back::metadata;
+use crate::ground::cache_limits::BY_CLASS;
 use crate::ground::options;
 use crate::ground::size_class::{CLASSES, MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;

@@ -57,7 +57,7 @@ pub(crate) struct ColdBin {
     pub(crate) refills: Cell<u8>,
     /// Blocks that it sent home came back: see [`crate::middle::depot`].
     pub(crate) bulk: Cell<bool>,
-    /// The most blocks that the bin may hold, or [`BY_CLASS`].
+    /// The most blocks that the bin may hold, or [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
     pub(crate) most: Cell<u16>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,
@@ -110,9 +110,6 @@ impl ColdBin {
     }
 }
 
-/// Nobody has said how many blocks a bin may hold: its class does.
-pub(crate) const BY_CLASS: u16 = u16::MAX;
-
 /// What waits for the next thread.
 pub(crate) struct Dead {
     caches: Pool<RealCache>,
@@ -159,7 +156,8 @@ pub(crate) fn take(
     cache.volume_before.set(cache.volume());
     let options = options::current();
     cache.largest.set(if options.tcache { options.tcache_max } else { 0 });
-    SizeClass::all().for_each(|class| cache.cold(class).most.set(BY_CLASS));
+    let limits = &options.tcache_ncached_max;
+    SizeClass::all().for_each(|class| cache.cold(class).most.set(limits.of(class)));
     ALIVE.add(1);
     Some(cache)
 }

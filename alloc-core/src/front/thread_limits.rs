@@ -6,10 +6,8 @@
 use super::refill;
 use super::registry::RealCache;
 use super::thread::Thread;
+use crate::ground::cache_limits::{BY_CLASS, CacheLimits};
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
-
-/// The most blocks that a bin may be told to hold: its longest array has a slot more.
-pub(crate) const MOST: usize = 2047;
 
 /// Turns the thread's caches on or off; off, they are emptied first.
 pub(crate) fn enable(thread: &'static Thread, on: bool) {
@@ -57,127 +55,21 @@ pub(crate) fn ncached_max(thread: &'static Thread, size: usize) -> Option<usize>
     Some(if cache.holds(class) { refill::capacity_max(cache, class) } else { 0 })
 }
 
-/// One part of a text of limits: sizes from, sizes to, blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Limit {
-    low: usize,
-    high: usize,
-    most: usize,
-}
-
-/// Reads `low-high:most` up to the next `|`. `None`: it is no such thing. Source: jemalloc 5.3.1,
-/// `multi_setting_parse_next`.
-fn parse(text: &[u8]) -> Option<(Limit, &[u8])> {
-    let (low, text) = number(text)?;
-    let (high, text) = number(text.strip_prefix(b"-")?)?;
-    let (most, text) = number(text.strip_prefix(b":")?)?;
-    let rest = match text.split_first() {
-        None => text,
-        Some((b'|', rest)) if !rest.is_empty() => rest,
-        Some(_) => return None,
-    };
-    Some((Limit { low, high, most }, rest))
-}
-
-fn number(text: &[u8]) -> Option<(usize, &[u8])> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, rest) = text.split_at_checked(digits).filter(|(digits, _)| !digits.is_empty())?;
-    let number = digits.iter().try_fold(0usize, |number, digit| {
-        number.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
-    })?;
-    Some((number, rest))
-}
-
 /// Sets how many blocks of some classes each of the thread's caches may hold: `low-high:n`, several
 /// parts between `|`. `false`: the text is no such thing, and nothing changed.
 pub(crate) fn set_ncached_max(thread: &'static Thread, text: &[u8]) -> bool {
-    let mut rest = text;
-    while !rest.is_empty() {
-        match parse(rest) {
-            Some((_, next)) => rest = next,
-            None => return false,
-        }
+    let mut limits = CacheLimits::NONE;
+    let is_good = limits.read(text);
+    if is_good {
+        thread.caches().for_each(|cache| set_most(cache, &limits));
     }
-    for cache in thread.caches() {
-        let mut rest = text;
-        while let Some((limit, next)) = parse(rest) {
-            set_most(cache, limit);
-            rest = next;
-        }
-    }
-    true
+    is_good
 }
 
-fn set_most(cache: &'static RealCache, limit: Limit) {
-    let high = limit.high.min(MAX_CACHED);
-    if limit.low > high {
-        return;
-    }
-    let (first, last) = (SizeClass::of(limit.low).size(), SizeClass::of(high).size());
-    let within = |class: SizeClass| (first..=last).contains(&class.size());
-    clear(cache, within);
-    for class in SizeClass::all().filter(|class| within(*class)) {
-        cache.cold(class).most.set(limit.most.min(MOST) as u16);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn all(text: &str) -> Option<Vec<Limit>> {
-        let (mut rest, mut limits) = (text.as_bytes(), Vec::new());
-        while !rest.is_empty() {
-            let (limit, next) = parse(rest)?;
-            limits.push(limit);
-            rest = next;
-        }
-        Some(limits)
-    }
-
-    #[test]
-    fn limits_are_read_as_they_are_written() {
-        assert_eq!(all(""), Some(vec![]));
-        let one = Limit { low: 8, high: 128, most: 7 };
-        assert_eq!(all("8-128:7"), Some(vec![one]));
-        let two = Limit { low: 0, high: 99_999, most: 0 };
-        assert_eq!(all("8-128:7|0-99999:0"), Some(vec![one, two]));
-        for bad in [
-            "8",
-            "8-",
-            "8-128",
-            "8-128:",
-            "8-128:7|",
-            "|8-128:7",
-            "8-128:7,",
-            "x-1:1",
-            "-1-8:1",
-            "8-16:99999999999999999999",
-            " 8-16:1",
-            "8-16:1 ",
-        ] {
-            assert_eq!(all(bad), None, "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_limits_survive_writing_and_reading(
-            limits in proptest::collection::vec(any::<(usize, usize, usize)>(), 1..9)
-        ) {
-            let text: Vec<_> = limits.iter().map(|(a, b, n)| format!("{a}-{b}:{n}")).collect();
-            let read = all(&text.join("|")).expect("well written");
-            let read: Vec<_> = read.iter().map(|l| (l.low, l.high, l.most)).collect();
-            prop_assert_eq!(read, limits);
-        }
-
-        #[test]
-        fn any_text_is_read_or_refused(text in "[0-9|:-]{0,20}") {
-            if let Some(limits) = all(&text) {
-                let parts = if text.is_empty() { 0 } else { text.split('|').count() };
-                prop_assert_eq!(limits.len(), parts);
-            }
-        }
+fn set_most(cache: &'static RealCache, limits: &CacheLimits) {
+    let is_told = |class: &SizeClass| limits.of(*class) != BY_CLASS;
+    clear(cache, |class| is_told(&class));
+    for class in SizeClass::all().filter(is_told) {
+        cache.cold(class).most.set(limits.of(class));
     }
 }

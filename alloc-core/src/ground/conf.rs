@@ -245,6 +245,11 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
         Kind::Fraction(set) => set(options, fraction(value)?),
         Kind::Word(words, set) => set(options, word(words, value)?),
         Kind::Letters(set) => set(options, Letters::from_text(value)),
+        Kind::CacheLimits(place) => {
+            if !place(options).read(value) {
+                return Err(Refusal::Value);
+            }
+        }
         Kind::NoEffect(ref shape) => {
             match shape {
                 Shape::Bool => drop(boolean(value)?),
@@ -371,5 +376,17 @@ mod tests {
     fn values_are_clipped_where_the_table_says_so() {
         assert_eq!(read("tcache_max:1000000").0.tcache_max, 32768);
         assert_eq!(read("lg_tcache_max:12").0.tcache_max, 4096);
+    }
+
+    #[test]
+    fn limits_of_caches_add_up_unless_one_is_bad() {
+        let parts = |text: &str| {
+            let (options, bad) = read(text);
+            (options.tcache_ncached_max.parts().collect::<Vec<_>>(), bad)
+        };
+        let both = "tcache_ncached_max:8-16:1|24-32:2,tcache_ncached_max:32-32:3";
+        assert_eq!(parts(both), (vec![(8, 16, 1), (32, 32, 3)], false));
+        let second_bad = "tcache_ncached_max:8-16:1,tcache_ncached_max:8-16:2|x";
+        assert_eq!(parts(second_bad), (vec![(8, 16, 1)], true));
     }
 }

@@ -1,7 +1,9 @@
 //! Whether an option string would be taken, without setting anything.
 
+use super::cache_limits::CacheLimits;
 use super::conf::{boolean, fraction, unsigned, word};
 use super::conf_table::{Kind, Shape, TABLE};
+use super::options::Letters;
 
 /// Why an option would not count as given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +27,8 @@ pub enum Problem {
     },
     /// Only these letters are values.
     UnknownLetter(&'static str),
+    /// The value is no list of limits, as `8-64:10|1024-2048:0` is one.
+    NotLimits,
     /// A comma ends a value.
     Comma,
     /// The option is one of jemalloc's that means nothing here.
@@ -43,7 +47,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Letters of `malloc_stats_print`.
-const LETTERS: &str = "Jgmdablxeh";
+const LETTERS: &str = match core::str::from_utf8(Letters::KNOWN) {
+    Ok(letters) => letters,
+    Err(_) => "",
+};
 
 /// Looks at one option as an option string would have it: `name:value`.
 ///
@@ -82,6 +89,13 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
         Kind::Letters(_) => {
             let known = value.iter().all(|letter| LETTERS.as_bytes().contains(letter));
             if known { Ok(()) } else { Err(Problem::UnknownLetter(LETTERS)) }
+        }
+        Kind::CacheLimits(_) => {
+            if { CacheLimits::NONE }.read(value) {
+                Ok(())
+            } else {
+                Err(Problem::NotLimits)
+            }
         }
         Kind::NoEffect(ref shape) => shaped(shape, value).and(Err(Problem::NoEffect)),
     }
@@ -134,6 +148,9 @@ mod tests {
             ("narenas_ratio", "half", Err(Problem::NotAFraction)),
             ("stats_print_opts", "Jg", Ok(())),
             ("stats_print_opts", "Z", Err(Problem::UnknownLetter(LETTERS))),
+            ("stats_print_opts", "w", Ok(())),
+            ("tcache_ncached_max", "8-64:10|1024-2048:0", Ok(())),
+            ("tcache_ncached_max", "8-64", Err(Problem::NotLimits)),
             ("prof", "true", Err(Problem::NoEffect)),
             ("prof", "maybe", Err(Problem::NotABool)),
             ("prof_prefix", "a,b", Err(Problem::Comma)),

@@ -3,6 +3,7 @@
 //! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
 //! goes, and it is reported as having no effect.
 
+use super::cache_limits::CacheLimits;
 use super::options::{Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc};
 use super::size_class::MAX_CACHED;
 
@@ -20,6 +21,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str], fn(&mut Options, usize)),
     /// Letters for `malloc_stats_print`; others are left out.
     Letters(fn(&mut Options, Letters)),
+    /// How many blocks of some classes caches hold; several add up.
+    CacheLimits(fn(&mut Options) -> &mut CacheLimits),
     /// Checked for its shape, and reported as having no effect.
     NoEffect(Shape),
 }
@@ -77,6 +80,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
             set: |o, n| o.tcache_max = n as usize,
         },
     ),
+    row("tcache_ncached_max", Kind::CacheLimits(|o| &mut o.tcache_ncached_max)),
     row(
         "lg_tcache_max",
         Kind::Unsigned { min: 0, max: 15, clip: true, set: |o, n| o.tcache_max = 1 << n },
@@ -153,7 +157,6 @@ pub(crate) static TABLE: &[OptionRow] = &[
     row("retain", Kind::Bool(|o, on| o.retain = on)),
     row("dss", Kind::Word(&["disabled", "primary", "secondary"], set_dss)),
     none("bin_shards", Shape::Any),
-    none("tcache_ncached_max", Shape::Any),
     none("mutex_max_spin", Shape::Number),
     none("process_madvise_max_batch", Shape::Number),
     none("utrace", Shape::Bool),

@@ -40,6 +40,8 @@ pub(crate) mod cpu_quota;
 #[cfg(not(loom))]
 pub(crate) mod memory_quota;
 #[cfg(not(loom))]
+pub(crate) mod cache_limits;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod options;
 #[cfg(not(loom))]

@@ -2,6 +2,7 @@
 //! except `muzzy_decay_ms` 0 (lazily freed pages make RSS look leaked), and, of 5.3,
 //! `calloc_madvise_threshold` (see decisions.md).
 
+use super::cache_limits::CacheLimits;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -138,6 +139,8 @@ pub struct Options {
     pub tcache: bool,
     /// The largest size in bytes that threads cache; at most 32768.
     pub tcache_max: usize,
+    /// How many blocks of some classes caches hold. Source: jemalloc 5.3.1.
+    pub tcache_ncached_max: CacheLimits,
     /// Bytes allocated between two steps of a cache's collection.
     pub tcache_gc_incr_bytes: usize,
     /// What `thread.allocatedp` points at moves with every operation of a thread that asked.
@@ -202,6 +205,7 @@ pub(crate) const DEFAULTS: Options = Options {
     stats_interval_opts: Letters::NONE,
     tcache: true,
     tcache_max: super::size_class::MAX_CACHED,
+    tcache_ncached_max: CacheLimits::NONE,
     tcache_gc_incr_bytes: 64 << 10,
     allocatedp_live: true,
     dirty_decay_ms: 10_000,

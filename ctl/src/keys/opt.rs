@@ -81,6 +81,10 @@ pub const MUZZY_DECAY_MS: Key<Read<isize>> = Key::new("opt.muzzy_decay_ms");
 /// `opt.narenas` (count): most automatic arenas.
 pub const NARENAS: Key<Read<u32>> = Key::new("opt.narenas");
 
+/// `opt.narenas_ratio`: automatic arenas for each CPU of the quota, where narenas does not say; a
+/// fraction.
+pub const NARENAS_RATIO: Key<Read<Text>> = Key::new("opt.narenas_ratio");
+
 /// `opt.percpu_arena`: whether threads find their arena by CPU: disabled, percpu or phycpu.
 pub const PERCPU_ARENA: Key<Read<Text>> = Key::new("opt.percpu_arena");
 
@@ -152,6 +156,10 @@ pub const TCACHE_GC_INCR_BYTES: Key<Read<usize>> = Key::new("opt.tcache_gc_incr_
 
 /// `opt.tcache_max` (bytes): largest size that threads cache.
 pub const TCACHE_MAX: Key<Read<usize>> = Key::new("opt.tcache_max");
+
+/// `opt.tcache_ncached_max`: blocks of some classes that a cache holds, as low-high:most|...;
+/// empty: as the class has it.
+pub const TCACHE_NCACHED_MAX: Key<Read<Text>> = Key::new("opt.tcache_ncached_max");
 
 /// `opt.thp`: where huge pages are asked for: default (under long blocks), always or never.
 pub const THP: Key<Read<Text>> = Key::new("opt.thp");

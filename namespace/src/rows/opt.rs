@@ -1,6 +1,7 @@
 //! `opt.*`: the options as they were frozen at start.
 use crate::row::Row;
 use crate::row_macros::ro;
+use crate::self_description::option_text;
 use core::ffi::CStr;
 use lumalloc::control;
 use lumalloc::options::{self, Dss, Junk, MetadataThp, PercpuArena, Thp, ZeroRealloc};
@@ -18,6 +19,13 @@ pub static ROWS: &[Row] = &[
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
     opt!(confirm_conf, Bool, None, "say at start where options came from and which were set"),
     ro!("opt.narenas", Unsigned, Count, |_| automatic_arenas(), "most automatic arenas"),
+    ro!(
+        "opt.narenas_ratio",
+        Str,
+        None,
+        |_| option_text::narenas_ratio(),
+        "automatic arenas for each CPU of the quota, where narenas does not say; a fraction"
+    ),
     ro!(
         "opt.percpu_arena",
         Str,
@@ -86,6 +94,13 @@ pub static ROWS: &[Row] = &[
     opt!(xmalloc, Bool, None, "die with a message instead of answering NULL"),
     opt!(tcache, Bool, None, "threads cache blocks"),
     opt!(tcache_max, Size, Bytes, "largest size that threads cache"),
+    ro!(
+        "opt.tcache_ncached_max",
+        Str,
+        None,
+        |_| option_text::tcache_ncached_max(),
+        "blocks of some classes that a cache holds, as low-high:most|...; empty: as the class has it"
+    ),
     opt!(tcache_gc_incr_bytes, Size, Bytes, "allocated between two steps of a cache's collection"),
     opt!(
         allocatedp_live,

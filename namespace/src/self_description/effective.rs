@@ -6,7 +6,7 @@ use crate::rows::opt;
 use crate::value::Value;
 use core::ffi::CStr;
 
-static TEXT: OnceText = OnceText::new();
+static TEXT: OnceText<4096> = OnceText::new();
 
 /// The option string.
 ///
@@ -38,9 +38,9 @@ fn write_value(room: &mut Room<'_>, value: Value<'_>) {
     match value {
         Value::Bool(value) => room.push(if value { b"true" } else { b"false" }),
         Value::Str(text) => room.push(text.to_bytes()),
-        Value::Unsigned(number) | Value::U32(number) => write_number(room, u64::from(number)),
-        Value::U64(number) => write_number(room, number),
-        Value::Size(number) => write_number(room, number as u64),
+        Value::Unsigned(number) | Value::U32(number) => room.push_number(u64::from(number)),
+        Value::U64(number) => room.push_number(number),
+        Value::Size(number) => room.push_number(number as u64),
         Value::Ssize(number) => write_signed(room, number as i64),
         Value::I64(number) => write_signed(room, number),
         Value::Pointer(_) => {}
@@ -51,14 +51,7 @@ fn write_signed(room: &mut Room<'_>, number: i64) {
     if number < 0 {
         room.push(b"-");
     }
-    write_number(room, number.unsigned_abs());
-}
-
-fn write_number(room: &mut Room<'_>, number: u64) {
-    if number >= 10 {
-        write_number(room, number / 10);
-    }
-    room.push(&[b'0' + (number % 10) as u8]);
+    room.push_number(number.unsigned_abs());
 }
 
 #[cfg(test)]
@@ -68,9 +61,8 @@ mod tests {
 
     #[test]
     fn every_option_with_an_effect_is_among_them() {
-        // What is set by these is told by another option: narenas, tcache_max.
-        let others = ["narenas_ratio", "lg_tcache_max"];
-        for name in lumalloc::options::names().filter(|name| !others.contains(name)) {
+        // What lg_tcache_max sets, tcache_max tells.
+        for name in lumalloc::options::names().filter(|&name| name != "lg_tcache_max") {
             let key = format!("opt.{name}");
             assert!(opt::ROWS.iter().any(|row| row.name == key), "rows/opt.rs lacks {key}");
         }

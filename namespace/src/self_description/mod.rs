@@ -7,6 +7,7 @@ use core::ffi::CStr;
 pub mod effective;
 #[allow(unsafe_code, reason = "a text that is written once and read after")]
 pub(crate) mod once_text;
+pub mod option_text;
 
 /// The row of a name, which may have indices or `<i>`.
 ///

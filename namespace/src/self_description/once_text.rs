@@ -5,15 +5,15 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Bytes for the text, its NUL among them.
-const ROOM: usize = 4096;
 /// How many may begin to make it. More than one only when two threads ask at once, or one was in
 /// the middle when its process forked.
 const TRIES: usize = 4;
 
 /// The text, and room to make it in. No lock: whoever asks while it is not there makes it in a room
 /// of its own, and the first that is done publishes.
-pub(crate) struct OnceText {
+///
+/// `ROOM` bytes are for the text, its NUL among them.
+pub(crate) struct OnceText<const ROOM: usize> {
     published: AtomicPtr<c_char>,
     begun: AtomicUsize,
     rooms: UnsafeCell<[[u8; ROOM]; TRIES]>,
@@ -21,7 +21,7 @@ pub(crate) struct OnceText {
 
 // SAFETY: a room is written by the one that counted `begun` up to it, and read only after that one
 // has published it.
-unsafe impl Sync for OnceText {}
+unsafe impl<const ROOM: usize> Sync for OnceText<ROOM> {}
 
 /// Where a text is written. What does not fit is cut off.
 pub(crate) struct Room<'a> {
@@ -41,9 +41,17 @@ impl Room<'_> {
             }
         }
     }
+
+    /// Appends a number.
+    pub(crate) fn push_number(&mut self, number: u64) {
+        if number >= 10 {
+            self.push_number(number / 10);
+        }
+        self.push(&[b'0' + (number % 10) as u8]);
+    }
 }
 
-impl OnceText {
+impl<const ROOM: usize> OnceText<ROOM> {
     pub(crate) const fn new() -> Self {
         OnceText {
             published: AtomicPtr::new(ptr::null_mut()),
@@ -98,15 +106,15 @@ mod tests {
 
     #[test]
     fn the_text_is_made_once_and_cut_where_the_room_ends() {
-        static TEXT: OnceText = OnceText::new();
-        let long = TEXT.get(|room| (0..ROOM).for_each(|_| room.push(b"xy"))).unwrap();
-        assert_eq!(long.count_bytes(), ROOM - 1);
+        static TEXT: OnceText<64> = OnceText::new();
+        let long = TEXT.get(|room| (0..64).for_each(|_| room.push(b"xy"))).unwrap();
+        assert_eq!(long.count_bytes(), 63);
         assert_eq!(TEXT.get(|_| unreachable!()).unwrap().as_ptr(), long.as_ptr());
     }
 
     #[test]
     fn those_who_ask_at_once_get_the_same_text() {
-        static TEXT: OnceText = OnceText::new();
+        static TEXT: OnceText<64> = OnceText::new();
         std::thread::scope(|scope| {
             for _ in 0..TRIES {
                 scope.spawn(|| assert_eq!(TEXT.get(|room| room.push(b"here")), Ok(c"here")));
@@ -116,8 +124,8 @@ mod tests {
 
     #[test]
     fn makers_that_never_end_leave_room_for_others_and_then_an_error() {
-        static TEXT: OnceText = OnceText::new();
-        static LOST: OnceText = OnceText::new();
+        static TEXT: OnceText<64> = OnceText::new();
+        static LOST: OnceText<64> = OnceText::new();
         TEXT.begun.store(TRIES - 1, Ordering::Relaxed);
         assert_eq!(TEXT.get(|room| room.push(b"last")), Ok(c"last"));
         LOST.begun.store(TRIES, Ordering::Relaxed);
