@@ -35,6 +35,8 @@ pub struct Published {
     last_holder: usize,
     /// Asked for when it is read.
     rss: Option<Rss>,
+    /// Ranges of addresses; counted when they are asked for.
+    segments: Option<usize>,
 }
 
 /// What the system says of physical memory, in bytes.
@@ -90,7 +92,7 @@ impl Published {
         self.detail.refresh();
         self.epoch += 1;
         self.mutex = self.now;
-        self.rss = None;
+        (self.rss, self.segments) = (None, None);
     }
 
     /// What the system says of physical memory; it is asked now, if it was not yet.
@@ -102,6 +104,11 @@ impl Published {
             let untouched = ours.wrapping_sub(totals.resident) as isize;
             Rss { process, ours, not_ours: process - ours, untouched }
         })
+    }
+
+    /// Ranges of addresses that the allocator has; they are counted now, if they were not yet.
+    pub fn segments(&mut self) -> usize {
+        *self.segments.get_or_insert_with(observe::segments)
     }
 
     fn note_holder(&mut self, tries: u64) {
@@ -147,6 +154,7 @@ impl Publisher {
             now: MutexStats::EMPTY,
             last_holder: 0,
             rss: None,
+            segments: None,
         };
         Publisher { holder: AtomicU64::new(0), published: UnsafeCell::new(published) }
     }
@@ -227,6 +235,12 @@ pub fn read<R>(look: impl FnOnce(&Published) -> R) -> R {
 #[must_use]
 pub fn rss() -> Rss {
     PUBLISHER.with_one(Published::rss)
+}
+
+/// Ranges of addresses, likewise.
+#[must_use]
+pub fn segments() -> usize {
+    PUBLISHER.with_one(Published::segments)
 }
 
 /// The totals of the published snapshot.

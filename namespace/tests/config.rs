@@ -1,6 +1,9 @@
 //! `config.effective`, `config.ignored`, `config.source` and `opt.malloc_conf.*`, in children with
 //! option strings in their environment.
 
+#![allow(unsafe_code)]
+
+use lumalloc::raw;
 use lumalloc_namespace::{Entry, Error, Value, tree};
 use std::process::Command;
 
@@ -11,8 +14,15 @@ const MARK: &str = "<answer> ";
 #[ignore = "the child of the tests here"]
 fn child() {
     let Ok(key) = std::env::var(KEY) else { return };
+    // The first 60 blocks are freed; no other thread allocates here.
+    let blocks: Vec<_> = (0..2000).map(|_| raw::malloc(64)).collect();
+    for block in blocks.into_iter().take(60) {
+        // SAFETY: a live block, freed once.
+        unsafe { raw::free(block) };
+    }
     let mib = tree::complete(key.as_bytes()).expect("a key");
     match Entry::find(mib.as_slice()).expect("a key").read() {
+        Ok(Value::U64(number)) => println!("{MARK}{number}"),
         Ok(Value::Str(text)) => println!("{MARK}{}", text.to_str().expect("UTF-8")),
         Err(Error::NoEntry) => println!("{MARK}none"),
         other => panic!("{other:?}"),
@@ -57,6 +67,21 @@ fn the_effective_options_set_the_same_again() {
     let again = &[("MALLOC_CONF", effective.as_str())];
     assert_eq!(read("config.effective", again), effective);
     assert_eq!(read("config.ignored", again), "", "{effective}");
+}
+
+#[test]
+fn guarded_samples_are_counted() {
+    if is_configured_by_the_system() {
+        return;
+    }
+    let read = |count: &str, conf| {
+        read(&format!("stats.guarded.{count}"), &[("LUMALLOC_CONF", conf)]).parse::<u64>().unwrap()
+    };
+    let counts = |conf| ["made", "live", "failed"].map(|count| read(count, conf));
+    let [made, live, failed] = counts("guarded_sample:1");
+    assert_eq!(made, 128, "there are so many slots");
+    assert!(live < made && made - live <= 60 && failed > 0, "{made} {live} {failed}");
+    assert_eq!(counts("guarded_sample:0"), [0, 0, 0]);
 }
 
 #[test]

@@ -30,9 +30,18 @@ fn blocks_and_bytes_are_counted_and_regmax_is_kept() {
     assert_eq!(read("vm.stat.n_busy"), blocks + 1000);
     assert_eq!(read("vm.stat.s_busy"), bytes + 500 * 48 + 500 * 5120);
     assert_eq!(read("vm.stat.extent"), read("vm.stat.s_busy") + read("vm.stat.s_free"));
+    assert_eq!(read("vm.stat.m_busy"), 5120);
     assert_eq!(read("vm.stat.n_region"), 1);
+    assert!((1..100).contains(&read("vm.stat.n_seg")));
+    assert_eq!(read("vm.stat.mode"), 0o110);
     assert!(read("vm.stat.n_open") > 0);
     assert_eq!(read("vm.stat.n_lock"), 0, "nobody else was there");
+    let free = read("vm.stat.n_free");
+    let large = raw::malloc(33 << 20);
+    write("epoch", Value::U64(0));
+    assert_eq!(read("vm.stat.m_busy"), 40 << 20, "rounded up to its class");
+    // SAFETY: just allocated, and freed once.
+    unsafe { raw::free(large) };
     for ptr in held {
         // SAFETY: each was just allocated, and is freed once.
         unsafe { raw::free(ptr) };
@@ -40,6 +49,9 @@ fn blocks_and_bytes_are_counted_and_regmax_is_kept() {
     write("epoch", Value::U64(0));
     assert_eq!(read("vm.stat.n_busy"), blocks);
     assert_eq!(read("vm.stat.s_busy"), bytes);
+    assert!(read("vm.stat.n_free") >= free + 1000, "they are in slabs and caches");
+    let largest = read("vm.stat.m_free");
+    assert!(largest >= 33 << 20 && largest <= read("vm.stat.s_free"), "{largest}");
 
     assert_eq!(read("vm.regmax"), 64);
     write("vm.regmax", Value::Unsigned(2));

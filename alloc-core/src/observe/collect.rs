@@ -5,6 +5,7 @@ use super::arena_stats::{
 };
 use super::detail::Detail;
 use super::process::zero_reallocs;
+use super::samples::guarded_samples;
 use super::snapshot::Totals;
 use crate::back::extent::{Extent, ExtentState};
 use crate::back::page_counts::Purges;
@@ -100,6 +101,7 @@ fn add_process(sum: &mut Sum) {
     totals.fork_abandoned = fork::ABANDONED.get();
     totals.zero_reallocs = zero_reallocs();
     totals.out_of_memory = slow::OUT_OF_MEMORY.get();
+    totals.guarded = guarded_samples();
     totals.metadata_rtree = page_map::USED.get() as usize;
     totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }

@@ -28,7 +28,7 @@ pub use detail::{Detail, ProcessMutexes};
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};
-pub use residence::{heap_resident, process_resident};
+pub use residence::{heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};
 pub use snapshot::Totals;
 pub use utilization::{BinUtilization, Utilization, bin_utilization, utilization};

@@ -1,5 +1,6 @@
 //! Plain numbers, taken in one walk.
 
+use super::samples::GuardedSamples;
 use super::work::Work;
 
 /// Totals over all arenas and caches. Bytes, unless a name says otherwise. Source: jemalloc(3),
@@ -66,6 +67,8 @@ pub struct Totals {
     pub metadata_rtree: usize,
     /// Huge pages asked for under records.
     pub metadata_thp: usize,
+    /// Guarded samples.
+    pub guarded: GuardedSamples,
     /// What the slow paths did.
     pub work: Work,
 }

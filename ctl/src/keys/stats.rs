@@ -55,6 +55,20 @@ pub mod background_thread {
     pub const RUN_INTERVAL: Key<Read<u64>> = Key::new("stats.background_thread.run_interval");
 }
 
+/// `stats.guarded.*`
+pub mod guarded {
+    use crate::key::{Key, Read};
+
+    /// `stats.guarded.failed` (count): requests that were to get one and got an ordinary block.
+    pub const FAILED: Key<Read<u64>> = Key::new("stats.guarded.failed");
+
+    /// `stats.guarded.live` (count): of these, samples in use.
+    pub const LIVE: Key<Read<u64>> = Key::new("stats.guarded.live");
+
+    /// `stats.guarded.made` (count): guarded samples handed out.
+    pub const MADE: Key<Read<u64>> = Key::new("stats.guarded.made");
+}
+
 #[path = "stats_mutexes.rs"]
 pub mod mutexes;
 

@@ -9,10 +9,11 @@ use crate::value::{Unit, Value};
 use crate::writer::Writer;
 
 /// Branches that jemalloc does not have, and their titles in the text.
-const OWN: [(&str, &str); 5] = [
+const OWN: [(&str, &str); 6] = [
     ("stats.rss", "Where the memory is:\n"),
     ("stats.thread_caches", "Thread caches:\n"),
     ("stats.remote", "Blocks freed by other threads:\n"),
+    ("stats.guarded", "Guarded samples:\n"),
     ("vm.stat", "Arenas, as vmstat counts them:\n"),
     ("limit", "Limits:\n"),
 ];

@@ -17,6 +17,19 @@ macro_rules! stat {
     };
 }
 
+/// A row of guarded samples.
+macro_rules! guarded {
+    ($field:ident, $help:literal) => {
+        ro!(
+            concat!("stats.guarded.", stringify!($field)),
+            U64,
+            Count,
+            |_| snapshot::read(|published| published.totals().guarded.$field),
+            $help
+        )
+    };
+}
+
 /// These keys.
 pub static ROWS: &[Row] = &[
     stat!("allocated", Size, Bytes, allocated, "in blocks that the program holds"),
@@ -63,6 +76,9 @@ pub static ROWS: &[Row] = &[
         background_interval,
         "mean time between two of those passes"
     ),
+    guarded!(made, "guarded samples handed out"),
+    guarded!(live, "of these, samples in use"),
+    guarded!(failed, "requests that were to get one and got an ordinary block"),
     act!(
         "stats.mutexes.reset",
         |_| {

@@ -2,8 +2,9 @@
 use crate::row::Row;
 use crate::row_macros::{ro, rw};
 use crate::snapshot::{self, Published};
+use core::iter;
 use lumalloc::control;
-use lumalloc::observe::BINS;
+use lumalloc::observe::{self, BINS};
 
 /// A row from the published snapshot.
 macro_rules! stat {
@@ -25,64 +26,118 @@ pub static ROWS: &[Row] = &[
         },
         "most automatic arenas beside the first; those that exist stay"
     ),
-    stat!("n_region", Unsigned, Count, |published| published.totals().arenas_open, "arenas made"),
-    stat!(
-        "n_open",
-        U64,
-        Count,
-        |published| published.totals().n_open,
-        "entries into arenas that did not wait"
-    ),
-    stat!(
-        "n_lock",
-        U64,
-        Count,
-        |published| published.totals().n_lock,
-        "entries into arenas that waited"
-    ),
+    stat!("n_region", Unsigned, Count, |now| now.totals().arenas_open, "arenas made"),
+    stat!("n_open", U64, Count, |now| now.totals().n_open, "entries into arenas that did not wait"),
+    stat!("n_lock", U64, Count, |now| now.totals().n_lock, "entries into arenas that waited"),
     stat!(
         "n_probe",
         U64,
         Count,
-        |published| published.totals().n_probe,
+        |now| now.totals().n_probe,
         "entries that searched for a free arena"
     ),
     stat!(
         "n_busy",
         U64,
         Count,
-        busy_blocks,
+        |now| Blocks::busy(now).number,
         "blocks that the program holds, and large ones that threads keep"
     ),
+    stat!("s_busy", Size, Bytes, |now| now.totals().allocated, "in blocks that the program holds"),
     stat!(
-        "s_busy",
+        "m_busy",
         Size,
         Bytes,
-        |published| published.totals().allocated,
-        "in blocks that the program holds"
+        |now| Blocks::busy(now).largest,
+        "of the largest of these, rounded up to its class"
+    ),
+    stat!(
+        "n_free",
+        U64,
+        Count,
+        |now| Blocks::free(now).number,
+        "free blocks in slabs and thread caches, and unused runs of pages with memory"
     ),
     stat!(
         "s_free",
         Size,
         Bytes,
-        |published| published.totals().mapped.saturating_sub(published.totals().allocated),
+        |now| now.totals().mapped.saturating_sub(now.totals().allocated),
         "of the extent, not in such blocks"
+    ),
+    stat!(
+        "m_free",
+        Size,
+        Bytes,
+        |now| Blocks::free(now).largest,
+        "of the largest of these: of runs, the mean of their largest class"
+    ),
+    ro!(
+        "vm.stat.n_seg",
+        Size,
+        Count,
+        |_| snapshot::segments(),
+        "ranges of addresses without a gap, those without memory among them"
     ),
     stat!(
         "extent",
         Size,
         Bytes,
-        |published| published.totals().mapped,
+        |now| now.totals().mapped,
         "taken from the system, the allocator's own records among it"
     ),
+    ro!("vm.stat.mode", Unsigned, None, |_| MODE, "flags of the regions: VM_MTBEST and VM_SHARE"),
 ];
 
-/// Blocks of all arenas together, without those in thread caches; large ones that a thread keeps
-/// are not told apart.
-fn busy_blocks(published: &Published) -> u64 {
-    let Some(all) = published.arena(control::ARENAS_ALL as usize) else { return 0 };
-    let small: usize = all.bins.iter().take(BINS).map(|bin| bin.curregs).sum();
-    let cached: usize = all.bins.iter().map(|bin| bin.cached).sum();
-    let large: usize = all.lextents.iter().map(|class| class.curlextents).sum();
-    (small + large).saturating_sub(cached) as u64
+/// `VM_MTBEST | VM_SHARE`, as vmalloc.h of 2011 has them.
+const MODE: u32 = 0o100 | 0o010;
+
+/// Blocks of all arenas together.
+#[derive(Default)]
+struct Blocks {
+    number: u64,
+    /// Bytes of the largest.
+    largest: usize,
+}
+
+impl Blocks {
+    /// Those of the program, and large ones that threads keep, which are not told apart by class.
+    fn busy(now: &Published) -> Blocks {
+        let mut blocks = Blocks::default();
+        let Some(all) = now.arena(snapshot::ALL) else { return blocks };
+        let (small, large) = all.bins.split_at_checked(BINS).unwrap_or_default();
+        for (class, bin) in small.iter().enumerate() {
+            blocks.add(bin.curregs.saturating_sub(bin.cached), observe::slab_class_size(class));
+        }
+        // The first large classes come from slabs too, so that some of them are in caches.
+        let cached = large.iter().map(|bin| bin.cached).chain(iter::repeat(0));
+        for (class, (large, cached)) in all.lextents.iter().zip(cached).enumerate() {
+            let number = large.curlextents.saturating_sub(cached);
+            blocks.add(number, observe::lextent_size(class));
+        }
+        blocks
+    }
+
+    /// Those that a request could get without new memory from the system.
+    fn free(now: &Published) -> Blocks {
+        let mut blocks = Blocks::default();
+        let Some(all) = now.arena(snapshot::ALL) else { return blocks };
+        for (class, bin) in all.bins.iter().enumerate() {
+            let (slots, _) = observe::slab_class_slab(class);
+            let in_slabs = (bin.curslabs * slots).saturating_sub(bin.curregs);
+            blocks.add(in_slabs + bin.cached, observe::slab_class_size(class));
+        }
+        for runs in &all.extents {
+            let (number, bytes) = (runs.ndirty + runs.nmuzzy, runs.dirty_bytes + runs.muzzy_bytes);
+            blocks.add(number, bytes.checked_div(number).unwrap_or(0));
+        }
+        blocks
+    }
+
+    fn add(&mut self, number: usize, size: usize) {
+        if number > 0 {
+            self.number += number as u64;
+            self.largest = self.largest.max(size);
+        }
+    }
 }
