@@ -15,7 +15,6 @@ fn child() {
         Some("work") => work(),
         Some("no_tcache") => no_tcache(),
         Some("small_tcache") => small_tcache(),
-        Some("told_tcache") => std::thread::spawn(told_tcache).join().expect("the thread"),
         Some("at_once") => at_once(),
         Some("never") => never(),
         Some("one_arena") => one_arena(),
@@ -331,33 +330,6 @@ fn small_tcache() {
 #[test]
 fn beyond_tcache_max_nothing_is_cached() {
     play_well("small_tcache", "tcache_max:100");
-}
-
-/// In a thread of its own: the main thread's first caches are made like all others.
-fn told_tcache() {
-    for (size, most) in [(1000, 3 * 1024), (64, 64 << 10), (2000, 0), (4000, 0), (8, 64 << 10)] {
-        let blocks: Vec<_> = (0..100).map(|_| raw::malloc(size)).collect();
-        let mut highest = 0;
-        for block in blocks {
-            // SAFETY: a live block, freed once.
-            unsafe { raw::free(block) };
-            highest = highest.max(observe::totals().cached);
-        }
-        assert!(highest <= most && (highest > 0) == (most > 0), "{size}: {highest}");
-        control::flush_thread_cache();
-        assert_eq!(observe::totals().cached, 0);
-    }
-    assert_eq!(control::thread::ncached_max(1000), Some(3));
-    assert!(control::thread::set_ncached_max(b"1000-1000:5"), "a thread may say otherwise");
-    assert_eq!(control::thread::ncached_max(1000), Some(5));
-    assert_eq!(control::thread::ncached_max(2000), Some(0));
-}
-
-#[test]
-fn threads_cache_as_many_blocks_of_a_class_as_they_are_told() {
-    play_well("told_tcache", "tcache_ncached_max:1000-1024:3|2000-4096:0");
-    let added = "tcache_ncached_max:1000-1024:9,tcache_ncached_max:1024-1024:3|2000-4096:0";
-    play_well("told_tcache", added);
 }
 
 fn large_and_free() -> observe::Totals {

@@ -57,7 +57,8 @@ pub(crate) struct ColdBin {
     pub(crate) refills: Cell<u8>,
     /// Blocks that it sent home came back: see [`crate::middle::depot`].
     pub(crate) bulk: Cell<bool>,
-    /// The most blocks that the bin may hold, or [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
+    /// The most blocks that the bin may hold, or
+    /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
     pub(crate) most: Cell<u16>,
     /// It missed or overflowed since collection last came by.
     pub(crate) missed: Cell<bool>,

@@ -21,8 +21,8 @@ pub fn heap_resident() -> usize {
     bytes
 }
 
-/// Ranges of addresses without a gap that the heap has, whatever their state. A word of the page map
-/// is looked at for each page: a tenth of a millisecond for each gigabyte of addresses.
+/// Ranges of addresses without a gap that the heap has, whatever their state. A word of the page
+/// map is looked at for each page: a tenth of a millisecond for each gigabyte of addresses.
 ///
 /// ```
 /// let block = vec![1u8; 10 << 20];

@@ -157,8 +157,8 @@ pub const TCACHE_GC_INCR_BYTES: Key<Read<usize>> = Key::new("opt.tcache_gc_incr_
 /// `opt.tcache_max` (bytes): largest size that threads cache.
 pub const TCACHE_MAX: Key<Read<usize>> = Key::new("opt.tcache_max");
 
-/// `opt.tcache_ncached_max`: blocks of some classes that a cache holds, as low-high:most|...;
-/// empty: as the class has it.
+/// `opt.tcache_ncached_max`: blocks of some classes that a cache holds: low-high:most|...; empty:
+/// by class.
 pub const TCACHE_NCACHED_MAX: Key<Read<Text>> = Key::new("opt.tcache_ncached_max");
 
 /// `opt.thp`: where huge pages are asked for: default (under long blocks), always or never.

@@ -99,7 +99,7 @@ pub static ROWS: &[Row] = &[
         Str,
         None,
         |_| option_text::tcache_ncached_max(),
-        "blocks of some classes that a cache holds, as low-high:most|...; empty: as the class has it"
+        "blocks of some classes that a cache holds: low-high:most|...; empty: by class"
     ),
     opt!(tcache_gc_incr_bytes, Size, Bytes, "allocated between two steps of a cache's collection"),
     opt!(
