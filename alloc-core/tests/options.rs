@@ -71,7 +71,6 @@ fn every_kind_of_bad_option_has_its_message() {
         ("zero_realloc:maybe", &["Invalid conf value: zero_realloc:maybe"]),
         ("narenas_ratio:x", &["Invalid conf value: narenas_ratio:x"]),
         ("tcache_ncached_max:8-16", &["Invalid conf value: tcache_ncached_max:8-16"]),
-        ("tcache_ncached_max:8-16:4|", &["Invalid conf value: tcache_ncached_max:8-16:4|"]),
         ("tcache", &["Conf string ends with key -- tcache"]),
         ("xmalloc:true,tcache", &["Conf string ends with key -- tcache"]),
         ("xmalloc:false,", &["Conf string ends with comma -- xmalloc:false,"]),
