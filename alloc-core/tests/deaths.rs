@@ -44,6 +44,8 @@ deaths!(
     double_free_over_two_flushes,
     double_free_of_an_owned_slabs_block,
     double_free_by_two_threads,
+    double_free_among_scattered_ones,
+    interior_among_scattered_ones,
     double_free_past_the_caches,
     double_free_of_a_large_block,
     double_free_of_a_large_block_by_size,
@@ -160,6 +162,36 @@ mod scenes {
             });
             thread.join().expect("the other thread");
         }
+    }
+
+    /// Frees blocks of another cache on a thread of its own, each of another word than the last.
+    fn free_scattered(blocks: Vec<usize>) {
+        let freer = move || {
+            warm(64);
+            let count = blocks.len();
+            (0..count).for_each(|n| free(blocks[n * 641 % count]));
+            flush_thread_cache();
+        };
+        std::thread::spawn(freer).join().expect("the other thread");
+    }
+
+    pub(super) fn double_free_among_scattered_ones() {
+        let mut blocks: Vec<usize> = (0..4000).map(|_| malloc(64)).collect();
+        let block = blocks[3999];
+        blocks[2000] = block;
+        tell(&format!("double free of {block:#x} (size 64, arena 0, owner cache 0)"));
+        free_scattered(blocks);
+    }
+
+    pub(super) fn interior_among_scattered_ones() {
+        let mut blocks: Vec<usize> = (0..4000).map(|_| malloc(64)).collect();
+        let block = blocks[3999];
+        blocks[3999] += 16;
+        tell(&format!(
+            "invalid free of {:#x}: inside the block {block:#x} (size 64, arena 0, owner cache 0)",
+            block + 16
+        ));
+        free_scattered(blocks);
     }
 
     pub(super) fn double_free_past_the_caches() {

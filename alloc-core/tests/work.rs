@@ -4,6 +4,7 @@
 mod common;
 
 use common::alone;
+use common::random::Random;
 use lumalloc::control::flush_thread_cache;
 use lumalloc::observe::{Work, totals};
 use lumalloc::raw::{self, Flags};
@@ -86,6 +87,32 @@ fn remote_frees_are_counted_by_word_and_by_push() {
         assert!(done.remote_pushes > 0 && done.remote_pushes <= done.remote_words, "{done:?}");
         let done = work(|| assert!(lumalloc::control::purge(0)));
         assert!(done.remote_drains > 0, "{done:?}");
+    });
+}
+
+/// In random order as many come home, by a word each at most.
+#[test]
+fn scattered_remote_frees_come_home() {
+    const COUNT: usize = 40_000;
+    fresh(|| {
+        let mut random = Random::new(1);
+        let mut blocks: Vec<usize> = (0..COUNT).map(|_| malloc(64)).collect();
+        for last in (1..COUNT).rev() {
+            blocks.swap(last, random.below(last + 1));
+        }
+        let allocated = || totals().allocated;
+        let (before, remote) = (allocated(), totals().remote_frees);
+        let done = work(|| {
+            let freer = move || blocks.into_iter().for_each(free);
+            thread::spawn(freer).join().expect("the freer");
+        });
+        assert_eq!(before - allocated(), COUNT * 64);
+        // The class's first slab is the bin's, whose lock was free.
+        let remote = (totals().remote_frees - remote) as usize;
+        assert!((COUNT - 2048..=COUNT).contains(&remote), "{remote}");
+        assert!((COUNT / 2..COUNT).contains(&(done.remote_words as usize)), "{done:?}");
+        assert!(lumalloc::control::purge(0));
+        assert_eq!(totals().remote_pending, 0);
     });
 }
 

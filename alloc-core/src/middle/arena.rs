@@ -12,7 +12,7 @@ use super::effort::{Deed, Effort, UNCACHED};
 use super::holes::Look;
 use super::remote_free::Guard;
 use super::slab::{RECORD_CLASSES, Slab, lg_words};
-use super::slab_guard::{absorb, free_remotely, place_of, stack_of_remote};
+use super::slab_guard::{absorb, free_one_remotely, place_of, stack_of_remote};
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::hooks::Hooks;
@@ -275,7 +275,7 @@ impl Arena {
             twice
         } else {
             bin.sent.add(1);
-            free_remotely(&UNCACHED, slab, class, word, mask).is_err()
+            !free_one_remotely(slab, class, word, mask)
         };
         if twice {
             fatal::double_free(block, place_of(slab));

@@ -19,15 +19,29 @@ use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
 use crate::ground::sync::lock;
 use crate::ground::units::PAGE;
 
-/// Groups held open at a time.
-const GROUPS: usize = 16;
+/// Groups held open at a time. Their atomic ORs then follow each other: no look-up waits for one,
+/// as it must behind an atomic operation, so those of many blocks overlap.
+const GROUPS: usize = 32;
+/// Blocks that are taken one by one before it is looked whether they follow each other.
+const SCATTERED: usize = GROUPS;
+/// Places that a group may be found by.
+const KEYS: usize = 64;
 
+/// Blocks of one word of a slab that somebody else guards.
 #[derive(Clone, Copy)]
 struct Group {
     slab: &'static Slab,
-    word: usize,
     mask: u64,
+    word: u32,
+    count: u32,
+}
+
+/// The open groups, in the order of arrival.
+struct Groups {
+    each: [Option<Group>; GROUPS],
     count: usize,
+    /// Where the newest group of a key lies; it may be closed by now.
+    newest: [u8; KEYS],
 }
 
 /// A batch of one class on its way home.
@@ -41,7 +55,7 @@ struct Batch<'a> {
     remote: u64,
     /// Among them, blocks that their guard has yet to take in.
     sent: u64,
-    groups: [Option<Group>; GROUPS],
+    groups: Groups,
 }
 
 /// How blocks get into a slab.
@@ -62,7 +76,7 @@ pub(crate) fn give_back(
     class: SizeClass,
     blocks: &[*mut u8],
 ) {
-    let (grid, groups) = (class.grid(), [None; GROUPS]);
+    let (grid, groups) = (class.grid(), Groups::new());
     let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, sent: 0, groups };
     let home = owner.ledger.home_or(class.index(), owner.home.get().id());
     let mut elsewhere = 0;
@@ -77,8 +91,12 @@ pub(crate) fn give_back(
             owner.ledger.of(class.index(), arena).flushed.add(same as u64);
         }
         left = left.get(same..).unwrap_or_default();
+        if same == 1 && left.len() > 1 {
+            let some = batch.add_scattered(left.get(..SCATTERED).unwrap_or(left), home.arena());
+            left = left.get(some..).unwrap_or_default();
+        }
     }
-    batch.finish();
+    batch.close_groups();
     home.flushed.add((blocks.len() - elsewhere) as u64);
     home.flushes.add(1);
     home.remote.add(batch.remote);
@@ -164,31 +182,65 @@ impl Batch<'_> {
         }
     }
 
+    #[inline]
     fn add_remote(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        let (base, size) = (slab.base(), self.class.size());
+        let end = base + self.grid.bytes();
         // The word at hand stays in registers while blocks of it follow each other.
-        let (mut word, mut mask, mut group) = (0, 0u64, 0);
-        let mut count = 0;
+        let (mut word, mut mask, mut bit) = (0, 0u64, 0u64);
+        // Where the block behind the last one begins, and how many went before this word.
+        let (mut next, mut before, mut count) = (0, 0, 0);
         for block in blocks {
-            let offset = block.expose_provenance().wrapping_sub(slab.base());
-            if offset >= self.grid.bytes() {
-                break;
-            }
-            let Some(slot) = self.grid.slot_at(offset) else {
-                interior(slab, slab.base() + offset)
-            };
-            let bit = 1 << (slot % 64);
-            if slot / 64 != word || mask & bit != 0 {
-                self.add(Group { slab, word, mask, count: group });
-                (word, mask, group) = (slot / 64, 0, 0);
+            let address = block.expose_provenance();
+            if address == next && address < end && mask & bit << 1 == 0 && bit << 1 != 0 {
+                bit <<= 1;
+            } else {
+                let offset = address.wrapping_sub(base);
+                if offset >= end - base {
+                    break;
+                }
+                let Some(slot) = self.grid.slot_at(offset) else { interior(slab, address) };
+                bit = 1 << (slot % 64);
+                if (slot / 64) as u32 != word || mask & bit != 0 {
+                    if mask != 0 {
+                        self.add(base, Group { slab, mask, word, count: count - before });
+                    }
+                    (word, mask, before) = ((slot / 64) as u32, 0, count);
+                }
             }
             mask |= bit;
-            group += 1;
+            next = address.wrapping_add(size);
             count += 1;
         }
         if count == 0 {
             interior(slab, blocks.first().map_or(0, |block| block.expose_provenance()));
         }
-        self.add(Group { slab, word, mask, count: group });
+        self.add(base, Group { slab, mask, word, count: count - before });
+        count as usize
+    }
+
+    /// Gives back blocks that lie about in slabs of one arena that other caches own, one by one;
+    /// answers how many it took before it met another.
+    fn add_scattered(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
+        let (grid, id) = (self.grid, self.owner.id());
+        let (bytes, bin_offset) = (grid.bytes(), self.class.bin() * BIN_BYTES);
+        let mut count = 0;
+        for block in blocks {
+            let entry = page_map::lookup(block.expose_provenance());
+            if entry.bin_offset() != bin_offset {
+                break;
+            }
+            let Some(slab) = Slab::of(entry) else { break };
+            if slab.arena() != arena || !slab.remote.is_owned_by_other(id) {
+                break;
+            }
+            let base = slab.base();
+            let offset = block.expose_provenance().wrapping_sub(base);
+            let Some(slot) = grid.slot_at(offset).filter(|_| offset < bytes) else { break };
+            let (word, mask) = ((slot / 64) as u32, 1 << (slot % 64));
+            self.add(base, Group { slab, mask, word, count: 1 });
+            count += 1;
+        }
         count
     }
 
@@ -214,43 +266,66 @@ impl Batch<'_> {
         }
     }
 
-    fn add(&mut self, new: Group) {
-        if new.count == 0 {
+    /// Joins blocks with the open group of their word, or opens one. `base` is their slab's.
+    #[inline(always)]
+    fn add(&mut self, base: usize, new: Group) {
+        let key = (base / PAGE + new.word as usize) % KEYS;
+        let at = self.groups.newest.get(key).map_or(0, |at| usize::from(*at));
+        if let Some(Some(group)) = self.groups.each.get_mut(at)
+            && core::ptr::eq(group.slab, new.slab)
+            && group.word == new.word
+        {
+            if group.mask & new.mask != 0 {
+                died_twice(group.slab, group.word, group.mask & new.mask);
+            }
+            group.mask |= new.mask;
+            group.count += new.count;
             return;
         }
-        let key = new.slab.base() / PAGE + new.word;
-        let Some(place) = self.groups.get_mut(key % GROUPS) else { return };
-        match place {
-            Some(group) if core::ptr::eq(group.slab, new.slab) && group.word == new.word => {
-                if group.mask & new.mask != 0 {
-                    died_twice(group.slab, group.word, group.mask & new.mask);
-                }
-                group.mask |= new.mask;
-                group.count += new.count;
-            }
-            _ => {
-                if let Some(full) = place.replace(new) {
-                    self.emit(full);
-                }
-            }
+        if self.groups.count == GROUPS {
+            self.close_groups();
+        }
+        let at = self.groups.count;
+        if let (Some(newest), Some(group)) =
+            (self.groups.newest.get_mut(key), self.groups.each.get_mut(at))
+        {
+            (*newest, *group) = (at as u8, Some(new));
+            self.groups.count = at + 1;
         }
     }
 
-    fn finish(&mut self) {
-        for index in 0..GROUPS {
-            if let Some(group) = self.groups.get_mut(index).and_then(Option::take) {
-                self.emit(group);
+    /// Gives the blocks of all open groups back.
+    #[inline(never)]
+    fn close_groups(&mut self) {
+        let (effort, n) = (&self.owner.effort, self.groups.count);
+        if n == 0 {
+            return;
+        }
+        let (mut blocks, mut pushed, mut retries) = (0, 0, 0);
+        for group in self.groups.each.iter_mut().take(n) {
+            let Some(Group { slab, mask, word, count }) = group.take() else { continue };
+            match free_remotely(slab, self.class, word as usize, mask) {
+                Ok(freed) => {
+                    pushed += u64::from(freed.pushed);
+                    retries += u64::from(freed.retries);
+                }
+                Err(twice) => died_twice(slab, word, twice),
             }
+            blocks += u64::from(count);
         }
+        self.groups.count = 0;
+        self.remote += blocks;
+        self.sent += blocks;
+        effort.add(Deed::Group, n as u64);
+        effort.add(Deed::RemoteWord, n as u64);
+        effort.add(Deed::Push, pushed);
+        effort.add(Deed::Retry, retries);
     }
+}
 
-    fn emit(&mut self, Group { slab, word, mask, count }: Group) {
-        self.owner.effort.add(Deed::Group, 1);
-        self.remote += count as u64;
-        self.sent += count as u64;
-        if let Err(twice) = free_remotely(&self.owner.effort, slab, self.class, word, mask) {
-            died_twice(slab, word, twice);
-        }
+impl Groups {
+    const fn new() -> Groups {
+        Groups { each: [None; GROUPS], count: 0, newest: [0; KEYS] }
     }
 }
 
@@ -268,6 +343,6 @@ fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
 
 #[cold]
 #[inline(never)]
-fn died_twice(slab: &Slab, word: usize, twice: u64) -> ! {
-    fatal::double_free(slab.block_at(word, twice.trailing_zeros()), place_of(slab))
+fn died_twice(slab: &Slab, word: u32, twice: u64) -> ! {
+    fatal::double_free(slab.block_at(word as usize, twice.trailing_zeros()), place_of(slab))
 }

@@ -135,6 +135,14 @@ impl Remote {
         self.state.load(Ordering::Relaxed) & MASK == mine
     }
 
+    /// Whether another cache than `id` guards the slab. A moment later it may be a bin.
+    #[inline]
+    pub(crate) fn is_owned_by_other(&self, id: u32) -> bool {
+        // Relaxed: as above.
+        let state = self.state.load(Ordering::Relaxed);
+        state & KIND == OWNED && (state >> OWNER_SHIFT) as u32 & MAX_OWNER != id
+    }
+
     /// FREE → guarded. The caller made the record ready and is alone with it.
     pub(crate) fn birth(&self, guard: Guard) {
         let generation = State(self.state.load(Ordering::Relaxed)).generation();
@@ -174,6 +182,7 @@ impl Remote {
     ///
     /// # Safety
     /// The caller owns these blocks, and the record lives for ever.
+    #[inline(always)]
     pub(crate) unsafe fn free(
         &self,
         word: usize,
@@ -194,12 +203,23 @@ impl Remote {
             return Err(DoubleFree(before & mask));
         }
         // Acquire: pairs with `release`, `birth`, `transfer` and the clearing in `drain`.
-        let mut now = State(self.state.load(Ordering::Acquire));
-        let mut retries = 0;
+        let now = State(self.state.load(Ordering::Acquire));
+        if now.generation() != born || now.is_pending() {
+            return Ok(Freed::default());
+        }
+        Ok(self.announce(now, stack_of))
+    }
+
+    /// The rest of [`Remote::free`] where a bit is set and the slab was not PENDING: sets that and
+    /// pushes the slab on its guard's stack, unless another thread does.
+    #[inline(never)]
+    fn announce(
+        &self,
+        seen: State,
+        stack_of: impl Fn(Guard) -> Option<*const PendingStack>,
+    ) -> Freed {
+        let (mut now, mut retries) = (seen, 0);
         loop {
-            if now.generation() != born || now.is_pending() {
-                return Ok(Freed { pushed: false, retries });
-            }
             let then = now.0 | PENDING;
             // AcqRel: pairs with the clearing in `drain`. Of those who find it not pending, one
             // wins and owns its link.
@@ -210,12 +230,15 @@ impl Remote {
                 Err(other) => now = State(other),
             }
             retries += 1;
+            if now.generation() != seen.generation() || now.is_pending() {
+                return Freed { pushed: false, retries };
+            }
         }
         if let Some(stack) = now.guard().and_then(stack_of) {
             // SAFETY: stacks live as long as records do: for ever.
             retries += unsafe { &*stack }.push(self);
         }
-        Ok(Freed { pushed: true, retries })
+        Freed { pushed: true, retries }
     }
 
     /// Takes the bits of one remote word. Under the guard's lock, after PENDING was cleared.

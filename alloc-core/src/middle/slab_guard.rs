@@ -1,7 +1,7 @@
 //! Between a slab and its guard: where remote frees go, and what is taken in from there.
 
-use super::effort::{Deed, Effort};
-use super::remote_free::{Guard, PendingStack, Remote};
+use super::effort::{Deed, UNCACHED};
+use super::remote_free::{Freed, Guard, PendingStack, Remote};
 use super::slab::Slab;
 use super::{arena, owner};
 use crate::ground::fatal::{self, Place};
@@ -23,22 +23,32 @@ pub(crate) fn absorb(slab: &'static Slab) -> usize {
 }
 
 /// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
+#[inline(always)]
 pub(crate) fn free_remotely(
-    effort: &Effort,
     slab: &'static Slab,
     class: SizeClass,
     word: usize,
     mask: u64,
-) -> Result<(), u64> {
+) -> Result<Freed, u64> {
     // Read while the blocks are still allocated, so that the slab stands still.
     let arena = slab.arena();
     // SAFETY: the blocks are the caller's to free, and records live for ever.
     let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
-    let freed = done.map_err(|twice| twice.0)?;
-    effort.add(Deed::RemoteWord, 1);
-    effort.add(Deed::Push, u64::from(freed.pushed));
-    effort.add(Deed::Retry, u64::from(freed.retries));
-    Ok(())
+    done.map_err(|twice| twice.0)
+}
+
+/// Frees one block so, past all caches. `false`: it was free already.
+pub(crate) fn free_one_remotely(
+    slab: &'static Slab,
+    class: SizeClass,
+    word: usize,
+    mask: u64,
+) -> bool {
+    let Ok(freed) = free_remotely(slab, class, word, mask) else { return false };
+    UNCACHED.add(Deed::RemoteWord, 1);
+    UNCACHED.add(Deed::Push, u64::from(freed.pushed));
+    UNCACHED.add(Deed::Retry, u64::from(freed.retries));
+    true
 }
 
 /// The stack on which a guard finds slabs of one class and arena.
