@@ -1,5 +1,6 @@
 //! What a program says to have an exporter.
 use crate::context::Context;
+use crate::counts::Snapshot;
 use crate::namespace::{Linked, Namespace};
 use crate::server::{self, Running};
 use crate::settings::{Address, Limits, Settings};
@@ -7,10 +8,12 @@ use crate::start_error::StartError;
 use crate::token::TokenFile;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A running exporter; it stops when it is dropped.
 pub struct Exporter {
     running: Running,
+    context: Arc<Context>,
 }
 
 /// An exporter to be.
@@ -56,6 +59,12 @@ impl Exporter {
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.running.metrics
+    }
+
+    /// What the exporter counted of itself so far.
+    #[must_use]
+    pub fn counts(&self) -> Snapshot {
+        self.context.counts.snapshot()
     }
 }
 
@@ -156,8 +165,9 @@ impl Builder {
             }
             _ => {}
         }
-        let running = server::start(Context::new(self.namespace, self.settings))?;
-        Ok(Exporter { running })
+        let context = Context::new(self.namespace, self.settings);
+        let running = server::start(Arc::clone(&context))?;
+        Ok(Exporter { running, context })
     }
 
     /// Reads the token file, where there is one.

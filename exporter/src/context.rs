@@ -1,6 +1,10 @@
 //! What every answer may look at.
+use crate::counts::Counts;
+use crate::memory::OwnMemory;
 use crate::namespace::Namespace;
 use crate::settings::Settings;
+use crate::single_flight::SingleFlight;
+use crate::unsent::Unsent;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -10,10 +14,25 @@ pub(crate) struct Context {
     pub(crate) namespace: &'static dyn Namespace,
     /// What was set; replaced as a whole.
     pub(crate) settings: ArcSwap<Settings>,
+    /// What the exporter counts of itself.
+    pub(crate) counts: Counts,
+    /// Answers that clients have not taken yet.
+    pub(crate) unsent: Unsent,
+    /// What is done one at a time: the routes that are `alone`.
+    pub(crate) flight: SingleFlight,
+    /// The exporter's own memory.
+    pub(crate) memory: Arc<OwnMemory>,
 }
 
 impl Context {
     pub(crate) fn new(namespace: &'static dyn Namespace, settings: Settings) -> Arc<Context> {
-        Arc::new(Context { namespace, settings: ArcSwap::from_pointee(settings) })
+        Arc::new(Context {
+            namespace,
+            settings: ArcSwap::from_pointee(settings),
+            counts: Counts::default(),
+            unsent: Unsent::default(),
+            flight: SingleFlight::default(),
+            memory: Arc::new(OwnMemory::of(namespace)),
+        })
     }
 }

@@ -1,27 +1,59 @@
-//! From a request to its answer: the route, the thread it is answered on, the time limit.
+//! From a request to its answer: who asks, the route, the body, the thread it is answered on, the
+//! time limit.
 use crate::answer::{Answer, line};
+use crate::clock::Clock;
 use crate::context::Context;
+use crate::deadline;
 use crate::guard::{self, Peer};
 use crate::routes::{self, Asked, Found, Place, Route, Surface};
-use crate::worker::Worker;
-use hyper::StatusCode;
-use hyper::header::{ALLOW, HeaderValue};
+use crate::single_flight::Flight;
+use crate::worker::{Busy, Worker};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
+use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
+
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
 /// Answers requests of one surface.
 #[derive(Clone)]
 pub(crate) struct Dispatch {
     pub(crate) context: Arc<Context>,
     pub(crate) worker: Arc<Worker>,
+    pub(crate) clock: Clock,
     pub(crate) surface: Surface,
     pub(crate) peer: Peer,
 }
 
 impl Dispatch {
+    /// Answers a request, and says when all of it is there.
+    pub(crate) async fn serve<B>(&self, request: Request<B>, arrived: impl FnOnce()) -> Answer
+    where
+        B: Body,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let (route, mut answer) = match self.route(&head) {
+            Ok(route) => (Some(route), self.asked(route, head, body, arrived).await),
+            Err(refused) => (None, *refused),
+        };
+        self.context.counts.answered(route, answer.status());
+        let most = self.context.settings.load().limits.unsent;
+        answer = self.context.unsent.charge(answer, most);
+        let headers = answer.headers_mut();
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        answer
+    }
+
     /// The route of a request, or what is answered instead. Nothing of the body is read for it.
-    pub(crate) fn route(&self, head: &Parts) -> Result<&'static Route, Box<Answer>> {
+    fn route(&self, head: &Parts) -> Result<&'static Route, Box<Answer>> {
         let settings = self.context.settings.load();
         guard::admit(&settings, self.peer, head).map_err(|refusal| refusal.answer())?;
         let found = routes::find(self.surface, head.uri.path(), &head.method);
@@ -36,22 +68,79 @@ impl Dispatch {
         }
     }
 
-    /// Answers a request that has its route.
-    pub(crate) async fn answer(&self, route: &'static Route, asked: Asked) -> Answer {
+    /// Reads the body, up to the limit, and answers.
+    async fn asked<B>(
+        &self,
+        route: &'static Route,
+        head: Parts,
+        body: B,
+        arrived: impl FnOnce(),
+    ) -> Answer
+    where
+        B: Body,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let limit = self.context.settings.load().limits.body;
+        match Limited::new(body, limit).collect().await {
+            Ok(body) => {
+                arrived();
+                self.answer(route, Request::from_parts(head, body.to_bytes())).await
+            }
+            Err(error) if error.is::<LengthLimitError>() => {
+                let reason = format!("a body has at most {limit} bytes");
+                line(StatusCode::PAYLOAD_TOO_LARGE, reason)
+            }
+            Err(_) => line(StatusCode::BAD_REQUEST, "the body did not arrive"),
+        }
+    }
+
+    async fn answer(&self, route: &'static Route, asked: Asked) -> Answer {
         if route.place == Place::Here {
             return (route.answer)(&self.context, &asked);
         }
-        let context = Arc::clone(&self.context);
-        let job = move || (route.answer)(&context, &asked);
-        let Ok(answer) = self.worker.run(job) else {
-            return line(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait");
+        let flight = match route.alone.then(|| self.context.flight.enter()) {
+            Some(None) => return line(StatusCode::CONFLICT, "another request is at it"),
+            Some(flight) => flight,
+            None => None,
         };
-        let limit: Duration = self.context.settings.load().limits.patience;
-        match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(answer)) => answer,
-            _ => line(StatusCode::SERVICE_UNAVAILABLE, "the allocator did not answer in time"),
+        let limits = self.context.settings.load().limits;
+        let until = deadline::of(asked.headers(), &limits);
+        let context = Arc::clone(&self.context);
+        let job = move || read(route, &context, &asked, flight);
+        match self.worker.run(until, job) {
+            Ok(answer) => self.in_time(until, answer).await,
+            Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
+            Err(Busy::Gone) => line(UNAVAILABLE, "the exporter stops"),
         }
     }
+
+    async fn in_time(
+        &self,
+        until: Instant,
+        answer: tokio::sync::oneshot::Receiver<Answer>,
+    ) -> Answer {
+        match self.clock.within(until, answer).await {
+            Some(Ok(answer)) => answer,
+            _ => line(UNAVAILABLE, "the allocator did not answer in time"),
+        }
+    }
+}
+
+/// Makes an answer on the reading thread, where there is memory for it.
+fn read(
+    route: &Route,
+    context: &Context,
+    asked: &Request<Bytes>,
+    _alone: Option<Flight>,
+) -> Answer {
+    if !context.memory.has_for_job() {
+        context.memory.done(0);
+        return line(UNAVAILABLE, "there is no memory for an answer");
+    }
+    let answer = (route.answer)(context, asked);
+    context.memory.done(answer.body().size_hint().lower() as usize);
+    answer
 }
 
 fn wrong_method(methods: &[hyper::Method]) -> Answer {

@@ -21,7 +21,6 @@ pub(crate) enum Peer {
     /// A user of this machine; none: the system did not say who.
     Unix(Option<u32>),
     /// Somebody whom another server let in.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no other server yet"))]
     Guest,
 }
 

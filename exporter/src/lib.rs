@@ -27,26 +27,37 @@
 
 pub mod answer;
 pub mod builder;
+pub(crate) mod chores;
+pub(crate) mod clock;
 pub(crate) mod context;
+pub mod counts;
+pub(crate) mod deadline;
 pub(crate) mod dispatch;
 pub(crate) mod format;
 pub(crate) mod guard;
+pub(crate) mod memory;
 #[allow(unsafe_code, reason = "text from a C callback")]
 pub mod namespace;
 pub(crate) mod negotiate;
 pub(crate) mod paths;
 pub(crate) mod query;
+#[allow(unsafe_code, reason = "masks of signals")]
+pub(crate) mod quiet_thread;
 pub(crate) mod routes;
 pub(crate) mod server;
+pub mod service;
 pub mod settings;
+pub(crate) mod single_flight;
 pub mod start_error;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod token;
+pub(crate) mod unsent;
 #[allow(unsafe_code, reason = "the user of this process")]
 pub(crate) mod user;
 pub(crate) mod worker;
 
 pub use builder::{Builder, Exporter};
+pub use service::Service;
 pub use settings::Limits;
 pub use start_error::StartError;

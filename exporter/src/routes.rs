@@ -36,6 +36,8 @@ pub(crate) struct Route {
     pub(crate) place: Place,
     /// Whether it needs no token: it tells nothing that others must not know.
     pub(crate) open: bool,
+    /// Whether only one request at a time is at it; the next one is answered 409.
+    pub(crate) alone: bool,
     pub(crate) answer: fn(&Context, &Asked) -> Answer,
 }
 
@@ -45,7 +47,7 @@ const fn get(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::GET, surface, place, open: false, answer }
+    Route { path, method: Method::GET, surface, place, open: false, alone: false, answer }
 }
 
 const fn post(
@@ -54,13 +56,20 @@ const fn post(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::POST, surface, place, open: false, answer }
+    Route { path, method: Method::POST, surface, place, open: false, alone: false, answer }
 }
 
 impl Route {
     /// The same, without a token.
     const fn open(mut self) -> Route {
         self.open = true;
+        self
+    }
+
+    /// The same, one at a time.
+    #[allow(dead_code, reason = "nothing is written yet")]
+    const fn alone(mut self) -> Route {
+        self.alone = true;
         self
     }
 }

@@ -1,54 +1,227 @@
 //! The thread that reads the allocator: one job after the other, so that what takes a lock of the
-//! allocator never holds up the connections. It starts with the first job.
-use crate::answer::Answer;
-use std::sync::OnceLock;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::thread;
+//! allocator never holds up the connections. Between jobs it returns memory of an idle process.
+use crate::answer::{Answer, line};
+use crate::quiet_thread::{self, Quiet};
+use hyper::StatusCode;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Jobs that may wait.
 const WAITING: usize = 32;
+/// How long a stop waits for a job that is under way. The thread is left behind after that: it
+/// hangs in the allocator, and ends with the job.
+pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
-type Job = Box<dyn FnOnce() -> Answer + Send>;
+struct Job {
+    work: Box<dyn FnOnce() -> Answer + Send>,
+    answer: oneshot::Sender<Answer>,
+    until: Instant,
+}
 
-/// The way to the thread.
-#[derive(Default)]
-pub(crate) struct Worker(OnceLock<SyncSender<(Job, oneshot::Sender<Answer>)>>);
+/// What the thread does besides.
+pub(crate) trait Chores: Send {
+    /// Before all else, on the thread.
+    fn begin(&mut self);
+    /// Before and after each job, and whenever it is time; answers when that is again.
+    fn next(&mut self, now: Instant) -> Option<Instant>;
+}
+
+/// The way to the thread. Dropping it ends the thread.
+pub(crate) struct Worker {
+    jobs: Mutex<Option<SyncSender<Job>>>,
+    thread: Quiet,
+}
 
 /// Why a job was not taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// Too many wait.
     Full,
-    /// The thread is gone, or never came to be.
+    /// The thread is gone.
     Gone,
 }
 
 impl Worker {
-    /// Hands a job over; the answer comes when it is done.
+    /// Starts the thread.
+    pub(crate) fn start(chores: impl Chores + 'static) -> io::Result<Worker> {
+        let (sender, jobs) = sync_channel(WAITING);
+        let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs, chores))?;
+        Ok(Worker { jobs: Mutex::new(Some(sender)), thread })
+    }
+
+    /// Hands a job over; the answer comes when it is done. A job whose time is over before its turn
+    /// comes is not done.
     pub(crate) fn run(
         &self,
-        job: impl FnOnce() -> Answer + Send + 'static,
+        until: Instant,
+        work: impl FnOnce() -> Answer + Send + 'static,
     ) -> Result<oneshot::Receiver<Answer>, Busy> {
-        let (give, take) = oneshot::channel();
-        let sender = self.0.get_or_init(start);
-        match sender.try_send((Box::new(job), give)) {
-            Ok(()) => Ok(take),
-            Err(TrySendError::Full(_)) => Err(Busy::Full),
-            Err(TrySendError::Disconnected(_)) => Err(Busy::Gone),
+        let (answer, take) = oneshot::channel();
+        let job = Job { work: Box::new(work), answer, until };
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        match jobs.as_ref().map(|jobs| jobs.try_send(job)) {
+            Some(Ok(())) => Ok(take),
+            Some(Err(TrySendError::Full(_))) => Err(Busy::Full),
+            _ => Err(Busy::Gone),
         }
     }
 }
 
-fn start() -> SyncSender<(Job, oneshot::Sender<Answer>)> {
-    let (sender, jobs) = sync_channel::<(Job, oneshot::Sender<Answer>)>(WAITING);
-    let run = move || {
-        for (job, answer) in jobs {
-            // Whoever asked may be gone.
-            let _ = answer.send(job());
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.jobs.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        self.thread.join(STOPS_WITHIN);
+    }
+}
+
+fn work(jobs: &Receiver<Job>, mut chores: impl Chores) {
+    chores.begin();
+    loop {
+        let due = chores.next(Instant::now());
+        let job = match due {
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
+        };
+        match job {
+            Ok(job) => job.done(),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
-    };
-    // Without a thread the receiver is dropped, and jobs are refused.
-    let _ = thread::Builder::new().name("lumalloc-read".into()).spawn(run);
-    sender
+    }
+}
+
+impl Job {
+    fn done(self) {
+        if self.answer.is_closed() || Instant::now() >= self.until {
+            return;
+        }
+        // A mistake in one answer must not end the thread; where panics abort, none gets here.
+        let answer = catch_unwind(AssertUnwindSafe(self.work)).unwrap_or_else(|_| {
+            line(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made")
+        });
+        // Whoever asked may be gone.
+        let _ = self.answer.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::{TEXT, body};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::sync::mpsc::channel;
+
+    struct Count(Arc<AtomicU32>, Option<Duration>);
+
+    impl Chores for Count {
+        fn begin(&mut self) {}
+        fn next(&mut self, now: Instant) -> Option<Instant> {
+            self.0.fetch_add(1, Relaxed);
+            self.1.map(|period| now + period)
+        }
+    }
+
+    fn idle() -> Worker {
+        Worker::start(Count(Arc::default(), None)).unwrap()
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    fn answer() -> Answer {
+        body(TEXT, "done")
+    }
+
+    /// A job that waits until it may go on.
+    fn stuck(worker: &Worker) -> std::sync::mpsc::Sender<()> {
+        let (begun, begins) = channel();
+        let (go, gone) = channel::<()>();
+        let job = move || {
+            begun.send(()).unwrap();
+            let _ = gone.recv();
+            answer()
+        };
+        drop(worker.run(later(), answer).unwrap().blocking_recv());
+        let waits = worker.run(later(), job).unwrap();
+        begins.recv().unwrap();
+        std::mem::forget(waits);
+        go
+    }
+
+    #[test]
+    fn jobs_are_done_one_after_the_other() {
+        let worker = idle();
+        let first = worker.run(later(), answer).unwrap();
+        let second = worker.run(later(), answer).unwrap();
+        assert!(second.blocking_recv().is_ok() && first.blocking_recv().is_ok());
+    }
+
+    #[test]
+    fn only_so_many_wait() {
+        let worker = idle();
+        let go = stuck(&worker);
+        let waiting: Vec<_> = (0..WAITING).map(|_| worker.run(later(), answer).unwrap()).collect();
+        assert_eq!(worker.run(later(), answer).err(), Some(Busy::Full));
+        drop(go);
+        assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_done() {
+        let worker = idle();
+        let done = Arc::new(AtomicU32::new(0));
+        let go = stuck(&worker);
+        let job = || {
+            let done = Arc::clone(&done);
+            move || {
+                done.fetch_add(1, Relaxed);
+                answer()
+            }
+        };
+        drop(worker.run(later(), job()).unwrap());
+        let late = worker.run(Instant::now(), job()).unwrap();
+        let last = worker.run(later(), job()).unwrap();
+        drop(go);
+        assert!(late.blocking_recv().is_err());
+        assert!(last.blocking_recv().is_ok());
+        assert_eq!(done.load(Relaxed), 1);
+    }
+
+    /// The thread that hangs is left behind; it ends when it can.
+    #[test]
+    fn a_stop_does_not_wait_for_ever() {
+        let worker = idle();
+        let go = stuck(&worker);
+        drop(worker);
+        drop(go);
+    }
+
+    #[test]
+    fn chores_come_round_without_jobs() {
+        let runs = Arc::new(AtomicU32::new(0));
+        let worker = Worker::start(Count(Arc::clone(&runs), Some(Duration::from_millis(1))));
+        while runs.load(Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        drop(worker);
+        let now = runs.load(Relaxed);
+        assert_eq!(now, runs.load(Relaxed));
+    }
+
+    #[test]
+    fn what_was_taken_is_done_before_the_end() {
+        for _ in 0..20 {
+            let worker = idle();
+            let waits = worker.run(later(), answer).unwrap();
+            drop(worker);
+            assert!(waits.blocking_recv().is_ok());
+        }
+    }
 }

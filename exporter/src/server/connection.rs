@@ -1,41 +1,77 @@
-//! One connection: its requests, one after the other.
-use crate::answer::{Answer, line};
+//! One connection: its requests, one after the other, until it ends, is too slow, or has to make
+//! room.
+use super::phase::{Late, Watch};
+use super::watched::Watched;
+use crate::counts::Ended;
 use crate::dispatch::Dispatch;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::sleep;
+
+/// Bytes of a request's head, and of what is read ahead.
+const BUFFER: usize = 16 << 10;
+/// Headers of a request.
+const HEADERS: usize = 64;
 
 /// Answers what comes over a stream until it ends.
-pub(super) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, dispatch: Dispatch) {
-    let patience = dispatch.context.settings.load().limits.patience;
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    watch: Arc<Watch>,
+    dispatch: Dispatch,
+) {
     let answer = service_fn(|request| {
-        let dispatch = dispatch.clone();
-        async move { Ok::<_, Infallible>(whole(&dispatch, request).await) }
+        let (dispatch, watch) = (dispatch.clone(), Arc::clone(&watch));
+        async move {
+            let answer = dispatch.serve(request, || watch.arrived()).await;
+            watch.answered();
+            Ok::<_, Infallible>(answer)
+        }
     });
+    let exporter = Arc::clone(&dispatch.context);
+    let stream = Watched { stream, watch: Arc::clone(&watch), exporter };
     let mut protocol = http1::Builder::new();
-    protocol.timer(TokioTimer::new()).header_read_timeout(patience);
-    // A peer that breaks off concerns nobody else.
-    let _ = protocol.serve_connection(TokioIo::new(stream), answer).await;
+    protocol.max_buf_size(BUFFER).max_headers(HEADERS);
+    let connection = protocol.serve_connection(TokioIo::new(stream), answer);
+    if let Some(reason) = until_over(connection, &watch, &dispatch).await {
+        dispatch.context.counts.ended(reason);
+    }
 }
 
-/// Reads the body, up to the limit, and answers.
-async fn whole(dispatch: &Dispatch, request: Request<Incoming>) -> Answer {
-    let limit = dispatch.context.settings.load().limits.body;
-    let (head, body) = request.into_parts();
-    let route = match dispatch.route(&head) {
-        Ok(route) => route,
-        Err(refused) => return *refused,
-    };
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => dispatch.answer(route, Request::from_parts(head, body.to_bytes())).await,
-        Err(error) if error.is::<LengthLimitError>() => {
-            line(StatusCode::PAYLOAD_TOO_LARGE, format_args!("a body has at most {limit} bytes"))
+/// Drives a connection; answers why the exporter ended it, if it did.
+async fn until_over(
+    connection: impl Future<Output = hyper::Result<()>>,
+    watch: &Watch,
+    dispatch: &Dispatch,
+) -> Option<Ended> {
+    let limits = dispatch.context.settings.load().limits;
+    let mut connection = pin!(connection);
+    let mut closed = pin!(watch.closed());
+    let mut alarm = pin!(sleep(Duration::ZERO));
+    let mut set_for: Option<Instant> = None;
+    std::future::poll_fn(|cx| {
+        if closed.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Ended::Displaced));
         }
-        Err(_) => line(StatusCode::BAD_REQUEST, "the body did not arrive"),
-    }
+        if let Poll::Ready(done) = connection.as_mut().poll(cx) {
+            let is_malformed = done.is_err_and(|error| error.is_parse());
+            return Poll::Ready(is_malformed.then_some(Ended::Malformed));
+        }
+        let Some((until, late)) = watch.deadline(&limits) else { return Poll::Pending };
+        if set_for != Some(until) {
+            set_for = Some(until);
+            alarm.as_mut().reset(until.into());
+        }
+        alarm.as_mut().poll(cx).map(|()| match late {
+            Late::Slow => Some(Ended::Slow),
+            Late::Idle => Some(Ended::Idle),
+        })
+    })
+    .await
 }

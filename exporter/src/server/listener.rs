@@ -7,9 +7,11 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll, ready};
 
 /// Clients that the system lets wait to be taken in.
 const BACKLOG: i32 = 1024;
@@ -141,18 +143,28 @@ impl Listener {
     }
 
     /// The next client, and who it is.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer)>> {
         match self {
             Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), Peer::Tcp))
+                let (stream, _) = ready!(listener.poll_accept(cx))?;
+                // It is slower without, that is all.
+                let _ = stream.set_nodelay(true);
+                Poll::Ready(Ok((Stream::Tcp(stream), Peer::Tcp)))
             }
             Listener::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, _) = ready!(listener.poll_accept(cx))?;
                 let user = stream.peer_cred().ok().map(|peer| peer.uid());
-                Ok((Stream::Unix(stream), Peer::Unix(user)))
+                Poll::Ready(Ok((Stream::Unix(stream), Peer::Unix(user))))
             }
+        }
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
         }
     }
 }

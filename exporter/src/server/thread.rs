@@ -1,24 +1,35 @@
 //! The exporter's own thread.
 use super::connection;
-use super::listener::{self, Listener, SocketFile, Stream};
+use super::fork::{self, Noted, Step};
+use super::listener::{self, Bound, Listener, SocketFile, Stream};
+use super::places::{Place, Places};
+use crate::chores::Decay;
+use crate::clock::Clock;
 use crate::context::Context;
+use crate::counts::Ended;
 use crate::dispatch::Dispatch;
+use crate::guard::Peer;
+use crate::quiet_thread::{self, Quiet};
 use crate::routes::Surface;
 use crate::start_error::StartError;
-use crate::worker::Worker;
+use crate::worker::{STOPS_WITHIN, Worker};
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 
 /// After an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Most connections that may be asked for.
+const MOST: usize = 1000;
 
 /// A server that runs until it is dropped.
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Quiet,
     /// The port that was taken.
     pub(crate) address: Option<SocketAddr>,
     /// That of the second surface.
@@ -29,77 +40,111 @@ pub(crate) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // The worker is waited for within, as long.
+        self.thread.join(2 * STOPS_WITHIN);
     }
 }
 
-/// Starts the thread; comes back when it listens.
+/// Starts the threads; comes back when it listens.
 pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
-    let mut bound = listener::bind(&context.settings.load())?;
-    let address =
-        |surface| move |bound: &listener::Bound| bound.address.filter(|_| bound.surface == surface);
-    let admin = bound.iter().find_map(address(Surface::Admin));
-    let metrics = bound.iter().find_map(address(Surface::Metrics));
-    let file = bound.iter_mut().find_map(|bound| bound.file.take());
-    let (stop, stopped) = oneshot::channel();
+    fork::watch();
+    let mut sockets = listener::bind(&context.settings.load())?;
+    let address = |surface| move |bound: &Bound| bound.address.filter(|_| bound.surface == surface);
+    let admin = sockets.iter().find_map(address(Surface::Admin));
+    let metrics = sockets.iter().find_map(address(Surface::Metrics));
+    let file = sockets.iter_mut().find_map(|bound| bound.file.take());
+    let decay = Decay::new(context.namespace, Arc::clone(&context.memory));
+    let worker = Arc::new(Worker::start(decay).map_err(StartError::Thread)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Thread)?;
-    let run = move || {
-        runtime.block_on(async move {
-            let room = Arc::new(Semaphore::new(context.settings.load().limits.connections));
-            let worker = Arc::new(Worker::default());
-            for bound in bound {
-                let door = Door {
-                    context: Arc::clone(&context),
-                    worker: Arc::clone(&worker),
-                    surface: bound.surface,
-                    room: Arc::clone(&room),
-                };
-                let Ok(listener) = Listener::new(bound) else { return };
-                tokio::spawn(door.accept(listener));
-            }
-            let _ = stopped.await;
-        });
-    };
-    let thread = std::thread::Builder::new().name("lumalloc-http".into()).spawn(run);
-    let thread = Some(thread.map_err(StartError::Thread)?);
+    let (stop, stopped) = oneshot::channel();
+    let run = move || run(&runtime, context, worker, sockets, stopped);
+    let thread = quiet_thread::spawn("lumalloc-http", run).map_err(StartError::Thread)?;
     Ok(Running { stop: Some(stop), thread, address: admin, metrics, _file: file })
 }
 
-/// One listener, and what those who come in by it may ask.
-struct Door {
+fn run(
+    runtime: &Runtime,
     context: Arc<Context>,
     worker: Arc<Worker>,
-    surface: Surface,
-    room: Arc<Semaphore>,
+    sockets: Vec<Bound>,
+    stopped: oneshot::Receiver<()>,
+) {
+    context.memory.enter();
+    context.memory.fill();
+    let places = Places::new(context.settings.load().limits.connections.min(MOST));
+    runtime.block_on(async {
+        for bound in sockets {
+            let dispatch = Dispatch {
+                context: Arc::clone(&context),
+                worker: Arc::clone(&worker),
+                clock: Clock::Runtime,
+                surface: bound.surface,
+                peer: Peer::Tcp,
+            };
+            let noted = Noted::new(&Step::begin(), bound.socket.as_raw_fd());
+            let Ok(listener) = Listener::new(bound) else { return };
+            tokio::spawn(accept(listener, noted, Arc::clone(&places), dispatch));
+        }
+        let _ = stopped.await;
+    });
 }
 
-impl Door {
-    async fn accept(self, listener: Listener) {
-        loop {
-            // Who comes while all places are taken waits in the system's queue.
-            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let dispatch = Dispatch {
-                        context: Arc::clone(&self.context),
-                        worker: Arc::clone(&self.worker),
-                        surface: self.surface,
-                        peer,
-                    };
-                    tokio::spawn(async move {
-                        match stream {
-                            Stream::Tcp(stream) => connection::serve(stream, dispatch).await,
-                            Stream::Unix(stream) => connection::serve(stream, dispatch).await,
-                        }
-                        drop(place);
-                    });
-                }
-                // Out of descriptors, or a connection that is gone already: wait a little, go on.
-                Err(_) => tokio::time::sleep(PAUSE).await,
+/// Takes clients in.
+async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch: Dispatch) {
+    loop {
+        let next = poll_fn(|cx| {
+            let step = Step::begin();
+            listener.poll_accept(cx).map_ok(|(stream, peer)| {
+                let noted = Noted::new(&step, stream.as_raw_fd());
+                (stream, peer, noted)
+            })
+        });
+        match next.await {
+            Ok((stream, peer, noted)) => {
+                let dispatch = Dispatch { peer, ..dispatch.clone() };
+                take_in(stream, noted, &places, dispatch);
+            }
+            // Out of descriptors, or a connection that is gone already: wait a little, go on.
+            Err(_) => {
+                places.shed();
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
+}
+
+fn take_in(stream: Stream, noted: Noted, places: &Arc<Places>, dispatch: Dispatch) {
+    let counts = &dispatch.context.counts;
+    counts.connected();
+    let refused = if dispatch.context.memory.has_for_connection() {
+        match places.enter() {
+            Some(place) => {
+                tokio::spawn(serve(stream, noted, place, dispatch));
+                return;
+            }
+            None => Ended::Full,
+        }
+    } else {
+        places.shed();
+        Ended::Memory
+    };
+    counts.ended(refused);
+    close(stream, noted);
+}
+
+async fn serve(mut stream: Stream, noted: Noted, place: Place, dispatch: Dispatch) {
+    let watch = Arc::clone(&place.watch);
+    match &mut stream {
+        Stream::Tcp(stream) => connection::serve(stream, watch, dispatch).await,
+        Stream::Unix(stream) => connection::serve(stream, watch, dispatch).await,
+    }
+    close(stream, noted);
+}
+
+/// Forgets and closes a socket.
+fn close(stream: Stream, noted: Noted) {
+    let _step = Step::begin();
+    drop(noted);
+    drop(stream);
 }

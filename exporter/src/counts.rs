@@ -1,0 +1,198 @@
+//! What the exporter counts of itself. Each thread counts for itself, so that a request costs no
+//! line that another core writes; a reader adds them up.
+use crate::routes::{ROUTES, Route};
+use hyper::StatusCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thread_local::ThreadLocal;
+
+/// Why a connection was ended by the exporter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Another one needed its place.
+    Displaced,
+    /// No place could be made for it.
+    Full,
+    /// Its request did not arrive in time, or its answer was not taken.
+    Slow,
+    /// Nothing was asked for long, or it lasted too long.
+    Idle,
+    /// What came was not HTTP.
+    Malformed,
+    /// The exporter's memory was used up.
+    Memory,
+}
+
+/// Every reason, with its name.
+pub(crate) const ENDED: [(Ended, &str); 6] = [
+    (Ended::Displaced, "displaced"),
+    (Ended::Full, "full"),
+    (Ended::Slow, "slow"),
+    (Ended::Idle, "idle"),
+    (Ended::Malformed, "malformed"),
+    (Ended::Memory, "memory"),
+];
+
+/// 1xx to 5xx.
+const CLASSES: usize = 5;
+
+/// What one thread counted.
+struct Cells {
+    /// By route, those without one last.
+    requests: Vec<[AtomicU64; CLASSES]>,
+    ended: [AtomicU64; ENDED.len()],
+    connections: AtomicU64,
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+impl Default for Cells {
+    fn default() -> Cells {
+        let requests = (0..=ROUTES.len()).map(|_| Default::default()).collect();
+        let zero = AtomicU64::default;
+        let ended = Default::default();
+        Cells { requests, ended, connections: zero(), received: zero(), sent: zero() }
+    }
+}
+
+/// Adds to a cell that only this thread writes.
+fn add(cell: &AtomicU64, count: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(count), Relaxed);
+}
+
+/// All counts of one exporter.
+#[derive(Default)]
+pub(crate) struct Counts(ThreadLocal<Cells>);
+
+/// Answers of one kind so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requests {
+    /// The path as the exporter knows it, or `other`: what clients invent is no label.
+    pub path: &'static str,
+    /// `GET`, which `HEAD` is counted as, `POST` or `other`.
+    pub method: &'static str,
+    /// `2xx`
+    pub status: &'static str,
+    /// Answers.
+    pub count: u64,
+}
+
+/// All counts at one moment: each never goes back as long as the exporter runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Answers, by path, method and class of status; only those that there were.
+    pub requests: Vec<Requests>,
+    /// Connections that were ended, by reason; every reason.
+    pub ended: Vec<(&'static str, u64)>,
+    /// Connections so far.
+    pub connections: u64,
+    /// Bytes read from clients.
+    pub received: u64,
+    /// Bytes written to clients.
+    pub sent: u64,
+}
+
+impl Counts {
+    fn mine(&self) -> &Cells {
+        self.0.get_or_default()
+    }
+
+    /// One answer.
+    pub(crate) fn answered(&self, route: Option<&'static Route>, status: StatusCode) {
+        let place = route.and_then(|route| ROUTES.iter().position(|is| std::ptr::eq(is, route)));
+        let cells = self.mine();
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
+        let row = cells.requests.get(place.unwrap_or(ROUTES.len()));
+        if let Some(cell) = row.and_then(|row| row.get(class)) {
+            add(cell, 1);
+        }
+    }
+
+    /// One connection that the exporter ended.
+    pub(crate) fn ended(&self, reason: Ended) {
+        add(&self.mine().ended[reason as usize], 1);
+    }
+
+    /// One connection.
+    pub(crate) fn connected(&self) {
+        add(&self.mine().connections, 1);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        add(&self.mine().received, bytes as u64);
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        add(&self.mine().sent, bytes as u64);
+    }
+
+    fn sum(&self, cell: impl Fn(&Cells) -> &AtomicU64) -> u64 {
+        self.0.iter().map(|cells| cell(cells).load(Relaxed)).sum()
+    }
+
+    /// All counts. For `/metrics` they are at `context.counts`.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut requests = Vec::new();
+        for place in 0..=ROUTES.len() {
+            let (path, method) = match ROUTES.get(place) {
+                Some(route) => (route.path, if route.method == "POST" { "POST" } else { "GET" }),
+                None => ("other", "other"),
+            };
+            for (class, status) in ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().enumerate() {
+                let count = self.sum(|cells| &cells.requests[place][class]);
+                if count != 0 {
+                    requests.push(Requests { path, method, status, count });
+                }
+            }
+        }
+        let ended = ENDED.map(|(reason, name)| (name, self.sum(|all| &all.ended[reason as usize])));
+        Snapshot {
+            requests,
+            ended: ended.into(),
+            connections: self.sum(|cells| &cells.connections),
+            received: self.sum(|cells| &cells.received),
+            sent: self.sum(|cells| &cells.sent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_threads_count_is_added_up_and_stays() {
+        let counts = Arc::new(Counts::default());
+        let healthy = ROUTES.iter().find(|route| route.path == "/-/healthy");
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let counts = Arc::clone(&counts);
+                std::thread::spawn(move || {
+                    counts.answered(healthy, StatusCode::OK);
+                    counts.answered(None, StatusCode::NOT_FOUND);
+                    counts.ended(Ended::Slow);
+                    counts.connected();
+                    counts.received(10);
+                    counts.sent(100);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let snapshot = counts.snapshot();
+        let requests = [
+            Requests { path: "/-/healthy", method: "GET", status: "2xx", count: 4 },
+            Requests { path: "other", method: "other", status: "4xx", count: 4 },
+        ];
+        assert_eq!(snapshot.requests, requests);
+        assert_eq!(snapshot.ended[2], ("slow", 4));
+        assert_eq!((snapshot.connections, snapshot.received, snapshot.sent), (4, 40, 400));
+    }
+
+    #[test]
+    fn every_reason_has_its_cell() {
+        for (place, (reason, _)) in ENDED.into_iter().enumerate() {
+            assert_eq!(reason as usize, place);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The exporter's own memory: an arena named `exporter`, with a reserve that is ready from the
+//! start, so that it can say what is wrong when there is no memory left.
+//!
+//! Rust ends a process that has no memory for a small block. So nothing here allocates before it
+//! knows that it can: a connection is taken in, and a job begun, when a block of what it may need
+//! can be had from the arena; the block is given back at once, and its pages wait in the arena,
+//! which nobody else allocates from.
+use crate::namespace::{Namespace, Target};
+use lumalloc_ctl::Value;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The arena's name.
+pub(crate) const NAME: &str = "exporter";
+const C_NAME: &std::ffi::CStr = c"exporter";
+/// Bytes that are ready from the start, and stay.
+pub(crate) const RESERVE: usize = 1 << 20;
+/// Bytes that one connection may need: its buffers, its request, a short answer.
+const CONNECTION: usize = 64 << 10;
+/// Bytes that a job may need at least.
+const JOB: usize = 4 << 20;
+/// A job may need so many times the longest answer so far: it grows by doubling, is compressed, and
+/// is made from what was read.
+const TIMES: usize = 5;
+
+/// The arena of an allocator.
+pub(crate) struct OwnMemory {
+    namespace: &'static dyn Namespace,
+    arena: Option<u32>,
+    longest: AtomicUsize,
+}
+
+impl OwnMemory {
+    /// Finds the arena, or makes it. Where none can be made, the exporter goes on without.
+    pub(crate) fn of(namespace: &'static dyn Namespace) -> OwnMemory {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let arena = find(namespace).or_else(|| make(namespace));
+        OwnMemory { namespace, arena, longest: AtomicUsize::new(0) }
+    }
+
+    /// The calling thread allocates from the arena from now on.
+    pub(crate) fn enter(&self) {
+        let Some(arena) = self.arena else { return };
+        if let Ok(target) = self.namespace.find("thread.arena") {
+            let _ = self.namespace.write(&target, Value::Unsigned(arena));
+        }
+    }
+
+    /// Makes the reserve ready: its pages get their memory. By a thread that has entered.
+    pub(crate) fn fill(&self) {
+        let mut reserve = Vec::new();
+        if self.arena.is_some() && reserve.try_reserve_exact(RESERVE).is_ok() {
+            // Not zero, which fresh pages are without being touched.
+            reserve.resize(RESERVE, 1u8);
+            std::hint::black_box(&reserve);
+        }
+    }
+
+    /// Whether one more connection can be served. By a thread that has entered.
+    pub(crate) fn has_for_connection(&self) -> bool {
+        has(CONNECTION)
+    }
+
+    /// Whether a job can be done. By a thread that has entered.
+    pub(crate) fn has_for_job(&self) -> bool {
+        has(self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB))
+    }
+
+    /// Notes the length of an answer, and gives back what the job has left beyond the reserve.
+    pub(crate) fn done(&self, length: usize) {
+        self.longest.fetch_max(length, Relaxed);
+        self.trim();
+    }
+
+    fn trim(&self) {
+        if let Some(target) = self.arena.and_then(|arena| reserve_of(self.namespace, arena)) {
+            let _ = self.namespace.write(&target, Value::Size(RESERVE));
+        }
+    }
+}
+
+/// Whether so many bytes can be had.
+fn has(bytes: usize) -> bool {
+    let mut block: Vec<u8> = Vec::new();
+    let can = block.try_reserve_exact(bytes).is_ok();
+    // Without this the compiler may leave both out.
+    std::hint::black_box(&block);
+    can
+}
+
+fn reserve_of(namespace: &'static dyn Namespace, arena: u32) -> Option<Target> {
+    namespace.find(&format!("arena.{arena}.reserve")).ok()
+}
+
+/// The arena with the name, of an exporter that was here before.
+fn find(namespace: &'static dyn Namespace) -> Option<u32> {
+    let count = namespace.find("arenas.narenas").ok()?;
+    let Ok(Value::Unsigned(count)) = namespace.read(&count) else { return None };
+    (0..count).find(|&arena| namespace.arena_name(arena).is_ok_and(|name| name == NAME))
+}
+
+fn make(namespace: &'static dyn Namespace) -> Option<u32> {
+    let arena = namespace.create(&namespace.find("arenas.create").ok()?).ok()?;
+    let _ = namespace.set_arena_name(arena, C_NAME);
+    for kind in ["dirty", "muzzy"] {
+        if let Ok(target) = namespace.find(&format!("arena.{arena}.{kind}_decay_ms")) {
+            let _ = namespace.write(&target, Value::Ssize(-1));
+        }
+    }
+    let sizes = [("oversize_threshold", 0), ("reserve", RESERVE)];
+    for (key, bytes) in sizes {
+        if let Ok(target) = namespace.find(&format!("arena.{arena}.{key}")) {
+            let _ = namespace.write(&target, Value::Size(bytes));
+        }
+    }
+    Some(arena)
+}

@@ -1,0 +1,97 @@
+//! Threads of the exporter's: named, with a small stack, and with every signal blocked, so that
+//! the program's handlers run on the program's threads.
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Bytes of stack. Address space, of which what is used has memory.
+const STACK: usize = 512 << 10;
+
+/// A thread that runs. One that is not joined goes on alone.
+pub(crate) struct Quiet {
+    thread: Option<JoinHandle<()>>,
+    /// Hangs up when the thread ends.
+    ended: Mutex<Receiver<()>>,
+    process: u32,
+}
+
+/// Starts a thread.
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Quiet> {
+    let (alive, ended) = channel::<()>();
+    let run = move || {
+        let _alive = alive;
+        run();
+    };
+    let _blocked = Blocked::all();
+    let thread = Builder::new().name(name.into()).stack_size(STACK).spawn(run)?;
+    Ok(Quiet { thread: Some(thread), ended: Mutex::new(ended), process: std::process::id() })
+}
+
+impl Quiet {
+    /// Waits until it has ended, but not for long: what hangs in the allocator is left behind.
+    /// `false`: it goes on, or is the thread of a process that this one was forked from.
+    pub(crate) fn join(&mut self, patience: Duration) -> bool {
+        if self.process != std::process::id() {
+            std::mem::forget(self.thread.take());
+            return false;
+        }
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        self.thread.take().is_none_or(|thread| thread.join().is_ok())
+    }
+}
+
+/// Blocks all signals of this thread, and of those that it starts, until it is dropped.
+struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    fn all() -> Blocked {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: fills the set.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: both sets are of this frame; the first was filled.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // SAFETY: the call above has filled it.
+        Blocked(unsafe { before.assume_init() })
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that was in force before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mask of blocked signals, as the system tells it.
+    fn blocked() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn signals_are_blocked_there_and_nowhere_else() {
+        let before = blocked();
+        let thread = spawn("lumalloc-test", || {
+            let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+            assert_eq!(name, "lumalloc-test\n");
+            // SIGKILL and SIGSTOP cannot be, and the C library keeps two for itself.
+            let open = (1 << 8) | (1 << 18) | (1 << 31) | (1 << 32);
+            assert_eq!(blocked() | open, u64::MAX, "{:x}", blocked());
+        });
+        assert!(thread.unwrap().join(Duration::from_secs(60)));
+        assert_eq!(blocked(), before);
+    }
+}

@@ -1,0 +1,181 @@
+//! What a connection waits for, and since when: so that slow clients are cut off.
+//!
+//! ```text
+//!   Arriving ── the whole request is here ──► Ours ── the answer is made ──► Leaving
+//!      ▲                                                                       │
+//!      └────────── a first byte ────────── Idle ◄───────── all is sent ────────┘
+//! ```
+use crate::settings::Limits;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A request comes in.
+    Arriving,
+    /// It is being answered.
+    Ours,
+    /// The answer goes out.
+    Leaving,
+    /// Nothing is asked.
+    Idle,
+}
+
+struct State {
+    phase: Phase,
+    since: Instant,
+    /// Bytes of the next request came before this one was answered.
+    early: bool,
+    closed: bool,
+}
+
+/// One connection's phase. Written by its own task, read by who looks for a place.
+pub(super) struct Watch {
+    born: Instant,
+    state: Mutex<State>,
+    bell: Notify,
+}
+
+/// Why a connection is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// The client was too slow.
+    Slow,
+    /// It asked nothing for long, or lasted too long.
+    Idle,
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        let born = Instant::now();
+        let state = State { phase: Phase::Arriving, since: born, early: false, closed: false };
+        Watch { born, state: Mutex::new(state), bell: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, phase: Phase) {
+        let mut state = self.state();
+        state.phase = phase;
+        state.since = Instant::now();
+    }
+
+    /// Bytes came.
+    pub(super) fn received(&self) {
+        let phase = self.state().phase;
+        match phase {
+            Phase::Idle => self.change(Phase::Arriving),
+            Phase::Ours | Phase::Leaving => self.state().early = true,
+            Phase::Arriving => {}
+        }
+    }
+
+    /// A whole request is here.
+    pub(super) fn arrived(&self) {
+        self.change(Phase::Ours);
+        self.state().early = false;
+    }
+
+    /// Its answer is made.
+    pub(super) fn answered(&self) {
+        self.change(Phase::Leaving);
+    }
+
+    /// All that was written is with the system.
+    pub(super) fn flushed(&self) {
+        let (phase, early) = {
+            let state = self.state();
+            (state.phase, state.early)
+        };
+        match (phase, early) {
+            (Phase::Leaving, true) => self.change(Phase::Arriving),
+            (Phase::Leaving, false) => self.change(Phase::Idle),
+            _ => {}
+        }
+    }
+
+    /// Since when it waits for its client; `None`: it does not.
+    pub(super) fn waits(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.phase != Phase::Ours && !state.closed).then_some(state.since)
+    }
+
+    /// When the wait is over, and what it is called then; `None`: it waits for nobody.
+    pub(super) fn deadline(&self, limits: &Limits) -> Option<(Instant, Late)> {
+        let state = self.state();
+        match state.phase {
+            Phase::Ours => None,
+            Phase::Idle => {
+                let end = (state.since + limits.idle).min(self.born + limits.lifetime);
+                Some((end, Late::Idle))
+            }
+            Phase::Arriving | Phase::Leaving => Some((state.since + limits.patience, Late::Slow)),
+        }
+    }
+
+    /// Asks its task to end it.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.bell.notify_one();
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Comes back when it is to be ended.
+    pub(super) async fn closed(&self) {
+        self.bell.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn each_wait_has_its_limit() {
+        let second = Duration::from_secs(1);
+        let limits = Limits {
+            patience: second,
+            idle: 10 * second,
+            lifetime: 3600 * second,
+            ..Limits::default()
+        };
+        let watch = Watch::new();
+        let left = || {
+            let since = watch.state().since;
+            watch.deadline(&limits).map(|(end, late)| (end - since, late))
+        };
+        assert_eq!(left(), Some((second, Late::Slow)), "who says nothing is slow");
+        let begun = watch.waits();
+        watch.received();
+        assert_eq!(watch.waits(), begun, "a drop gains no time");
+        watch.flushed();
+        assert_eq!(watch.waits(), begun);
+        watch.arrived();
+        assert_eq!((watch.waits(), left()), (None, None));
+        watch.flushed();
+        watch.answered();
+        assert_eq!(left(), Some((second, Late::Slow)));
+        watch.flushed();
+        assert_eq!(left(), Some((10 * second, Late::Idle)));
+        watch.received();
+        assert_eq!(left(), Some((second, Late::Slow)));
+        watch.arrived();
+        watch.received();
+        watch.answered();
+        watch.flushed();
+        assert_eq!(left(), Some((second, Late::Slow)), "the next request has begun");
+        let short = Limits { lifetime: Duration::ZERO, ..limits };
+        watch.arrived();
+        watch.answered();
+        watch.flushed();
+        assert_eq!(watch.deadline(&short), Some((watch.born, Late::Idle)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Places for connections: so many, and when all are taken, the one that waits longest for its
+//! client makes room. Who asks and takes the answer is done before many others have come.
+use super::phase::Watch;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All places.
+pub(super) struct Places {
+    most: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    all: BTreeMap<u64, Arc<Watch>>,
+}
+
+/// A place. Dropping it gives it back.
+pub(super) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl Places {
+    pub(super) fn new(most: usize) -> Arc<Places> {
+        Arc::new(Places { most: most.max(1), taken: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place, if need be that of the connection that waits longest for its client. `None`: all
+    /// others are being answered.
+    pub(super) fn enter(self: &Arc<Places>) -> Option<Place> {
+        let mut taken = self.lock();
+        if taken.all.len() >= self.most {
+            let waiting = taken.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
+            let (_, longest) = waiting.min()?;
+            if let Some(watch) = taken.all.remove(&longest) {
+                watch.close();
+            }
+        }
+        taken.next += 1;
+        let (number, watch) = (taken.next, Arc::new(Watch::new()));
+        taken.all.insert(number, Arc::clone(&watch));
+        Some(Place { places: Arc::clone(self), number, watch })
+    }
+
+    /// Closes the one that waits longest for its client; `false`: none does.
+    pub(super) fn shed(&self) -> bool {
+        let mut taken = self.lock();
+        let waiting = taken.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
+        let Some((_, longest)) = waiting.min() else { return false };
+        if let Some(watch) = taken.all.remove(&longest) {
+            watch.close();
+        }
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.lock().all.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_that_waits_longest_makes_room() {
+        let places = Places::new(3);
+        let mut all: Vec<Place> = (0..3).map(|_| places.enter().unwrap()).collect();
+        all[0].watch.arrived();
+        let next = places.enter().unwrap();
+        let closed = |place: &Place| place.watch.is_closed();
+        assert_eq!((closed(&all[0]), closed(&all[1]), closed(&all[2])), (false, true, false));
+        // Whose answer is made waits for its client again, from then on.
+        all[0].watch.answered();
+        all.remove(1);
+        let last = places.enter().unwrap();
+        assert_eq!((closed(&all[0]), closed(&all[1]), closed(&next)), (false, true, false));
+        assert!(places.shed() && closed(&next));
+        drop(last);
+        assert_eq!(places.lock().all.len(), 1);
+    }
+
+    #[test]
+    fn who_is_being_answered_stays() {
+        let places = Places::new(2);
+        let all: Vec<Place> = (0..2).map(|_| places.enter().unwrap()).collect();
+        all.iter().for_each(|place| place.watch.arrived());
+        assert!(places.enter().is_none());
+        assert!(!places.shed());
+        all[0].watch.answered();
+        assert!(places.enter().is_some());
+        assert!(all[0].watch.is_closed());
+    }
+}
