@@ -1,6 +1,7 @@
 //! What every answer may look at.
 use crate::counts::Counts;
 use crate::memory::OwnMemory;
+use crate::metrics::Metrics;
 use crate::namespace::Namespace;
 use crate::settings::Settings;
 use crate::single_flight::SingleFlight;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 pub(crate) struct Context {
     /// The allocator.
     pub(crate) namespace: &'static dyn Namespace,
+    /// What lasts from scrape to scrape.
+    pub(crate) metrics: Metrics,
     /// What was set; replaced as a whole.
     pub(crate) settings: ArcSwap<Settings>,
     /// What the exporter counts of itself.
@@ -28,6 +31,7 @@ impl Context {
     pub(crate) fn new(namespace: &'static dyn Namespace, settings: Settings) -> Arc<Context> {
         Arc::new(Context {
             namespace,
+            metrics: Metrics::default(),
             settings: ArcSwap::from_pointee(settings),
             counts: Counts::default(),
             unsent: Unsent::default(),

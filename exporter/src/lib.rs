@@ -36,6 +36,7 @@ pub(crate) mod dispatch;
 pub(crate) mod format;
 pub(crate) mod guard;
 pub(crate) mod memory;
+pub mod metrics;
 #[allow(unsafe_code, reason = "text from a C callback")]
 pub mod namespace;
 pub(crate) mod negotiate;
@@ -58,6 +59,7 @@ pub(crate) mod user;
 pub(crate) mod worker;
 
 pub use builder::{Builder, Exporter};
+pub use metrics::Collector;
 pub use service::Service;
 pub use settings::Limits;
 pub use start_error::StartError;

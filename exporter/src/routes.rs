@@ -82,6 +82,7 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/ctl", Surface::Admin, Place::Here, paths::ctl::list),
     get("/ctl/", Surface::Admin, Place::Reader, paths::ctl::read),
     post("/ctl/", Surface::Admin, Place::Reader, paths::ctl::write),
+    get("/metrics", Surface::Metrics, Place::Reader, paths::metrics::metrics),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 

@@ -1,5 +1,6 @@
 //! What is served: one file a path.
 pub(crate) mod ctl;
 pub(crate) mod health;
+pub(crate) mod metrics;
 pub(crate) mod page;
 pub(crate) mod stats;

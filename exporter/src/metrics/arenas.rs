@@ -1,0 +1,126 @@
+//! Arenas, read one by one.
+use super::family::{Family, Source};
+use super::reader::Reader;
+use lumalloc_ctl::{Error, Value};
+
+/// Labels of arenas at most: names, `auto`, `manual`, `destroyed` and `overflow`.
+pub(crate) const MOST_NAMES: usize = 64;
+/// Arenas that are shown by index; those above are together.
+pub(crate) const MOST_INDICES: usize = 256;
+
+/// Those that were destroyed. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
+const GRAVE: usize = 4097;
+
+/// An arena's numbers, one for each family.
+#[derive(Clone, Debug)]
+pub(crate) struct Arena {
+    pub(crate) index: usize,
+    pub(crate) name: String,
+    /// When it was made, against arena 0, in nanoseconds.
+    pub(crate) born: i64,
+    /// Seconds since then.
+    pub(crate) age: f64,
+    pub(crate) numbers: Vec<f64>,
+}
+
+/// All arenas, and what was counted by those that were destroyed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arenas {
+    pub(crate) arenas: Vec<Arena>,
+    pub(crate) destroyed: Vec<f64>,
+}
+
+/// Reads all arenas.
+pub(crate) fn read(reader: &mut Reader<'_>, families: &[&Family]) -> Result<Arenas, Error> {
+    let first = uptime(reader, 0)?;
+    let mut arenas = Vec::new();
+    for index in 0..reader.count("arenas.narenas")? {
+        match read_one(reader, families, index, first) {
+            Ok(Some(arena)) => arenas.push(arena),
+            // There is none with this index, or none any more.
+            Ok(None) | Err(Error::NoEntry | Error::Fault) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // Gauges of what is no more are zero, and a limit is nobody's.
+    let destroyed = families.iter().map(|family| numbers(reader, family, GRAVE));
+    let destroyed = destroyed.map(|number| number.or_else(none_there)).collect::<Result<_, _>>()?;
+    Ok(Arenas { arenas, destroyed })
+}
+
+fn none_there(error: Error) -> Result<f64, Error> {
+    if matches!(error, Error::NoEntry | Error::Fault) { Ok(0.0) } else { Err(error) }
+}
+
+fn uptime(reader: &mut Reader<'_>, index: usize) -> Result<i64, Error> {
+    match reader.value("stats.arenas.<i>.uptime", &[index])? {
+        Value::U64(nanoseconds) => Ok(nanoseconds as i64),
+        _ => Err(Error::Invalid),
+    }
+}
+
+/// One arena. `None`: it was made after the snapshot.
+fn read_one(
+    reader: &mut Reader<'_>,
+    families: &[&Family],
+    index: usize,
+    first: i64,
+) -> Result<Option<Arena>, Error> {
+    let uptime = uptime(reader, index)?;
+    if uptime == 0 {
+        return Ok(None);
+    }
+    let numbers = families.iter().map(|family| numbers(reader, family, index));
+    let numbers = numbers.collect::<Result<_, _>>()?;
+    let name = reader.arena_name(index)?;
+    Ok(Some(Arena { index, name, born: first - uptime, age: uptime as f64 / 1e9, numbers }))
+}
+
+fn numbers(reader: &mut Reader<'_>, family: &Family, index: usize) -> Result<f64, Error> {
+    let Source::Arena(keys) = family.source else { return Err(Error::Invalid) };
+    let number = reader.sum(keys, &[index], family.unit)?;
+    let is_no_limit = keys.contains(&"arena.<i>.limit") && number == 0.0;
+    Ok(if is_no_limit { f64::INFINITY } else { number })
+}
+
+impl Arena {
+    /// The label by name: those that nobody named are together.
+    pub(crate) fn label(&self) -> String {
+        let is = |prefix: &str| {
+            self.name.strip_prefix(prefix).is_some_and(|number| number.parse() == Ok(self.index))
+        };
+        if is("auto_") {
+            "auto".into()
+        } else if is("manual_") {
+            "manual".into()
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// The label by index.
+    pub(crate) fn place(&self) -> String {
+        if self.index < MOST_INDICES {
+            self.index.to_string()
+        } else {
+            super::tracker::OVERFLOW.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arenas_that_nobody_named_are_together() {
+        let label = |index, name: &str| {
+            let numbers = Vec::new();
+            Arena { index, name: name.into(), born: 0, age: 0.0, numbers }.label()
+        };
+        assert_eq!(label(3, "auto_3"), "auto");
+        assert_eq!(label(12, "manual_12"), "manual");
+        assert_eq!(label(12, "manual_13"), "manual_13", "somebody named it so");
+        assert_eq!(label(12, "a tenant"), "a tenant");
+    }
+}

@@ -1,0 +1,31 @@
+//! The table of all families.
+mod arenas;
+mod detail;
+mod general;
+mod memory;
+mod work;
+
+use super::family::Def;
+
+/// Every family, in the order in which it is served: families of one collector are neighbours.
+pub(super) static TABLE: &[&[Def]] = &[
+    general::BUILD,
+    general::SETTINGS,
+    memory::MEMORY,
+    memory::PROCESS,
+    work::TRAFFIC,
+    work::WORK,
+    work::LOCKS,
+    work::PURGING,
+    arenas::NAMED,
+    arenas::EACH,
+    detail::BINS,
+    detail::LEXTENTS,
+    detail::EXTENTS,
+    detail::MUTEXES,
+    detail::ENGINE,
+    general::EXPORTER,
+];
+
+#[cfg(test)]
+mod excuses;

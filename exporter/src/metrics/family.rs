@@ -1,0 +1,237 @@
+//! What a family of metrics is: its name, what it counts, and where its numbers come from.
+use super::group::Group;
+use super::reader::Reader;
+use super::sample::Sample;
+use crate::namespace::row_of;
+use lumalloc_ctl::Error;
+use lumalloc_namespace::Fact;
+use std::sync::LazyLock;
+
+/// What a family's numbers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Goes up only, whatever is reset in the allocator.
+    Counter,
+    /// Counts by size.
+    Histogram,
+    /// Texts, as labels of a 1.
+    Info,
+}
+
+impl Kind {
+    /// As the formats write it; [`Kind::Info`] is a gauge where the format has no infos.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+            Kind::Info => "info",
+        }
+    }
+}
+
+/// What a family's numbers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things, or nothing.
+    None,
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+}
+
+impl Unit {
+    /// As it stands in names; empty for none.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::None => "",
+            Unit::Bytes => "bytes",
+            Unit::Seconds => "seconds",
+        }
+    }
+}
+
+/// One family of metrics.
+///
+/// ```
+/// let families = lumalloc_exporter::metrics::families();
+/// let allocated = families.iter().find(|f| f.name == "lumalloc_allocated_bytes").unwrap();
+/// assert_eq!(allocated.help, "Bytes in blocks that the program holds.");
+/// assert_eq!(allocated.keys, ["stats.allocated"]);
+/// ```
+#[derive(Debug)]
+pub struct Family {
+    /// The whole name.
+    pub name: &'static str,
+    /// What its numbers do.
+    pub kind: Kind,
+    /// What they count.
+    pub unit: Unit,
+    /// Who reads them, and whether they must be asked for.
+    pub group: Group,
+    /// One line for people.
+    pub help: String,
+    /// The names of its labels.
+    pub labels: Vec<&'static str>,
+    /// The keys of the namespace that they come from.
+    pub keys: Vec<&'static str>,
+    pub(crate) source: &'static Source,
+}
+
+/// A function that makes samples which no key has as they are.
+pub(crate) type Make = fn(&mut Reader<'_>) -> Result<Vec<Sample>, Error>;
+
+/// Where a family's numbers come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// The sum of some keys.
+    Sum(&'static [&'static str]),
+    /// Such a sum for each value of a label.
+    Each(&'static str, &'static [(&'static str, &'static [&'static str])]),
+    /// Such a sum for each arena, or for those that share a label.
+    Arena(&'static [&'static str]),
+    /// Such a sum for each class.
+    Class(Classes, &'static [&'static str]),
+    /// Texts by label.
+    Texts(&'static [(&'static str, &'static str)]),
+    /// Made of these keys, with these labels.
+    Made(&'static [&'static str], Make, &'static [&'static str]),
+    /// What the exporter knows itself, with these labels.
+    Own(&'static [&'static str]),
+}
+
+/// Which classes of blocks, or of runs of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Classes {
+    /// Small blocks, in slabs.
+    Bins,
+    /// Large blocks.
+    Lextents,
+    /// Unused runs of pages.
+    Extents,
+}
+
+impl Classes {
+    /// The label of a class.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Classes::Bins | Classes::Lextents => "size",
+            Classes::Extents => "class",
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(crate) struct Def {
+    pub(crate) name: &'static str,
+    kind: Kind,
+    unit: Unit,
+    group: Group,
+    help: &'static str,
+    source: Source,
+}
+
+pub(crate) const fn gauge(name: &'static str, unit: Unit, group: Group, source: Source) -> Def {
+    Def { name, kind: Kind::Gauge, unit, group, help: "", source }
+}
+
+pub(crate) const fn counter(name: &'static str, unit: Unit, group: Group, source: Source) -> Def {
+    Def { name, kind: Kind::Counter, unit, group, help: "", source }
+}
+
+pub(crate) const fn info(name: &'static str, group: Group, source: Source) -> Def {
+    Def { name, kind: Kind::Info, unit: Unit::None, group, help: "", source }
+}
+
+pub(crate) const fn histogram(name: &'static str, unit: Unit, group: Group, source: Source) -> Def {
+    Def { name, kind: Kind::Histogram, unit, group, help: "", source }
+}
+
+impl Def {
+    /// The same with words of its own; without them, the help of its first key is the family's.
+    pub(crate) const fn says(self, help: &'static str) -> Def {
+        Def { name: self.name, kind: self.kind, unit: self.unit, group: self.group, help, ..self }
+    }
+
+    fn family(&'static self) -> Family {
+        let keys = self.source.keys();
+        Family {
+            name: self.name,
+            kind: self.kind,
+            unit: self.unit,
+            group: self.group,
+            help: if self.help.is_empty() { help(self.unit, &keys) } else { self.help.into() },
+            labels: self.source.labels(self.group),
+            keys: keys.into_iter().map(|key| fact(key).map_or(key, |row| row.name)).collect(),
+            source: &self.source,
+        }
+    }
+}
+
+impl Source {
+    /// The keys as they are written in the table.
+    fn keys(&self) -> Vec<&'static str> {
+        match self {
+            Source::Sum(keys) | Source::Arena(keys) | Source::Made(_, _, keys) => keys.to_vec(),
+            Source::Class(classes, keys) => {
+                let size = match classes {
+                    Classes::Bins => Some("arenas.bin.0.size"),
+                    Classes::Lextents => Some("arenas.lextent.0.size"),
+                    Classes::Extents => None,
+                };
+                keys.iter().copied().chain(size).collect()
+            }
+            Source::Each(_, each) => each.iter().flat_map(|(_, keys)| *keys).copied().collect(),
+            Source::Texts(texts) => texts.iter().map(|(_, key)| *key).collect(),
+            Source::Own(_) => Vec::new(),
+        }
+    }
+
+    fn labels(&self, group: Group) -> Vec<&'static str> {
+        match self {
+            Source::Sum(_) => Vec::new(),
+            Source::Each(label, _) => vec![label],
+            Source::Arena(_) if group == Group::Arenas => vec!["index"],
+            Source::Arena(_) => vec!["arena"],
+            Source::Class(classes, _) => vec![classes.label()],
+            Source::Texts(texts) => texts.iter().map(|(label, _)| *label).collect(),
+            Source::Made(labels, ..) | Source::Own(labels) => labels.to_vec(),
+        }
+    }
+}
+
+/// A key of the table without its `<…>`.
+pub(super) fn concrete(key: &str) -> String {
+    key.replace("<i>", "0").replace("<j>", "0")
+}
+
+fn fact(key: &str) -> Option<&'static Fact> {
+    row_of(&concrete(key))
+}
+
+/// The help of the first key as a sentence.
+fn help(unit: Unit, keys: &[&str]) -> String {
+    let row = keys.first().and_then(|key| fact(key));
+    let text = row.and_then(|row| row.help.to_str().ok()).unwrap_or_default();
+    if unit == Unit::Bytes {
+        return format!("Bytes {text}.");
+    }
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+static ALL: LazyLock<Vec<Family>> =
+    LazyLock::new(|| super::families::TABLE.iter().copied().flatten().map(Def::family).collect());
+
+/// Every family that is ever served, in the order in which it is.
+#[must_use]
+pub fn families() -> &'static [Family] {
+    &ALL
+}

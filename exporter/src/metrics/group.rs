@@ -1,0 +1,179 @@
+//! Collectors: families that are read together. Most are always read; those with every detail are
+//! asked for by `?collect[]=NAME`.
+
+/// A collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Group {
+    /// What was built, and what was set at the start.
+    Build,
+    /// What is set now.
+    Settings,
+    /// Where memory is.
+    Memory,
+    /// Memory as the system sees it.
+    Process,
+    /// Allocations.
+    Traffic,
+    /// What the slow paths did.
+    Work,
+    /// Locks by rank.
+    Locks,
+    /// What was given back.
+    Purging,
+    /// Arenas by name.
+    NamedArenas,
+    /// Every arena by index. Detail.
+    Arenas,
+    /// Small classes. Detail.
+    Bins,
+    /// Large classes. Detail.
+    Lextents,
+    /// Unused runs of pages. Detail.
+    Extents,
+    /// Every lock by its name. Detail.
+    Mutexes,
+    /// The slow paths, finely. Detail.
+    Engine,
+    /// The exporter itself.
+    Exporter,
+}
+
+impl Group {
+    /// All of them, in the order in which they are read.
+    pub const ALL: [Group; 16] = [
+        Group::Build,
+        Group::Settings,
+        Group::Memory,
+        Group::Process,
+        Group::Traffic,
+        Group::Work,
+        Group::Locks,
+        Group::Purging,
+        Group::NamedArenas,
+        Group::Arenas,
+        Group::Bins,
+        Group::Lextents,
+        Group::Extents,
+        Group::Mutexes,
+        Group::Engine,
+        Group::Exporter,
+    ];
+
+    /// The name, as `?collect[]=` and the label `collector` have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Build => "build",
+            Group::Settings => "settings",
+            Group::Memory => "memory",
+            Group::Process => "process",
+            Group::Traffic => "traffic",
+            Group::Work => "work",
+            Group::Locks => "locks",
+            Group::Purging => "purging",
+            Group::NamedArenas => "named_arenas",
+            Group::Arenas => "arenas",
+            Group::Bins => "bins",
+            Group::Lextents => "lextents",
+            Group::Extents => "extents",
+            Group::Mutexes => "mutexes",
+            Group::Engine => "engine",
+            Group::Exporter => "exporter",
+        }
+    }
+
+    /// Whether it is read only when it is asked for.
+    #[must_use]
+    pub fn is_detail(self) -> bool {
+        use Group::{Arenas, Bins, Engine, Extents, Lextents, Mutexes};
+        matches!(self, Arenas | Bins | Lextents | Extents | Mutexes | Engine)
+    }
+}
+
+/// A set of collectors: those that are always read, and some more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Groups(u32);
+
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups::of(|group| !group.is_detail())
+    }
+}
+
+impl Groups {
+    /// All there are.
+    #[cfg(test)]
+    pub(crate) fn all() -> Groups {
+        Groups::of(|_| true)
+    }
+
+    fn of(wanted: impl Fn(Group) -> bool) -> Groups {
+        let wanted = Group::ALL.into_iter().filter(|group| wanted(*group));
+        Groups(wanted.fold(0, |set, group| set | 1 << group as u8))
+    }
+
+    pub(crate) fn without(self, group: Group) -> Groups {
+        Groups(self.0 & !(1 << group as u8))
+    }
+
+    pub(crate) fn has(self, group: Group) -> bool {
+        self.0 >> group as u8 & 1 != 0
+    }
+
+    /// The same with those that are named, with commas between.
+    ///
+    /// # Errors
+    /// The answer for a name that no collector has.
+    pub(crate) fn with(self, names: &str) -> Result<Groups, String> {
+        names.split(',').try_fold(self, |set, name| {
+            let found = Group::ALL.into_iter().find(|group| group.name() == name);
+            match found {
+                Some(group) => Ok(Groups(set.0 | 1 << group as u8)),
+                None => Err(unknown(name)),
+            }
+        })
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let details: Vec<&str> =
+        Group::ALL.iter().filter(|group| group.is_detail()).map(|group| group.name()).collect();
+    let always: Vec<&str> =
+        Group::ALL.iter().filter(|group| !group.is_detail()).map(|group| group.name()).collect();
+    format!(
+        "no collector {name:?}; collect[] adds {}; always there are {}",
+        details.join(", "),
+        always.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detail_is_asked_for_by_name() {
+        let plain = Groups::default();
+        assert!(plain.has(Group::Memory) && !plain.has(Group::Bins));
+        let more = plain.with("bins,mutexes").unwrap();
+        assert!(more.has(Group::Bins) && more.has(Group::Mutexes) && !more.has(Group::Arenas));
+        assert_eq!(plain.with("memory"), Ok(plain));
+        for (at, group) in Group::ALL.into_iter().enumerate() {
+            assert_eq!(group as usize, at);
+        }
+    }
+
+    #[test]
+    fn another_name_is_answered_with_all_there_are() {
+        let list = "collect[] adds arenas, bins, lextents, extents, mutexes, engine; always there \
+                    are build, settings, memory, process, traffic, work, locks, purging, \
+                    named_arenas, exporter";
+        for name in ["heap", "", "Bins", "\"\n"] {
+            let error = Groups::default().with(name).unwrap_err();
+            assert_eq!(error, format!("no collector {name:?}; {list}"));
+        }
+        let error = Groups::default().with("bins,,arenas").unwrap_err();
+        assert_eq!(error, format!("no collector \"\"; {list}"));
+    }
+}

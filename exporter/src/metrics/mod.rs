@@ -1,0 +1,40 @@
+//! Metrics: the table of families, one consistent reading of them, and the formats.
+//!
+//! ```text
+//!  families: the table
+//!     │
+//!  reading: one snapshot, by reader (keys by name), made (what no key has), arenas, residence
+//!     │
+//!  settle: counters never go back, arenas keep their labels
+//!     │
+//!  text, openmetrics, Collector
+//! ```
+//!
+//! Nothing is counted here, and nothing is read between scrapes: all numbers are the allocator's,
+//! of a snapshot that is taken for the scrape.
+mod arenas;
+mod collector;
+mod families;
+pub(crate) mod family;
+pub(crate) mod group;
+mod made;
+mod monotone;
+pub(crate) mod openmetrics;
+mod reader;
+mod reading;
+mod residence;
+pub(crate) mod sample;
+mod settle;
+#[allow(unsafe_code, reason = "clocks and numbers of the system")]
+pub(crate) mod system;
+pub(crate) mod text;
+mod tracker;
+
+#[cfg(test)]
+mod lint_test;
+
+pub use collector::Collector;
+pub use family::{Family, Kind, Unit, families};
+pub use group::Group;
+pub(crate) use group::Groups;
+pub(crate) use settle::{Metrics, Served};

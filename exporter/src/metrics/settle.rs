@@ -1,0 +1,228 @@
+//! From what was read to what is served: counters never go back, arenas keep their labels, and
+//! what the exporter knows itself is added.
+use super::arenas::{Arenas, MOST_NAMES};
+use super::family::{Family, Kind, Source, families};
+use super::group::{Group, Groups};
+use super::monotone::Monotone;
+use super::reader::Names;
+use super::reading::{self, Reading};
+use super::residence::Residence;
+use super::sample::{Histogram, Number, Sample};
+use super::system;
+use super::tracker::{Shown, Tracker};
+use crate::namespace::Namespace;
+use lumalloc_ctl::Error;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A family with its samples.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) family: &'static Family,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// What lasts from scrape to scrape.
+pub(crate) struct Metrics(Mutex<State>);
+
+struct State {
+    names: Names,
+    monotone: Monotone,
+    named: Tracker,
+    each: Tracker,
+    residence: Residence,
+    start: Option<f64>,
+    scrapes: u64,
+    cpu: Duration,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics(Mutex::new(State {
+            names: Names::default(),
+            monotone: Monotone::default(),
+            named: Tracker::new(MOST_NAMES),
+            // Every index has a label of its own already.
+            each: Tracker::new(usize::MAX),
+            residence: Residence::default(),
+            start: None,
+            scrapes: 0,
+            cpu: Duration::ZERO,
+        }))
+    }
+}
+
+impl Metrics {
+    /// Reads all families of the collectors that are wanted.
+    ///
+    /// # Errors
+    /// When none of them could be read: the error of the first.
+    pub(crate) fn gather(
+        &self,
+        namespace: &dyn Namespace,
+        wanted: Groups,
+    ) -> Result<Vec<Served>, Error> {
+        let begin = system::thread_cpu();
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = state.gather(namespace, wanted);
+        state.scrapes += 1;
+        state.cpu += system::thread_cpu().saturating_sub(begin);
+        served
+    }
+}
+
+impl State {
+    fn gather(&mut self, namespace: &dyn Namespace, wanted: Groups) -> Result<Vec<Served>, Error> {
+        let asks = self.residence.is_due(Instant::now());
+        let wanted = if asks { wanted } else { wanted.without(Group::Process) };
+        let mut reading = reading::read(namespace, &mut self.names, wanted)?;
+        self.keep_residence(&mut reading, asks);
+        self.keep_start(&mut reading);
+        let mut served: Vec<Served> = std::mem::take(&mut reading.samples)
+            .into_iter()
+            .map(|(family, samples)| Served { family, samples })
+            .collect();
+        let now = wall_clock();
+        for (group, arenas) in
+            [(Group::NamedArenas, reading.named.take()), (Group::Arenas, reading.each.take())]
+        {
+            if let Some(arenas) = arenas {
+                served.extend(self.by_arena(group, &arenas, now));
+            }
+        }
+        served.iter_mut().for_each(|one| settle(&mut self.monotone, one));
+        served.extend(self.own(&reading));
+        served.retain(|one| !one.samples.is_empty());
+        // The table's order; families of one collector are neighbours.
+        served.sort_by_key(|one| place(one.family));
+        Ok(served)
+    }
+
+    /// Puts the last answer of the system in, or keeps this one.
+    fn keep_residence(&mut self, reading: &mut Reading, asked: bool) {
+        let is_process = |family: &Family| family.group == Group::Process;
+        if !asked {
+            reading.samples.extend(self.residence.held());
+            return;
+        }
+        let outcome = reading.outcomes.iter().find(|outcome| outcome.group == Group::Process);
+        let Some(outcome) = outcome.filter(|outcome| outcome.error.is_none()) else { return };
+        let samples = reading.samples.iter().filter(|(family, _)| is_process(family));
+        self.residence.keep(samples.cloned().collect(), Instant::now(), outcome.took);
+    }
+
+    /// The start is when it was first said to be: the clocks are not read at one instant.
+    fn keep_start(&mut self, reading: &mut Reading) {
+        let mut all = reading.samples.iter_mut();
+        let start = all.find(|(family, _)| family.name == "lumalloc_start_time_seconds");
+        if let Some((_, samples)) = start
+            && let Some(Number::One(value)) = samples.first_mut().map(|sample| &mut sample.value)
+        {
+            *value = *self.start.get_or_insert(*value);
+        }
+    }
+
+    /// Families with a number for each arena.
+    fn by_arena(&mut self, group: Group, arenas: &Arenas, now: f64) -> Vec<Served> {
+        let families = reading::by_arena(group);
+        let counts: Vec<bool> =
+            families.iter().map(|family| family.kind == Kind::Counter).collect();
+        let is_named = group == Group::NamedArenas;
+        let labels = arenas.arenas.iter().map(|arena| {
+            let label = if is_named { arena.label() } else { arena.place() };
+            (label, arena)
+        });
+        let labels: Vec<_> = labels.collect();
+        let tracker = if is_named { &mut self.named } else { &mut self.each };
+        let shown = tracker.look(&labels, &counts, &arenas.destroyed, now);
+        let label = if is_named { "arena" } else { "index" };
+        families
+            .into_iter()
+            .enumerate()
+            .map(|(at, family)| Served { family, samples: samples_of(&shown, at, label) })
+            .collect()
+    }
+
+    /// What the exporter knows itself.
+    fn own(&self, reading: &Reading) -> Vec<Served> {
+        let all = families().iter().filter(|family| matches!(family.source, Source::Own(_)));
+        all.map(|family| Served { family, samples: self.own_samples(family, reading) }).collect()
+    }
+
+    fn own_samples(&self, family: &Family, reading: &Reading) -> Vec<Sample> {
+        let one = |value: f64| vec![Sample::plain(value)];
+        let flag = |value: bool| one(f64::from(u8::from(value)));
+        let each = |value: fn(&reading::Outcome) -> f64| {
+            let outcomes = reading.outcomes.iter();
+            outcomes.map(|one| Sample::of("collector", one.group.name(), value(one))).collect()
+        };
+        match family.name {
+            "lumalloc_process_resident_bytes" => system::resident().map(one).unwrap_or_default(),
+            "lumalloc_residence_age_seconds" => {
+                let age = self.residence.age(Instant::now());
+                age.map(|age| one(age.as_secs_f64())).unwrap_or_default()
+            }
+            "lumalloc_collector_success" => {
+                each(|outcome| f64::from(u8::from(outcome.error.is_none())))
+            }
+            "lumalloc_collector_duration_seconds" => each(|outcome| outcome.took.as_secs_f64()),
+            "lumalloc_snapshot_duration_seconds" => one(reading.snapshot.as_secs_f64()),
+            "lumalloc_snapshot_consistent" => flag(reading.consistent),
+            "lumalloc_exporter_scrapes_total" => one(self.scrapes as f64),
+            "lumalloc_exporter_cpu_seconds_total" => one(self.cpu.as_secs_f64()),
+            "lumalloc_arenas_in_overflow" => one(self.named.overflow() as f64),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn wall_clock() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// A family's place in the table.
+fn place(family: &Family) -> usize {
+    families().iter().position(|other| std::ptr::eq(other, family)).unwrap_or(usize::MAX)
+}
+
+fn samples_of(shown: &[Shown], at: usize, label: &'static str) -> Vec<Sample> {
+    let samples = shown.iter().filter_map(|one| {
+        let value = (*one.numbers.get(at)?)?;
+        let created = one.created;
+        Some(Sample { created, ..Sample::of(label, one.label.clone(), value) })
+    });
+    samples.collect()
+}
+
+/// Sees to it that counters do not go back.
+fn settle(monotone: &mut Monotone, served: &mut Served) {
+    let Served { family, samples } = served;
+    if !matches!(family.kind, Kind::Counter | Kind::Histogram) {
+        return;
+    }
+    for sample in samples {
+        let labels: String = sample.labels.iter().map(|(_, value)| value.as_ref()).collect();
+        let resets = resets(family, &labels);
+        match &mut sample.value {
+            Number::One(value) => *value = monotone.settle(family.name, labels, *value, resets),
+            Number::Many(Histogram { buckets, sum }) => {
+                for (bound, count) in buckets {
+                    *count = monotone.settle(family.name, format!("le {bound}"), *count, false);
+                }
+                *sum = monotone.settle(family.name, "sum".into(), *sum, false);
+            }
+        }
+    }
+}
+
+/// Whether `stats.mutexes.reset` sets the counts behind a sample to zero.
+fn resets(family: &Family, label: &str) -> bool {
+    let reset = |key: &&str| key.contains(".mutex");
+    match family.source {
+        Source::Each(_, each) => {
+            let keys = each.iter().find(|(of, _)| *of == label).map(|(_, keys)| *keys);
+            keys.is_some_and(|keys| keys.iter().any(reset))
+        }
+        _ => family.keys.iter().any(reset),
+    }
+}

@@ -1,0 +1,34 @@
+//! What the system says of this thread and this process.
+use std::fs;
+use std::time::Duration;
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a clock that every thread has is written to a place for it.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Bytes of this process in physical memory. Source: proc(5), `/proc/self/statm`.
+pub(crate) fn resident() -> Option<f64> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    (page > 0).then_some(pages as f64 * page as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_and_a_process_are_measured() {
+        let begin = thread_cpu();
+        let block = vec![1u8; 20 << 20];
+        assert!(block.iter().map(|byte| u64::from(*byte)).sum::<u64>() == 20 << 20);
+        assert!(thread_cpu() > begin);
+        assert!(resident().unwrap() > (20 << 20) as f64);
+    }
+}
