@@ -60,6 +60,11 @@ const EXCUSES: &[(&str, &str)] = &[
     ("tcache.*", "actions"),
     ("thread.*", "of the calling thread"),
     ("vm.stat.extent", "stats.mapped and stats.retained"),
+    ("vm.stat.m_busy", "of vmalloc(3): sizes are in lumalloc_allocation_size_bytes"),
+    ("vm.stat.m_free", "of vmalloc(3): sizes are under collect[]=extents"),
+    ("vm.stat.mode", "of vmalloc(3): a setting of regions"),
+    ("vm.stat.n_free", "of vmalloc(3): unused runs are under collect[]=extents"),
+    ("vm.stat.n_seg", "of vmalloc(3): addresses are in lumalloc_mapped_bytes"),
     ("vm.stat.s_busy", "as stats.allocated"),
     ("vm.stat.s_free", "what stats.allocated leaves of vm.stat.extent"),
 ];

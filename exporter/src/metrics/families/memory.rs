@@ -40,6 +40,8 @@ pub(super) static MEMORY: &[Def] = &[
     bytes("lumalloc_thread_cache_stashed_bytes", &["stats.arenas.4096.tcache_stashed_bytes"])
         .says("Bytes in quarantine, among those in thread caches."),
     count("lumalloc_blocks", &["vm.stat.n_busy"]),
+    count("lumalloc_guarded_blocks", &["stats.guarded.live"])
+        .says("Blocks between guard pages that are there now."),
     count("lumalloc_arenas", &["vm.stat.n_region"]),
     count("lumalloc_threads", &["stats.thread_caches.count"]),
     count("lumalloc_spare_extents", &["stats.arenas.4096.extent_avail"]),

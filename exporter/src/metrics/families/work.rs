@@ -60,6 +60,10 @@ pub(super) static TRAFFIC: &[Def] = &[
     counter("lumalloc_out_of_memory_total", Unit::None, Traffic, Sum(&["stats.out_of_memory"])),
     counter("lumalloc_zero_reallocs_total", Unit::None, Traffic, Sum(&["stats.zero_reallocs"])),
     counter("lumalloc_fork_abandoned_total", Unit::None, Traffic, Sum(&["stats.fork_abandoned"])),
+    counter("lumalloc_guarded_samples_total", Unit::None, Traffic, Sum(&["stats.guarded.made"]))
+        .says("Allocations that were put between guard pages."),
+    counter("lumalloc_guarded_failures_total", Unit::None, Traffic, Sum(&["stats.guarded.failed"]))
+        .says("Allocations that were due for guard pages and got none."),
     counter("lumalloc_remote_frees_total", Unit::None, Traffic, Sum(&["stats.remote.frees"])),
     counter(
         "lumalloc_thread_cache_requests_total",
