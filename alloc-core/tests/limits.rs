@@ -146,6 +146,32 @@ fn the_soft_bound_purges_and_refuses_nothing() {
 }
 
 #[test]
+fn reaching_the_soft_bound_past_all_caches_purges_too() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    assert!(purge(ARENAS_ALL));
+    limits::set_soft(limits::held() + 32 * MIB);
+    let flags = [0, 1].map(|_| Flags::NONE.arena(arenas::create().unwrap()));
+    for size in [1000, 100_000] {
+        let allocate = |flags| {
+            let blocks = (0..20 * MIB / size).map(|_| raw::allocate(size, flags));
+            blocks.collect::<Vec<_>>()
+        };
+        for block in allocate(flags[0]) {
+            // SAFETY: a block of ours, freed once.
+            unsafe { raw::deallocate(block, flags[0]) };
+        }
+        assert!(totals().dirty >= 16 * MIB, "below it nothing happens");
+        let other = allocate(flags[1]);
+        assert!(totals().dirty < 2 * MIB, "{size}: {}", totals().dirty);
+        for block in other {
+            // SAFETY: as above.
+            unsafe { raw::deallocate(block, flags[1]) };
+        }
+        assert!(purge(ARENAS_ALL));
+    }
+}
+
+#[test]
 fn an_arena_has_a_bound_of_its_own() {
     let _alone = alone();
     let arena = arenas::create().unwrap();

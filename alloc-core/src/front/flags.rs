@@ -124,6 +124,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         Some(_) => large(arena, size, flags),
         None => core::ptr::null_mut(),
     });
+    slow::tick();
     stats_interval::count(size);
     if block.is_null() { slow::no_memory(size) } else { block }
 }
@@ -244,10 +245,12 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
                 slow::count_freed(modes::usable(slab.class()));
                 return background::tick();
             }
-            return slow::free_uncached(slab, ptr.expose_provenance());
+            slow::free_uncached(slab, ptr.expose_provenance());
+            return slow::tick();
         }
         if let Some(extent) = entry.extent() {
-            return slow::free_large_uncached(extent, ptr.expose_provenance());
+            slow::free_large_uncached(extent, ptr.expose_provenance());
+            return slow::tick();
         }
     }
     // SAFETY: the caller's promise.

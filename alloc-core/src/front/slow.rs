@@ -72,7 +72,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
         Some(extent) => finish_large(extent, zero),
         None => core::ptr::null_mut(),
     });
-    decay_pass_tick();
+    tick();
     stats_interval::count(bytes);
     if block.is_null() { no_memory(size) } else { block }
 }
@@ -117,7 +117,7 @@ pub(crate) unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
             _ => give_back::invalid(address, None),
         }
     }
-    decay_pass_tick();
+    tick();
 }
 
 /// Takes a block that a façade has judged, and that its real bin does not take.
@@ -127,7 +127,7 @@ pub(crate) fn push_missed(block: *mut u8) {
     if let Some(slab) = Slab::of(page_map::lookup(block as usize)) {
         free_small(slab, block);
     }
-    decay_pass_tick();
+    tick();
 }
 
 /// Whether a run is in use and begins at an address.
@@ -204,10 +204,9 @@ fn small(class: SizeClass) -> *mut u8 {
             return block;
         }
     }
-    match home() {
-        Some(arena) => small_uncached(arena, class),
-        None => core::ptr::null_mut(),
-    }
+    let block = home().map_or(core::ptr::null_mut(), |arena| small_uncached(arena, class));
+    tick();
+    block
 }
 
 /// One small block past all caches. Null: no memory.
@@ -280,8 +279,9 @@ fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> 
     }
 }
 
-/// Runs the decay pass if it is due, unless this thread is inside the allocator already.
-fn decay_pass_tick() {
+/// What every way past the caches ends with: runs the decay pass if it is due, unless this thread is
+/// inside the allocator already.
+pub(crate) fn tick() {
     if matches!(thread_cache::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
         background::tick();
     }
