@@ -279,8 +279,8 @@ fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> 
     }
 }
 
-/// What every way past the caches ends with: runs the decay pass if it is due, unless this thread is
-/// inside the allocator already.
+/// What every way past the caches ends with: runs the decay pass if it is due, unless this thread
+/// is inside the allocator already.
 pub(crate) fn tick() {
     if matches!(thread_cache::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached) {
         background::tick();
