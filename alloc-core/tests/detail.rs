@@ -286,8 +286,13 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
             (0..n).for_each(|_| assert!(!raw::allocate(size, Flags::NONE.arena(index)).is_null()));
         }
     };
+    let requests = |detail: &Detail| {
+        let merged = detail.merged().unwrap();
+        merged.small.nrequests + merged.large.nrequests
+    };
     let mut detail = taken();
     let merged = counters(detail.merged().unwrap());
+    let requested = requests(&detail);
     for n in [10, 3] {
         let index = create();
         fill(index, n);
@@ -310,4 +315,5 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
     assert_eq!((destroyed.lextents[1].nmalloc, destroyed.allocated()), (13, 0));
     let now = counters(detail.merged().unwrap());
     assert!(now.iter().zip(&merged).all(|(now, before)| now >= before));
+    assert_eq!(requests(&detail) - requested, 39, "none is counted twice");
 }

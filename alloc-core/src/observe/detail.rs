@@ -203,6 +203,8 @@ impl Detail {
             };
             if arena.ends() != place.ends {
                 place.ends = arena.ends();
+                // They are among those of destroyed arenas from now on.
+                stats.seen_requests.fill(0);
                 graves::visit(index as u32, |now| retire(now, &mut place.before, destroyed));
             }
             if let Some(before) = &place.before {

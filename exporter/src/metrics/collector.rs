@@ -81,7 +81,7 @@ impl prometheus::core::Collector for Collector {
 
     /// Nothing when nothing could be read.
     fn collect(&self) -> Vec<MetricFamily> {
-        let served = self.metrics.gather(self.namespace, self.wanted).unwrap_or_default();
+        let served = self.metrics.gather(self.namespace, self.wanted, None).unwrap_or_default();
         served.iter().map(text::family).collect()
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod group;
 mod made;
 mod monotone;
 pub(crate) mod openmetrics;
+mod own;
 mod reader;
 mod reading;
 mod residence;
@@ -30,6 +31,11 @@ pub(crate) mod system;
 pub(crate) mod text;
 mod tracker;
 
+#[cfg(test)]
+#[allow(unsafe_code, reason = "blocks of the allocator")]
+mod gather_test;
+#[cfg(test)]
+mod golden_test;
 #[cfg(test)]
 mod lint_test;
 

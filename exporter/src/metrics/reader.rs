@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy)]
 struct Known {
     target: Target,
-    places: [usize; 2],
+    places: [Option<usize>; 2],
 }
 
 /// What was learnt of an allocator's names.
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
                 known
             }
         };
-        let places = known.places.iter().zip(indices);
+        let places = known.places.iter().flatten().zip(indices);
         Ok(places.fold(known.target, |target, (place, index)| target.with(*place, *index)))
     }
 }
@@ -134,10 +134,10 @@ impl<'a> Reader<'a> {
 /// Finds a key; its `<…>` are 0 until they are set.
 fn look_up(namespace: &dyn Namespace, key: &'static str) -> Result<Known, Error> {
     let target = namespace.find(&concrete(key))?;
-    let mut places = [0; 2];
+    let mut places = [None; 2];
     let indices = key.split('.').enumerate().filter(|(_, part)| part.starts_with('<'));
     for (place, (at, _)) in places.iter_mut().zip(indices) {
-        *place = at;
+        *place = Some(at);
     }
     Ok(Known { target, places })
 }
@@ -181,6 +181,8 @@ mod tests {
         assert_eq!(pages * 4096.0, bytes);
         let decay = reader.number("stats.arenas.<i>.dirty_decay_ms", &[4096], Unit::Seconds);
         assert_eq!(decay, Ok(f64::INFINITY), "-1 stands for ever");
+        let spare = reader.number("arenas.page", &[7], Unit::Bytes);
+        assert_eq!(spare, Ok(4096.0), "a key without indices takes none");
         assert_eq!(reader.number("nothing", &[], Unit::None), Err(Error::NoEntry));
         assert_eq!(reader.number("version", &[], Unit::None), Err(Error::Invalid));
         assert!(text(reader.value("version", &[]).unwrap()).contains('.'));

@@ -4,12 +4,14 @@ use super::arenas::{Arenas, MOST_NAMES};
 use super::family::{Family, Kind, Source, families};
 use super::group::{Group, Groups};
 use super::monotone::Monotone;
+use super::own;
 use super::reader::Names;
 use super::reading::{self, Reading};
 use super::residence::Residence;
 use super::sample::{Histogram, Number, Sample};
 use super::system;
 use super::tracker::{Shown, Tracker};
+use crate::counts;
 use crate::namespace::Namespace;
 use lumalloc_ctl::Error;
 use std::sync::{Mutex, PoisonError};
@@ -53,7 +55,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Reads all families of the collectors that are wanted.
+    /// Reads all families of the collectors that are wanted. `counts`: what a server counted.
     ///
     /// # Errors
     /// When none of them could be read: the error of the first.
@@ -61,10 +63,11 @@ impl Metrics {
         &self,
         namespace: &dyn Namespace,
         wanted: Groups,
+        counts: Option<&counts::Snapshot>,
     ) -> Result<Vec<Served>, Error> {
         let begin = system::thread_cpu();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let served = state.gather(namespace, wanted);
+        let served = state.gather(namespace, wanted, counts);
         state.scrapes += 1;
         state.cpu += system::thread_cpu().saturating_sub(begin);
         served
@@ -72,7 +75,12 @@ impl Metrics {
 }
 
 impl State {
-    fn gather(&mut self, namespace: &dyn Namespace, wanted: Groups) -> Result<Vec<Served>, Error> {
+    fn gather(
+        &mut self,
+        namespace: &dyn Namespace,
+        wanted: Groups,
+        counts: Option<&counts::Snapshot>,
+    ) -> Result<Vec<Served>, Error> {
         let asks = self.residence.is_due(Instant::now());
         let wanted = if asks { wanted } else { wanted.without(Group::Process) };
         let mut reading = reading::read(namespace, &mut self.names, wanted)?;
@@ -91,7 +99,7 @@ impl State {
             }
         }
         served.iter_mut().for_each(|one| settle(&mut self.monotone, one));
-        served.extend(self.own(&reading));
+        served.extend(self.own(&reading, counts.unwrap_or(&counts::Snapshot::default())));
         served.retain(|one| !one.samples.is_empty());
         // The table's order; families of one collector are neighbours.
         served.sort_by_key(|one| place(one.family));
@@ -144,35 +152,17 @@ impl State {
     }
 
     /// What the exporter knows itself.
-    fn own(&self, reading: &Reading) -> Vec<Served> {
+    fn own(&self, reading: &Reading, counts: &counts::Snapshot) -> Vec<Served> {
         let all = families().iter().filter(|family| matches!(family.source, Source::Own(_)));
-        all.map(|family| Served { family, samples: self.own_samples(family, reading) }).collect()
-    }
-
-    fn own_samples(&self, family: &Family, reading: &Reading) -> Vec<Sample> {
-        let one = |value: f64| vec![Sample::plain(value)];
-        let flag = |value: bool| one(f64::from(u8::from(value)));
-        let each = |value: fn(&reading::Outcome) -> f64| {
-            let outcomes = reading.outcomes.iter();
-            outcomes.map(|one| Sample::of("collector", one.group.name(), value(one))).collect()
+        let known = own::Known {
+            reading,
+            counts,
+            scrapes: self.scrapes,
+            cpu: self.cpu,
+            overflow: self.named.overflow(),
+            residence: self.residence.age(Instant::now()),
         };
-        match family.name {
-            "lumalloc_process_resident_bytes" => system::resident().map(one).unwrap_or_default(),
-            "lumalloc_residence_age_seconds" => {
-                let age = self.residence.age(Instant::now());
-                age.map(|age| one(age.as_secs_f64())).unwrap_or_default()
-            }
-            "lumalloc_collector_success" => {
-                each(|outcome| f64::from(u8::from(outcome.error.is_none())))
-            }
-            "lumalloc_collector_duration_seconds" => each(|outcome| outcome.took.as_secs_f64()),
-            "lumalloc_snapshot_duration_seconds" => one(reading.snapshot.as_secs_f64()),
-            "lumalloc_snapshot_consistent" => flag(reading.consistent),
-            "lumalloc_exporter_scrapes_total" => one(self.scrapes as f64),
-            "lumalloc_exporter_cpu_seconds_total" => one(self.cpu.as_secs_f64()),
-            "lumalloc_arenas_in_overflow" => one(self.named.overflow() as f64),
-            _ => Vec::new(),
-        }
+        all.map(|family| Served { family, samples: known.samples(family) }).collect()
     }
 }
 

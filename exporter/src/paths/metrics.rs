@@ -28,7 +28,8 @@ pub(crate) fn metrics(context: &Context, asked: &Asked) -> Answer {
             "there are text/plain;version=0.0.4 and application/openmetrics-text;version=1.0.0",
         );
     };
-    let served = match context.metrics.gather(context.namespace, wanted) {
+    let counts = context.counts.snapshot();
+    let served = match context.metrics.gather(context.namespace, wanted, Some(&counts)) {
         Ok(served) => served,
         Err(error) => {
             let status = StatusCode::INTERNAL_SERVER_ERROR;

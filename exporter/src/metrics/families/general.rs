@@ -107,6 +107,21 @@ pub(super) static EXPORTER: &[Def] = &[
         .says("Times that metrics were read."),
     counter("lumalloc_exporter_cpu_seconds_total", Unit::Seconds, Exporter, Own(&[]))
         .says("CPU time that reading metrics took, encoding aside, up to the scrape before."),
+    counter(
+        "lumalloc_exporter_requests_total",
+        Unit::None,
+        Exporter,
+        Own(&["path", "method", "status"]),
+    )
+    .says("Answers of the exporter."),
+    counter("lumalloc_exporter_connections_total", Unit::None, Exporter, Own(&[]))
+        .says("Connections that the exporter took."),
+    counter("lumalloc_exporter_connections_ended_total", Unit::None, Exporter, Own(&["reason"]))
+        .says("Connections that the exporter ended of itself."),
+    counter("lumalloc_exporter_received_bytes_total", Unit::Bytes, Exporter, Own(&[]))
+        .says("Bytes that the exporter read from clients."),
+    counter("lumalloc_exporter_sent_bytes_total", Unit::Bytes, Exporter, Own(&[]))
+        .says("Bytes that the exporter wrote to clients."),
     gauge("lumalloc_arenas_in_overflow", Unit::None, Exporter, Own(&[]))
         .says("Named arenas that are counted as overflow, for want of label values."),
 ];
