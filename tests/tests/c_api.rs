@@ -96,6 +96,7 @@ programs! {
     ctl_rules "api_ctl_rules.c"
     ctl_sweep "api_ctl_sweep.c"
     thread_ctl "api_thread_ctl.c"
+    hook_mallctl "api_hook_mallctl.c"
     stats_print "api_stats_print.c"
     stats_threads "api_stats_threads.c"
     glibc "api_glibc.c"
