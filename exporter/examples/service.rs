@@ -1,7 +1,7 @@
 //! A service at work and its exporter: something to look at, and what the page's tests open.
 //!
 //! ```text
-//! cargo run --release -p lumalloc-exporter --example service -- [ADDRESS] [idle]
+//! cargo run --release -p lumalloc-exporter --example service -- [ADDRESS] [idle] [token=FILE]
 //! ```
 //!
 //! Three workers serve requests, each of which allocates, answers and forgets. Two tenants have
@@ -9,7 +9,6 @@
 //! keeps its pages until somebody purges them. With `idle` the process does nothing.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -24,14 +23,21 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 /// Between two steps of a worker.
 const PAUSE: Duration = Duration::from_millis(20);
 /// What `import` leaves behind.
-const IMPORTED: usize = 48 << 20;
+const IMPORTED: usize = 80 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_idle = arguments.iter().any(|argument| argument == "idle");
-    let address = arguments.iter().find(|argument| *argument != "idle");
-    let address: SocketAddr = address.map_or("127.0.0.1:9464", |text| text).parse()?;
-    let exporter = Exporter::builder().listen(address).start()?;
+    let mut builder = Exporter::builder();
+    let mut is_idle = false;
+    for argument in std::env::args().skip(1) {
+        if argument == "idle" {
+            is_idle = true;
+        } else if let Some(file) = argument.strip_prefix("token=") {
+            builder = builder.token_file(file);
+        } else {
+            builder = builder.listen(argument.parse()?);
+        }
+    }
+    let exporter = builder.start()?;
     if let Some(address) = exporter.address() {
         println!("http://{address}/");
     }

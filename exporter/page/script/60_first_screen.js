@@ -7,7 +7,7 @@ function tile(name, title, help) {
   $("tiles").append(el("div", { class: "tile", title: help }, el("dt", {}, title), big, note, more));
   tiles[name] = { big, note, more };
 }
-tile("process", "Process", "physical memory of the whole process (RSS)");
+tile("process", "Process (RSS)", "physical memory of the whole process (RSS)");
 tile("allocated", "Allocated", "in blocks that the program has, rounded up to their classes");
 tile("overhead", "Overhead", "what the allocator holds in physical memory beyond the program's blocks");
 tile("rate", "Allocations", "requests per second, all arenas");
@@ -62,7 +62,7 @@ const LINES = [
   { of: "muzzy", title: "Muzzy pages", look: "idle", isHeld: true, help: "unused pages given back lazily: the system takes them when it runs short" },
   { of: "metadata", title: "Metadata", look: "own", isHeld: true, help: "the allocator's own records" },
   { of: "untouched", title: "Never touched", look: "credit", help: "pages among all these that have no memory, as the system says; they count back" },
-  { of: "ours", title: "Lumalloc", look: "total", isSum: true, help: "in physical memory for this allocator: the sum of the lines above" },
+  { of: "ours", title: "lumalloc", look: "total", isSum: true, help: "in physical memory for this allocator: the sum of the lines above" },
   { of: "not_ours", title: "Not ours", look: "other", help: "the rest of the process: code, stacks, mapped files, other allocators" },
   { of: "process", title: "Process (RSS)", look: "total", isSum: true, help: "in physical memory for the process" },
 ];
