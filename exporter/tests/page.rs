@@ -235,6 +235,8 @@ fn tab_to(browser: &mut Browser, label: &str) {
 fn the_keyboard_reaches_everything_and_shows_where_it_is() {
     let service = Service::busy();
     let mut browser = page_of(&service);
+    browser.value("document.querySelector('#settings').scrollIntoView()");
+    browser.wait_for("document.querySelectorAll('#keys .key').length > 300");
     let mut reached = Vec::new();
     for _ in 0..200 {
         browser.press("Tab");
@@ -255,16 +257,16 @@ fn the_keyboard_reaches_everything_and_shows_where_it_is() {
         reached.push(at["name"].as_str().unwrap().to_owned());
     }
     assert_eq!(reached.first().map(String::as_str), Some("Skip to the numbers"));
-    for name in ["pause", "exact", "theme", "Memory over time: moment", "purge-all", "search"] {
+    for name in ["pause", "exact", "theme", "Memory: moment", "purge-all", "search"] {
         assert!(reached.iter().any(|one| one == name), "{name} is not in {reached:?}");
     }
     let controls = browser.value(
         "[...document.querySelectorAll('button, input, select, a[href], summary')]
-           .filter(node => node.offsetParent && node.type !== 'radio').length",
+           .filter(node => node.checkVisibility() && node.type !== 'radio').length",
     );
     assert!(reached.len() as u64 >= controls.as_u64().unwrap(), "{controls}: {reached:?}");
     // The cursor of a graph.
-    tab_to(&mut browser, "Memory over time: moment");
+    tab_to(&mut browser, "Memory: moment");
     browser.wait_for(
         "document.querySelectorAll('#memory-graph path')[0].getAttribute('d').length > 20",
     );
@@ -484,6 +486,7 @@ fn every_key_is_found_read_and_set() {
     browser.click("#search");
     browser.enter("limit.soft");
     browser.wait_for("document.querySelectorAll('#keys .key:not([hidden])').length === 1");
+    assert_eq!(browser.text("#settings-note"), format!("1 of {keys} keys"));
     browser.wait_for(
         "document.querySelector('#keys .key:not([hidden]) .value').textContent === '0 bytes'",
     );
@@ -498,12 +501,13 @@ fn every_key_is_found_read_and_set() {
     browser.wait_for("document.querySelector('#said').textContent === 'limit.soft = 8589934592'");
     assert_eq!(service.get("/ctl/limit.soft")["value"], 8_589_934_592_u64);
     browser.wait_for("document.querySelector('meter') && /of limit.soft, 8 GiB/.test(document.querySelector('#tiles').textContent)");
+    is_at_ease(&mut browser, &service);
     // Refused: the reason is the exporter's own.
     browser.click("[aria-label='New value of limit.soft']");
-    browser.enter("0");
+    browser.enter("-5");
     browser.press("Enter");
-    browser.wait_for("document.querySelector('#said').textContent === 'limit.soft = 85899345920'");
-    is_at_ease(&mut browser, &service);
+    browser.wait_for("document.querySelector('#said').textContent === 'limit.soft: -5 is not fit; its type is size_t, its unit bytes'");
+    assert_eq!(service.get("/ctl/limit.soft")["value"], 8_589_934_592_u64);
 }
 
 #[test]

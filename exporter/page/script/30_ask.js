@@ -40,11 +40,12 @@ async function act(name, value, done, control) {
   try {
     await write(name, value);
     await poll();
+    showValues(true);
     tell(typeof done === "function" ? done() : done);
     return true;
   } catch (error) {
     if (error.status === 401) askForToken();
-    tell(`${name}: ${error.message}`, true);
+    tell(error.status ? error.message : `${name}: ${error.message}`, true);
     return false;
   } finally {
     if (control) control.disabled = false;

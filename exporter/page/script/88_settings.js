@@ -1,8 +1,11 @@
 // --- every key ---------------------------------------------------------------------------------
 
 let keys = null;
-/** Values of keys that the statistics do not have, by name; read when the section is seen. */
+/** Values of keys that the statistics never have, by name; read when they are seen. */
 const values = new Map();
+
+/** Whether the statistics have the values of a group, as far as there are any. */
+const isPrinted = group => group in general || group in now.all;
 
 /** A value of the snapshot by its name; undefined when it is not there. */
 function valueIn(name) {
@@ -13,8 +16,6 @@ function valueIn(name) {
   return typeof at === "object" ? undefined : at;
 }
 
-const isReadable = key => key.access.includes("r");
-const isOfThread = key => key.name.startsWith("thread.");
 /** The group of a key: the first part of its name; those of one part stand together. */
 const groupOf = name => name.includes(".") ? name.split(".")[0] : "process";
 
@@ -46,7 +47,7 @@ function editor(key, nameNow) {
   const submit = event => {
     event.preventDefault();
     const value = isBool ? input.value === "true" : isText ? input.value : Number(input.value);
-    act(nameNow(), value, () => `${nameNow()} = ${value}`, event.submitter).then(() => learn(nameNow())).then(showValues);
+    act(nameNow(), value, `${nameNow()} = ${value}`, event.submitter).then(isDone => { if (isDone && !isBool) input.value = ""; });
   };
   return el("form", { class: "edit", onsubmit: submit }, input, el("button", { "aria-label": `Set ${name}` }, "Set"));
 }
@@ -70,11 +71,11 @@ function keyItem(key) {
     el("p", { class: "quiet" }, `${key.help} `, el("span", { class: "tag" }, tags)));
   if (key.post) node.append(editor(key, nameNow));
   const show = async isAsked => {
-    if (!isReadable(key)) return;
+    if (!key.get) return;
     const name = nameNow();
     let found = valueIn(name);
     if (found === undefined) {
-      if (isAsked && !isOfThread(key)) await learn(name);
+      if (isAsked && !isPrinted(groupOf(name))) await learn(name);
       found = values.get(name);
     }
     if (typeof found === "number" && key.unit in KINDS) say(value, bothWays(found, key.unit));

@@ -11,8 +11,9 @@ const visible = new Set();
 /** Leaves out of the answer what no part of the screen shows. */
 function letters() {
   const isFirst = !now;
-  const needs = (letter, ...sections) => isFirst || sections.some(id => visible.has(id)) ? "" : letter;
-  return `Jdle${needs("g", "settings", "decay")}${needs("b", "bins", "locks")}${needs("x", "locks")}`;
+  const isWhole = visible.has("settings") && items.some(item => item.group.open && groupOf(item.key.name) === "stats");
+  const needs = (letter, ...sections) => isFirst || isWhole || sections.some(id => visible.has(id)) ? "" : letter;
+  return `Jd${isWhole ? "" : "le"}${needs("g", "settings", "decay")}${needs("b", "bins", "locks")}${needs("x", "locks")}`;
 }
 
 let isAsking = null;

@@ -157,7 +157,8 @@ impl Browser {
             "Enter" => 13,
             " " => 32,
             "ArrowLeft" => 37,
-            "ArrowDown" => 40,
+            "-" => 189,
+            "." => 190,
             other => u32::from(other.to_ascii_uppercase().as_bytes()[0]),
         };
         let text = match key {
