@@ -111,6 +111,31 @@ impl Browser {
         }
     }
 
+    /// Waits until an element has a text.
+    #[track_caller]
+    pub(crate) fn wait_for_text(&mut self, selector: &str, text: &str) {
+        self.wait_for(&format!("document.querySelector({selector:?})?.textContent === {text:?}"));
+    }
+
+    /// Waits until the text of an element is like a regular expression.
+    #[track_caller]
+    pub(crate) fn wait_for_like(&mut self, selector: &str, like: &str) {
+        let text = format!("document.querySelector({selector:?})?.textContent");
+        self.wait_for(&format!("/{like}/u.test({text})"));
+    }
+
+    /// Waits until an element is there.
+    #[track_caller]
+    pub(crate) fn wait_for_node(&mut self, selector: &str) {
+        self.wait_for(&format!("document.querySelector({selector:?})"));
+    }
+
+    /// Waits until there are more such elements than so many.
+    #[track_caller]
+    pub(crate) fn wait_for_more(&mut self, selector: &str, count: usize) {
+        self.wait_for(&format!("document.querySelectorAll({selector:?}).length > {count}"));
+    }
+
     /// Opens a page.
     #[track_caller]
     pub(crate) fn open(&mut self, url: &str) {

@@ -1,0 +1,139 @@
+//! What a person does there is done.
+
+use super::chromium::Browser;
+use super::service::Service;
+use super::{ALLOCATED, is_at_ease, page_of, tab_to};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+#[test]
+#[ignore = "needs Chromium"]
+fn an_arena_is_purged_and_a_finding_goes_away() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    let import = service.arena("import");
+    let dirty = |service: &Service| {
+        let name = format!("/ctl/stats.arenas.{import}.pdirty");
+        service.get(&name)["value"].as_u64().unwrap()
+    };
+    assert!(dirty(&service) > 10_000);
+    browser.wait_for_node("#found .finding strong");
+    let finding = browser.text("#found .finding strong");
+    assert!(finding.contains("of unused pages still have memory"), "{finding}");
+    browser.click("[aria-label='Purge import']");
+    browser.wait_for_like("#said", r"^Purged import: unused pages .* MiB → 0 B\.$");
+    assert_eq!(dirty(&service), 0);
+    browser.wait_for_node("#found .well");
+    assert_eq!(browser.text("#found .well"), "✓ Nothing stands out.");
+    browser.click("#purge-all");
+    browser.wait_for_like("#said", r"^Purged all arenas: ");
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn the_button_of_a_finding_does_what_helps() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.wait_for_node("#found .finding button");
+    let last = "#found .finding button:last-child";
+    assert_eq!(browser.text(last), "arena.4096.purge");
+    browser.click(last);
+    browser.wait_for_text("#said", "arena.4096.purge: done.");
+    browser.wait_for_node("#found .well");
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn a_decay_time_is_changed_with_the_keyboard_alone() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    let sessions = service.arena("sessions");
+    let field = "Dirty decay of sessions, in milliseconds";
+    tab_to(&mut browser, field);
+    assert_eq!(browser.value("document.activeElement.value"), "10000");
+    browser.press("Backspace");
+    browser.enter("2500");
+    // A snapshot that arrives meanwhile leaves alone what is being typed.
+    let seen = browser.text("#version");
+    let first = browser.text(ALLOCATED);
+    browser.wait_for(&format!("document.querySelector({ALLOCATED:?}).textContent !== {first:?}"));
+    assert_eq!(browser.value("document.activeElement.value"), "2500", "{seen}");
+    browser.press("Enter");
+    browser.wait_for(&format!(
+        "document.querySelector('#said').textContent === 'arena.{sessions}.dirty_decay_ms = 2500'"
+    ));
+    let name = format!("/ctl/arena.{sessions}.dirty_decay_ms");
+    assert_eq!(service.get(&name)["value"], 2500);
+    // What new arenas begin with.
+    tab_to(&mut browser, "Muzzy decay of New arenas, in milliseconds");
+    browser.press("Backspace");
+    browser.enter("700");
+    browser.press("Enter");
+    browser
+        .wait_for("document.querySelector('#said').textContent === 'arenas.muzzy_decay_ms = 700'");
+    assert_eq!(service.get("/ctl/arenas.muzzy_decay_ms")["value"], 700);
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn every_key_is_found_read_and_set() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.value("document.querySelector('#settings').scrollIntoView()");
+    let keys = service.get("/ctl").as_array().unwrap().len();
+    browser.wait_for(&format!("document.querySelectorAll('#keys .key').length === {keys}"));
+    browser.click("#search");
+    browser.enter("limit.soft");
+    browser.wait_for("document.querySelectorAll('#keys .key:not([hidden])').length === 1");
+    assert_eq!(browser.text("#settings-note"), format!("1 of {keys} keys"));
+    browser.wait_for_text("#keys .key:not([hidden]) .value", "0 bytes");
+    let about = browser.text("#keys .key:not([hidden]) p");
+    assert!(
+        about.contains("purges unused pages") && about.ends_with("size_t · bytes · rw"),
+        "{about}"
+    );
+    browser.click("[aria-label='New value of limit.soft']");
+    browser.enter("8589934592");
+    browser.press("Enter");
+    browser.wait_for_text("#said", "limit.soft = 8589934592");
+    assert_eq!(service.get("/ctl/limit.soft")["value"], 8_589_934_592_u64);
+    browser.wait_for_node("#tiles meter");
+    browser.wait_for_like("#tiles", r"of limit\.soft, 8 GiB");
+    is_at_ease(&mut browser, &service);
+    // Refused: the reason is the exporter's own.
+    browser.click("[aria-label='New value of limit.soft']");
+    browser.enter("-5");
+    browser.press("Enter");
+    browser.wait_for_text("#said", "limit.soft: -5 is not fit; its type is size_t, its unit bytes");
+    assert_eq!(service.get("/ctl/limit.soft")["value"], 8_589_934_592_u64);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn a_token_is_asked_for_and_used() {
+    let file = std::env::temp_dir().join(format!("lumalloc-page-token-{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(&file).unwrap().write_all(b"open-sesame-open-sesame\n").unwrap();
+    let token = format!("token={}", file.display());
+    let service = Service::start(&["127.0.0.1:0", &token]);
+    let mut browser = Browser::start();
+    browser.open(&service.url);
+    browser.wait_for("!document.querySelector('#token').hidden");
+    assert_eq!(browser.value("document.activeElement.id"), "token-text");
+    browser.enter("wrong");
+    browser.press("Enter");
+    browser.wait_for_text("#state", "Refused: this is not the token");
+    browser.wait_for("!document.querySelector('#token').hidden");
+    browser.enter("open-sesame-open-sesame");
+    browser.press("Enter");
+    browser.wait_for_text("#state", "Live");
+    browser.click("[aria-label='Purge import']");
+    browser.wait_for_like("#said", r"^Purged import");
+    let kept = browser.value("JSON.stringify([localStorage, sessionStorage, document.cookie])");
+    assert!(!kept.as_str().unwrap().contains("sesame"), "{kept}");
+    let _ = std::fs::remove_file(file);
+}

@@ -1,0 +1,52 @@
+//! The page at `/` in a browser, of a service at work: `examples/service.rs`.
+//!
+//! ```text
+//! cargo test -p lumalloc-exporter --test page -- --ignored
+//! ```
+mod access;
+mod chromium;
+mod doing;
+mod life;
+mod service;
+
+use chromium::Browser;
+use service::Service;
+
+/// The page of a service, once it is alive.
+fn page_of(service: &Service) -> Browser {
+    let mut browser = Browser::start();
+    browser.size(1280, 800);
+    browser.open(&service.url);
+    browser.wait_for_text("#state", "Live");
+    browser
+}
+
+/// Nothing went wrong in the browser, and nobody else was asked.
+#[track_caller]
+fn is_at_ease(browser: &mut Browser, service: &Service) {
+    for method in ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"] {
+        let happened = browser.happened(method);
+        assert!(happened.is_empty(), "{method}: {happened:#?}");
+    }
+    let requests = browser.happened("Network.requestWillBeSent");
+    assert!(requests.len() > 1);
+    for request in requests {
+        let url = request["request"]["url"].as_str().unwrap();
+        assert!(url.starts_with(&service.url) || url.starts_with("data:"), "{url}");
+    }
+}
+
+/// The cell of the bytes in blocks.
+const ALLOCATED: &str = "#waterfall tbody tr:first-child td:nth-child(3)";
+
+/// Presses Tab until the element with a label has the focus.
+#[track_caller]
+fn tab_to(browser: &mut Browser, label: &str) {
+    for _ in 0..200 {
+        browser.press("Tab");
+        if browser.value("document.activeElement.getAttribute('aria-label')") == label {
+            return;
+        }
+    }
+    panic!("the focus never came to {label:?}");
+}
