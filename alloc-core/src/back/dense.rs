@@ -6,8 +6,9 @@
 //!       │        part of it is purged: the advice is taken back (broken), small pages from then on
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
-//! From [`LARGE_HEAP`] on an arena takes new memory by whole chunks: 2 MiB that the system is asked
-//! to back by one huge page before they are touched, so that one fault brings in what 512 would.
+//! From [`LARGE_HEAP`] on, or where all arenas together are large enough for what is left of a
+//! chunk ([`SMALLEST_HEAP`]), an arena takes new memory by whole chunks: 2 MiB that the system is
+//! asked to back by one huge page before they are touched: one fault brings in what 512 would.
 //! Only runs that will be filled are taken so ([`super::page_allocator::Memory::Filled`]): large
 //! blocks, and slabs of a class of which a thread has filled several. The chunk has memory from its
 //! first touch on, so what is not needed of it at once counts as dirty; it waits for more such runs
@@ -22,6 +23,7 @@
 
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
+use super::limit;
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::page_map;
@@ -33,8 +35,12 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The mark of runs in chunks that were advised at some time, in the place of a mapping's number.
 pub(super) const DENSE: u16 = u16::MAX - 1;
-/// Pages in use from which on an arena's heap is large: a chunk more is an eighth of it.
+/// Pages in use from which on an arena's heap is large: a chunk more is a quarter of it.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
+/// Below that it takes one where all arenas together have this many pages and what is left of
+/// their chunks is at most this part of them: a thread's arena is small where there are many.
+const SMALLEST_HEAP: usize = (4 << 20) / PAGE;
+const PART_OF_HEAP: usize = 4;
 /// Pages of a chunk.
 pub(super) const CHUNK: usize = HUGE / PAGE;
 /// No run of up to so many pages is worth a huge page while others are there to purge.
@@ -108,15 +114,37 @@ pub(super) fn forget_chunks(run: &Extent) {
     moves::mark(run, 0);
 }
 
+/// Pages left of all arenas' chunks.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether all arenas, which hold so many pages, are large enough for one more chunk of which
+/// `leaves` pages are left for later.
+fn is_worth_it(held: usize, leaves: usize) -> bool {
+    held >= SMALLEST_HEAP && LEFT.load(Relaxed) + leaves <= held / PART_OF_HEAP
+}
+
 /// What an arena has not yet used of the chunk that it took last.
 pub(super) struct Rest {
     run: Option<&'static Extent>,
     /// Since decay last came by.
     is_used: bool,
+    /// The arena takes chunks by its own size alone: it is a program's own, and has its bounds.
+    pub(super) is_alone: bool,
 }
 
 impl Rest {
-    pub(super) const NONE: Rest = Rest { run: None, is_used: false };
+    pub(super) const NONE: Rest = Rest { run: None, is_used: false, is_alone: false };
+
+    fn set(&mut self, run: &'static Extent) {
+        LEFT.fetch_add(run.pages(), Relaxed);
+        (self.run, self.is_used) = (Some(run), true);
+    }
+
+    fn take_if(&mut self, fits: impl Fn(&Extent) -> bool) -> Option<&'static Extent> {
+        let run = self.run.take_if(|run| fits(run))?;
+        LEFT.fetch_sub(run.pages(), Relaxed);
+        Some(run)
+    }
 
     /// Its pages.
     pub(super) fn pages(&self) -> usize {
@@ -128,13 +156,17 @@ impl PageAllocator {
     /// A run from new memory in huge pages. `None`: the heap is not large enough, the run is too
     /// long to need this, or the system does not want to.
     pub(super) fn take_dense(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
-        let is_large = self.counts.active >= LARGE_HEAP && pages << LG_PAGE < huge::SHORTEST;
-        if !is_large || !huge::backs_chunks() {
+        if pages << LG_PAGE >= huge::SHORTEST || !huge::backs_chunks() {
             return None;
         }
-        let fits = |rest: &&'static Extent| rest.fit(pages, align).is_some();
-        if let Some(rest) = self.rest.run.take_if(|rest| fits(rest)) {
+        if let Some(rest) = self.rest.take_if(|rest| rest.fit(pages, align).is_some()) {
             return self.cut_rest(rest, pages, align);
+        }
+        let leaves = pages.next_multiple_of(CHUNK) - pages;
+        let is_large = self.counts.active >= LARGE_HEAP;
+        let by_all = || !self.rest.is_alone && is_worth_it(limit::held() >> LG_PAGE, leaves);
+        if !is_large && !by_all() {
+            return None;
         }
         // What lies between other runs is used up first.
         if let Some(between) = self.take(ExtentState::Retained, pages, align, CHUNK - 1) {
@@ -171,14 +203,14 @@ impl PageAllocator {
             let behind = self.spare_record()?;
             split(run, pages, behind);
             behind.state.set(ExtentState::Purging);
-            self.rest = Rest { run: Some(behind), is_used: true };
+            self.rest.set(behind);
         }
         Some(run)
     }
 
     /// Lets everybody use what is left of the last chunk.
     pub(super) fn file_rest(&mut self) {
-        if let Some(rest) = self.rest.run.take() {
+        if let Some(rest) = self.rest.take_if(|_| true) {
             self.file(rest, ExtentState::Dirty);
         }
     }
@@ -253,6 +285,26 @@ mod tests {
             assert!(pages.file_batch(batch));
         }
         pages.check();
+    }
+
+    #[test]
+    fn small_arenas_take_chunks_where_all_together_leave_little_of_theirs() {
+        // Other tests may have a rest at this moment.
+        assert!(is_worth_it(SMALLEST_HEAP * 1000, CHUNK));
+        assert!(!is_worth_it(SMALLEST_HEAP - 1, 0), "a small process");
+        assert!(!is_worth_it(SMALLEST_HEAP, SMALLEST_HEAP / PART_OF_HEAP + 1));
+    }
+
+    #[test]
+    fn a_small_arena_beside_large_ones_takes_chunks_unless_it_is_a_program_s_own() {
+        let mut large = PageAllocator::for_test(&Mmap);
+        large.allocate(100 * LARGE_HEAP, PAGE, Memory::Any).unwrap();
+        let mut small = PageAllocator::for_test(&Mmap);
+        assert_eq!(small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        small.rest.is_alone = false;
+        let run = small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap();
+        assert_eq!(run.mapping() == DENSE, huge::backs_chunks());
+        small.check();
     }
 
     #[test]

@@ -37,7 +37,9 @@ impl PageAllocator {
     /// Of an arena of its own: runs of one arena that lie side by side are under one lock.
     pub(crate) fn for_test(provider: &'static dyn PageProvider) -> PageAllocator {
         static NEXT: AtomicU32 = AtomicU32::new(5000);
-        PageAllocator::new(NEXT.fetch_add(1, Relaxed), provider)
+        let mut pages = PageAllocator::new(NEXT.fetch_add(1, Relaxed), provider);
+        pages.rest.is_alone = true;
+        pages
     }
 }
 

@@ -39,6 +39,7 @@ impl PageAllocator {
     /// Keeps a list of the runs in use from now on, which are none yet.
     pub(crate) fn list_active(&mut self) {
         self.active = Some(ActiveList::new());
+        self.rest.is_alone = true;
     }
 
     /// A run in use, of those that are listed.
