@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, value_parser};
@@ -9,7 +10,8 @@ use clap::{Args, Parser, Subcommand, value_parser};
 #[derive(Debug, Parser)]
 #[command(name = "lumalloc", version, args_conflicts_with_subcommands = true)]
 #[command(
-    override_usage = "lumalloc [OPTIONS]\n       lumalloc run [OPTIONS] -- PROGRAM [ARGS]..."
+    override_usage = "lumalloc [OPTIONS]\n       lumalloc run [OPTIONS] -- PROGRAM [ARGS]...\n       \
+                      lumalloc serve [OPTIONS]"
 )]
 #[command(after_help = "\
 Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
@@ -28,9 +30,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run any program on lumalloc, by preloading liblumalloc.so
     Run(RunArguments),
+    /// Run the demonstration's service under load until interrupted, for dashboards
+    Serve(ForeverArguments),
     /// The demonstration's service
     #[command(name = "demo-serve", hide = true)]
-    Serve(ServeArguments),
+    Service(ServeArguments),
     /// The demonstration's load generator
     #[command(name = "demo-load", hide = true)]
     Load(LoadArguments),
@@ -62,6 +66,42 @@ pub(crate) struct DemoArguments {
     /// Port of the service on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
+    /// Where the service on lumalloc shows its page and metrics; any port when that one is taken
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464")]
+    pub(crate) exporter: SocketAddr,
+}
+
+/// `lumalloc serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ForeverArguments {
+    /// Keep-alive connections of the load generator
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = value_parser!(u32).range(1..=4096))]
+    pub(crate) connections: u32,
+    /// Bound of what the service stores, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    #[arg(value_parser = value_parser!(u32).range(8..=65536))]
+    pub(crate) memory: u32,
+    /// What is shown, and where.
+    #[command(flatten)]
+    pub(crate) shown: ShownArguments,
+}
+
+/// The exporter of the service.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShownArguments {
+    /// Address of the page, the settings and the metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464")]
+    pub(crate) exporter: SocketAddr,
+    /// Address of the metrics alone, which may be open to others
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// File with the token for what is not on a loopback address, mode 0600
+    #[arg(long, value_name = "PATH")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A name that requests may have as their Host
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
 }
 
 /// `lumalloc run`.
@@ -95,6 +135,15 @@ pub(crate) struct ServeArguments {
     /// Seconds a value lives
     #[arg(long, default_value_t = 600, value_parser = value_parser!(u32).range(1..))]
     pub(crate) ttl: u32,
+    /// Whether there is an exporter
+    #[arg(long)]
+    pub(crate) show: bool,
+    /// Whether another port than the exporter's will do
+    #[arg(long)]
+    pub(crate) any_port: bool,
+    /// Its settings.
+    #[command(flatten)]
+    pub(crate) shown: ShownArguments,
 }
 
 /// The load generator, as the demonstration starts it.

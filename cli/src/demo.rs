@@ -5,10 +5,10 @@
 //! writes them. Whatever ends the demonstration, the children are killed and reaped before it.
 
 mod format;
-mod helper;
+pub(crate) mod helper;
 mod progress;
-mod round;
-mod sample;
+pub(crate) mod round;
+pub(crate) mod sample;
 mod table;
 
 use std::io::{self, IsTerminal, Write};
@@ -67,7 +67,7 @@ async fn all_rounds(arguments: &DemoArguments) -> Outcome<Vec<(Side, Sample)>> {
 }
 
 /// The failure that stands for a signal, once there is one.
-async fn interrupted() -> Failure {
+pub(crate) async fn interrupted() -> Failure {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
         // Without handlers a signal ends this process as usual, and the children after it.

@@ -5,12 +5,13 @@
 //! starts any program on the shared library.
 //!
 //! Reading order: [`arguments`] (what can be said), [`switch`] (one executable, two allocators),
-//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic) and [`demo`]
-//! (who starts both and draws the table).
+//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`] (who
+//! starts both and draws the table) and [`forever`] (who starts both and does not end).
 
 mod arguments;
 mod demo;
 mod failure;
+mod forever;
 mod load;
 mod run;
 mod service;
@@ -31,7 +32,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),
-        Some(Command::Serve(serve)) => service::serve(&serve),
+        Some(Command::Serve(forever)) => forever::serve(&forever),
+        Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),
     };
     match outcome {

@@ -1,9 +1,11 @@
 //! The demonstration's service: an HTTP key-value store, as people write them.
 //!
 //! [`store`] keeps the values within a bound of memory, [`handler`] speaks HTTP, [`keys`] says
-//! which names are allowed, [`stats`] reports what the process and its allocator use, and this
-//! module accepts connections on tokio's multi-threaded runtime.
+//! which names are allowed, [`stats`] reports what the process and its allocator use, [`exporter`]
+//! shows the allocator to others, and this module accepts connections on tokio's multi-threaded
+//! runtime.
 
+mod exporter;
 mod handler;
 mod keys;
 pub(crate) mod process;
@@ -13,7 +15,7 @@ mod store;
 mod system_heap;
 
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +23,7 @@ use std::time::{Duration, Instant};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use lumalloc_exporter::Exporter;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -39,6 +42,8 @@ pub(crate) const MAX_VALUE: usize = 64 << 10;
 pub(crate) struct Listening {
     /// The port on 127.0.0.1.
     pub(crate) port: u16,
+    /// Where its allocator is shown.
+    pub(crate) exporter: Option<SocketAddr>,
 }
 
 /// Serves until standard input ends, which is when the parent is gone.
@@ -49,10 +54,12 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let ttl = Duration::from_secs(arguments.ttl.into());
     let store = Store::new((arguments.memory as usize) << 20, ttl);
-    runtime.block_on(listen(arguments.port, Arc::new(Service::new(store))))
+    let exporter = exporter::start(arguments)?;
+    let shown = exporter.as_ref().and_then(Exporter::address);
+    runtime.block_on(listen(arguments.port, shown, Arc::new(Service::new(store))))
 }
 
-async fn listen(port: u16, service: Arc<Service>) -> Outcome {
+async fn listen(port: u16, exporter: Option<SocketAddr>, service: Arc<Service>) -> Outcome {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
             match error.kind() {
@@ -63,7 +70,7 @@ async fn listen(port: u16, service: Arc<Service>) -> Outcome {
     let port = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?.port();
     tokio::spawn(accept(listener, Arc::clone(&service)));
     tokio::spawn(sweep(service));
-    say(&Listening { port })?;
+    say(&Listening { port, exporter })?;
     end_of_input().await
 }
 

@@ -1,7 +1,8 @@
 //! The demonstration as a user sees it: its table, its errors, and that nothing is left behind.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,7 @@ fn the_table_has_every_row_with_numbers() {
     for label in &ROWS[..10] {
         assert!(ratio(label) > 0.0, "{label}");
     }
+    assert!(errors.contains("while lumalloc is measured: http://127.0.0.1:"), "{errors}");
     for run in ["[1/2] lumalloc ", "[2/2] system "] {
         assert!(errors.contains(run), "{errors}");
     }
@@ -168,4 +170,64 @@ fn what_is_unknown_is_refused() {
     assert!(text(&output.stderr).starts_with("error: unrecognized subcommand 'frobnicate'\n"));
     let output = Command::new(env!("CARGO_BIN_EXE_lumalloc")).arg("--version").output().unwrap();
     assert_eq!(text(&output.stdout), concat!("lumalloc ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// The first line of standard error that begins so.
+fn line_after(child: &mut Child, start: &str) -> String {
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    lines.find_map(|line| line.strip_prefix(start).map(str::to_owned)).expect(start)
+}
+
+/// What a path of a server on this machine answers.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn the_service_alone_runs_under_load_and_shows_its_allocator() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        .args(["serve", "--memory", "15", "--connections", "4", "--exporter", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let url = line_after(&mut child, "its allocator: http://");
+    let (address, _) = url.split_once('/').unwrap();
+    let healthy = get(address, "/-/healthy");
+    assert!(healthy.ends_with("lumalloc: healthy\n"), "{healthy}");
+    let stats = get(address, "/stats");
+    assert!(stats.contains("Begin lumalloc statistics"), "{stats}");
+    assert!(service(15).is_some());
+    send("-TERM", child.id());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(service(15), None);
+}
+
+#[test]
+fn a_port_that_is_taken_moves_the_demonstrations_exporter_and_stops_the_service_alone() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        .args(["serve", "--memory", "16", "--exporter", &address])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "lumalloc: the service failed: exporter: cannot listen on {address}: Address already \
+             in use (os error 98)\n"
+        )
+    );
+    let output = demonstration(17, &["--seconds", "1", "--exporter", &address]).output().unwrap();
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("while lumalloc is measured: http://127.0.0.1:"), "{errors}");
+    assert!(!errors.contains(&address), "{errors}");
 }

@@ -1,6 +1,7 @@
 //! Where the demonstration is: one line redrawn on a terminal, else a plain line now and then.
 
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::format::Unit;
@@ -19,6 +20,7 @@ pub(crate) struct Progress {
     began: Instant,
     expected: Duration,
     written: Instant,
+    address: Option<SocketAddr>,
 }
 
 /// What is known at the moment.
@@ -38,7 +40,7 @@ impl Progress {
         let (now, expected) = (Instant::now(), Duration::from_secs(1));
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let live = io::stderr().is_terminal() && !dumb;
-        Self { live, runs, run: 0, side: "", began: now, expected, written: now }
+        Self { live, runs, run: 0, side: "", began: now, expected, written: now, address: None }
     }
 
     /// Says what comes and how long it takes.
@@ -49,6 +51,14 @@ impl Progress {
             env!("CARGO_PKG_VERSION"),
             time.as_secs()
         ));
+    }
+
+    /// Says where the allocator can be watched; once, unless the address changes.
+    pub(crate) fn show_address(&mut self, address: SocketAddr) {
+        if self.address.replace(address) != Some(address) {
+            self.clear();
+            self.write(&format!("while lumalloc is measured: http://{address}/ and /metrics\n"));
+        }
     }
 
     /// The next run begins.

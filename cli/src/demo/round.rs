@@ -30,8 +30,11 @@ pub(crate) async fn run(
     progress: &mut Progress,
 ) -> Outcome<Sample> {
     let mut service = start_service(side, arguments)?;
-    let Listening { port } = service.next().await?;
-    let mut load = start_load(port, arguments)?;
+    let Listening { port, exporter } = service.next().await?;
+    if let Some(exporter) = exporter {
+        progress.show_address(exporter);
+    }
+    let mut load = start_load(port, arguments.seconds, arguments.connections)?;
     let (summary, processor_seconds) = match follow(&mut load, &service, progress).await {
         Ok(followed) => followed,
         // A service that died takes its load with it: name the cause, not the effect.
@@ -54,17 +57,20 @@ fn start_service(side: Side, arguments: &DemoArguments) -> Outcome<Helper> {
         "demo-serve".to_owned(),
         format!("--port={}", arguments.port),
         format!("--memory={}", arguments.memory),
+        "--show".to_owned(),
+        "--any-port".to_owned(),
+        format!("--exporter={}", arguments.exporter),
     ];
     Helper::start(&format!("the service on {}", side.name()), side, &words)
 }
 
 /// Always on the system's allocator: only the service is compared.
-fn start_load(port: u16, arguments: &DemoArguments) -> Outcome<Helper> {
+pub(crate) fn start_load(port: u16, seconds: u32, connections: u32) -> Outcome<Helper> {
     let words = [
         "demo-load".to_owned(),
         format!("--port={port}"),
-        format!("--seconds={}", arguments.seconds),
-        format!("--connections={}", arguments.connections),
+        format!("--seconds={seconds}"),
+        format!("--connections={connections}"),
         format!("--seed={SEED}"),
     ];
     Helper::start("the load generator", Side::System, &words)

@@ -1,0 +1,72 @@
+//! `lumalloc serve`: the demonstration's service under its load until somebody ends it, so that
+//! there is something to look at for dashboards.
+
+use std::convert::Infallible;
+
+use crate::arguments::ForeverArguments;
+use crate::demo::helper::Helper;
+use crate::demo::interrupted;
+use crate::demo::round::start_load;
+use crate::demo::sample::Side;
+use crate::failure::{Failure, Outcome};
+use crate::load::event::Event;
+use crate::service::Listening;
+
+/// The load begins anew this often, with fresh keys.
+const SECONDS: u32 = 3600;
+
+/// Serves; a signal is the way to end it.
+pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            _ = interrupted() => Ok(()),
+            // Dropped when interrupted, and with it the children.
+            Err(failure) = run(arguments) => Err(failure),
+        }
+    })
+}
+
+async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
+    let mut service = start_service(arguments)?;
+    let Listening { port, exporter } = service.next().await?;
+    eprintln!("the service: http://127.0.0.1:{port}/");
+    if let Some(exporter) = exporter {
+        eprintln!("its allocator: http://{exporter}/ and /metrics");
+    }
+    if let Some(metrics) = arguments.shown.metrics {
+        eprintln!("metrics for others: http://{metrics}/metrics");
+    }
+    loop {
+        let mut load = start_load(port, SECONDS, arguments.connections)?;
+        while let Event::Progress { .. } = match load.next().await {
+            Ok(event) => event,
+            // A service that died takes its load with it: name the cause, not the effect.
+            Err(_) if service.is_ending().await => return Err(service.post_mortem().await),
+            Err(failure) => return Err(failure),
+        } {}
+    }
+}
+
+fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
+    let shown = &arguments.shown;
+    let mut words = vec![
+        "demo-serve".to_owned(),
+        format!("--memory={}", arguments.memory),
+        "--show".to_owned(),
+        format!("--exporter={}", shown.exporter),
+    ];
+    words.extend(shown.metrics.map(|address| format!("--metrics={address}")));
+    words.extend(shown.allow_host.iter().map(|name| format!("--allow-host={name}")));
+    if let Some(file) = &shown.token_file {
+        let Some(file) = file.to_str() else {
+            return Err(Failure::new("the token file's name is not UTF-8"));
+        };
+        words.push(format!("--token-file={file}"));
+    }
+    Helper::start("the service", Side::Lumalloc, &words)
+}

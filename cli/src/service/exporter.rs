@@ -1,0 +1,38 @@
+//! The exporter of the demonstration's service.
+
+use std::io;
+
+use lumalloc_exporter::{Exporter, StartError};
+
+use crate::arguments::{ServeArguments, ShownArguments};
+use crate::failure::{Failure, Outcome};
+use crate::switch;
+
+/// Starts it, where there is a lumalloc to show.
+pub(super) fn start(arguments: &ServeArguments) -> Outcome<Option<Exporter>> {
+    if !arguments.show || switch::is_system() {
+        return Ok(None);
+    }
+    let started = match begin(&arguments.shown) {
+        Err(StartError::Listen(_, error))
+            if arguments.any_port && error.kind() == io::ErrorKind::AddrInUse =>
+        {
+            let mut shown = arguments.shown.clone();
+            shown.exporter.set_port(0);
+            begin(&shown)
+        }
+        started => started,
+    };
+    started.map(Some).map_err(|error| Failure::new(format!("exporter: {error}")))
+}
+
+fn begin(shown: &ShownArguments) -> Result<Exporter, StartError> {
+    let mut builder = Exporter::builder().listen(shown.exporter).allow_hosts(&shown.allow_host);
+    if let Some(metrics) = shown.metrics {
+        builder = builder.metrics_on(metrics);
+    }
+    if let Some(file) = &shown.token_file {
+        builder = builder.token_file(file);
+    }
+    builder.start()
+}
