@@ -9,10 +9,10 @@ use clap::{Args, Parser, Subcommand, value_parser};
 /// lumalloc, an allocator that you can see into
 #[derive(Debug, Parser)]
 #[command(name = "lumalloc", version, args_conflicts_with_subcommands = true)]
-#[command(
-    override_usage = "lumalloc [OPTIONS]\n       lumalloc run [OPTIONS] -- PROGRAM [ARGS]...\n       \
-                      lumalloc serve [OPTIONS]"
-)]
+#[command(override_usage = "\
+lumalloc [OPTIONS]
+       lumalloc run [OPTIONS] -- PROGRAM [ARGS]...
+       lumalloc serve [OPTIONS]")]
 #[command(after_help = "\
 Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
 lumalloc and on the system's allocator by turns, then a table that compares them.")]
