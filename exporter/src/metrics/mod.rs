@@ -32,6 +32,8 @@ pub(crate) mod text;
 mod tracker;
 
 #[cfg(test)]
+mod clients_test;
+#[cfg(test)]
 #[allow(unsafe_code, reason = "blocks of the allocator")]
 mod gather_test;
 #[cfg(test)]
