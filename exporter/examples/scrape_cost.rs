@@ -177,7 +177,11 @@ fn service(address: SocketAddr) {
     ratios.sort_by(f64::total_cmp);
     let exporter = [0, 1].map(|at| (after[at] - before[at]).as_secs_f64()).iter().sum::<f64>();
     let each = exporter / f64::from(scrapes.max(1));
-    println!("{scrapes} scrapes in {:.1} s, {:.3} ms of CPU each", begin.elapsed().as_secs_f64(), each * 1e3);
+    println!(
+        "{scrapes} scrapes in {:.1} s, {:.3} ms of CPU each",
+        begin.elapsed().as_secs_f64(),
+        each * 1e3
+    );
     let share = each / (work / begin.elapsed().as_secs_f64());
     println!("one a second: {:.4} % of the service's CPU time", share * 100.0);
     println!("the service's own CPU time, with scrapes / without: {ratios:.4?}");
