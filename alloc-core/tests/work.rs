@@ -116,6 +116,20 @@ fn scattered_remote_frees_come_home() {
     });
 }
 
+/// Its bin of four blocks is emptied when it is full, not halved.
+#[test]
+fn a_thread_that_only_frees_keeps_no_half() {
+    fresh(|| {
+        let blocks: Vec<usize> = (0..400).map(|_| malloc(32 << 10)).collect();
+        flush_thread_cache();
+        let done = work(|| {
+            let freer = move || blocks.into_iter().for_each(free);
+            thread::spawn(freer).join().expect("the freer");
+        });
+        assert!((100..=102).contains(&done.flushes), "{done:?}");
+    });
+}
+
 #[test]
 fn past_the_caches_is_counted_too() {
     fresh(|| {

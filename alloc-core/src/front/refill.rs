@@ -175,7 +175,8 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     cold.overflow_requests.set(requests);
     let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !grow(cache, class, most) {
-        let n = bin.level().div_ceil(2);
+        // Of what the thread does not ask for it need not keep the half.
+        let n = if only_freed && !cold.bulk.get() { bin.level() } else { bin.level().div_ceil(2) };
         if cold.most.get() == BY_CLASS {
             spill(cache, &mut state, class, n);
         } else {
