@@ -133,14 +133,16 @@ fn the_program_is_asked_before_an_allocation_fails() {
 fn the_soft_bound_purges_and_refuses_nothing() {
     let (_alone, _unbound) = (alone(), Unbound);
     assert!(purge(ARENAS_ALL));
-    let before = limits::held();
+    let (before, reached) = (limits::held(), limits::soft_reached());
     limits::set_soft(before + 24 * MIB);
     free(large(16 * MIB));
     assert!(totals().dirty >= 16 * MIB, "below it nothing happens");
+    assert_eq!(limits::soft_reached(), reached);
     let (one, two) = (large(15 * MIB), large(20 * MIB));
     assert!(!one.is_null() && !two.is_null());
     free(raw::malloc(300_000));
     assert!(totals().dirty < MIB, "{}", totals().dirty);
+    assert_eq!(limits::soft_reached(), reached + 1);
     free(one);
     free(two);
 }

@@ -285,8 +285,9 @@ int mallctlbymib(const size_t *mib, size_t miblen, void *oldp, size_t *oldlenp, 
  * malloc_message when write_cb is NULL: for people, or as JSON when `opts` (may be NULL) contains
  * J. Other letters leave parts out: g what never changes, m the merged arenas, d the destroyed
  * ones, a the single ones, b bins, l large classes, x locks, e unused extents, w (lumalloc's own)
- * where the memory is and what work was done; h is accepted; the rest is ignored. No lock is held
- * while write_cb runs: it may allocate and use mallctl.
+ * where the memory is and what work was done; h is accepted; s (lumalloc's own) prints the last
+ * snapshot again; the rest is ignored. No lock is held while write_cb runs: it may allocate and use
+ * mallctl.
  */
 void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *cbopaque,
                         const char *opts) LUMALLOC_NOTHROW;

@@ -1,8 +1,10 @@
-//! What the reading thread does besides: an idle process returns its unused memory by it.
+//! What the reading thread does besides: an idle process returns its unused memory by it, and a
+//! snapshot is kept of each limit and peak.
 //!
 //! Where a background thread runs, or nothing is to be returned in time, it does nothing.
 use crate::memory::OwnMemory;
 use crate::namespace::{Namespace, Target};
+use crate::ring::Ring;
 use crate::worker::Chores;
 use lumalloc_ctl::Value;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// What is read and triggered for it.
 pub(crate) struct Decay {
     memory: Arc<OwnMemory>,
+    ring: Arc<Ring>,
     namespace: &'static dyn Namespace,
     background: Option<Target>,
     decay_ms: Option<Target>,
@@ -24,10 +27,15 @@ pub(crate) struct Decay {
 }
 
 impl Decay {
-    pub(crate) fn new(namespace: &'static dyn Namespace, memory: Arc<OwnMemory>) -> Decay {
+    pub(crate) fn new(
+        namespace: &'static dyn Namespace,
+        memory: Arc<OwnMemory>,
+        ring: Arc<Ring>,
+    ) -> Decay {
         let find = |name| namespace.find(name).ok();
         Decay {
             memory,
+            ring,
             namespace,
             background: find("background_thread"),
             decay_ms: find("arenas.dirty_decay_ms"),
@@ -57,6 +65,7 @@ impl Chores for Decay {
     }
 
     fn next(&mut self, now: Instant) -> Option<Instant> {
+        self.ring.look(self.namespace, now, || self.memory.has_for_job());
         if self.due.is_some_and(|due| now >= due) {
             if let Some(decay) = &self.decay {
                 let _ = self.namespace.act(decay);
@@ -83,7 +92,7 @@ mod tests {
     /// The settings are the process', so one test looks at all of it.
     #[test]
     fn passes_come_about_ten_times_per_decay_time() {
-        let mut decay = Decay::new(&Linked, Arc::new(OwnMemory::of(&Linked)));
+        let mut decay = Decay::new(&Linked, Arc::new(OwnMemory::of(&Linked)), Arc::default());
         for (millis, period) in [(20_000, Some(2)), (60_000, Some(6)), (500, Some(1))] {
             set("arenas.dirty_decay_ms", Value::Ssize(millis));
             assert_eq!(decay.period(), period.map(Duration::from_secs), "{millis}");

@@ -3,6 +3,7 @@ use crate::counts::Counts;
 use crate::memory::OwnMemory;
 use crate::metrics::Metrics;
 use crate::namespace::Namespace;
+use crate::ring::Ring;
 use crate::settings::Settings;
 use crate::single_flight::SingleFlight;
 use crate::unsent::Unsent;
@@ -25,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) flight: SingleFlight,
     /// The exporter's own memory.
     pub(crate) memory: Arc<OwnMemory>,
+    /// Snapshots that are kept.
+    pub(crate) ring: Arc<Ring>,
 }
 
 impl Context {
@@ -37,6 +40,7 @@ impl Context {
             unsent: Unsent::default(),
             flight: SingleFlight::default(),
             memory: Arc::new(OwnMemory::of(namespace)),
+            ring: Arc::default(),
         })
     }
 }

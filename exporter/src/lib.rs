@@ -44,11 +44,13 @@ pub(crate) mod paths;
 pub(crate) mod query;
 #[allow(unsafe_code, reason = "masks of signals")]
 pub(crate) mod quiet_thread;
+pub(crate) mod ring;
 pub(crate) mod routes;
 pub(crate) mod server;
 pub mod service;
 pub mod settings;
 pub(crate) mod single_flight;
+pub(crate) mod snapshot;
 pub mod start_error;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -83,6 +83,10 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/ctl/", Surface::Admin, Place::Reader, paths::ctl::read),
     post("/ctl/", Surface::Admin, Place::Reader, paths::ctl::write),
     get("/metrics", Surface::Metrics, Place::Reader, paths::metrics::metrics),
+    get("/doctor", Surface::Admin, Place::Reader, paths::doctor::doctor),
+    post("/dump", Surface::Admin, Place::Reader, paths::dump::dump).alone(),
+    get("/dumps", Surface::Admin, Place::Reader, paths::dumps::list),
+    get("/dumps/", Surface::Admin, Place::Reader, paths::dumps::one),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 

@@ -27,6 +27,8 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes held from which on the next purge is due.
 static PURGE_AT: AtomicUsize = AtomicUsize::new(0);
 static DUE: AtomicBool = AtomicBool::new(false);
+/// How often the soft bound was reached.
+static REACHED: AtomicU64 = AtomicU64::new(0);
 /// How often a bound refused pages.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// The last refusal: bytes wanted, and the arena whose own bound it was, or [`ANY`].
@@ -81,7 +83,16 @@ pub(crate) fn is_due() -> bool {
 pub(crate) fn reached() -> bool {
     DUE.store(false, Relaxed);
     let soft = soft();
-    soft != 0 && held() >= soft.max(PURGE_AT.load(Relaxed))
+    let is_reached = soft != 0 && held() >= soft.max(PURGE_AT.load(Relaxed));
+    if is_reached {
+        REACHED.fetch_add(1, Relaxed);
+    }
+    is_reached
+}
+
+/// How often the soft bound was reached so far.
+pub(crate) fn reaches() -> u64 {
+    REACHED.load(Relaxed)
 }
 
 /// Notes that unused pages were purged.

@@ -59,6 +59,28 @@ pub fn held() -> usize {
     limit::held()
 }
 
+/// How often the soft bound was reached, and unused pages purged for it, since the start.
+#[must_use]
+pub fn soft_reached() -> u64 {
+    limit::reaches()
+}
+
+/// How often a hard bound, or an arena's own, refused pages since the start: purging, or the
+/// callback, may have helped then.
+///
+/// ```
+/// use lumalloc::control::limits;
+/// let before = limits::hard_reached();
+/// limits::set_hard(limits::held() + (1 << 20));
+/// assert!(lumalloc::raw::malloc(64 << 20).is_null());
+/// limits::set_hard(0);
+/// assert!(limits::hard_reached() > before);
+/// ```
+#[must_use]
+pub fn hard_reached() -> u64 {
+    limit::refusals()
+}
+
 /// The function that is asked for memory at a hard bound, and its argument.
 #[must_use]
 pub fn callback() -> Option<(LimitCallback, *mut c_void)> {

@@ -9,9 +9,16 @@ pub const CALLBACK: Key<Bytes> = Key::new("limit.callback");
 /// `limit.hard` (bytes): beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none.
 pub const HARD: Key<ReadWrite<usize>> = Key::new("limit.hard");
 
+/// `limit.hard_reached` (count): times that limit.hard or an arena's own refused pages, whether
+/// room was made or not.
+pub const HARD_REACHED: Key<Read<u64>> = Key::new("limit.hard_reached");
+
 /// `limit.held` (bytes): bytes held now, as the bounds count them.
 pub const HELD: Key<Read<usize>> = Key::new("limit.held");
 
 /// `limit.soft` (bytes): reaching it purges unused pages; 0: none; 95 % of the container's memory
 /// unless written.
 pub const SOFT: Key<ReadWrite<usize>> = Key::new("limit.soft");
+
+/// `limit.soft_reached` (count): times that limit.soft was reached.
+pub const SOFT_REACHED: Key<Read<u64>> = Key::new("limit.soft_reached");

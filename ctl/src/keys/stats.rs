@@ -11,6 +11,9 @@ pub const ALLOCATED: Key<Read<usize>> = Key::new("stats.allocated");
 /// `stats.fork_abandoned` (count): blocks left behind in other threads' caches by forks.
 pub const FORK_ABANDONED: Key<Read<u64>> = Key::new("stats.fork_abandoned");
 
+/// `stats.holes` (bytes): of retained, free pages inside slabs in use.
+pub const HOLES: Key<Read<usize>> = Key::new("stats.holes");
+
 /// `stats.mapped` (bytes): in mapped extents.
 pub const MAPPED: Key<Read<usize>> = Key::new("stats.mapped");
 

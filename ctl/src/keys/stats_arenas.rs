@@ -30,6 +30,9 @@ pub const EXTENT_AVAIL: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.extent_
 /// `stats.arenas.<i>.internal` (bytes): of blocks that the allocator allocates for itself: none.
 pub const INTERNAL: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.internal");
 
+/// `stats.arenas.<i>.kept_bytes` (bytes): in large blocks that threads keep.
+pub const KEPT_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.kept_bytes");
+
 /// `stats.arenas.<i>.mapped` (bytes): in mapped extents and records.
 pub const MAPPED: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.mapped");
 
@@ -71,6 +74,12 @@ pub const RESIDENT: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.resident");
 
 /// `stats.arenas.<i>.retained` (bytes): of addresses kept without memory.
 pub const RETAINED: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.retained");
+
+/// `stats.arenas.<i>.slab_bytes` (bytes): in slabs of blocks.
+pub const SLAB_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.slab_bytes");
+
+/// `stats.arenas.<i>.slab_used_bytes` (bytes): of these, in blocks out.
+pub const SLAB_USED_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.slab_used_bytes");
 
 /// `stats.arenas.<i>.tcache_bytes` (bytes): in thread caches.
 pub const TCACHE_BYTES: Key<Read<usize>, 1> = Key::new("stats.arenas.<i>.tcache_bytes");

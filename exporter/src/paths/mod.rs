@@ -1,5 +1,8 @@
 //! What is served: one file a path.
 pub(crate) mod ctl;
+pub(crate) mod doctor;
+pub(crate) mod dump;
+pub(crate) mod dumps;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod page;

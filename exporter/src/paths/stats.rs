@@ -1,11 +1,92 @@
-//! `/stats`: `malloc_stats_print` as text, or as JSON.
-use crate::answer::{Answer, JSON, TEXT, body};
+//! `/stats`: `malloc_stats_print` as text, or as JSON. `?opts=` has its letters.
+use crate::answer::{Answer, body};
 use crate::context::Context;
+use crate::format::{Bad, Format, bad, only, or_refused};
+use crate::query;
 use crate::routes::Asked;
+use std::ffi::CString;
+
+/// The letters of `malloc_stats_print`.
+const LETTERS: &str = "Jgmdablxehw";
 
 /// `GET /stats`
 pub(crate) fn stats(context: &Context, asked: &Asked) -> Answer {
-    let json = asked.uri().query().is_some_and(|query| query == "format=json");
-    let (letters, kind) = if json { (c"J", JSON) } else { (c"", TEXT) };
-    body(kind, context.namespace.print(letters))
+    or_refused(printed(context, asked))
+}
+
+fn printed(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
+    only(asked, &["format", "opts"])?;
+    let opts: String = query::values(asked.uri().query(), "opts").collect();
+    if let Some(other) = opts.chars().find(|letter| !LETTERS.contains(*letter)) {
+        let letters: Vec<String> = LETTERS.chars().map(String::from).collect();
+        let letters = letters.join(" ");
+        return Err(bad(format_args!("opts: no such letter: {other:?}; there are {letters}")));
+    }
+    let format = match (opts.contains('J'), Format::of(asked, Format::Text)?) {
+        (true, Format::Text) if has_format(asked) => {
+            return Err(bad("opts: J is JSON, and format is text"));
+        }
+        (true, _) => Format::Json,
+        (false, format) => format,
+    };
+    let j = if format == Format::Json { "J" } else { "" };
+    let letters = CString::new(format!("{j}{}", opts.replace('J', ""))).unwrap_or_default();
+    Ok(body(format.kind(), context.namespace.print(&letters)))
+}
+
+fn has_format(asked: &Asked) -> bool {
+    query::values(asked.uri().query(), "format").next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, get, json, said};
+    use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+
+    #[track_caller]
+    fn text(path: &str) -> String {
+        let (status, text) = said(stats(&context(), &get(path)));
+        assert_eq!(status, 200, "{text}");
+        text
+    }
+
+    #[test]
+    fn text_for_people_json_for_machines() {
+        assert!(text("/stats").starts_with("___ Begin lumalloc statistics ___\n"));
+        assert!(json(stats(&context(), &get("/stats?format=json")))["jemalloc"].is_object());
+        assert!(json(stats(&context(), &get("/stats?opts=J")))["jemalloc"].is_object());
+        let mut asked = get("/stats");
+        asked.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/*;q=0.1, */*;q=0.5"));
+        let answer = stats(&context(), &asked);
+        assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
+        assert!(json(answer)["jemalloc"]["version"].is_string());
+        asked.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/html, */*;q=0.8"));
+        let answer = stats(&context(), &asked);
+        assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
+    }
+
+    #[test]
+    fn letters_leave_parts_out() {
+        assert!(!text("/stats?opts=g").contains("  opt.dirty_decay_ms: "));
+        let whole = json(stats(&context(), &get("/stats?format=json")));
+        let part = json(stats(&context(), &get("/stats?format=json&opts=mdablxehw")));
+        assert!(whole["jemalloc"]["stats.arenas"]["merged"].is_object());
+        assert!(part["jemalloc"]["stats.arenas"].get("merged").is_none());
+        assert!(text("/stats?opts=").contains("  opt.dirty_decay_ms: "));
+    }
+
+    #[test]
+    fn bad_parameters_are_refused() {
+        let letters = "there are J g m d a b l x e h w";
+        for (path, expected) in [
+            ("/stats?opts=gz", format!("opts: no such letter: 'z'; {letters}")),
+            ("/stats?opts=%00", format!("opts: no such letter: '\\0'; {letters}")),
+            ("/stats?opts=J&format=text", "opts: J is JSON, and format is text".into()),
+            ("/stats?format=yaml", "format is json or text, not \"yaml\"".into()),
+            ("/stats?option=g", "no such parameter: \"option\"; there are: format, opts".into()),
+        ] {
+            assert_eq!(said(stats(&context(), &get(path))), (400, format!("{expected}\n")));
+        }
+    }
 }

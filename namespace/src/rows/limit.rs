@@ -32,6 +32,20 @@ pub static ROWS: &[Row] = &[
         "beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none"
     ),
     ro!("limit.held", Size, Bytes, |_| limits::held(), "bytes held now, as the bounds count them"),
+    ro!(
+        "limit.soft_reached",
+        U64,
+        Count,
+        |_| limits::soft_reached(),
+        "times that limit.soft was reached"
+    ),
+    ro!(
+        "limit.hard_reached",
+        U64,
+        Count,
+        |_| limits::hard_reached(),
+        "times that limit.hard or an arena's own refused pages, whether room was made or not"
+    ),
     row!(
         "limit.callback",
         Layout("{bool (*f)(void *, size_t held, size_t limit, size_t wanted, unsigned); void *}"),

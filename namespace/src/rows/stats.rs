@@ -47,6 +47,7 @@ pub static ROWS: &[Row] = &[
         retained,
         "of address space kept for later without physical pages"
     ),
+    stat!("holes", Size, Bytes, holes, "of retained, free pages inside slabs in use"),
     ro!(
         "stats.zero_reallocs",
         Size,

@@ -73,6 +73,9 @@ pub static ROWS: &[Row] = &[
         space.tcache_stashed_bytes,
         "of these, in quarantine"
     ),
+    of_arena!("kept_bytes", Size, Bytes, space.kept_bytes, "in large blocks that threads keep"),
+    of_arena!("slab_bytes", Size, Bytes, space.slab_bytes, "in slabs of blocks"),
+    of_arena!("slab_used_bytes", Size, Bytes, space.slab_used_bytes, "of these, in blocks out"),
     of_arena!("resident", Size, Bytes, space.resident, "in physical memory, at most"),
     of_arena!(
         "abandoned_vm",

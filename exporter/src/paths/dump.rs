@@ -1,0 +1,159 @@
+//! `POST /dump`: the statistics of this moment, as text and as JSON, into the directory that was
+//! configured for it.
+//!
+//! Both files are of one snapshot. They are made anew: a file that is there already, or a link, is
+//! never written to. What could not be written whole is removed.
+use crate::answer::{Answer, JSON, body, line};
+use crate::context::Context;
+use crate::format::only;
+use crate::namespace::Namespace;
+use crate::routes::Asked;
+use hyper::StatusCode;
+use lumalloc_ctl::Value;
+use serde_json::json;
+use std::ffi::CStr;
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes of one file at most.
+const LARGEST: usize = 64 << 20;
+/// Dumps of one process that may lie in the directory.
+const MOST: usize = 64;
+/// A snapshot that another one replaces is taken again, so often at most.
+const TRIES: usize = 3;
+
+/// Why nothing was written.
+#[derive(Debug)]
+enum Failure {
+    NoDirectory,
+    TooMany(PathBuf),
+    TooLarge(usize),
+    NoSnapshot,
+    File(PathBuf, io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::NoDirectory => to.write_str(
+                "no directory is configured for dumps: see dump_directory of the builder, and \
+                 dumps:DIRECTORY in LUMALLOC_EXPORTER",
+            ),
+            Failure::TooMany(directory) => write!(
+                to,
+                "{MOST} dumps of this process lie in {}: remove some first",
+                directory.display()
+            ),
+            Failure::TooLarge(bytes) => {
+                write!(to, "the statistics have {bytes} bytes; {LARGEST} are written at most")
+            }
+            Failure::NoSnapshot => to.write_str("no snapshot can be taken"),
+            Failure::File(path, error) => write!(to, "cannot write {}: {error}", path.display()),
+        }
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Answer {
+        let status = match failure {
+            Failure::NoDirectory => StatusCode::NOT_FOUND,
+            Failure::TooMany(_) | Failure::TooLarge(_) => StatusCode::INSUFFICIENT_STORAGE,
+            Failure::NoSnapshot => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::File(..) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        line(status, failure)
+    }
+}
+
+/// `POST /dump`
+pub(crate) fn dump(context: &Context, asked: &Asked) -> Answer {
+    if let Err(bad) = only(asked, &[]) {
+        return bad.into();
+    }
+    let directory = context.settings.load().dump_directory.clone();
+    match write_both(context.namespace, directory.as_deref()) {
+        Ok([text, json]) => {
+            let names = json!({ "text": text.to_string_lossy(), "json": json.to_string_lossy() });
+            body(JSON, format!("{names}\n"))
+        }
+        Err(failure) => failure.into(),
+    }
+}
+
+fn write_both(
+    namespace: &dyn Namespace,
+    directory: Option<&Path>,
+) -> Result<[PathBuf; 2], Failure> {
+    let directory = directory.ok_or(Failure::NoDirectory)?;
+    let prefix = format!("lumalloc.{}.", std::process::id());
+    if count(directory, &prefix)? >= 2 * MOST {
+        return Err(Failure::TooMany(directory.into()));
+    }
+    let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
+    let stem = format!("{prefix}{}", moment());
+    let paths = ["txt", "json"].map(|end| directory.join(format!("{stem}.{end}")));
+    write(&paths[0], &text)?;
+    write(&paths[1], &json).inspect_err(|_| remove(&paths[0]))?;
+    Ok(paths)
+}
+
+/// How many files of this process lie there.
+fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
+    let failed = |error| Failure::File(directory.into(), error);
+    let files = fs::read_dir(directory).map_err(failed)?.filter_map(Result::ok);
+    let is_ours =
+        |file: &fs::DirEntry| file.file_name().as_encoded_bytes().starts_with(prefix.as_bytes());
+    Ok(files.filter(is_ours).count())
+}
+
+/// Text and JSON of one snapshot.
+fn printed(namespace: &dyn Namespace) -> Option<[Vec<u8>; 2]> {
+    const AGAIN: [&CStr; 2] = [c"s", c"Js"];
+    let epoch = namespace.find("epoch").ok()?;
+    let mut left = TRIES;
+    loop {
+        namespace.write(&epoch, Value::U64(1)).ok()?;
+        let before = namespace.read(&epoch).ok()?;
+        let both = AGAIN.map(|letters| namespace.print(letters));
+        left -= 1;
+        if left == 0 || namespace.read(&epoch).ok()? == before {
+            return Some(both);
+        }
+    }
+}
+
+/// A name that was not there before: milliseconds since 1970, and a number.
+fn moment() -> String {
+    static DUMPS: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{}", since.as_millis(), DUMPS.fetch_add(1, Relaxed))
+}
+
+/// Writes a file that did not exist.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if bytes.len() > LARGEST {
+        return Err(Failure::TooLarge(bytes.len()));
+    }
+    let failed = |error| Failure::File(path.into(), error);
+    let mut options = OpenOptions::new();
+    // A link in the file's place is something that exists, too.
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| {
+        remove(path);
+        failed(error)
+    })
+}
+
+/// Removes what is not whole. If that fails too, nothing more can be done.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+#[cfg(test)]
+#[path = "dump_test.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+//! Dumps into directories of the tests' own.
+
+use super::*;
+use crate::context::Context as Exporter;
+use crate::namespace::Linked;
+use crate::settings::Settings;
+use crate::testing::{json as told, post, said};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        fs::read_dir(&self.0).unwrap().map(|file| file.unwrap().path()).collect()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn into(directory: Option<&Path>) -> Arc<Exporter> {
+    let settings =
+        Settings { dump_directory: directory.map(Path::to_path_buf), ..Settings::default() };
+    Exporter::new(&Linked, settings)
+}
+
+#[test]
+fn both_files_are_of_one_snapshot() {
+    let directory = Directory::new("dump");
+    let names = told(dump(&into(Some(&directory.0)), &post("/dump", "")));
+    let [text, json] = ["text", "json"].map(|end| PathBuf::from(names[end].as_str().unwrap()));
+    assert_eq!(directory.files().len(), 2);
+    for file in [&text, &json] {
+        assert_eq!(file.parent(), Some(directory.0.as_path()));
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let text = fs::read_to_string(text).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let allocated = &json["jemalloc"]["stats"]["allocated"];
+    assert!(text.contains(&format!("Allocated: {allocated}, ")), "{allocated}");
+}
+
+#[test]
+fn without_a_directory_nothing_is_written() {
+    let expected = "no directory is configured for dumps: see dump_directory of the builder, and \
+                    dumps:DIRECTORY in LUMALLOC_EXPORTER\n";
+    assert_eq!(said(dump(&into(None), &post("/dump", ""))), (404, expected.into()));
+    let missing = Path::new("/nonexistent/for/dumps");
+    let expected =
+        "cannot write /nonexistent/for/dumps: No such file or directory (os error 2)\n";
+    assert_eq!(said(dump(&into(Some(missing)), &post("/dump", ""))), (500, expected.into()));
+    let expected = "no such parameter: \"dir\"; there are none here\n";
+    assert_eq!(said(dump(&into(None), &post("/dump?dir=/", ""))), (400, expected.into()));
+}
+
+#[test]
+fn what_is_there_stays_and_links_are_not_followed() {
+    let directory = Directory::new("link");
+    let (file, link) = (directory.0.join("file"), directory.0.join("link"));
+    fs::write(&file, "before").unwrap();
+    symlink(directory.0.join("elsewhere"), &link).unwrap();
+    for path in [&file, &link] {
+        let failure = write(path, b"after").unwrap_err().to_string();
+        let path = path.display();
+        assert_eq!(failure, format!("cannot write {path}: File exists (os error 17)"));
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    assert!(!directory.0.join("elsewhere").exists());
+}
+
+#[test]
+fn too_many_and_too_long_are_refused() {
+    let directory = Directory::new("many");
+    for number in 0..2 * MOST {
+        let name = format!("lumalloc.{}.{number}", std::process::id());
+        fs::write(directory.0.join(name), "").unwrap();
+    }
+    let expected =
+        format!("64 dumps of this process lie in {}: remove some first\n", directory.0.display());
+    assert_eq!(said(dump(&into(Some(&directory.0)), &post("/dump", ""))), (507, expected));
+    let answer: Answer =
+        write(&directory.0.join("long"), &vec![0; LARGEST + 1]).unwrap_err().into();
+    let expected = "the statistics have 67108865 bytes; 67108864 are written at most\n";
+    assert_eq!(said(answer), (507, expected.into()));
+    assert_eq!(directory.files().len(), 2 * MOST);
+    let answer: Answer = Failure::NoSnapshot.into();
+    assert_eq!(said(answer), (503, "no snapshot can be taken\n".into()));
+}
+
+/// The second file cannot be made where a directory stands in its place.
+#[test]
+fn half_a_dump_is_removed() {
+    let directory = Directory::new("half");
+    let whole = directory.0.join("whole");
+    write(&whole, b"text").unwrap();
+    let failure = write(Path::new("/dev/full"), b"text").unwrap_err();
+    assert_eq!(failure.to_string(), "cannot write /dev/full: File exists (os error 17)");
+    remove(&whole);
+    assert!(directory.files().is_empty());
+}

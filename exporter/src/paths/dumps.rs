@@ -1,0 +1,117 @@
+//! `/dumps`: the snapshots that were kept of limits and peaks; `/dumps/<number>` is one of them.
+use crate::answer::{Answer, JSON, body, line};
+use crate::context::Context;
+use crate::format::{Bad, Format, only, or_refused};
+use crate::ring::{Kept, MOST, MOST_BYTES};
+use crate::routes::Asked;
+use hyper::StatusCode;
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+
+/// What all paths of one begin with.
+const BASE: &str = "/dumps/";
+
+/// `GET /dumps`
+pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
+    let list = || -> Result<Answer, Bad> {
+        only(asked, &["format"])?;
+        let format = Format::of(asked, Format::Json)?;
+        let kept = context.ring.kept();
+        let text = match format {
+            Format::Json => format!("{}\n", listed(&kept)),
+            Format::Text => lines(&kept),
+        };
+        Ok(body(format.kind(), text))
+    };
+    or_refused(list())
+}
+
+/// `GET /dumps/<number>`
+pub(crate) fn one(context: &Context, asked: &Asked) -> Answer {
+    if let Err(bad) = only(asked, &[]) {
+        return bad.into();
+    }
+    let number = asked.uri().path().strip_prefix(BASE).unwrap_or_default();
+    let kept = number.parse().ok().and_then(|number| context.ring.get(number));
+    match kept.and_then(|kept| kept.json()) {
+        Some(json) => body(JSON, json),
+        None => line(StatusCode::NOT_FOUND, "there is no such dump; GET /dumps lists them"),
+    }
+}
+
+fn listed(kept: &[Kept]) -> Json {
+    let one = |kept: &Kept| {
+        json!({
+            "id": kept.id,
+            "path": format!("{BASE}{}", kept.id),
+            "unix_ms": kept.unix_ms,
+            "reason": kept.reason,
+            "allocated": kept.allocated,
+            "resident": kept.resident,
+            "bytes": kept.bytes(),
+        })
+    };
+    json!({
+        "dumps": kept.iter().map(one).collect::<Vec<_>>(),
+        "most": MOST,
+        "most_bytes": MOST_BYTES,
+    })
+}
+
+fn lines(kept: &[Kept]) -> String {
+    if kept.is_empty() {
+        return "no limit was reached, and there was no peak\n".into();
+    }
+    let mut text = String::new();
+    for Kept { id, unix_ms, reason, allocated, resident, .. } in kept {
+        // Writing to a text does not fail.
+        let _ = writeln!(
+            text,
+            "{BASE}{id}  {}.{:03}  allocated {allocated}  resident {resident}  {reason}",
+            unix_ms / 1000,
+            unix_ms % 1000
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, get, json as told, said};
+    use std::time::Instant;
+
+    #[test]
+    fn nothing_is_kept_at_first() {
+        let context = context();
+        let list = |path| list(&context, &get(path));
+        let expected = json!({ "dumps": [], "most": 32, "most_bytes": 1_048_576 });
+        assert_eq!(told(list("/dumps")), expected);
+        let text = "no limit was reached, and there was no peak\n";
+        assert_eq!(said(list("/dumps?format=text")), (200, text.into()));
+        let missing = "there is no such dump; GET /dumps lists them\n";
+        for number in ["1", "", "x", "-1", "99999999999999999999999"] {
+            let answer = one(&context, &get(&format!("/dumps/{number}")));
+            assert_eq!(said(answer), (404, missing.into()), "{number}");
+        }
+        let text = "no such parameter: \"x\"; there are none here\n";
+        assert_eq!(said(one(&context, &get("/dumps/1?x"))), (400, text.into()));
+    }
+
+    #[test]
+    fn a_peak_is_listed_and_fetched() {
+        let context = context();
+        let look = || context.ring.look(context.namespace, Instant::now(), || true);
+        look();
+        let block = vec![1u8; 64 << 20];
+        look();
+        drop(block);
+        let all = told(list(&context, &get("/dumps")));
+        let newest = all["dumps"].as_array().unwrap().last().unwrap();
+        assert!(newest["reason"].as_str().unwrap().contains(" bytes are in use, after "));
+        let snapshot = told(one(&context, &get(newest["path"].as_str().unwrap())));
+        assert_eq!(snapshot["totals"]["allocated"], newest["allocated"]);
+        let (_, text) = said(list(&context, &get("/dumps?format=text")));
+        assert!(text.contains("  resident "), "{text}");
+    }
+}

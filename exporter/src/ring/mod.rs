@@ -1,0 +1,231 @@
+//! Snapshots kept in memory: of the moments when a limit was reached, or the program held more than
+//! ever before. Who comes later sees what it was like.
+//!
+//! The reading thread looks for such moments between requests, and when it gives memory back; it
+//! never wakes up for them. A peak is 10 % more memory in use than at the last one, and a megabyte
+//! at least. Of limits, one snapshot in a minute is enough. The oldest go first, when there are
+//! [`MOST`] or they have [`MOST_BYTES`].
+mod judge;
+
+use crate::namespace::{Namespace, Target};
+use crate::snapshot;
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use judge::{Judge, Seen};
+use lumalloc_ctl::{Snapshot, Value};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Snapshots that are kept at most.
+pub(crate) const MOST: usize = 32;
+/// Bytes that they have at most, compressed.
+pub(crate) const MOST_BYTES: usize = 1 << 20;
+
+/// A snapshot that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) id: u64,
+    /// Milliseconds since 1970.
+    pub(crate) unix_ms: u64,
+    /// Why it was taken.
+    pub(crate) reason: String,
+    pub(crate) allocated: usize,
+    pub(crate) resident: usize,
+    /// The snapshot as JSON, compressed.
+    packed: Vec<u8>,
+}
+
+impl Kept {
+    /// Compressed bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// The snapshot as JSON.
+    pub(crate) fn json(&self) -> Option<Vec<u8>> {
+        let mut json = Vec::new();
+        ZlibDecoder::new(self.packed.as_slice()).read_to_end(&mut json).ok()?;
+        Some(json)
+    }
+}
+
+/// The ring.
+#[derive(Default)]
+pub(crate) struct Ring(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    kept: VecDeque<Kept>,
+    last: u64,
+    judge: Judge,
+    keys: Option<Keys>,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+struct Keys {
+    soft: Target,
+    hard: Target,
+    active: Target,
+}
+
+impl Ring {
+    /// Looks whether this is such a moment, and keeps a snapshot of it. `may`: whether there is
+    /// memory for one.
+    pub(crate) fn look(&self, namespace: &dyn Namespace, now: Instant, may: impl FnOnce() -> bool) {
+        let mut inner = self.lock();
+        let Some(seen) = inner.seen(namespace) else { return };
+        let Some(reason) = inner.judge.judge(seen, now) else { return };
+        if may() && let Ok(snapshot) = snapshot::take(namespace) {
+            inner.keep(reason, &snapshot);
+        }
+    }
+
+    /// All that are kept, the oldest first.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        self.lock().kept.iter().cloned().collect()
+    }
+
+    /// The one of that number.
+    pub(crate) fn get(&self, id: u64) -> Option<Kept> {
+        self.lock().kept.iter().find(|kept| kept.id == id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn seen(&mut self, namespace: &dyn Namespace) -> Option<Seen> {
+        if self.keys.is_none() {
+            let find = |name| namespace.find(name).ok();
+            self.keys = Some(Keys {
+                soft: find("limit.soft_reached")?,
+                hard: find("limit.hard_reached")?,
+                active: find("approximate_stats.active")?,
+            });
+        }
+        let keys = self.keys?;
+        let count = |target: &Target| match namespace.read(target) {
+            Ok(Value::U64(count)) => Some(count),
+            _ => None,
+        };
+        let Ok(Value::Size(active)) = namespace.read(&keys.active) else { return None };
+        Some(Seen { soft: count(&keys.soft)?, hard: count(&keys.hard)?, active })
+    }
+
+    fn keep(&mut self, reason: String, snapshot: &Snapshot) {
+        let Some(packed) = packed(snapshot) else { return };
+        self.last += 1;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.kept.push_back(Kept {
+            id: self.last,
+            unix_ms: since.as_millis() as u64,
+            reason,
+            allocated: snapshot.totals.allocated,
+            resident: snapshot.totals.resident,
+            packed,
+        });
+        let bytes = |kept: &VecDeque<Kept>| kept.iter().map(Kept::bytes).sum::<usize>();
+        while self.kept.len() > MOST || bytes(&self.kept) > MOST_BYTES {
+            self.kept.pop_front();
+        }
+    }
+}
+
+fn packed(snapshot: &Snapshot) -> Option<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    serde_json::to_writer(&mut encoder, snapshot).ok()?;
+    encoder.flush().ok()?;
+    let mut packed = encoder.finish().ok()?;
+    packed.shrink_to_fit();
+    Some(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Linked;
+
+    fn snapshot(allocated: usize) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        snapshot.totals.allocated = allocated;
+        snapshot
+    }
+
+    #[test]
+    fn what_is_kept_comes_out_as_it_was() {
+        let ring = Ring::default();
+        let whole = snapshot::take(&Linked).unwrap();
+        ring.lock().keep("a test".into(), &whole);
+        let kept = ring.get(1).unwrap();
+        assert_eq!((kept.reason.as_str(), kept.allocated), ("a test", whole.totals.allocated));
+        let json = kept.json().unwrap();
+        assert!(json.len() > kept.bytes());
+        assert_eq!(serde_json::from_slice::<Snapshot>(&json).unwrap(), whole);
+        assert!(ring.get(2).is_none());
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let ring = Ring::default();
+        for allocated in 1..=MOST + 3 {
+            ring.lock().keep("a test".into(), &snapshot(allocated));
+        }
+        let kept = ring.kept();
+        assert_eq!(kept.len(), MOST);
+        assert_eq!((kept[0].id, kept[0].allocated), (4, 4));
+        assert!(ring.get(3).is_none());
+    }
+
+    #[test]
+    fn bytes_are_bounded_too() {
+        let ring = Ring::default();
+        for size in 0..3 {
+            let kept = Kept {
+                id: size,
+                unix_ms: 0,
+                reason: String::new(),
+                allocated: 0,
+                resident: 0,
+                packed: vec![0; MOST_BYTES / 3],
+            };
+            ring.lock().kept.push_back(kept);
+        }
+        ring.lock().keep("a test".into(), &snapshot(1));
+        let kept = ring.kept();
+        assert_eq!(kept.iter().map(|kept| kept.id).collect::<Vec<_>>(), [1, 2, 1]);
+        assert!(kept.iter().map(Kept::bytes).sum::<usize>() <= MOST_BYTES);
+    }
+
+    #[test]
+    fn without_memory_nothing_is_taken() {
+        let ring = Ring::default();
+        let namespace: &dyn Namespace = &Linked;
+        ring.look(namespace, Instant::now(), || true);
+        ring.lock().judge.forget_peak();
+        ring.look(namespace, Instant::now(), || false);
+        assert!(ring.kept().is_empty());
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_kept() {
+        let ring = Ring::default();
+        let namespace: &dyn Namespace = &Linked;
+        ring.look(namespace, Instant::now(), || true);
+        let held = namespace.read(&namespace.find("limit.held").unwrap()).unwrap();
+        let Value::Size(held) = held else { panic!("{held:?}") };
+        let hard = namespace.find("limit.hard").unwrap();
+        namespace.write(&hard, Value::Size(held + (1 << 20))).unwrap();
+        assert!(Vec::<u8>::new().try_reserve_exact(256 << 20).is_err());
+        namespace.write(&hard, Value::Size(0)).unwrap();
+        ring.look(namespace, Instant::now(), || true);
+        let kept = ring.kept();
+        assert_eq!(kept.len(), 1);
+        assert!(kept[0].reason.starts_with("limit.hard was reached"), "{}", kept[0].reason);
+    }
+}
