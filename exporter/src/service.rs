@@ -53,7 +53,8 @@ impl Builder {
     pub fn service(mut self) -> Result<Service, StartError> {
         self.read_token()?;
         let context = Context::new(self.namespace, self.settings);
-        let decay = Decay::new(context.namespace, Arc::clone(&context.memory));
+        let (memory, ring) = (Arc::clone(&context.memory), Arc::clone(&context.ring));
+        let decay = Decay::new(context.namespace, memory, ring);
         let worker = Worker::start(decay).map_err(StartError::Thread)?;
         let ringer = Bell::start().map_err(StartError::Thread)?;
         let dispatch = Dispatch {

@@ -10,6 +10,10 @@ use hyper::Request;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, Waker};
 
+/// The tests run on the allocator that they look at.
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
 /// An exporter of this executable, with the settings that hold when nothing is set.
 pub(crate) fn context() -> Arc<Context> {
     Context::new(&Linked, Settings::default())

@@ -58,8 +58,7 @@ fn without_a_directory_nothing_is_written() {
                     dumps:DIRECTORY in LUMALLOC_EXPORTER\n";
     assert_eq!(said(dump(&into(None), &post("/dump", ""))), (404, expected.into()));
     let missing = Path::new("/nonexistent/for/dumps");
-    let expected =
-        "cannot write /nonexistent/for/dumps: No such file or directory (os error 2)\n";
+    let expected = "cannot write /nonexistent/for/dumps: No such file or directory (os error 2)\n";
     assert_eq!(said(dump(&into(Some(missing)), &post("/dump", ""))), (500, expected.into()));
     let expected = "no such parameter: \"dir\"; there are none here\n";
     assert_eq!(said(dump(&into(None), &post("/dump?dir=/", ""))), (400, expected.into()));

@@ -53,7 +53,8 @@ pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
     let admin = sockets.iter().find_map(address(Surface::Admin));
     let metrics = sockets.iter().find_map(address(Surface::Metrics));
     let file = sockets.iter_mut().find_map(|bound| bound.file.take());
-    let decay = Decay::new(context.namespace, Arc::clone(&context.memory));
+    let (memory, ring) = (Arc::clone(&context.memory), Arc::clone(&context.ring));
+    let decay = Decay::new(context.namespace, memory, ring);
     let worker = Arc::new(Worker::start(decay).map_err(StartError::Thread)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Thread)?;
