@@ -35,7 +35,7 @@ pub(crate) fn said(answer: Answer) -> (u16, String) {
     let collected = std::pin::pin!(answer.into_body().collect());
     match collected.poll(&mut Task::from_waker(Waker::noop())) {
         Poll::Ready(Ok(body)) => {
-            (status, String::from_utf8(body.to_bytes().to_vec()).expect("text"))
+            (status, String::from_utf8(body.to_bytes().to_vec()).expect("UTF-8"))
         }
         _ => panic!("a whole body is there at once"),
     }

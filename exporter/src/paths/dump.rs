@@ -7,6 +7,7 @@ use crate::answer::{Answer, JSON, body, line};
 use crate::context::Context;
 use crate::format::only;
 use crate::namespace::Namespace;
+use crate::paths::stats::printed_text;
 use crate::routes::Asked;
 use hyper::StatusCode;
 use lumalloc_ctl::Value;
@@ -97,8 +98,8 @@ fn write_both(
     let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
     let stem = format!("{prefix}{}", moment());
     let paths = ["txt", "json"].map(|end| directory.join(format!("{stem}.{end}")));
-    write(&paths[0], &text)?;
-    write(&paths[1], &json).inspect_err(|_| remove(&paths[0]))?;
+    write(&paths[0], text.as_bytes())?;
+    write(&paths[1], json.as_bytes()).inspect_err(|_| remove(&paths[0]))?;
     Ok(paths)
 }
 
@@ -112,14 +113,14 @@ fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
 }
 
 /// Text and JSON of one snapshot.
-fn printed(namespace: &dyn Namespace) -> Option<[Vec<u8>; 2]> {
+fn printed(namespace: &dyn Namespace) -> Option<[String; 2]> {
     const AGAIN: [&CStr; 2] = [c"s", c"Js"];
     let epoch = namespace.find("epoch").ok()?;
     let mut left = TRIES;
     loop {
         namespace.write(&epoch, Value::U64(1)).ok()?;
         let before = namespace.read(&epoch).ok()?;
-        let both = AGAIN.map(|letters| namespace.print(letters));
+        let both = AGAIN.map(|letters| printed_text(namespace, letters));
         left -= 1;
         if left == 0 || namespace.read(&epoch).ok()? == before {
             return Some(both);

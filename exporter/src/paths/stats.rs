@@ -2,9 +2,10 @@
 use crate::answer::{Answer, body};
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
+use crate::namespace::Namespace;
 use crate::query;
 use crate::routes::Asked;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// The letters of `malloc_stats_print`.
 const LETTERS: &str = "Jgmdablxehw";
@@ -31,7 +32,13 @@ fn printed(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
     };
     let j = if format == Format::Json { "J" } else { "" };
     let letters = CString::new(format!("{j}{}", opts.replace('J', ""))).unwrap_or_default();
-    Ok(body(format.kind(), context.namespace.print(&letters)))
+    Ok(body(format.kind(), printed_text(context.namespace, &letters)))
+}
+
+/// What is printed, where names of arenas need not be UTF-8.
+pub(crate) fn printed_text(namespace: &dyn Namespace, letters: &CStr) -> String {
+    String::from_utf8(namespace.print(letters))
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn has_format(asked: &Asked) -> bool {
@@ -74,6 +81,17 @@ mod tests {
         assert!(whole["jemalloc"]["stats.arenas"]["merged"].is_object());
         assert!(part["jemalloc"]["stats.arenas"].get("merged").is_none());
         assert!(text("/stats?opts=").contains("  opt.dirty_decay_ms: "));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_harms_nothing() {
+        let namespace: &dyn Namespace = context().namespace;
+        let create = namespace.find("arenas.create").unwrap();
+        let arena = namespace.create(&create).unwrap();
+        namespace.set_arena_name(arena, c"no \xff text").unwrap();
+        assert!(text("/stats").contains("no \u{fffd} text"));
+        let arenas = &json(stats(&context(), &get("/stats?opts=J")))["jemalloc"]["stats.arenas"];
+        assert!(arenas[arena.to_string()].is_object());
     }
 
     #[test]

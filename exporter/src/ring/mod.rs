@@ -224,6 +224,7 @@ mod tests {
         let write = |name: &str, value| {
             namespace.write(&namespace.find(name).unwrap(), value).unwrap();
         };
+        namespace.set_arena_name(arena, c"of a test").unwrap();
         write(&format!("arena.{arena}.limit"), Value::Size(1 << 20));
         write("thread.arena", Value::Unsigned(arena));
         assert!(Vec::<u8>::new().try_reserve_exact(256 << 20).is_err());

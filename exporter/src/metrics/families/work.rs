@@ -58,6 +58,8 @@ pub(super) static TRAFFIC: &[Def] = &[
     )
     .says("Usable bytes of the blocks that the program gave back."),
     counter("lumalloc_out_of_memory_total", Unit::None, Traffic, Sum(&["stats.out_of_memory"])),
+    counter("lumalloc_soft_limit_reached_total", Unit::None, Traffic, Sum(&["limit.soft_reached"])),
+    counter("lumalloc_hard_limit_reached_total", Unit::None, Traffic, Sum(&["limit.hard_reached"])),
     counter("lumalloc_zero_reallocs_total", Unit::None, Traffic, Sum(&["stats.zero_reallocs"])),
     counter("lumalloc_fork_abandoned_total", Unit::None, Traffic, Sum(&["stats.fork_abandoned"])),
     counter("lumalloc_guarded_samples_total", Unit::None, Traffic, Sum(&["stats.guarded.made"]))
