@@ -4,6 +4,7 @@ use lumalloc_exporter::metrics::{Family, Group, Kind, Unit, families};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 const WIDTH: usize = 24;
 const FILTER: &str = "{job=~\"$job\", instance=~\"$instance\"}";
@@ -249,8 +250,8 @@ fn variable(name: &str, query: &str) -> Value {
 
 fn dashboard() -> Value {
     let mut panels = overview();
-    let mut y = place(&mut panels, 0);
-    for group in Group::ALL {
+    let below = place(&mut panels, 0);
+    for (y, group) in (below..).zip(Group::ALL) {
         let of_group = families().iter().filter(|family| family.group == group);
         let mut inner: Vec<Value> = of_group.map(of_family).collect();
         place(&mut inner, y + 1);
@@ -261,7 +262,6 @@ fn dashboard() -> Value {
             "gridPos": {"x": 0, "y": y, "w": WIDTH, "h": 1},
             "panels": inner,
         }));
-        y += 1;
     }
     number(&mut panels, &mut 1);
     json!({
@@ -325,4 +325,34 @@ fn every_family_has_a_panel_and_panels_do_not_overlap() {
             }
         }
     }
+}
+
+/// All expressions of a dashboard.
+fn expressions(of: &Value, found: &mut Vec<String>) {
+    match of {
+        Value::Object(fields) => {
+            found.extend(fields.get("expr").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| expressions(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| expressions(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn prometheus_understands_every_expression() {
+    let mut found = Vec::new();
+    expressions(&dashboard(), &mut found);
+    assert!(found.len() > families().len());
+    let mut rules = String::from("groups:\n  - name: dashboard\n    rules:\n");
+    for (number, expression) in found.iter().enumerate() {
+        let plain = expression.replace("$__rate_interval", "5m");
+        rules += &format!("      - record: panel:{number}\n        expr: {}\n", json!(plain));
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dashboard.rules.yml");
+    fs::write(&file, rules).expect("the rules");
+    let output = Command::new("promtool").args(["check", "rules"]).arg(&file).output();
+    let output = output.expect("promtool, of Debian's package prometheus");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
 }

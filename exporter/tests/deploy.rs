@@ -77,7 +77,8 @@ fn promtool_accepts_configuration_rules_and_their_tests() {
     ] {
         let output = Command::new("promtool").args(arguments).current_dir(root()).output();
         let output = output.expect("promtool, of Debian's package prometheus");
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "promtool {arguments:?}: {said}");
     }
 }
@@ -92,11 +93,15 @@ fn the_image_is_built_from_every_member_of_the_workspace() {
         let line = format!("COPY {member} {member}");
         assert!(docker.lines().any(|l| l == line), "deploy/Dockerfile lacks `{line}`");
     }
-    for line in docker.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from")) {
+    for line in docker.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from"))
+    {
         let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
         words.pop();
         for path in words {
-            assert!(root().join(path).exists(), "deploy/Dockerfile copies {path}, which is not there");
+            assert!(
+                root().join(path).exists(),
+                "deploy/Dockerfile copies {path}, which is not there"
+            );
         }
     }
 }
