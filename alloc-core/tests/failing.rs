@@ -9,10 +9,13 @@ use common::assert_empty;
 use common::block::{Block, assert_zero, errno, set_errno};
 use common::child::{play_well, scenario};
 use common::random::Random;
+use lumalloc::control::{limits, tcache};
 use lumalloc::observe::{Totals, totals};
 use lumalloc::raw::{self, Flags};
 use lumalloc::testing::fail_system_calls;
 use lumalloc::{control, observe};
+use std::ffi::c_void;
+use std::sync::Barrier;
 
 #[test]
 fn every_nth_call_fails() {
@@ -53,6 +56,11 @@ fn threads_begin_and_end_without_memory() {
 }
 
 #[test]
+fn a_cache_that_cannot_have_a_number_costs_nothing() {
+    play_well("numbers", "");
+}
+
+#[test]
 #[ignore = "the scenarios of the tests here"]
 fn child() {
     let Some(name) = scenario() else { return };
@@ -63,6 +71,7 @@ fn child() {
         "drought" => drought(),
         "refused_purge" => refused_purge(),
         "threads" => threads(n),
+        "numbers" => numbers(),
         _ => panic!("no scenario {name}"),
     }
 }
@@ -232,4 +241,94 @@ fn cycle_of_a_thread(seed: u64) -> Vec<Block> {
     let mut live: Vec<Block> = (0..50).filter_map(|id| make(&mut random, id)).collect();
     live.split_off(live.len() / 2).into_iter().for_each(free);
     live
+}
+
+/// Caches whose numbers one table holds; the next one needs another table.
+const NUMBERS: usize = 4096;
+/// Bytes of such a table.
+const TABLE: usize = NUMBERS * 8;
+/// Bytes of records that the allocator asks the system for at a time.
+const RECORDS: usize = 2 << 20;
+
+unsafe extern "C" fn no(_: *mut c_void, _: usize, _: usize, _: usize, _: u32) -> bool {
+    false
+}
+
+/// Takes the smallest record there is. `false`: none is left.
+fn take_record() -> bool {
+    // SAFETY: the function takes what it is given, which is nothing.
+    unsafe { limits::set_callback(Some(no), std::ptr::null_mut()) }
+}
+
+/// There is memory for a cache's record, but none for the table that its number needs.
+fn numbers() {
+    // One cache is this thread's.
+    while tcache::create().is_some() {}
+    // A slab for those who are past the caches.
+    let past = Flags::NONE.arena(0).uncached();
+    let kept = Block::filled(raw::allocate(10, past), 10, 1).expect("a block");
+    let caches = usize::try_from(totals().thread_caches).expect("a count");
+    let more = NUMBERS.checked_sub(caches).expect("one table is enough");
+    let (stay, leave) = (Barrier::new(more + 1), Barrier::new(more + 1));
+    std::thread::scope(|scope| {
+        for _ in 0..more {
+            scope.spawn(|| {
+                once();
+                stay.wait();
+                leave.wait();
+            });
+        }
+        stay.wait();
+        leave_records(TABLE / 4 * 3);
+        let found = one_too_many();
+        leave.wait();
+        let [before, first, without, with] = found;
+        assert_eq!((without.metadata, without.thread_caches), (first.metadata, 4096));
+        let own = first.metadata - before.metadata;
+        assert!(own < 4096, "{own} bytes: more than a thread's record");
+        let grown = with.metadata - before.metadata;
+        assert!(grown > TABLE && with.thread_caches == 4097, "{grown} {}", with.thread_caches);
+    });
+    free(kept);
+    goes_on();
+}
+
+fn once() {
+    free(Block::filled(raw::malloc(10), 10, 1).expect("a block"));
+}
+
+/// Leaves just so many bytes of records until more is asked of the system.
+fn leave_records(bytes: usize) {
+    fail_system_calls(1);
+    while take_record() {}
+    fail_system_calls(0);
+    let before = totals().metadata;
+    assert!(take_record());
+    let record = totals().metadata - before;
+    (1..(RECORDS - bytes) / record).for_each(|_| assert!(take_record()));
+}
+
+/// One more thread allocates while the system refuses: once, for the record of its own that it
+/// keeps, then a few times, and when there is memory again. What is held before and after each.
+fn one_too_many() -> [Totals; 4] {
+    let step = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for times in [1, 5, 1] {
+                step.wait();
+                (0..times).for_each(|_| once());
+                step.wait();
+            }
+            step.wait();
+        });
+        let next = |refuse| {
+            fail_system_calls(refuse);
+            step.wait();
+            step.wait();
+            totals()
+        };
+        let found = [totals(), next(1), next(1), next(0)];
+        step.wait();
+        found
+    })
 }
