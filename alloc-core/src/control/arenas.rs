@@ -328,6 +328,33 @@ pub fn set_limit(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena.set_limit(bytes)).is_some()
 }
 
+/// Bytes of unused pages of an arena that stay, whatever purges; 0 unless somebody sets it.
+#[must_use]
+pub fn reserve(index: u32) -> Option<usize> {
+    find(index).map(Arena::reserved_bytes)
+}
+
+/// Sets it, and purges what is unused beyond. `false`: there is no arena with this index.
+///
+/// For threads that must go on when there is no memory left: those whose arena it is wait for no
+/// other arena, purge for nobody, and ask no callback; their allocations fail at once. Unused pages
+/// get there by being freed there, and stay long enough with a decay time of -1.
+///
+/// ```
+/// use lumalloc::control::{arenas, purge};
+/// use lumalloc::raw::{self, Flags};
+/// let arena = arenas::create().unwrap();
+/// assert!(arenas::set_reserve(arena, 1 << 20));
+/// let block = raw::allocate(4 << 20, Flags::NONE.arena(arena));
+/// unsafe { raw::free(block) };
+/// purge(arena);
+/// assert!(arenas::held(arena).unwrap() >= 1 << 20);
+/// ```
+#[must_use]
+pub fn set_reserve(index: u32, bytes: usize) -> bool {
+    find(index).map(|arena| arena.set_reserve(bytes)).is_some()
+}
+
 /// The arena with an index, if it lives.
 fn find(index: u32) -> Option<&'static Arena> {
     slow::real_cache();

@@ -59,6 +59,25 @@ static SLEPT: SharedCount = SharedCount::new();
 /// to it that the background thread does.
 #[inline]
 pub(crate) fn tick() {
+    if arena_hooks::is_due() || limit::is_due() {
+        give_way();
+    }
+    match STATE.load(Relaxed) {
+        OFF if decay_pass::is_due() => decay(),
+        WANTED => start_if_needed(),
+        NAPPING if debt::is_due() => rouse(NAPPING),
+        RESTING => rouse(RESTING),
+        _ => {}
+    }
+}
+
+/// What is not put off where no thread does it.
+#[cold]
+#[inline(never)]
+fn give_way() {
+    if thread_cache::lives_on_reserve() {
+        return;
+    }
     if arena_hooks::is_due() {
         arena_hooks::tick();
     }
@@ -66,12 +85,13 @@ pub(crate) fn tick() {
         decay_pass::purge(|_| true);
         limit::note_purge();
     }
-    match STATE.load(Relaxed) {
-        OFF => decay_pass::tick(),
-        WANTED => start_if_needed(),
-        NAPPING if debt::is_due() => rouse(NAPPING),
-        RESTING => rouse(RESTING),
-        _ => {}
+}
+
+#[cold]
+#[inline(never)]
+fn decay() {
+    if !thread_cache::lives_on_reserve() {
+        decay_pass::tick();
     }
 }
 
@@ -179,6 +199,9 @@ fn rouse(from: u32) {
 #[cold]
 #[inline(never)]
 fn start_if_needed() {
+    if thread_cache::lives_on_reserve() {
+        return;
+    }
     if most() > 0 && arena::all().any(arena::Arena::has_aging_pages) {
         let started = match CHANGE.try_lock() {
             Some(_change) if STATE.load(Relaxed) == WANTED => start(),

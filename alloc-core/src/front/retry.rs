@@ -46,6 +46,9 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
     if !block.is_null() || matches!(thread_cache::current().kind(), Kind::Reentrant | Kind::Empty) {
         return block;
     }
+    if thread_cache::lives_on_reserve() {
+        return block;
+    }
     let is_bound = limit::refusals() != refusals;
     make_room(is_bound);
     block = served(attempt);

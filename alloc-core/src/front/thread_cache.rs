@@ -185,6 +185,12 @@ pub(crate) fn set_current(cache: &'static ThreadCache) {
     tls::store(core::ptr::from_ref(cache).cast_mut().cast());
 }
 
+/// Whether the calling thread's arena has a reserve: it does nothing for others then, and waits for
+/// nobody.
+pub(crate) fn lives_on_reserve() -> bool {
+    current().as_real().is_some_and(|cache| cache.owner.home.get().has_reserve())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicBool, AtomicU32};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
 
@@ -47,6 +47,8 @@ pub(crate) struct Arena {
     pub(super) life: Life,
     /// Unused pages go at once: its dirty decay time is 0.
     pub(super) at_once: AtomicBool,
+    /// Unused pages that stay, whatever purges: see `reserve`.
+    pub(super) reserve: AtomicUsize,
     /// The functions that its pages come by, if there are any.
     pub(super) hooks: Hooks,
     pub(super) hooked: AtomicBool,
@@ -118,6 +120,7 @@ impl Arena {
             created,
             life: Life::new(),
             at_once: AtomicBool::new(false),
+            reserve: AtomicUsize::new(0),
             hooks: Hooks::new(id),
             hooked: AtomicBool::new(false),
             owes_purge: AtomicBool::new(false),
@@ -384,17 +387,6 @@ impl Arena {
             self.put_purge_off();
         } else {
             self.purge_now(dirty, muzzy);
-        }
-    }
-
-    /// Purges unused pages until no more than these are left, wherever it is called.
-    pub(super) fn purge_now(&self, dirty: usize, muzzy: usize) {
-        loop {
-            let Some(batch) = self.pages.lock().allocator.take_batch(dirty, muzzy) else { return };
-            batch.purge();
-            if !self.pages.lock().allocator.file_batch(batch) {
-                return;
-            }
         }
     }
 }

@@ -94,6 +94,7 @@ impl Arena {
     pub(super) fn begin_with_defaults(&self) {
         let dirty = default_decay_ms(Aging::Dirty);
         self.forget_hooks();
+        self.forget_reserve();
         {
             let mut pages = self.pages.lock();
             pages.name = Name::of_arena(self.id(), self.is_created());
@@ -132,7 +133,7 @@ impl Arena {
 
     /// Purges unused pages until no more than these are left, unless a fork is under way: the next
     /// pass purges these pages too. Under no lock.
-    fn purge_by_hand(&self, dirty: usize, muzzy: usize) {
+    pub(super) fn purge_by_hand(&self, dirty: usize, muzzy: usize) {
         // Hooks may take their time, and a fork does not wait for them.
         if self.is_hooked() {
             self.purge_beyond(dirty, muzzy);

@@ -25,8 +25,13 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Runs a pass if one is due. No lock is held by the caller.
+/// Whether a [`tick`] would do anything.
 #[inline]
+pub(crate) fn is_due() -> bool {
+    os::coarse_millis() >= NEXT.load(Relaxed) || debt::is_due()
+}
+
+/// Runs a pass if one is due. No lock is held by the caller.
 pub(crate) fn tick() {
     let now = os::coarse_millis();
     if now >= NEXT.load(Relaxed) {

@@ -44,6 +44,10 @@ pub const OVERSIZE_THRESHOLD: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.ove
 /// arenas.
 pub const PURGE: Key<Act, 1> = Key::new("arena.<i>.purge");
 
+/// `arena.<i>.reserve` (bytes): unused bytes that no purge takes; a write purges what is unused
+/// beyond.
+pub const RESERVE: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.reserve");
+
 /// `arena.<i>.reset`: discards every block of an arena that was created; EFAULT for automatic ones.
 pub const RESET: Key<Act, 1> = Key::new("arena.<i>.reset");
 

@@ -99,6 +99,14 @@ pub static ROWS: &[Row] = &[
         |mib, bytes| done(arenas::set_limit(one(mib)?, bytes)),
         "bytes with memory that the arena may hold; beyond it as limit.hard; 0: any"
     ),
+    rw!(
+        "arena.<i>.reserve",
+        Size,
+        Bytes,
+        |mib| arenas::reserve(one(mib)?).ok_or(Error::Fault),
+        |mib, bytes| done(arenas::set_reserve(one(mib)?, bytes)),
+        "unused bytes that no purge takes; a write purges what is unused beyond"
+    ),
     row!(
         "arena.<i>.name",
         Pointer("char *"),

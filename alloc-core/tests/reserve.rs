@@ -1,0 +1,81 @@
+//! The reserve of an arena: it stays whatever purges, and who lives on it waits for nobody.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::alone;
+use lumalloc::control::{self, ARENAS_ALL, arenas, limits, thread};
+use lumalloc::raw::{self, Flags};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const MIB: usize = 1 << 20;
+
+/// An arena with so many unused bytes, and a reserve.
+fn arena_with(unused: usize, reserve: usize) -> u32 {
+    let arena = arenas::create().unwrap();
+    assert!(arenas::set_decay_ms(arena, arenas::Pages::Dirty, -1));
+    assert_eq!(arenas::reserve(arena), Some(0));
+    fill(arena, unused);
+    assert!(arenas::set_reserve(arena, reserve));
+    assert_eq!(arenas::reserve(arena), Some(reserve));
+    arena
+}
+
+fn fill(arena: u32, bytes: usize) {
+    let block = raw::allocate(bytes, Flags::NONE.arena(arena));
+    assert!(!block.is_null());
+    // SAFETY: just allocated.
+    unsafe { raw::free(block) };
+}
+
+#[test]
+fn what_purges_leaves_it() {
+    let _alone = alone();
+    let arena = arena_with(6 * MIB, 2 * MIB);
+    let held = || arenas::held(arena).unwrap();
+    assert!((2 * MIB..3 * MIB).contains(&held()), "{}", held());
+    assert!(control::purge(arena) && control::purge(ARENAS_ALL));
+    assert!((2 * MIB..3 * MIB).contains(&held()), "{}", held());
+    limits::set_hard(limits::held() + MIB);
+    assert!(raw::allocate(64 * MIB, Flags::NONE).is_null());
+    limits::set_hard(0);
+    assert!((2 * MIB..3 * MIB).contains(&held()), "{}", held());
+    assert!(arenas::set_reserve(arena, 0));
+    assert!(held() < MIB, "{}", held());
+    assert!(!arenas::set_reserve(4000, MIB));
+    assert_eq!(arenas::reserve(4000), None);
+}
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// At the bound others purge and ask the program; who lives on a reserve uses it up, and fails.
+#[test]
+fn who_lives_on_it_asks_nobody() {
+    let _alone = alone();
+    let arena = arena_with(2 * MIB, 2 * MIB);
+    assert!(limits::set_function(|_| {
+        ASKED.fetch_add(1, Relaxed);
+        false
+    }));
+    limits::set_hard(limits::held());
+    let worker = std::thread::spawn(move || {
+        thread::set_arena(arena).unwrap();
+        let mut blocks = Vec::new();
+        loop {
+            let block = raw::malloc(100 << 10);
+            if block.is_null() {
+                break blocks.len();
+            }
+            blocks.push(block as usize);
+            if blocks.len() == 1000 {
+                break 1000;
+            }
+        }
+    });
+    let got = worker.join().unwrap();
+    assert!((10..=22).contains(&got), "{got} blocks of 100 KiB in 2 MiB");
+    assert_eq!(ASKED.load(Relaxed), 0);
+    assert!(raw::malloc(64 * MIB).is_null());
+    assert_eq!(ASKED.load(Relaxed), 1);
+    limits::set_hard(0);
+}
