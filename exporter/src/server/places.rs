@@ -1,8 +1,13 @@
 //! Places for connections: so many, and when all are taken, the one that waits longest for its
-//! client makes room. Who asks and takes the answer is done before many others have come.
+//! client makes room. Each is left a moment first, so that who asks at once is answered however
+//! many others come; they wait in the system's queue.
 use super::phase::Watch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What every connection is left to ask, and to take its answer.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// All places.
 pub(super) struct Places {
@@ -30,6 +35,19 @@ impl Places {
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the next connection may be taken in; `None`: now.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let taken = self.lock();
+        if taken.all.len() < self.most {
+            return None;
+        }
+        let now = Instant::now();
+        match taken.all.values().filter_map(|watch| watch.waits()).min() {
+            Some(longest) => Some(longest + MOMENT).filter(|next| *next > now),
+            None => Some(now + MOMENT),
+        }
     }
 
     /// A place, if need be that of the connection that waits longest for its client. `None`: all
@@ -92,7 +110,10 @@ mod tests {
     #[test]
     fn who_is_being_answered_stays() {
         let places = Places::new(2);
+        assert_eq!(places.next(), None);
         let all: Vec<Place> = (0..2).map(|_| places.enter().unwrap()).collect();
+        let first = all[0].watch.waits().unwrap();
+        assert!(places.next().is_none_or(|next| next == first + MOMENT), "each has its moment");
         all.iter().for_each(|place| place.watch.arrived());
         assert!(places.enter().is_none());
         assert!(!places.shed());

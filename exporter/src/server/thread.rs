@@ -94,6 +94,9 @@ fn run(
 /// Takes clients in.
 async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch: Dispatch) {
     loop {
+        while let Some(next) = places.next() {
+            tokio::time::sleep_until(next.into()).await;
+        }
         let next = poll_fn(|cx| {
             let step = Step::begin();
             listener.poll_accept(cx).map_ok(|(stream, peer)| {
@@ -105,6 +108,8 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
             Ok((stream, peer, noted)) => {
                 let dispatch = Dispatch { peer, ..dispatch.clone() };
                 take_in(stream, noted, &places, dispatch);
+                // Whoever asks already is answered before others are taken in.
+                tokio::task::yield_now().await;
             }
             // Out of descriptors, or a connection that is gone already: wait a little, go on.
             Err(_) => {

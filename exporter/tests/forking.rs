@@ -1,0 +1,164 @@
+//! A forked child does not serve, holds nothing of the exporter's open, and stops nothing.
+#![allow(unsafe_code, reason = "fork")]
+mod client;
+
+use client::{any, directory, get, raw_unix, request, status};
+use lumalloc_exporter::Exporter;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::FromRawFd;
+use std::process::Command;
+use std::sync::Mutex;
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// A child of one test would keep what another has just opened.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Runs a closure in a forked child; 0 where it says that all is well.
+fn in_child(check: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child calls what allocates only, which lumalloc lets it.
+    match unsafe { libc::fork() } {
+        -1 => panic!("{}", std::io::Error::last_os_error()),
+        0 => {
+            let code = i32::from(!check());
+            // SAFETY: ends the child without what the parent registered.
+            unsafe { libc::_exit(code) }
+        }
+        child => wait_for(child),
+    }
+}
+
+fn wait_for(child: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: writes the status.
+    let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(ended, child);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + status }
+}
+
+/// Sockets of this process.
+fn sockets() -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let is_socket = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|to| to.starts_with("socket:"))
+            || std::fs::read_link(entry.path())
+                .is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    open.filter(is_socket).count()
+}
+
+#[test]
+fn a_child_closes_what_it_inherited_and_does_not_serve() {
+    let _alone = ALONE.lock();
+    let path = directory("forking").join("socket");
+    let before = sockets();
+    let exporter = Exporter::builder().listen_unix(&path).metrics_on(any()).start().unwrap();
+    let address = exporter.metrics_address().unwrap();
+    let mut kept = TcpStream::connect(address).unwrap();
+    assert_eq!(status(&get(address, "/-/healthy")), 200);
+    // One of the sockets is this test's own end.
+    let exporter = std::cell::Cell::new(Some(exporter));
+    let code = in_child(|| {
+        let inherited = sockets();
+        // As a child would that unwinds its parent's frames: it does not wait, and removes nothing.
+        drop(exporter.take());
+        inherited == before + 1 && path.exists()
+    });
+    assert_eq!(code, 0);
+    assert!(path.exists(), "the child removed the parent's socket");
+    kept.write_all(&request("GET", "/-/ready", "localhost", "")).unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut kept, &mut answer).unwrap();
+    assert_eq!(status(&answer), 200, "the parent's connections live on");
+    let unix = raw_unix(&path, &request("GET", "/-/healthy", "localhost", ""));
+    assert_eq!(status(&unix), 200);
+    drop(exporter.take());
+    assert!(!path.exists());
+}
+
+/// A child that outlives the exporter does not keep its port.
+#[test]
+fn the_port_is_free_when_the_exporter_ends() {
+    let _alone = ALONE.lock();
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    let open: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert_eq!(status(&get(address, "/-/healthy")), 200);
+    let (mut go, wait) = pipe();
+    // SAFETY: the child reads from a pipe, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(go);
+        let mut byte = [0u8; 1];
+        let _ = std::io::Read::read(&mut { wait }, &mut byte);
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) }
+    }
+    drop(wait);
+    drop(open);
+    drop(exporter);
+    assert!(TcpStream::connect(address).is_err(), "the child still listens");
+    assert!(TcpListener::bind(address).is_ok(), "the port is taken");
+    let _ = go.write_all(b"x");
+    drop(go);
+    assert_eq!(wait_for(child), 0);
+}
+
+fn pipe() -> (std::fs::File, std::fs::File) {
+    let mut ends = [0; 2];
+    // SAFETY: writes two descriptors.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    // SAFETY: fresh, and nobody else's.
+    let read = unsafe { std::fs::File::from_raw_fd(ends[0]) };
+    // SAFETY: as above.
+    let write = unsafe { std::fs::File::from_raw_fd(ends[1]) };
+    (write, read)
+}
+
+/// Forks while connections come and go.
+#[test]
+fn forks_and_connections_do_not_wait_for_each_other() {
+    let _alone = ALONE.lock();
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(status(&get(address, "/-/healthy")), 200);
+                }
+            });
+        }
+        for _ in 0..100 {
+            assert_eq!(in_child(|| listens_nowhere(address)), 0);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+/// Whether no descriptor of this process is bound to the address.
+fn listens_nowhere(address: SocketAddr) -> bool {
+    (0..1024).all(|number| {
+        // SAFETY: looked at only, and not closed.
+        let socket = unsafe { TcpListener::from_raw_fd(number) };
+        let bound = socket.local_addr();
+        std::mem::forget(socket);
+        bound.is_err() || bound.is_ok_and(|bound| bound != address)
+    })
+}
+
+/// Nothing of it is left in a program that is started.
+#[test]
+fn programs_inherit_nothing() {
+    let _alone = ALONE.lock();
+    let exporter = Exporter::builder().listen(any()).metrics_on(any()).start().unwrap();
+    let _open = TcpStream::connect(exporter.address().unwrap()).unwrap();
+    assert_eq!(status(&get(exporter.address().unwrap(), "/-/healthy")), 200);
+    let listed = Command::new("ls").args(["-l", "/proc/self/fd"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains(" 0 -> ") && !listed.contains("socket:"), "{listed}");
+    assert!(!listed.contains("eventpoll"), "{listed}");
+}
