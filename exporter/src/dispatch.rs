@@ -108,7 +108,7 @@ impl Dispatch {
         let until = deadline::of(asked.headers(), &limits);
         let context = Arc::clone(&self.context);
         let job = move || read(route, &context, &asked, flight);
-        match self.worker.run(until, job) {
+        match self.worker.run(until, route.surface == Surface::Metrics, job) {
             Ok(answer) => self.in_time(until, answer).await,
             Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
             Err(Busy::Gone) => line(UNAVAILABLE, "the exporter stops"),

@@ -5,14 +5,17 @@ use crate::quiet_thread::{self, Quiet};
 use hyper::StatusCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Jobs that may wait.
 const WAITING: usize = 32;
+/// Jobs that may wait when another comes that is not a scrape: those who ask for more do not keep
+/// the numbers from being read.
+const OTHERS: usize = 16;
 /// How long a stop waits for a job that is under way. The thread is left behind after that: it
 /// hangs in the allocator, and ends with the job.
 pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -21,6 +24,16 @@ struct Job {
     work: Box<dyn FnOnce() -> Answer + Send>,
     answer: oneshot::Sender<Answer>,
     until: Instant,
+    waits: Waits,
+}
+
+/// A job that waits. Dropping it ends the wait.
+struct Waits(Arc<AtomicUsize>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What the thread does besides.
@@ -34,6 +47,7 @@ pub(crate) trait Chores: Send {
 /// The way to the thread. Dropping it ends the thread.
 pub(crate) struct Worker {
     jobs: Mutex<Option<SyncSender<Job>>>,
+    waiting: Arc<AtomicUsize>,
     thread: Quiet,
 }
 
@@ -51,7 +65,7 @@ impl Worker {
     pub(crate) fn start(chores: impl Chores + 'static) -> io::Result<Worker> {
         let (sender, jobs) = sync_channel(WAITING);
         let thread = quiet_thread::spawn("lumalloc-read", move || work(&jobs, chores))?;
-        Ok(Worker { jobs: Mutex::new(Some(sender)), thread })
+        Ok(Worker { jobs: Mutex::new(Some(sender)), waiting: Arc::default(), thread })
     }
 
     /// Hands a job over; the answer comes when it is done. A job whose time is over before its turn
@@ -59,10 +73,16 @@ impl Worker {
     pub(crate) fn run(
         &self,
         until: Instant,
+        is_scrape: bool,
         work: impl FnOnce() -> Answer + Send + 'static,
     ) -> Result<oneshot::Receiver<Answer>, Busy> {
         let (answer, take) = oneshot::channel();
-        let job = Job { work: Box::new(work), answer, until };
+        let before = self.waiting.fetch_add(1, Relaxed);
+        let waits = Waits(Arc::clone(&self.waiting));
+        if before >= OTHERS && !is_scrape {
+            return Err(Busy::Full);
+        }
+        let job = Job { work: Box::new(work), answer, until, waits };
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         match jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(take),
@@ -97,6 +117,7 @@ fn work(jobs: &Receiver<Job>, mut chores: impl Chores) {
 
 impl Job {
     fn done(self) {
+        drop(self.waits);
         if self.answer.is_closed() || Instant::now() >= self.until {
             return;
         }
@@ -113,8 +134,7 @@ impl Job {
 mod tests {
     use super::*;
     use crate::answer::{TEXT, body};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::channel;
 
     struct Count(Arc<AtomicU32>, Option<Duration>);
@@ -148,8 +168,8 @@ mod tests {
             let _ = gone.recv();
             answer()
         };
-        drop(worker.run(later(), answer).unwrap().blocking_recv());
-        let waits = worker.run(later(), job).unwrap();
+        drop(worker.run(later(), true, answer).unwrap().blocking_recv());
+        let waits = worker.run(later(), true, job).unwrap();
         begins.recv().unwrap();
         std::mem::forget(waits);
         go
@@ -158,8 +178,8 @@ mod tests {
     #[test]
     fn jobs_are_done_one_after_the_other() {
         let worker = idle();
-        let first = worker.run(later(), answer).unwrap();
-        let second = worker.run(later(), answer).unwrap();
+        let first = worker.run(later(), true, answer).unwrap();
+        let second = worker.run(later(), true, answer).unwrap();
         assert!(second.blocking_recv().is_ok() && first.blocking_recv().is_ok());
     }
 
@@ -167,14 +187,17 @@ mod tests {
     fn only_so_many_wait() {
         let worker = idle();
         let go = stuck(&worker);
-        let waiting: Vec<_> = (0..WAITING).map(|_| worker.run(later(), answer).unwrap()).collect();
-        assert_eq!(worker.run(later(), answer).err(), Some(Busy::Full));
+        let wait = |is_scrape| worker.run(later(), is_scrape, answer).unwrap();
+        let mut waiting: Vec<_> = (0..OTHERS).map(|_| wait(false)).collect();
+        assert_eq!(worker.run(later(), false, answer).err(), Some(Busy::Full));
+        waiting.extend((OTHERS..WAITING).map(|_| wait(true)));
+        assert_eq!(worker.run(later(), true, answer).err(), Some(Busy::Full));
         drop(go);
         assert!(waiting.into_iter().all(|waits| waits.blocking_recv().is_ok()));
     }
 
     #[test]
-    fn what_nobody_waits_for_is_not_done() {
+    fn what_nobodywaits_for_is_not_done() {
         let worker = idle();
         let done = Arc::new(AtomicU32::new(0));
         let go = stuck(&worker);
@@ -185,9 +208,9 @@ mod tests {
                 answer()
             }
         };
-        drop(worker.run(later(), job()).unwrap());
-        let late = worker.run(Instant::now(), job()).unwrap();
-        let last = worker.run(later(), job()).unwrap();
+        drop(worker.run(later(), true, job()).unwrap());
+        let late = worker.run(Instant::now(), true, job()).unwrap();
+        let last = worker.run(later(), true, job()).unwrap();
         drop(go);
         assert!(late.blocking_recv().is_err());
         assert!(last.blocking_recv().is_ok());
@@ -219,7 +242,7 @@ mod tests {
     fn what_was_taken_is_done_before_the_end() {
         for _ in 0..20 {
             let worker = idle();
-            let waits = worker.run(later(), answer).unwrap();
+            let waits = worker.run(later(), true, answer).unwrap();
             drop(worker);
             assert!(waits.blocking_recv().is_ok());
         }

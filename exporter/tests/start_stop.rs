@@ -39,7 +39,7 @@ fn arenas_named_exporter() -> usize {
 fn once(round: usize) {
     let exporter = Exporter::builder().listen(any()).metrics_on(any()).start().unwrap();
     // Some are asked, some are stopped at once.
-    if round % 3 == 0 {
+    if round.is_multiple_of(3) {
         assert_eq!(status(&get(exporter.address().unwrap(), "/stats")), 200);
     }
     if round % 3 == 1 {
