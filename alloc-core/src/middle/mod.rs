@@ -3,11 +3,11 @@
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
 //! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
 //! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_counts`],
-//! [`arena_name`], [`arena`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`], [`arena_hooks`],
-//! [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given what), [`owner`]
-//! (what a thread cache owns), [`idle_owner`], [`give_back`] (blocks on their way home), [`depot`]
-//! (blocks that a thread keeps beyond its bins), [`large`], [`run_cache`] (large blocks that a
-//! thread keeps), [`decay_pass`].
+//! [`arena_name`], [`arena`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`],
+//! [`arena_hooks`], [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given
+//! what), [`owner`] (what a thread cache owns), [`idle_owner`], [`give_back`] (blocks on their way
+//! home), [`depot`] (blocks that a thread keeps beyond its bins), [`large`], [`run_cache`] (large
+//! blocks that a thread keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
