@@ -63,6 +63,15 @@ mirrored! {
 }
 
 mirrored! {
+    /// Guarded samples.
+    GuardedSamples {
+        made: u64,
+        live: u64,
+        failed: u64,
+    }
+}
+
+mirrored! {
     /// A lock, or several together.
     MutexStats {
         num_ops: u64,

@@ -1,7 +1,8 @@
 //! A whole snapshot as a value: taken in one walk, to be kept, compared, and sent as JSON.
 
 use super::numbers::{
-    ArenaSpace, BinStats, ClassesStats, ExtentStats, LargeStats, MutexStats, PurgeStats, Totals,
+    ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
+    PurgeStats, Totals,
 };
 use lumalloc::observe::{self, ArenaStats};
 use lumalloc::{control, options};
@@ -130,6 +131,9 @@ pub struct Snapshot {
     pub epoch: u64,
     /// Sums over all arenas and caches.
     pub totals: Totals,
+    /// Guarded samples.
+    #[serde(default)]
+    pub guarded: GuardedSamples,
     /// Physical memory.
     pub rss: Rss,
     /// Each arena.
@@ -209,6 +213,7 @@ impl Bin {
 struct Taken {
     epoch: u64,
     totals: Totals,
+    guarded: GuardedSamples,
     rss: Rss,
     arenas: Vec<(usize, ArenaStats)>,
 }
@@ -228,6 +233,7 @@ impl Taken {
             untouched: rss.untouched,
         };
         (self.epoch, self.totals) = (published.epoch(), published.totals().into());
+        self.guarded = (&published.totals().guarded).into();
         let end = published.detail().arenas_end();
         for index in (0..end).chain([snapshot::ALL, snapshot::DESTROYED]) {
             if let Some(arena) = published.arena(index) {
@@ -245,6 +251,7 @@ impl Taken {
             version: VERSION.to_string_lossy().into_owned(),
             epoch: self.epoch,
             totals: self.totals,
+            guarded: self.guarded,
             rss: self.rss,
             arenas: single.map(|(index, arena)| Arena::new(*index, arena)).collect(),
             merged: made(snapshot::ALL).unwrap_or_default(),

@@ -5,7 +5,8 @@
 //! what is allocated in them is told as of large classes.
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::numbers::{
-    ArenaSpace, BinStats, ClassesStats, ExtentStats, LargeStats, MutexStats, PurgeStats, Totals,
+    ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
+    PurgeStats, Totals,
 };
 use lumalloc_ctl::snapshot::{Arena, Bin, Extents, Large, Rss, Settings};
 use lumalloc_ctl::{Error, Snapshot, Value};
@@ -130,6 +131,7 @@ impl Keys<'_> {
             version: self.text("version"),
             epoch: self.get("epoch", &[]),
             totals: self.totals(),
+            guarded: below!(self, &[], "stats.guarded.", GuardedSamples { made, live, failed }),
             rss: below!(self, &[], "stats.rss.", Rss { process, ours, not_ours, untouched }),
             arenas,
             merged: self.arena(ALL),
