@@ -36,6 +36,17 @@ fn text(name: &str) -> Result<&'static CStr, Error> {
 }
 
 #[test]
+fn creating_arenas_changes_no_option() {
+    let _alone = alone();
+    let before = read::<u32>("opt.narenas").unwrap();
+    let arena = create();
+    assert!(arena >= before && read::<u32>("arenas.narenas").unwrap() > before);
+    assert_eq!(read("opt.narenas"), Ok(before));
+    // SAFETY: nobody uses its blocks.
+    assert!(unsafe { lumalloc::control::arenas::destroy(arena) });
+}
+
+#[test]
 fn an_arena_is_created_used_and_destroyed() {
     let _alone = alone();
     let arena = create();

@@ -107,6 +107,18 @@ pub fn narenas() -> u32 {
     choose_arena::limit().max(arena::count()).max(arena_list::end())
 }
 
+/// The most automatic arenas, whatever else is created. Source: jemalloc(3), `opt.narenas`.
+///
+/// ```
+/// use lumalloc::control;
+/// assert!((1..=control::narenas()).contains(&control::automatic_narenas()));
+/// ```
+#[must_use]
+pub fn automatic_narenas() -> u32 {
+    slow::real_cache();
+    choose_arena::limit()
+}
+
 /// How many automatic arenas beside the first there may be. Source: vmalloc(3), `setregmax`.
 #[must_use]
 pub fn regmax() -> u32 {

@@ -126,7 +126,7 @@ pub static ROWS: &[Row] = &[
 /// The limit that was asked for, or the one that was computed when none was.
 fn automatic_arenas() -> u32 {
     match options::current().narenas {
-        0 => control::narenas(),
+        0 => control::automatic_narenas(),
         asked_for => asked_for,
     }
 }
