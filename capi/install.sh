@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs lumalloc for C programs: the library, its headers, manual page and pkg-config file, and
-# the command `lumalloc` where it was built.
+# the command `lumalloc` and the exporter's library where they were built.
 #
 #   capi/install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR] [--as-jemalloc]
 #
@@ -56,7 +56,7 @@ case $prefix in /*) ;; *) fail "--prefix must be an absolute path: $prefix" ;; e
 case $libdir in /*) ;; *) fail "--libdir must be an absolute path: $libdir" ;; esac
 
 if [ -z "$from" ]; then
-  (cd "$here/.." && cargo build --release -p lumalloc-capi && cargo build --release -p lumalloc-cli)
+  (cd "$here/.." && cargo build --release -p lumalloc-capi && cargo build --release)
   from=${CARGO_TARGET_DIR:-$here/../target}/release
 fi
 for file in liblumalloc.so liblumalloc.a; do
@@ -81,6 +81,9 @@ fi
 install -d "$lib/pkgconfig" "$include" "$man"
 install -m 755 "$from/liblumalloc.so" "$lib/liblumalloc.so"
 install -m 644 "$from/liblumalloc.a" "$lib/liblumalloc.a"
+if [ -f "$from/liblumalloc_exporter.so" ]; then
+  install -m 755 "$from/liblumalloc_exporter.so" "$lib/liblumalloc_exporter.so"
+fi
 install -m 644 "$here/include/lumalloc.h" "$include/lumalloc.h"
 # The list of names is generated, and comes in where the page says so.
 sed '/^\.\\" NAMES: /r '"$here/../namespace/docs/names.troff" "$here/man/lumalloc.3" > "$man/lumalloc.3"

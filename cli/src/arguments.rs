@@ -115,6 +115,9 @@ pub(crate) struct RunArguments {
     /// Options for the allocator, put after those in $LUMALLOC_CONF
     #[arg(long, value_name = "K:V,...", value_parser = conf)]
     pub(crate) conf: Vec<String>,
+    /// Serve metrics and settings there: ADDRESS:PORT, as 127.0.0.1:9464, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) exporter: Option<OsString>,
     /// The shared library to preload
     #[arg(long, value_name = "PATH")]
     pub(crate) library: Option<PathBuf>,

@@ -32,8 +32,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     }
     let mut command = Command::new(&path);
     command.arg0(name).args(rest);
+    let mut libraries = vec![library];
+    if let Some(wish) = &arguments.exporter {
+        libraries.push(library::exporter(&libraries[0])?);
+        command.env("LUMALLOC_EXPORTER", wish);
+    }
     let preload = std::env::var_os("LD_PRELOAD");
-    command.env("LD_PRELOAD", environment::preload(&library, preload.as_deref()));
+    command.env("LD_PRELOAD", environment::preload(&libraries, preload.as_deref()));
     if !arguments.conf.is_empty() {
         let conf = std::env::var_os("LUMALLOC_CONF");
         command.env("LUMALLOC_CONF", environment::conf(conf.as_deref(), &arguments.conf));

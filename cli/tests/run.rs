@@ -47,7 +47,7 @@ fn harmless_library() -> String {
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
     command.arg("run");
-    for variable in ["LD_PRELOAD", "LUMALLOC_CONF", "LUMALLOC_LIBRARY"] {
+    for variable in ["LD_PRELOAD", "LUMALLOC_CONF", "LUMALLOC_EXPORTER", "LUMALLOC_LIBRARY"] {
         command.env_remove(variable);
     }
     command
@@ -87,6 +87,22 @@ fn the_program_gets_its_environment_and_keeps_its_status() {
     let result = outcome(full.args(["--conf", "a.b:"]).args(words));
     let shown = format!("{library}|narenas:4,narenas:1,tcache:false,a.b:|zero|--one\n");
     assert_eq!(result, (Some(7), shown, String::new()));
+}
+
+#[test]
+fn an_exporter_is_preloaded_behind_the_library_and_told_where() {
+    let directory = Directory::new("exporter");
+    let harmless = fs::read(harmless_library()).unwrap();
+    let library = directory.file("liblumalloc.so", &harmless, 0o644);
+    let script = "echo \"$LD_PRELOAD|${LUMALLOC_EXPORTER-unset}\"";
+    let mut run = command();
+    run.args(["--library", &library, "--exporter", "unix:/run/%p.sock", "--", "sh", "-c", script]);
+    let (status, words) = refusal(&mut run);
+    assert_eq!(status, Some(125));
+    assert!(words.contains("liblumalloc_exporter.so: no such file: "), "{words}");
+    let exporter = directory.file("liblumalloc_exporter.so", &harmless, 0o644);
+    let shown = format!("{library}:{exporter}|unix:/run/%p.sock\n");
+    assert_eq!(outcome(&mut run), (Some(0), shown, String::new()));
 }
 
 #[test]

@@ -38,6 +38,14 @@ pub fn liblumalloc_archive() -> PathBuf {
     library(ARCHIVE_VARIABLE, "liblumalloc.a")
 }
 
+/// The exporter's shared object, built once per process; it lies beside the library under test if
+/// that is ours.
+pub fn liblumalloc_exporter() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = || built_release("lumalloc-exporter-so").join("liblumalloc_exporter.so");
+    BUILT.get_or_init(built).clone()
+}
+
 /// True when the tests look at another allocator than ours.
 pub fn is_foreign() -> bool {
     std::env::var_os(LIBRARY_VARIABLE).is_some()
@@ -57,16 +65,19 @@ fn library(variable: &str, file: &str) -> PathBuf {
 /// Builds the C library and answers the directory it lies in.
 fn release_dir() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
-            .args(["build", "--release", "--quiet", "-p", "lumalloc-capi"])
-            .current_dir(root())
-            .status()
-            .expect("cargo starts");
-        assert!(status.success(), "cargo build --release -p lumalloc-capi: {status}");
-        target_dir().join("release")
-    })
+    BUILT.get_or_init(|| built_release("lumalloc-capi"))
+}
+
+/// Builds a package as it is shipped and answers the directory that its libraries lie in.
+fn built_release(package: &str) -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "-p", package])
+        .current_dir(root())
+        .status()
+        .expect("cargo starts");
+    assert!(status.success(), "cargo build --release -p {package}: {status}");
+    target_dir().join("release")
 }
 
 /// Compiles `tests/c/<source>` with `args` behind it and answers the program. `*.cc` is C++.

@@ -15,5 +15,7 @@ pub mod run;
 pub mod template;
 pub mod tidy;
 
-pub use build::{cc, liblumalloc, liblumalloc_archive, root, scratch, target_dir};
+pub use build::{
+    cc, liblumalloc, liblumalloc_archive, liblumalloc_exporter, root, scratch, target_dir,
+};
 pub use run::{Run, run_plain, run_preloaded};

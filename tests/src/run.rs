@@ -35,7 +35,7 @@ impl Run {
     /// A program as it is, without any of our variables.
     pub fn plain(program: impl AsRef<OsStr>) -> Run {
         let mut command = Command::new(program.as_ref());
-        for variable in ["LD_PRELOAD", "MALLOC_CONF", "LUMALLOC_CONF"] {
+        for variable in ["LD_PRELOAD", "MALLOC_CONF", "LUMALLOC_CONF", "LUMALLOC_EXPORTER"] {
             command.env_remove(variable);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

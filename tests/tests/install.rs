@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::run::{ending, find_program};
-use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, root, scratch};
 
 /// Where the built files are: beside the library under test.
 fn built() -> PathBuf {
@@ -62,6 +62,13 @@ fn a_program_is_built_by_pkg_config() {
     let version = format!("Version: {}\n", env!("CARGO_PKG_VERSION"));
     let pc = fs::read_to_string(prefix.join("lib/pkgconfig/lumalloc.pc")).expect("the file");
     assert!(pc.contains(&version), "{pc}");
+}
+
+#[test]
+fn the_exporter_s_library_comes_along() {
+    liblumalloc_exporter();
+    let prefix = install("install-exporter", &[]);
+    assert!(prefix.join("lib/liblumalloc_exporter.so").is_file());
 }
 
 #[test]

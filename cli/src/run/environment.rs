@@ -1,18 +1,14 @@
 //! The two variables that `run` sets for the program.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::PathBuf;
 
-/// `LD_PRELOAD`: our library before what is there already, and not twice.
-pub(crate) fn preload(library: &Path, existing: Option<&OsStr>) -> OsString {
-    let mut value = library.as_os_str().to_owned();
-    for other in existing.into_iter().flat_map(entries) {
-        if other != library.as_os_str() {
-            value.push(":");
-            value.push(other);
-        }
-    }
-    value
+/// `LD_PRELOAD`: our libraries before what is there already, and none twice.
+pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
+    let is_ours = |other: &&OsStr| ours.iter().any(|library| library == *other);
+    let others = existing.into_iter().flat_map(entries).filter(|other| !is_ours(other));
+    let all: Vec<&OsStr> = ours.iter().map(|library| library.as_os_str()).chain(others).collect();
+    all.join(OsStr::new(":"))
 }
 
 /// `LUMALLOC_CONF`: ours after what is there, because the last of two equal keys wins.
@@ -43,12 +39,15 @@ mod tests {
 
     #[test]
     fn the_library_comes_first_and_once() {
-        let ours = Path::new("/x/liblumalloc.so");
-        let with = |existing: &str| preload(ours, Some(OsStr::new(existing)));
-        assert_eq!(preload(ours, None), "/x/liblumalloc.so");
+        let ours = [PathBuf::from("/x/liblumalloc.so")];
+        let with = |existing: &str| preload(&ours, Some(OsStr::new(existing)));
+        assert_eq!(preload(&ours, None), "/x/liblumalloc.so");
         assert_eq!(with(""), "/x/liblumalloc.so");
         assert_eq!(with("/a.so /b.so"), "/x/liblumalloc.so:/a.so:/b.so");
         assert_eq!(with("/a.so:/x/liblumalloc.so"), "/x/liblumalloc.so:/a.so");
+        let both = [PathBuf::from("/x/a.so"), PathBuf::from("/x/b.so")];
+        let existing = OsStr::new("/x/b.so /c.so /x/a.so");
+        assert_eq!(preload(&both, Some(existing)), "/x/a.so:/x/b.so:/c.so");
     }
 
     #[test]

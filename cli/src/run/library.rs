@@ -9,6 +9,7 @@ use super::elf::{Elf, SHARED_OBJECT};
 use crate::failure::{Failure, Outcome, reason};
 
 const NAME: &str = "liblumalloc.so";
+const EXPORTER: &str = "liblumalloc_exporter.so";
 const VARIABLE: &str = "LUMALLOC_LIBRARY";
 
 /// The library's absolute path, checked: the loader would only warn about a bad one and go on.
@@ -21,6 +22,20 @@ pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
     } else {
         beside(&own_directory()?)?
     };
+    check(&path)?;
+    Ok(path)
+}
+
+/// The exporter's library, which lies beside the other one: both come from one build.
+pub(crate) fn exporter(library: &Path) -> Outcome<PathBuf> {
+    let path = library.with_file_name(EXPORTER);
+    if !path.is_file() {
+        return Err(failure(format!(
+            "{}: no such file: --exporter needs it beside {NAME}; build both with \
+             'cargo build --release'",
+            path.display()
+        )));
+    }
     check(&path)?;
     Ok(path)
 }
@@ -96,6 +111,17 @@ mod tests {
     fn a_named_library_must_exist() {
         let failure = find(Some(Path::new("/nowhere/l.so"))).unwrap_err();
         assert_eq!(failure.message, "run: /nowhere/l.so (from --library): no such file");
+    }
+
+    #[test]
+    fn the_exporter_s_library_lies_beside() {
+        let failure = exporter(Path::new("/nowhere/liblumalloc.so")).unwrap_err();
+        assert_eq!(failure.status, 125);
+        assert_eq!(
+            failure.message,
+            "run: /nowhere/liblumalloc_exporter.so: no such file: --exporter needs it beside \
+             liblumalloc.so; build both with 'cargo build --release'"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(60);
 /// A peak is so much higher than the last one, in hundredths and in bytes.
 const PART: usize = 10;
-const LEAST: usize = 1 << 20;
+const LEAST: usize = 16 << 20;
 
 /// What was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,18 +73,18 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn peaks_are_a_tenth_apart_and_a_megabyte() {
+    fn peaks_are_a_tenth_apart_and_sixteen_megabytes() {
         let mut judge = Judge::default();
         let now = Instant::now();
         let mut at = |active| judge.judge(Seen { active, ..Seen::default() }, now);
         assert_eq!(at(4 * MIB), None, "the first is compared with");
-        assert_eq!(at(5 * MIB - 1), None);
-        let expected = "5242880 bytes are in use, after 4194304 at the last peak";
-        assert_eq!(at(5 * MIB).as_deref(), Some(expected));
+        assert_eq!(at(20 * MIB - 1), None);
+        let expected = "20971520 bytes are in use, after 4194304 at the last peak";
+        assert_eq!(at(20 * MIB).as_deref(), Some(expected));
         assert_eq!(at(2 * MIB), None);
-        assert!(at(100 * MIB).is_some());
-        assert_eq!(at(109 * MIB), None);
-        assert!(at(111 * MIB).is_some());
+        assert!(at(1000 * MIB).is_some());
+        assert_eq!(at(1099 * MIB), None);
+        assert!(at(1101 * MIB).is_some());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! ever before. Who comes later sees what it was like.
 //!
 //! The reading thread looks for such moments between requests, and when it gives memory back; it
-//! never wakes up for them. A peak is 10 % more memory in use than at the last one, and a megabyte
-//! at least. Of limits, one snapshot in a minute is enough. The oldest go first, when there are
+//! never wakes up for them. A peak is 10 % more memory in use than at the last one, and 16 MiB at
+//! least. Of limits, one snapshot in a minute is enough. The oldest go first, when there are
 //! [`MOST`] or they have [`MOST_BYTES`].
 mod judge;
 

@@ -1,0 +1,69 @@
+/* A program that is told to serve: it forks, counts its threads, or closes what it did not open. */
+#include "api_check.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int threads(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  int count = 0;
+  struct dirent *task;
+  while ((task = readdir(tasks)) != NULL)
+    count += task->d_name[0] != '.';
+  closedir(tasks);
+  return count;
+}
+
+/* Whether somebody answers there within a second. */
+static int answers(int port) {
+  static const char request[] = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int file = socket(AF_INET, SOCK_STREAM, 0);
+  char answer[16] = "";
+  int is_there = connect(file, (struct sockaddr *)&to, sizeof to) == 0 &&
+                 write(file, request, sizeof request - 1) > 0;
+  struct pollfd readable = {.fd = file, .events = POLLIN};
+  is_there = is_there && poll(&readable, 1, 10000) == 1 && read(file, answer, sizeof answer - 1) > 0;
+  close(file);
+  return is_there && strncmp(answer, "HTTP/1.1 200", 12) == 0;
+}
+
+static void say(const char *who, int serves) {
+  printf("%s %s\n", who, serves ? "serves" : "serves not");
+  fflush(stdout);
+}
+
+int main(int count, char **words) {
+  int port = count > 2 ? atoi(words[2]) : 0;
+  if (strcmp(words[1], "threads") == 0) {
+    printf("%d threads\n", threads());
+  } else if (strcmp(words[1], "fork") == 0) {
+    say("parent", answers(port));
+    pid_t child = fork();
+    if (child == 0) {
+      /* The child has one thread, and allocates as ever. */
+      free(malloc(100000));
+      say("child", threads() > 1);
+      _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    say("parent", answers(port));
+  } else {
+    for (int file = 3; file < 1024; file++)
+      close(file);
+    puts("closed");
+    for (int i = 0; i < 100; i++)
+      free(malloc(1000));
+    usleep(300000);
+    puts("went on");
+  }
+  return 0;
+}

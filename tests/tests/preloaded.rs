@@ -1,0 +1,265 @@
+//! Programs preloaded with `liblumalloc.so` and `liblumalloc_exporter.so`: they serve when they are
+//! told to, and whatever is wrong with that, they run as ever.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use lumalloc_tests::run::ending;
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, scratch};
+
+const VARIABLE: &str = "LUMALLOC_EXPORTER";
+
+/// Both libraries.
+fn preload() -> OsString {
+    let mut both = liblumalloc().into_os_string();
+    both.push(":");
+    both.push(liblumalloc_exporter());
+    both
+}
+
+/// A program under both, told to serve there.
+fn serving(program: impl AsRef<std::ffi::OsStr>, wish: &str) -> Run {
+    Run::plain(program).env("LD_PRELOAD", preload()).env(VARIABLE, wish)
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+/// What a run said on standard error; it must have ended well.
+#[track_caller]
+fn complaints(run: Run) -> String {
+    let output = run.output();
+    assert_eq!(ending(output.status), "exit 0");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[track_caller]
+fn says(run: Run, expected: &str) {
+    let expected = if expected.is_empty() {
+        String::new()
+    } else {
+        format!("<lumalloc>: exporter: {expected}\n")
+    };
+    assert_eq!(complaints(run), expected);
+}
+
+fn symbols(arguments: &[&str]) -> Vec<String> {
+    let output = Command::new("nm").args(arguments).arg(liblumalloc_exporter()).output();
+    let output = output.expect("nm starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn only_what_stands_before_main_is_exported() {
+    let exported = symbols(&["-D", "--defined-only"]);
+    let names: Vec<&str> = exported.iter().filter_map(|line| line.split(' ').next_back()).collect();
+    assert_eq!(names, ["__libc_start_main"]);
+}
+
+#[test]
+fn there_is_no_second_allocator_in_it() {
+    let all = symbols(&["--demangle"]);
+    assert!(all.iter().any(|line| line.contains("lumalloc_exporter::")), "the names were stripped");
+    for ours in ["LUMALLOC_CACHE", " lumalloc::", "lumalloc_namespace::snapshot", " T malloc"] {
+        let found: Vec<&String> = all.iter().filter(|line| line.contains(ours)).collect();
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn without_a_wish_nothing_is_started() {
+    let program = cc("exporter_fork.c", &[]);
+    for wish in [None, Some("")] {
+        let run = Run::plain(&program).env("LD_PRELOAD", preload()).args(["threads"]);
+        let run = wish.into_iter().fold(run, |run, wish| run.env(VARIABLE, wish));
+        assert_eq!(run.stdout(), "1 threads\n");
+    }
+}
+
+#[test]
+fn a_wish_that_cannot_be_read_is_one_line() {
+    for (wish, expected) in [
+        (
+            "9464",
+            "LUMALLOC_EXPORTER: \"9464\" is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH",
+        ),
+        (
+            "unix:",
+            "LUMALLOC_EXPORTER: \"unix:\" is neither ADDRESS:PORT, as 127.0.0.1:9464, nor unix:PATH",
+        ),
+        (
+            "127.0.0.1:9464,tokens:/x",
+            "LUMALLOC_EXPORTER: \"tokens:/x\" is none of metrics:ADDRESS:PORT, token:FILE, \
+             dumps:DIRECTORY and program:NAME",
+        ),
+        (
+            "127.0.0.1:9464,metrics:here",
+            "LUMALLOC_EXPORTER: \"metrics:here\" is none of metrics:ADDRESS:PORT, token:FILE, \
+             dumps:DIRECTORY and program:NAME",
+        ),
+    ] {
+        says(serving("/bin/true", wish), expected);
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its number");
+    let expected = format!("cannot listen on {address}: Address already in use (os error 98)");
+    says(serving("/bin/true", &address.to_string()), &expected);
+    let expected = "cannot listen on 0.0.0.0:9464: what is not a loopback address needs a token \
+                    file; metrics alone may be served there by metrics_on";
+    says(serving("/bin/true", "0.0.0.0:9464"), expected);
+    let long = format!("unix:/{}", "x".repeat(107));
+    let expected =
+        format!("cannot listen on {long}: the path has 108 bytes, a socket's at most 107");
+    says(serving("/bin/true", &long), &expected);
+}
+
+#[test]
+fn another_allocator_is_one_line() {
+    let run = Run::plain("/bin/true").env("LD_PRELOAD", liblumalloc_exporter());
+    says(
+        run.env(VARIABLE, "127.0.0.1:0"),
+        "this process does not run on lumalloc: liblumalloc.so must stand first in LD_PRELOAD",
+    );
+}
+
+#[test]
+fn only_the_program_that_is_meant_serves() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let wish = format!("{},program:true", taken.local_addr().expect("its number"));
+    assert!(complaints(serving("/bin/true", &wish)).contains("cannot listen on "));
+    says(serving("/bin/uname", &wish), "");
+}
+
+/// A shell holds the port; the programs that it starts need not complain.
+#[test]
+fn programs_of_one_tree_do_not_complain() {
+    let wish = format!("127.0.0.1:{}", free_port());
+    says(
+        serving("/bin/sh", &wish).args(["-c", "/bin/true; /bin/sh -c '/bin/true; exit'; exit"]),
+        "",
+    );
+}
+
+#[test]
+fn a_child_of_fork_serves_nothing_and_the_parent_goes_on() {
+    let program = cc("exporter_fork.c", &[]);
+    let port = free_port();
+    let run = serving(program, &format!("127.0.0.1:{port}")).args(["fork", &port.to_string()]);
+    assert_eq!(run.stdout(), "parent serves\nchild serves not\nparent serves\n");
+}
+
+/// A program that closes what it did not open loses its exporter, and nothing else.
+#[test]
+fn a_program_that_closes_all_files_goes_on() {
+    let program = cc("exporter_fork.c", &[]);
+    let port = free_port();
+    let run = serving(program, &format!("127.0.0.1:{port}")).args(["close", &port.to_string()]);
+    assert_eq!(run.stdout(), "closed\nwent on\n");
+}
+
+/// Answers of a running program, by TCP or a unix socket.
+fn ask(mut stream: impl Read + Write, request: &str) -> String {
+    let whole = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(whole.as_bytes()).expect("the request leaves");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// A program that serves until it is dropped.
+struct Serving(std::process::Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(program: &str, arguments: &[&str], wish: &str) -> Serving {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_PRELOAD", preload()).env(VARIABLE, wish);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // It says a line as soon as it runs, and the exporter was started before.
+    let mut byte = [0];
+    child.stdout.as_mut().expect("piped").read_exact(&mut byte).expect("a sign of life");
+    Serving(child)
+}
+
+/// Python: the allocator that it runs on is seen, changed, and printed over a unix socket.
+#[test]
+fn python_serves_its_allocator() {
+    let dir = scratch("exporter-python");
+    let wish = format!("unix:{}/%p.sock,dumps:{}", dir.display(), dir.display());
+    let script = "import sys\nkept = [bytes(1000) for _ in range(20000)]\nprint('x', flush=True)\n\
+                  sys.stdin.read()";
+    let python = start("/usr/bin/python3", &["-c", script], &wish);
+    let socket = dir.join(format!("{}.sock", python.0.id()));
+    let ask = |request: &str| ask(UnixStream::connect(&socket).expect("it listens"), request);
+    let text = |request: &str| ask(request).split_once("\r\n\r\n").expect("a body").1.to_owned();
+    let allocated: usize =
+        text("GET /ctl/stats.allocated?format=text").trim().parse().expect("a number");
+    assert!(allocated > 20_000_000, "python's own blocks are seen: {allocated}");
+    assert!(text("GET /stats").starts_with("___ Begin lumalloc statistics ___\n"));
+    assert!(text("GET /metrics").contains("\nlumalloc_allocated_bytes "));
+    assert_eq!(text("GET /ctl/arenas.dirty_decay_ms?format=text"), "10000\n");
+    assert!(ask("POST /ctl/arena.4096.purge").starts_with("HTTP/1.1 200 OK\r\n"));
+    let dump = text("POST /dump");
+    assert!(dump.contains(".json\""), "{dump}");
+    assert!(!text("GET /doctor").is_empty());
+    let snapshots = fs::read_dir(&dir).expect("the directory").filter_map(Result::ok);
+    let jsons = snapshots.filter(|file| file.path().extension().is_some_and(|end| end == "json"));
+    assert_eq!(jsons.count(), 1);
+    drop(python);
+    fs::remove_dir_all(&dir).expect("the scratch directory goes");
+}
+
+/// redis under its benchmark, scraped all the while.
+#[test]
+fn redis_is_scraped_under_load() {
+    let (port, metrics) = (free_port().to_string(), free_port());
+    let redis = start(
+        "redis-server",
+        &["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+        &format!("127.0.0.1:{metrics}"),
+    );
+    let scrape =
+        || ask(TcpStream::connect(("127.0.0.1", metrics)).expect("it listens"), "GET /metrics");
+    let allocated = |answer: &str| -> f64 {
+        let line = answer.lines().find_map(|line| line.strip_prefix("lumalloc_allocated_bytes "));
+        line.and_then(|number| number.parse().ok()).expect("the family")
+    };
+    let before = allocated(&scrape());
+    let mut benchmark = Command::new("redis-benchmark")
+        .args(["-p", &port, "-t", "set,lpush", "-n", "60000", "-r", "50000", "-d", "500", "-q"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("redis-benchmark starts");
+    let mut scrapes = 0;
+    let status = loop {
+        let answer = scrape();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        scrapes += 1;
+        if let Some(status) = benchmark.try_wait().expect("it can be waited for") {
+            break status;
+        }
+    };
+    assert!(status.success(), "{status}");
+    assert!(scrapes > 3, "{scrapes} scrapes");
+    let after = allocated(&scrape());
+    assert!(after > before + 10e6, "what redis stores is seen: {before} and {after}");
+    drop(redis);
+}
