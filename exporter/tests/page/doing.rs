@@ -2,6 +2,8 @@
 
 use super::chromium::Browser;
 use super::service::Service;
+use serde_json::Value;
+
 use super::{ALLOCATED, is_at_ease, page_of, tab_to};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -83,14 +85,16 @@ fn every_key_is_found_read_and_set() {
     let service = Service::busy();
     let mut browser = page_of(&service);
     browser.value("document.querySelector('#settings').scrollIntoView()");
-    let keys = service.get("/ctl").as_array().unwrap().len();
-    browser.wait_for(&format!("document.querySelectorAll('#keys .key').length === {keys}"));
+    let keys = service.get("/ctl").as_array().unwrap().clone();
+    browser.wait_for_text("#settings-note", &format!("{0} of {0} keys", keys.len()));
     browser.click("#search");
     browser.enter("limit.soft");
-    browser.wait_for("document.querySelectorAll('#keys .key:not([hidden])').length === 1");
-    assert_eq!(browser.text("#settings-note"), format!("1 of {keys} keys"));
-    browser.wait_for_text("#keys .key:not([hidden]) .value", "0 bytes");
-    let about = browser.text("#keys .key:not([hidden]) p");
+    let told = |key: &&Value| format!("{} {}", key["name"], key["help"]).contains("limit.soft");
+    let found = keys.iter().filter(told).count();
+    browser.wait_for_text("#settings-note", &format!("{found} of {} keys", keys.len()));
+    let row = "#keys .key:not([hidden]):has([aria-label='New value of limit.soft'])";
+    browser.wait_for_text(&format!("{row} .value"), "0 bytes");
+    let about = browser.text(&format!("{row} p"));
     assert!(
         about.contains("purges unused pages") && about.ends_with("size_t · bytes · rw"),
         "{about}"
