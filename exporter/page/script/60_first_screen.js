@@ -12,11 +12,11 @@ tile("allocated", "Allocated", "in blocks that the program has, rounded up to th
 tile("overhead", "Overhead", "what the allocator holds in physical memory beyond the program's blocks");
 tile("rate", "Allocations", "requests per second, all arenas");
 
-/** Growth in words: below half a per cent a minute nothing is. */
+/** Growth in words: below half a per cent or a megabyte a minute there is none. */
 function grows(name, value) {
   const minute = growth(name);
   if (minute == null) return ["watching for growth", false];
-  if (Math.abs(minute) < Math.max(value * 0.005, 65536)) return ["steady", false];
+  if (Math.abs(minute) < Math.max(value * 0.005, 1 << 20)) return ["steady", false];
   return [`${minute > 0 ? "▲ +" : "▼ −"}${KINDS.bytes[0](Math.abs(minute))} a minute`, minute > 0];
 }
 

@@ -71,7 +71,7 @@ function keyItem(key) {
     el("p", { class: "quiet" }, `${key.help} `, el("span", { class: "tag" }, tags)));
   if (key.post) node.append(editor(key, nameNow));
   const show = async isAsked => {
-    if (!key.get) return;
+    if (!(key.get ?? key.access.includes("r"))) return;
     const name = nameNow();
     let found = valueIn(name);
     if (found === undefined) {

@@ -2,6 +2,7 @@
 // Once a second while somebody looks, and less often where an answer costs the process much.
 
 let pace = 1000;
+let lengths = [];
 let timer;
 let turn = 0;
 let isPaused = false;
@@ -30,9 +31,10 @@ async function round() {
   const at = performance.now();
   const shot = understand(text, at);
   accept(shot);
-  // An answer costs the process time: at most a twentieth of it.
-  pace = Math.min(Math.max(20 * (at - started), 1000), 30000);
   remember();
+  // An answer costs the process time: at most a twentieth of it. One that only waited does not count.
+  lengths = [...lengths.slice(-2), at - started];
+  pace = Math.min(Math.max(20 * Math.min(...lengths), 1000), 30000);
   render();
 }
 

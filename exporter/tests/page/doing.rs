@@ -2,9 +2,8 @@
 
 use super::chromium::Browser;
 use super::service::Service;
-use serde_json::Value;
-
 use super::{ALLOCATED, is_at_ease, page_of, tab_to};
+use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
