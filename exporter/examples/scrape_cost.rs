@@ -2,12 +2,12 @@
 //! every second.
 //!
 //! ```text
-//! MALLOC_CONF=narenas:64 cargo run --release -p lumalloc-exporter --example scrape_cost
-//! MALLOC_CONF=narenas:64 cargo run --release -p lumalloc-exporter --example scrape_cost -- service
+//! cargo run --release -p lumalloc-exporter --example scrape_cost
+//! cargo run --release -p lumalloc-exporter --example scrape_cost -- service
 //! ```
 //!
-//! The first: 64 arenas, 1000 threads that each hold some memory and a cache, 100 scrapes of each
-//! kind. The second: 8 threads that allocate without a pause; turns with a scrape every second and
+//! The first: 64 arenas, most of them with names, 1000 threads that each have a cache and hold some
+//! memory of one of them, 100 scrapes of each kind. The second: 8 threads that allocate without a pause; turns with a scrape every second and
 //! without, in the order A B B A; the CPU time of 8 threads' work of the same length.
 #![allow(unsafe_code)]
 
@@ -18,12 +18,14 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use lumalloc::Arena;
 use lumalloc_exporter::Exporter;
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const THREADS: usize = 1000;
+const ARENAS: usize = 64;
 const SCRAPES: u32 = 100;
 const OPENMETRICS: &str = "Accept: application/openmetrics-text;version=1.0.0\r\n";
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
@@ -79,11 +81,15 @@ fn scrape(address: SocketAddr, path: &str, headers: &str) -> usize {
 /// Many arenas and threads at rest, and what a scrape of them costs.
 fn scrapes(address: SocketAddr) {
     let ready = Arc::new(Barrier::new(THREADS + 1));
+    let name = |at: usize| Arena::named(&format!("tenant {at}")).expect("an arena");
+    let open = lumalloc::observe::totals().arenas_open as usize;
+    let tenants: Vec<Arena> = (open..ARENAS).map(name).collect();
     for seed in 0..THREADS {
         let ready = Arc::clone(&ready);
+        let tenant = tenants[seed % tenants.len()];
         let stay = move || {
-            let blocks: Vec<Vec<u8>> =
-                (0..40).map(|at| vec![1; 16 << ((at + seed) % 11)]).collect();
+            let fill = || (0..40).map(|at| vec![1u8; 16 << ((at + seed) % 11)]).collect();
+            let blocks: Vec<Vec<u8>> = tenant.run(fill).expect("room");
             ready.wait();
             thread::park();
             drop(blocks);
@@ -158,8 +164,10 @@ fn service(address: SocketAddr) {
             scrapes
         })
     };
-    let operations = 6_000_000;
-    turn(operations / 4);
+    let operations = 50_000_000;
+    turn(operations / 10);
+    // The first one looks all names up.
+    scrape(address, "/metrics", GZIP);
     let mut ratios = Vec::new();
     let (begin, before) = (Instant::now(), exporter_cpu());
     let mut work = 0.0;
