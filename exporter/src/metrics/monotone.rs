@@ -12,11 +12,16 @@ struct Place {
     before: f64,
     /// What was read last.
     last: f64,
+    /// When it was read last, in turns.
+    turn: u64,
 }
 
 /// All counters, by family and labels.
 #[derive(Default)]
-pub(crate) struct Monotone(HashMap<(&'static str, String), Place>);
+pub(crate) struct Monotone {
+    places: HashMap<(&'static str, String), Place>,
+    turn: u64,
+}
 
 impl Monotone {
     /// The count to show for one that was read. `resets`: its key begins at zero after a reset.
@@ -27,7 +32,8 @@ impl Monotone {
         now: f64,
         resets: bool,
     ) -> f64 {
-        let place = self.0.entry((family, labels)).or_default();
+        let place = self.places.entry((family, labels)).or_default();
+        place.turn = self.turn;
         if now >= place.last {
             place.last = now;
         } else if resets {
@@ -35,6 +41,14 @@ impl Monotone {
             place.last = now;
         }
         place.before + place.last
+    }
+
+    /// Ends a turn: of the families that were `read` in it, what had no count is forgotten. (Its
+    /// label is gone for good; labels that come and go would fill the memory.)
+    pub(crate) fn end_turn(&mut self, read: impl Fn(&str) -> bool) {
+        let turn = self.turn;
+        self.places.retain(|(family, _), place| place.turn == turn || !read(family));
+        self.turn += 1;
     }
 }
 
@@ -53,5 +67,20 @@ mod tests {
         let mut dip = |now| counts.settle("b", String::new(), now, false);
         assert_eq!([5.0, 9.0, 8.0, 9.0, 10.0].map(&mut dip), [5.0, 9.0, 9.0, 9.0, 10.0]);
         assert_eq!(counts.settle("b", "other".into(), 3.0, false), 3.0);
+    }
+
+    #[test]
+    fn labels_that_are_gone_are_forgotten() {
+        let mut counts = Monotone::default();
+        for turn in 0..1000 {
+            counts.settle("a", format!("tenant {turn}"), 3.0, false);
+            counts.end_turn(|family| family == "a");
+        }
+        counts.settle("b", "not read each time".into(), 3.0, false);
+        counts.end_turn(|family| family == "b");
+        counts.settle("a", "stays".into(), 5.0, false);
+        counts.end_turn(|family| family == "a");
+        assert_eq!(counts.places.len(), 2);
+        assert_eq!(counts.settle("b", "not read each time".into(), 2.0, false), 3.0);
     }
 }

@@ -6,7 +6,7 @@ use super::group::{Group, Groups};
 use super::monotone::Monotone;
 use super::own;
 use super::reader::Names;
-use super::reading::{self, Reading};
+use super::reading::{self, Outcome, Reading};
 use super::residence::Residence;
 use super::sample::{Histogram, Number, Sample};
 use super::system;
@@ -14,6 +14,7 @@ use super::tracker::{Shown, Tracker};
 use crate::counts;
 use crate::namespace::Namespace;
 use lumalloc_ctl::Error;
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -99,10 +100,12 @@ impl State {
             }
         }
         served.iter_mut().for_each(|one| settle(&mut self.monotone, one));
+        let names: HashSet<&str> = served.iter().map(|one| one.family.name).collect();
+        self.monotone.end_turn(|name| names.contains(name));
         served.extend(self.own(&reading, counts.unwrap_or(&counts::Snapshot::default())));
         served.retain(|one| !one.samples.is_empty());
         // The table's order; families of one collector are neighbours.
-        served.sort_by_key(|one| place(one.family));
+        served.sort_by_key(|one| std::ptr::from_ref(one.family).addr());
         Ok(served)
     }
 
@@ -111,6 +114,8 @@ impl State {
         let is_process = |family: &Family| family.group == Group::Process;
         if !asked {
             reading.samples.extend(self.residence.held());
+            let group = Group::Process;
+            reading.outcomes.push(Outcome { group, error: None, took: Duration::ZERO });
             return;
         }
         let outcome = reading.outcomes.iter().find(|outcome| outcome.group == Group::Process);
@@ -170,11 +175,6 @@ fn wall_clock() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// A family's place in the table.
-fn place(family: &Family) -> usize {
-    families().iter().position(|other| std::ptr::eq(other, family)).unwrap_or(usize::MAX)
-}
-
 fn samples_of(shown: &[Shown], at: usize, label: &'static str) -> Vec<Sample> {
     let samples = shown.iter().filter_map(|one| {
         let value = (*one.numbers.get(at)?)?;
@@ -191,7 +191,8 @@ fn settle(monotone: &mut Monotone, served: &mut Served) {
         return;
     }
     for sample in samples {
-        let labels: String = sample.labels.iter().map(|(_, value)| value.as_ref()).collect();
+        let labels =
+            sample.labels.iter().map(|(_, value)| value.as_ref()).collect::<Vec<_>>().join("\0");
         let resets = resets(family, &labels);
         match &mut sample.value {
             Number::One(value) => *value = monotone.settle(family.name, labels, *value, resets),

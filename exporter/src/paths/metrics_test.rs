@@ -1,12 +1,15 @@
 //! Formats, encodings and errors of `/metrics`.
 use super::*;
-use crate::namespace::Linked;
+use crate::namespace::{Linked, Namespace};
 use crate::settings::Settings;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http_body_util::BodyExt;
 use hyper::Request;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
+use lumalloc_ctl::{Buffers, Error};
+use lumalloc_namespace::MAX_DEPTH;
+use std::ffi::CStr;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -60,6 +63,31 @@ fn gzip_is_sent_to_those_who_like_it() {
     assert!(text.starts_with("# HELP lumalloc_build_info "), "{text}");
     let answer = ask("/metrics", &[(ACCEPT_ENCODING, "gzip;q=0")]);
     assert!(!answer.headers().contains_key(CONTENT_ENCODING));
+}
+
+/// An allocator that answers nothing.
+struct Mute;
+
+impl Namespace for Mute {
+    fn mib(&self, _: &str, _: &mut [usize; MAX_DEPTH]) -> Result<usize, Error> {
+        Err(Error::NoEntry)
+    }
+
+    unsafe fn call(&self, _: &[usize], _: Buffers) -> Result<(), Error> {
+        Err(Error::NoEntry)
+    }
+
+    fn print(&self, _: &CStr) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn an_allocator_that_answers_nothing_is_an_error() {
+    let context = Context::new(&Mute, Settings::default());
+    let answer = metrics(&context, &Request::get("/metrics").body(Bytes::new()).unwrap());
+    assert_eq!(answer.status(), 500);
+    assert_eq!(text_of(answer), "the allocator could not be read: NoEntry\n");
 }
 
 #[test]
