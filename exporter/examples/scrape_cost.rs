@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The first: 64 arenas, most of them with names, 1000 threads that each have a cache and hold some
-//! memory of one of them, 100 scrapes of each kind. The second: 8 threads that allocate without a pause; turns with a scrape every second and
-//! without, in the order A B B A; the CPU time of 8 threads' work of the same length.
+//! memory of one of them, 100 scrapes of each kind. The second: 8 threads that allocate without a
+//! pause; turns with a scrape every second and without, in the order A B B A; the CPU time of 8
+//! threads' work of the same length.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};

@@ -71,6 +71,9 @@ pub(super) fn deallocations(reader: &mut Reader<'_>) -> Made {
 
 /// Sizes of classes, and requests for them.
 fn requests(reader: &mut Reader<'_>) -> Result<Vec<(f64, f64)>, Error> {
+    if let Some(requests) = &reader.requests {
+        return Ok(requests.clone());
+    }
     let keys = [
         (Classes::Bins, "stats.arenas.4096.bins.<j>.nrequests"),
         (Classes::Lextents, "stats.arenas.4096.lextents.<j>.nrequests"),
@@ -81,6 +84,7 @@ fn requests(reader: &mut Reader<'_>) -> Result<Vec<(f64, f64)>, Error> {
             requests.push((size, reader.number(key, &[at], Unit::None)?));
         }
     }
+    reader.requests = Some(requests.clone());
     Ok(requests)
 }
 

@@ -15,7 +15,8 @@ struct Known {
 /// What was learnt of an allocator's names.
 #[derive(Default)]
 pub(crate) struct Names {
-    known: HashMap<&'static str, Known>,
+    /// By where the name lies, and its length: shorter than the name, and as good.
+    known: HashMap<(usize, usize), Known>,
     /// Sizes of classes, which never change.
     sizes: HashMap<Classes, Vec<f64>>,
     page: Option<f64>,
@@ -25,11 +26,13 @@ pub(crate) struct Names {
 pub(crate) struct Reader<'a> {
     namespace: &'a dyn Namespace,
     names: &'a mut Names,
+    /// Sizes of classes and requests for them, once they were read.
+    pub(super) requests: Option<Vec<(f64, f64)>>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(namespace: &'a dyn Namespace, names: &'a mut Names) -> Reader<'a> {
-        Reader { namespace, names }
+        Reader { namespace, names, requests: None }
     }
 
     /// The value of a key; the numbers stand for its `<…>`.
@@ -118,11 +121,12 @@ impl<'a> Reader<'a> {
     }
 
     fn target(&mut self, key: &'static str, indices: &[usize]) -> Result<Target, Error> {
-        let known = match self.names.known.get(key) {
+        let place = (key.as_ptr().addr(), key.len());
+        let known = match self.names.known.get(&place) {
             Some(known) => *known,
             None => {
                 let known = look_up(self.namespace, key)?;
-                self.names.known.insert(key, known);
+                self.names.known.insert(place, known);
                 known
             }
         };
