@@ -1,8 +1,10 @@
-/* A program that is told to serve: it forks, counts its threads, or closes what it did not open. */
+/* A program that is told to serve: it forks, counts its threads, closes what it did not open, or
+ * uses up all memory. */
 #include "api_check.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +43,21 @@ static void say(const char *who, int serves) {
   fflush(stdout);
 }
 
+/* Blocks until there is no memory for one more, under a bound a little above what is held. */
+static void use_all(void) {
+  int (*ctl)(const char *, void *, size_t *, void *, size_t) = NULL;
+  *(void **)&ctl = dlsym(RTLD_DEFAULT, "mallctl");
+  size_t held = 0, length = sizeof held;
+  CHECK(ctl != NULL && ctl("limit.held", &held, &length, NULL, 0) == 0);
+  held += 16 << 20;
+  CHECK(ctl("limit.hard", NULL, NULL, &held, sizeof held) == 0);
+  size_t blocks = 0;
+  for (size_t size = 1 << 20; size >= 16; size /= 2)
+    for (char *block; (block = malloc(size)) != NULL; blocks++)
+      *block = 1;
+  CHECK(blocks > 0 && malloc(16) == NULL);
+}
+
 int main(int count, char **words) {
   int port = count > 2 ? atoi(words[2]) : 0;
   if (strcmp(words[1], "threads") == 0) {
@@ -56,6 +73,10 @@ int main(int count, char **words) {
     }
     waitpid(child, NULL, 0);
     say("parent", answers(port));
+  } else if (strcmp(words[1], "memory") == 0) {
+    say("first", answers(port));
+    use_all();
+    say("without memory", answers(port));
   } else {
     for (int file = 3; file < 1024; file++)
       close(file);

@@ -160,6 +160,15 @@ fn a_child_of_fork_serves_nothing_and_the_parent_goes_on() {
     assert_eq!(run.stdout(), "parent serves\nchild serves not\nparent serves\n");
 }
 
+/// It says that it is there, and neither it nor what it lacks ends the program.
+#[test]
+fn without_memory_it_answers_and_the_program_goes_on() {
+    let program = cc("exporter_fork.c", &[]);
+    let port = free_port();
+    let run = serving(program, &format!("127.0.0.1:{port}")).args(["memory", &port.to_string()]);
+    assert_eq!(run.stdout(), "first serves\nwithout memory serves\n");
+}
+
 /// A program that closes what it did not open loses its exporter, and nothing else.
 #[test]
 fn a_program_that_closes_all_files_goes_on() {
