@@ -24,15 +24,21 @@ fn the_list_has_every_key() {
         *of("arena.<i>.dirty_decay_ms"),
         json!({
             "name": "arena.<i>.dirty_decay_ms", "type": "ssize_t", "unit": "ms", "access": "rw",
-            "stability": "stable", "post": true,
+            "stability": "stable", "get": true, "post": true,
             "help": "time until unused dirty pages are purged; a write purges what is unused now",
         })
     );
     assert_eq!(of("arenas.lookup")["input"], "void *");
     assert_eq!(of("arena.<i>.reset")["post"], false);
+    // There is no profiler to switch on.
+    assert_eq!(
+        (&of("prof.active")["get"], &of("prof.active")["post"]),
+        (&json!(false), &json!(false))
+    );
+    assert_eq!(of("tcache.create")["get"], false);
     assert_eq!(told(read(&context(), &get("/ctl/"))).as_array().unwrap().len(), all.len());
     let (_, text) = said(list(&context(), &get("/ctl?format=text")));
-    let line = "version  const char *  -  r-  stable  -  version of the library";
+    let line = "version  const char *  -  r-  stable  get  -  version of the library";
     assert!(text.lines().any(|found| found == line), "{text}");
     assert_eq!(text.lines().count(), all.len() + 1);
 }
@@ -43,7 +49,8 @@ fn one_value_comes_with_its_description() {
         told(read(&context(), &get("/ctl/arenas.bin.1.size"))),
         json!({
             "name": "arenas.bin.1.size", "type": "size_t", "unit": "bytes", "access": "r-",
-            "stability": "stable", "post": false, "help": "size of a block", "value": 16,
+            "stability": "stable", "get": true, "post": false, "help": "size of a block",
+            "value": 16,
         })
     );
     assert_eq!(read_of("arenas.page?format=text"), (200, "4096\n".into()));

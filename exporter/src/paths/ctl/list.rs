@@ -2,6 +2,7 @@
 use super::allow;
 use crate::answer::{Answer, body};
 use crate::format::{Bad, Format};
+use crate::namespace::walk;
 use crate::routes::Asked;
 use lumalloc_namespace::{Door, Fact, Type, facts};
 use serde_json::{Map, Value as Json};
@@ -35,19 +36,26 @@ pub(super) fn described(row: &'static Fact) -> Map<String, Json> {
     tell("access", row.access.to_string_lossy().into());
     tell("stability", row.stability.name().to_string_lossy().into());
     tell("help", row.help.to_string_lossy().into());
-    tell("post", allow::check(row).is_ok().into());
+    tell("get", walk::is_told(row).into());
+    tell("post", is_posted(row).into());
     told
+}
+
+/// Whether `POST` is taken, and does something here.
+fn is_posted(row: &'static Fact) -> bool {
+    row.door != Door::Absent && allow::check(row).is_ok()
 }
 
 /// A line for each key.
 fn table() -> String {
-    let mut text = String::from("name  type  unit  access  stability  post  help\n");
+    let mut text = String::from("name  type  unit  access  stability  get  post  help\n");
     for row in facts() {
-        let post = if allow::check(row).is_ok() { "post" } else { "-" };
+        let get = if walk::is_told(row) { "get" } else { "-" };
+        let post = if is_posted(row) { "post" } else { "-" };
         // Writing to a text does not fail.
         let _ = writeln!(
             text,
-            "{}  {}  {}  {}  {}  {post}  {}",
+            "{}  {}  {}  {}  {}  {get}  {post}  {}",
             row.name,
             row.kind.c_name().to_string_lossy(),
             row.unit.name().to_string_lossy(),
