@@ -2,7 +2,7 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /ctl` | every key: name, type, unit, access, help, and whether `GET` and `POST` are taken |
+//! | `GET /ctl` | every key: name, type, unit, access, help, whether `GET` and `POST` are taken |
 //! | `GET /ctl/arenas.page` | the same of one key, with its value |
 //! | `GET /ctl/arena.0` | an object of all values below a branch |
 //! | `POST /ctl/arena.0.purge` | does it |
