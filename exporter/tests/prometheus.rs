@@ -1,8 +1,8 @@
-//! Prometheus scrapes a running service, and answers questions about it. Run by the step
-//! `slow-exporter` of tests/run.
+//! A running service is scraped: by hand, and (in the step `slow-exporter` of tests/run) by
+//! Prometheus, which answers questions about it.
 mod client;
 
-use client::{any, body, raw};
+use client::{any, body, raw, request, status};
 use lumalloc::Arena;
 use lumalloc_exporter::Exporter;
 use serde_json::Value;
@@ -97,6 +97,25 @@ fn work(stop: &AtomicBool) {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+#[test]
+fn metrics_come_over_the_wire_and_count_who_asked() {
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    let accept = "Accept: application/openmetrics-text;version=1.0.0\r\n";
+    let ask = || raw(address, &request("GET", "/metrics", &address.to_string(), accept));
+    assert_eq!(status(&ask()), 200);
+    let second = ask();
+    let kind = "\r\ncontent-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
+    assert!(second.contains(kind), "{second}");
+    assert!(body(&second).ends_with("\n# EOF\n"), "{second}");
+    let asked = "\nlumalloc_exporter_requests_total\
+                 {path=\"/metrics\",method=\"GET\",status=\"2xx\"} 1.0\n";
+    assert!(body(&second).contains(asked), "{second}");
+    let wrong = client::get(address, "/metrics?collect[]=heap");
+    assert_eq!(status(&wrong), 400);
+    assert!(body(&wrong).starts_with("no collector \"heap\"; collect[] adds arenas, "), "{wrong}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("arena.<i>.decay", "an action"),
     ("arena.<i>.destroy", "an action"),
     ("arena.<i>.purge", "an action"),
-    ("arena.<i>.reserve", "an action"),
+    ("arena.<i>.reserve", "a setting that nobody watches"),
     ("arena.<i>.reset", "an action"),
     ("arena.<i>.dirty_decay_ms", "as stats.arenas.<i>.dirty_decay_ms"),
     ("arena.<i>.muzzy_decay_ms", "as stats.arenas.<i>.muzzy_decay_ms"),
