@@ -8,13 +8,14 @@ use crate::guard::{self, Peer};
 use crate::routes::{self, Asked, Found, Place, Route, Surface};
 use crate::single_flight::Flight;
 use crate::worker::{Busy, Worker};
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Buf, BufMut, Bytes};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use std::error::Error;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -82,16 +83,17 @@ impl Dispatch {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let limit = self.context.settings.load().limits.body;
-        match Limited::new(body, limit).collect().await {
+        match whole(body, limit).await {
             Ok(body) => {
                 arrived();
-                self.answer(route, Request::from_parts(head, body.to_bytes())).await
+                self.answer(route, Request::from_parts(head, body)).await
             }
-            Err(error) if error.is::<LengthLimitError>() => {
+            Err(Unread::TooLong) => {
                 let reason = format!("a body has at most {limit} bytes");
                 line(StatusCode::PAYLOAD_TOO_LARGE, reason)
             }
-            Err(_) => line(StatusCode::BAD_REQUEST, "the body did not arrive"),
+            Err(Unread::NoMemory) => line(UNAVAILABLE, "there is no memory for the body"),
+            Err(Unread::Broken) => line(StatusCode::BAD_REQUEST, "the body did not arrive"),
         }
     }
 
@@ -125,6 +127,40 @@ impl Dispatch {
             _ => line(UNAVAILABLE, "the allocator did not answer in time"),
         }
     }
+}
+
+/// Why a body was not read.
+enum Unread {
+    TooLong,
+    NoMemory,
+    Broken,
+}
+
+/// All of a body, in memory that was there before it was read.
+async fn whole<B>(body: B, limit: usize) -> Result<Bytes, Unread>
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let hint = body.size_hint();
+    if hint.lower() > limit as u64 {
+        return Err(Unread::TooLong);
+    }
+    if hint.exact() == Some(0) {
+        return Ok(Bytes::new());
+    }
+    let most = hint.upper().map_or(limit, |upper| limit.min(upper as usize));
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(most).map_err(|_| Unread::NoMemory)?;
+    let mut body = pin!(body);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        if bytes.len() + data.remaining() > limit {
+            return Err(Unread::TooLong);
+        }
+        bytes.put(data);
+    }
+    Ok(bytes.into())
 }
 
 /// Makes an answer on the reading thread, where there is memory for it.

@@ -14,10 +14,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The arena's name.
 pub(crate) const NAME: &str = "exporter";
 const C_NAME: &std::ffi::CStr = c"exporter";
-/// Bytes that are ready from the start, and stay.
-pub(crate) const RESERVE: usize = 1 << 20;
-/// Bytes that one connection may need: its buffers, its request, a short answer.
-const CONNECTION: usize = 64 << 10;
+/// Bytes that stay: slabs of every length that connections need, and as many as may be open.
+pub(crate) const RESERVE: usize = 4 << 20;
+/// The part of it that has its memory from the start.
+const READY: usize = 1 << 20;
+/// Bytes beside which a connection does not matter.
+const PLENTY: usize = 128 << 10;
+/// What one connection needs, in the lengths that it needs it in: buffers, its task, a request, a
+/// short answer. What another connection has left lies ready in these lengths.
+const CONNECTION: [usize; 8] = [16 << 10, 8 << 10, 8 << 10, 8 << 10, 4 << 10, 2 << 10, 1024, 512];
 /// Bytes that a job may need at least.
 const JOB: usize = 4 << 20;
 /// A job may need so many times the longest answer so far: it grows by doubling, is compressed, and
@@ -48,24 +53,36 @@ impl OwnMemory {
         }
     }
 
-    /// Makes the reserve ready: its pages get their memory. By a thread that has entered.
+    /// Makes the reserve ready. By a thread that has entered.
     pub(crate) fn fill(&self) {
         let mut reserve = Vec::new();
         if self.arena.is_some() && reserve.try_reserve_exact(RESERVE).is_ok() {
             // Not zero, which fresh pages are without being touched.
-            reserve.resize(RESERVE, 1u8);
+            reserve.resize(READY, 1u8);
             std::hint::black_box(&reserve);
         }
     }
 
-    /// Whether one more connection can be served. By a thread that has entered.
+    /// Whether connections may be taken in without a look at those that are there. By a thread that
+    /// has entered.
+    pub(crate) fn has_plenty(&self) -> bool {
+        has(PLENTY)
+    }
+
+    /// Whether one connection can be served. By a thread that has entered.
     pub(crate) fn has_for_connection(&self) -> bool {
-        has(CONNECTION)
+        let blocks = CONNECTION.map(|bytes| {
+            let mut block: Vec<u8> = Vec::new();
+            block.try_reserve_exact(bytes).is_ok().then_some(block)
+        });
+        std::hint::black_box(&blocks).iter().all(Option::is_some)
     }
 
     /// Whether a job can be done. By a thread that has entered.
     pub(crate) fn has_for_job(&self) -> bool {
-        has(self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB))
+        let job = self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB);
+        // Not out of the reserve.
+        has(job.saturating_add(RESERVE))
     }
 
     /// Notes the length of an answer, and gives back what the job has left beyond the reserve.

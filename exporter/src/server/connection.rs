@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
 /// Bytes of a request's head, and of what is read ahead.
-const BUFFER: usize = 16 << 10;
+const BUFFER: usize = 8 << 10;
 /// Headers of a request.
 const HEADERS: usize = 64;
 

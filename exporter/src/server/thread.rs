@@ -23,6 +23,8 @@ use tokio::sync::oneshot;
 
 /// After an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Until a connection that was asked to end has given its memory back.
+const MOMENT: Duration = Duration::from_millis(1);
 /// Most connections that may be asked for.
 const MOST: usize = 1000;
 
@@ -97,6 +99,7 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
         while let Some(next) = places.next() {
             tokio::time::sleep_until(next.into()).await;
         }
+        make_room(&places, &dispatch.context).await;
         let next = poll_fn(|cx| {
             let step = Step::begin();
             listener.poll_accept(cx).map_ok(|(stream, peer)| {
@@ -120,23 +123,30 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
     }
 }
 
+/// Comes back when there is memory for a connection. When it runs short, who waits longest makes
+/// room for each that comes; clients wait in the system's queue meanwhile.
+async fn make_room(places: &Places, context: &Context) {
+    while !context.memory.has_plenty() {
+        if places.shed() {
+            context.counts.ended(Ended::Memory);
+        }
+        tokio::time::sleep(MOMENT).await;
+        if context.memory.has_for_connection() {
+            return;
+        }
+    }
+}
+
 fn take_in(stream: Stream, noted: Noted, places: &Arc<Places>, dispatch: Dispatch) {
     let counts = &dispatch.context.counts;
     counts.connected();
-    let refused = if dispatch.context.memory.has_for_connection() {
-        match places.enter() {
-            Some(place) => {
-                tokio::spawn(serve(stream, noted, place, dispatch));
-                return;
-            }
-            None => Ended::Full,
+    match places.enter() {
+        Some(place) => drop(tokio::spawn(serve(stream, noted, place, dispatch))),
+        None => {
+            counts.ended(Ended::Full);
+            close(stream, noted);
         }
-    } else {
-        places.shed();
-        Ended::Memory
-    };
-    counts.ended(refused);
-    close(stream, noted);
+    }
 }
 
 async fn serve(mut stream: Stream, noted: Noted, place: Place, dispatch: Dispatch) {
