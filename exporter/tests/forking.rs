@@ -117,6 +117,17 @@ fn pipe() -> (std::fs::File, std::fs::File) {
     (write, read)
 }
 
+/// A program may fork as soon as it has its exporter.
+#[test]
+fn a_child_of_the_first_moment_holds_nothing_either() {
+    let _alone = ALONE.lock();
+    for _ in 0..50 {
+        let exporter = Exporter::builder().listen(any()).start().unwrap();
+        let address = exporter.address().unwrap();
+        assert_eq!(in_child(|| listens_nowhere(address)), 0);
+    }
+}
+
 /// Forks while connections come and go.
 #[test]
 fn forks_and_connections_do_not_wait_for_each_other() {

@@ -1,4 +1,5 @@
 //! Where clients come in: the sockets that are listened on, and the file of a unix socket.
+use super::fork::{Noted, Step};
 use crate::guard::Peer;
 use crate::routes::Surface;
 use crate::settings::{Address, Settings};
@@ -19,6 +20,8 @@ const BACKLOG: i32 = 1024;
 /// A socket that is listened on.
 pub(super) struct Bound {
     pub(super) socket: Socket,
+    /// From its first moment on: a program may fork as soon as it has an exporter.
+    pub(super) noted: Noted,
     pub(super) surface: Surface,
     pub(super) address: Option<SocketAddr>,
     pub(super) file: Option<SocketFile>,
@@ -37,16 +40,24 @@ pub(super) fn bind(settings: &Settings) -> Result<Vec<Bound>, StartError> {
     Ok(all)
 }
 
+/// A socket that no child keeps.
+fn open(domain: Domain) -> io::Result<(Socket, Noted)> {
+    let step = Step::begin();
+    let socket = Socket::new(domain, Type::STREAM, None)?;
+    let noted = Noted::new(&step, socket.as_raw_fd());
+    Ok((socket, noted))
+}
+
 fn tcp(address: SocketAddr, surface: Surface) -> Result<Bound, StartError> {
     let refused = |error| StartError::Listen(Address::Tcp(address), error);
     let listen = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        let (socket, noted) = open(Domain::for_address(address))?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?.as_socket();
-        Ok(Bound { socket, surface, address, file: None })
+        Ok(Bound { socket, noted, surface, address, file: None })
     };
     listen().map_err(refused)
 }
@@ -56,7 +67,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
         return Err(StartError::PathTooLong(path.into()));
     }
     let refused = |error| StartError::Listen(Address::Unix(path.into()), error);
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(refused)?;
+    let (socket, noted) = open(Domain::UNIX).map_err(refused)?;
     let name = SockAddr::unix(path).map_err(refused)?;
     match socket.bind(&name) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -74,7 +85,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
         Ok(file)
     };
     let file = listen().map_err(refused)?;
-    Ok(Bound { socket, surface: Surface::Admin, address: None, file: Some(file) })
+    Ok(Bound { socket, noted, surface: Surface::Admin, address: None, file: Some(file) })
 }
 
 /// Removes a socket that nobody answers on.
@@ -135,11 +146,12 @@ pub(super) enum Stream {
 
 impl Listener {
     /// Inside a runtime.
-    pub(super) fn new(bound: Bound) -> io::Result<Listener> {
-        Ok(match bound.address {
+    pub(super) fn new(bound: Bound) -> io::Result<(Listener, Noted)> {
+        let listener = match bound.address {
             Some(_) => Listener::Tcp(tokio::net::TcpListener::from_std(bound.socket.into())?),
             None => Listener::Unix(tokio::net::UnixListener::from_std(bound.socket.into())?),
-        })
+        };
+        Ok((listener, bound.noted))
     }
 
     /// The next client, and who it is.

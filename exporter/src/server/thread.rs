@@ -85,8 +85,7 @@ fn run(
                 surface: bound.surface,
                 peer: Peer::Tcp,
             };
-            let noted = Noted::new(&Step::begin(), bound.socket.as_raw_fd());
-            let Ok(listener) = Listener::new(bound) else { return };
+            let Ok((listener, noted)) = Listener::new(bound) else { return };
             tokio::spawn(accept(listener, noted, Arc::clone(&places), dispatch));
         }
         let _ = stopped.await;
