@@ -55,14 +55,9 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = value_parser!(u32).range(0..=3600))]
     pub(crate) idle: u32,
-    /// Keep-alive connections of the load generator
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    #[arg(value_parser = value_parser!(u32).range(1..=4096))]
-    pub(crate) connections: u32,
-    /// Bound of what the service stores, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
-    #[arg(value_parser = value_parser!(u32).range(8..=65536))]
-    pub(crate) memory: u32,
+    /// Service and load.
+    #[command(flatten)]
+    pub(crate) size: SizeArguments,
     /// Port of the service on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
@@ -71,9 +66,9 @@ pub(crate) struct DemoArguments {
     pub(crate) exporter: SocketAddr,
 }
 
-/// `lumalloc serve`.
+/// How much the service has to do.
 #[derive(Debug, Args)]
-pub(crate) struct ForeverArguments {
+pub(crate) struct SizeArguments {
     /// Keep-alive connections of the load generator
     #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = value_parser!(u32).range(1..=4096))]
@@ -82,6 +77,14 @@ pub(crate) struct ForeverArguments {
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     #[arg(value_parser = value_parser!(u32).range(8..=65536))]
     pub(crate) memory: u32,
+}
+
+/// `lumalloc serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ForeverArguments {
+    /// Service and load.
+    #[command(flatten)]
+    pub(crate) size: SizeArguments,
     /// What is shown, and where.
     #[command(flatten)]
     pub(crate) shown: ShownArguments,

@@ -88,7 +88,7 @@ fn description(arguments: &DemoArguments) -> [String; 2] {
     [
         format!(
             "An HTTP key-value service: {threads} threads, {} connections, {} MiB of values",
-            arguments.connections, arguments.memory
+            arguments.size.connections, arguments.size.memory
         ),
         format!(
             "of 64 B to 64 KiB; 80 % GET, 15 % PUT, 5 % DELETE; medians of {} x {} s",

@@ -42,7 +42,7 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
         eprintln!("metrics for others: http://{metrics}/metrics");
     }
     loop {
-        let mut load = start_load(port, SECONDS, arguments.connections)?;
+        let mut load = start_load(port, SECONDS, arguments.size.connections)?;
         while let Event::Progress { .. } = match load.next().await {
             Ok(event) => event,
             // A service that died takes its load with it: name the cause, not the effect.
@@ -56,7 +56,7 @@ fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
     let shown = &arguments.shown;
     let mut words = vec![
         "demo-serve".to_owned(),
-        format!("--memory={}", arguments.memory),
+        format!("--memory={}", arguments.size.memory),
         "--show".to_owned(),
         format!("--exporter={}", shown.exporter),
     ];

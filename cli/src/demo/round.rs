@@ -34,7 +34,7 @@ pub(crate) async fn run(
     if let Some(exporter) = exporter {
         progress.show_address(exporter);
     }
-    let mut load = start_load(port, arguments.seconds, arguments.connections)?;
+    let mut load = start_load(port, arguments.seconds, arguments.size.connections)?;
     let (summary, processor_seconds) = match follow(&mut load, &service, progress).await {
         Ok(followed) => followed,
         // A service that died takes its load with it: name the cause, not the effect.
@@ -56,7 +56,7 @@ fn start_service(side: Side, arguments: &DemoArguments) -> Outcome<Helper> {
     let words = [
         "demo-serve".to_owned(),
         format!("--port={}", arguments.port),
-        format!("--memory={}", arguments.memory),
+        format!("--memory={}", arguments.size.memory),
         "--show".to_owned(),
         "--any-port".to_owned(),
         format!("--exporter={}", arguments.exporter),
