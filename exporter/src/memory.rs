@@ -18,6 +18,8 @@ const C_NAME: &std::ffi::CStr = c"exporter";
 pub(crate) const RESERVE: usize = 4 << 20;
 /// The part of it that has its memory from the start.
 const READY: usize = 1 << 20;
+/// A block of about the reserve. One of 4 MiB would lie on huge pages, and take 2 MiB at once.
+const BLOCK: usize = RESERVE / 8 * 7;
 /// Bytes beside which a connection does not matter.
 const PLENTY: usize = 128 << 10;
 /// What one connection needs, in the lengths that it needs it in: buffers, its task, a request, a
@@ -56,7 +58,7 @@ impl OwnMemory {
     /// Makes the reserve ready. By a thread that has entered.
     pub(crate) fn fill(&self) {
         let mut reserve = Vec::new();
-        if self.arena.is_some() && reserve.try_reserve_exact(RESERVE).is_ok() {
+        if self.arena.is_some() && reserve.try_reserve_exact(BLOCK).is_ok() {
             // Not zero, which fresh pages are without being touched.
             reserve.resize(READY, 1u8);
             std::hint::black_box(&reserve);
