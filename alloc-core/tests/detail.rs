@@ -5,13 +5,13 @@
 mod common;
 
 use common::alone;
-use lumalloc::PAGE;
 use lumalloc::control::{arenas, flush_thread_cache};
 use lumalloc::observe::{
     ArenaStats, BINS, BinStats, Detail, LargeStats, SLAB_CLASSES, lextent_size, reset_mutexes,
     slab_class_size, totals,
 };
 use lumalloc::raw::{self, Flags};
+use lumalloc::{Arena, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -36,8 +36,8 @@ fn class_of(size: usize) -> usize {
     (0..SLAB_CLASSES).find(|class| slab_class_size(*class) >= size).unwrap()
 }
 
-fn bin(detail: &Detail, size: usize) -> BinStats {
-    detail.merged().unwrap().bins[class_of(size)]
+fn bin(detail: &Detail, arena: Arena, size: usize) -> BinStats {
+    detail.arena(arena.index() as usize).unwrap().bins[class_of(size)]
 }
 
 fn large(detail: &Detail, size: usize) -> LargeStats {
@@ -45,22 +45,24 @@ fn large(detail: &Detail, size: usize) -> LargeStats {
     detail.merged().unwrap().lextents[class]
 }
 
-/// What `deeds` adds to a class of small blocks, on a thread of its own.
-fn small_deeds(size: usize, deeds: impl FnOnce() + Send + 'static) -> (BinStats, BinStats) {
-    let before = bin(&taken(), size);
+/// A class of small blocks before and after `deeds`, on a thread of its own in an arena of its own:
+/// nobody else's blocks are counted, and nobody else's entry sends the thread to another arena.
+fn small_deeds(size: usize, deeds: impl FnOnce() + Send + 'static) -> (BinStats, BinStats, Arena) {
+    let arena = Arena::new().unwrap();
+    let before = bin(&taken(), arena, size);
     let thread = thread::spawn(move || {
+        let _scope = arena.enter().unwrap();
         deeds();
-        bin(&taken(), size)
+        bin(&taken(), arena, size)
     });
-    (before, thread.join().unwrap())
+    (before, thread.join().unwrap(), arena)
 }
 
 #[test]
 fn small_blocks_against_a_model() {
     let _alone = alone();
-    // A size that nothing else in this process asks for.
     const SIZE: usize = 2560;
-    let (before, after) = small_deeds(SIZE, || {
+    let (before, after, _) = small_deeds(SIZE, || {
         let blocks: Vec<usize> = (0..1000).map(|_| malloc(SIZE)).collect();
         blocks[..400].iter().for_each(|block| free(*block));
         flush_thread_cache();
@@ -82,12 +84,12 @@ fn small_blocks_against_a_model() {
 fn cached_blocks_are_out_of_their_slabs_but_not_allocated() {
     let _alone = alone();
     const SIZE: usize = 3072;
-    let (_, with) = small_deeds(SIZE, || {
+    let (_, with, arena) = small_deeds(SIZE, || {
         let blocks: Vec<usize> = (0..8).map(|_| malloc(SIZE)).collect();
         blocks.iter().for_each(|block| free(*block));
     });
     assert!(with.cached >= 8 && with.curregs == with.cached, "{with:?}");
-    let gone = bin(&taken(), SIZE);
+    let gone = bin(&taken(), arena, SIZE);
     assert_eq!((gone.curregs, gone.cached), (0, 0), "the thread is gone");
 }
 
@@ -95,7 +97,7 @@ fn cached_blocks_are_out_of_their_slabs_but_not_allocated() {
 fn blocks_past_the_caches_are_counted_one_by_one() {
     let _alone = alone();
     const SIZE: usize = 7168;
-    let (before, after) = small_deeds(SIZE, || {
+    let (before, after, _) = small_deeds(SIZE, || {
         let flags = Flags::NONE.uncached();
         let blocks: Vec<_> = (0..10).map(|_| raw::allocate(SIZE, flags)).collect();
         // SAFETY: live blocks, and nobody uses them after.
