@@ -6,6 +6,7 @@ mod common;
 
 use common::alone;
 use lumalloc::raw;
+use std::sync::mpsc;
 use std::thread;
 
 const LINE: usize = 64;
@@ -22,6 +23,31 @@ fn free(block: usize) {
 /// Whether the blocks have a cache line in common.
 fn share(one: usize, other: usize, size: usize) -> bool {
     one / LINE <= (other + size - 1) / LINE && other / LINE <= (one + size - 1) / LINE
+}
+
+/// Takes up the caches that ended threads have left: while this lives, a thread gets a new one.
+fn take_left_caches() -> impl Drop {
+    struct Waiting(Vec<(mpsc::Sender<()>, thread::JoinHandle<()>)>);
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            for (go, thread) in self.0.drain(..) {
+                drop(go);
+                thread.join().expect("the thread");
+            }
+        }
+    }
+    let begin = |_| {
+        let ((go, wait), (ready, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+        let thread = thread::spawn(move || {
+            free(malloc(1));
+            ready.send(()).expect("the test");
+            let _ = wait.recv();
+        });
+        begun.recv().expect("the thread");
+        (go, thread)
+    };
+    // More than there are threads at once in this program.
+    Waiting((0..16).map(begin).collect())
 }
 
 /// Runs on a thread of its own, whose cache knows no class yet.
@@ -46,6 +72,8 @@ fn first_blocks_of_threads_lie_in_lines_of_their_own() {
 #[test]
 fn a_thread_does_not_begin_with_others_blocks() {
     let _alone = alone();
+    // A cache that served another thread before knows the classes that this one asked for.
+    let _left = take_left_caches();
     for size in [8, 16, 32, 48] {
         let blocks: Vec<usize> = (0..8).map(|_| malloc(size)).collect();
         let (given, kept) = blocks.split_at(4);
