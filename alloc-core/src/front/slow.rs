@@ -234,13 +234,15 @@ fn free_small(slab: &'static Slab, block: *mut u8) {
 
 /// Takes one block of a slab back past all caches.
 pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
-    let Some(slot) = slab.class().slot_at(address - slab.base()) else {
+    // Once the block is home its slab may become another's, of another class.
+    let class = slab.class();
+    let Some(slot) = class.slot_at(address - slab.base()) else {
         give_back::interior(slab, address)
     };
     if let Some(arena) = arena::by_id(slab.arena()) {
         arena.free_uncached(slab, slot, address);
     }
-    count_freed(modes::usable(slab.class()));
+    count_freed(modes::usable(class));
 }
 
 /// The calling thread's real cache, made now if this is its first call.

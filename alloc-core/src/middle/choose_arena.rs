@@ -16,7 +16,7 @@ use crate::ground::options::{self, PercpuArena};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
 
 /// The arena that a thread takes pages from first. Written by its thread, read by anyone.
@@ -36,8 +36,10 @@ impl Home {
     /// The arena.
     #[inline]
     pub(crate) fn get(&self) -> &'static Arena {
+        // Acquire: pairs with the Release in `set`; another thread's may be a new arena.
+        let arena = self.arena.load(Ordering::Acquire);
         // SAFETY: only arenas are stored, and arenas live for ever.
-        unsafe { &*self.arena.load(Relaxed) }
+        unsafe { &*arena }
     }
 
     /// Whether the thread stays here.
@@ -52,7 +54,8 @@ impl Home {
 
     /// Moves.
     pub(crate) fn set(&self, arena: &'static Arena) {
-        self.arena.store(core::ptr::from_ref(arena).cast_mut(), Relaxed);
+        // Release: pairs with the Acquire in `get`.
+        self.arena.store(core::ptr::from_ref(arena).cast_mut(), Ordering::Release);
     }
 }
 
