@@ -24,6 +24,7 @@ mod store;
 mod svg;
 mod targets;
 mod traces;
+mod warm;
 
 use arguments::{Command, HELP, Options};
 use cases::{Case, Door, WORKLOADS};

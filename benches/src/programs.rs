@@ -18,6 +18,7 @@ pub(crate) mod table;
 
 use crate::machine;
 use crate::prepare::{self, Contender, Places};
+use crate::warm::Peak;
 use launch::{Stage, once, preload};
 use options::Options;
 use report::{Comparison, Series};
@@ -99,7 +100,8 @@ pub(crate) fn progress(text: &str) {
 }
 
 /// Every program under every allocator, `rounds` times; a round visits all before the next begins,
-/// each round beginning with another allocator.
+/// each round beginning with another allocator. One more run before them, that does not count,
+/// finds out how much memory a program takes.
 fn all_rounds(
     stage: &Stage,
     programs: &[&'static Program],
@@ -114,6 +116,14 @@ fn all_rounds(
         }
     }
     let mut printed: Vec<Option<String>> = vec![None; programs.len()];
+    let mut peaks = vec![Peak::default(); programs.len()];
+    for (program, peak) in programs.iter().zip(&mut peaks) {
+        progress(&format!("warming up: {}", program.name));
+        let done = contenders.last().map(|last| once(stage, program, &|c| preload(c, last)));
+        if let Some(Ok((sample, _))) = done {
+            peak.note(sample.peak_rss_kib);
+        }
+    }
     for round in 0..rounds {
         for (number, program) in programs.iter().enumerate() {
             for turn in 0..contenders.len() {
@@ -122,13 +132,17 @@ fn all_rounds(
                 let one = &mut series[number * contenders.len() + index];
                 let Ok(samples) = &mut one.outcome else { continue };
                 progress(&format!("round {}/{rounds}: {} {}", round + 1, one.case, one.peer));
+                peaks[number].supply(stage.launch);
                 let done = once(stage, program, &|command| preload(command, contender));
                 let same = done.and_then(|(sample, text)| {
                     let first = printed[number].get_or_insert_with(|| text.clone());
                     if *first == text { Ok(sample) } else { Err("printed something else".into()) }
                 });
                 match same {
-                    Ok(sample) => samples.push(sample),
+                    Ok(sample) => {
+                        peaks[number].note(sample.peak_rss_kib);
+                        samples.push(sample);
+                    }
                     Err(why) => one.outcome = Err(why),
                 }
             }

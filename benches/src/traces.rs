@@ -15,6 +15,7 @@ use crate::programs::options::{self, Options};
 use crate::programs::report::{Comparison, Series};
 use crate::programs::{census, contenders, keep, made, progress, table, write};
 use crate::report::aligned;
+use crate::warm::Peak;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -137,14 +138,24 @@ fn replay(arguments: &[String]) -> Result<(), String> {
     for (number, (name, _)) in traces.iter().enumerate() {
         let trace = trace_path(&places, name);
         floors.push((*name, operations(&trace)?, played(&launch, &replayer, &trace, None)?));
+        let mut peak = Peak::default();
+        if let Some(last) = contenders.last() {
+            progress(&format!("warming up: {name}"));
+            let sample = played(&launch, &replayer, &trace, Some(last));
+            sample.iter().for_each(|sample| peak.note(sample.peak_rss_kib));
+        }
         for round in 0..options.rounds {
             for turn in 0..contenders.len() {
                 let index = (round + turn) % contenders.len();
                 let one = &mut series[number * contenders.len() + index];
                 let Ok(samples) = &mut one.outcome else { continue };
                 progress(&format!("round {}: {name} {}", round + 1, one.peer));
+                peak.supply(&launch);
                 match played(&launch, &replayer, &trace, Some(&contenders[index])) {
-                    Ok(sample) => samples.push(sample),
+                    Ok(sample) => {
+                        peak.note(sample.peak_rss_kib);
+                        samples.push(sample);
+                    }
                     Err(why) => one.outcome = Err(why),
                 }
             }

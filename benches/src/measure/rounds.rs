@@ -6,7 +6,7 @@ use crate::cases::Case;
 use crate::prepare::Contender;
 use crate::run::Program;
 use crate::store::Store;
-use std::process::Command;
+use crate::warm::Peak;
 
 /// Times in nanoseconds for one operation; `wall_ns` of the measured part, the others of the whole
 /// process.
@@ -14,13 +14,10 @@ pub(super) const COLUMNS: &[&str] = &["wall_ns", "user_ns", "system_ns", "peak_r
 
 /// Where `peak_rss_kib` is among them.
 const PEAK: usize = 3;
-/// What is touched before a run, at least and at most.
-const LEAST_MIB: f64 = 32.0;
-const MOST_MIB: f64 = 4096.0;
 
 pub(super) fn all(task: &Task<'_>) -> Store {
     let mut store = Store::new(COLUMNS, task.facts.clone());
-    let mut peaks = vec![0.0; task.cases.len()];
+    let mut peaks = vec![Peak::default(); task.cases.len()];
     for round in 1..=task.rounds {
         for (number, &case) in task.cases.iter().enumerate() {
             let contenders: Vec<&Contender> = task.admitted(case).collect();
@@ -34,7 +31,7 @@ pub(super) fn all(task: &Task<'_>) -> Store {
                     continue;
                 }
                 progress(&format!("round {round}/{}: {} {}", task.rounds, case.name(), peer.name));
-                supply(task, peaks[number]);
+                peaks[number].supply(&task.programs.launch);
                 let outcome = one(task, case, contender);
                 note_peak(&mut peaks[number], &outcome);
                 store.push(row(case, peer, round, outcome));
@@ -47,7 +44,7 @@ pub(super) fn all(task: &Task<'_>) -> Store {
 }
 
 /// Runs that nobody looks at, so that the case's peak is known, and code is in the page cache.
-fn warm_up(task: &Task<'_>, case: Case, contenders: &[&Contender], peak: &mut f64) {
+fn warm_up(task: &Task<'_>, case: Case, contenders: &[&Contender], peak: &mut Peak) {
     progress(&format!("warming up: {}", case.name()));
     let first = contenders.first().filter(|_| contenders.len() > 1);
     for contender in contenders.last().into_iter().chain(first) {
@@ -55,18 +52,10 @@ fn warm_up(task: &Task<'_>, case: Case, contenders: &[&Contender], peak: &mut f6
     }
 }
 
-fn note_peak(peak: &mut f64, outcome: &Outcome) {
+fn note_peak(peak: &mut Peak, outcome: &Outcome) {
     if let Ok(numbers) = outcome {
-        *peak = peak.max(numbers[PEAK]);
+        peak.note(numbers[PEAK]);
     }
-}
-
-/// Touches as much memory as the case's peak so far and a quarter more, and gives it back. On a
-/// virtual machine, who first touches memory pays for the host's giving it, ten times the price of
-/// a fault: that would be whoever comes after one that took less.
-fn supply(task: &Task<'_>, peak_kib: f64) {
-    let mib = (peak_kib / 1024.0 * 1.25).clamp(LEAST_MIB, MOST_MIB).round();
-    let _ = Command::new(&task.programs.launch).args(["warm", &mib.to_string()]).status();
 }
 
 fn one(task: &Task<'_>, case: Case, contender: &Contender) -> Outcome {
@@ -88,12 +77,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_peak_counts_and_a_failed_run_does_not() {
+    fn a_failed_run_has_no_peak() {
         assert_eq!(COLUMNS[PEAK], "peak_rss_kib");
-        let mut peak = 0.0;
-        note_peak(&mut peak, &Ok(vec![1.0, 1.0, 1.0, 4096.0, 9.0]));
-        note_peak(&mut peak, &Ok(vec![1.0, 1.0, 1.0, 2048.0, 9.0]));
+        let mut peak = Peak::default();
+        note_peak(&mut peak, &Ok(vec![1.0, 1.0, 1.0, 80.0 * 1024.0, 9.0]));
         note_peak(&mut peak, &Err("killed".to_owned()));
-        assert!((peak - 4096.0).abs() < f64::EPSILON);
+        assert!((peak.mib() - 100.0).abs() < f64::EPSILON);
     }
 }
