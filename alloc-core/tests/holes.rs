@@ -25,19 +25,20 @@ fn free(block: Block) {
     unsafe { raw::free(block.ptr()) };
 }
 
-/// 100 MiB of small blocks, of which one in twenty stays.
-fn sparse(random: &mut Random) -> Vec<Block> {
+/// 100 MiB of small blocks, of which one in twenty stays; and how much the process occupied before
+/// the others went.
+fn sparse(random: &mut Random) -> (Vec<Block>, usize) {
     let (mut all, mut bytes) = (Vec::new(), 0);
     while bytes < 100 << 20 {
         let size = 64 + random.below(961);
         all.extend(Block::filled(raw::malloc(size), size, bytes as u64));
         bytes += size;
     }
-    let mut kept = Vec::new();
+    let (mut kept, full) = (Vec::new(), resident());
     for block in all {
         if random.below(20) == 0 { kept.push(block) } else { free(block) }
     }
-    kept
+    (kept, full)
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn end(random: &mut Random, kept: Vec<Block>) {
 
 fn purged() {
     let mut random = Random::new(1);
-    let kept = sparse(&mut random);
+    let (kept, _) = sparse(&mut random);
     lumalloc::control::flush_thread_cache();
     // Whole slabs that are free go first; what is left is sparse.
     let (before, counted) = (resident(), totals());
@@ -98,9 +99,8 @@ fn purging_gives_back_free_pages_inside_slabs() {
 
 fn decays() {
     let mut random = Random::new(2);
-    let kept = sparse(&mut random);
+    let (kept, full) = sparse(&mut random);
     lumalloc::control::flush_thread_cache();
-    let before = resident();
     let hang = Instant::now() + Duration::from_secs(100);
     while totals().holes < 20 << 20 {
         assert!(Instant::now() < hang, "nothing goes: {:#?}", totals());
@@ -109,9 +109,10 @@ fn decays() {
         unsafe { raw::free(raw::malloc(1 << 20)) };
         thread::sleep(Duration::from_millis(5));
     }
-    // Some of those pages were never touched, and the loop itself uses a little.
-    let fallen = before.saturating_sub(resident());
-    assert!(fallen > 10 << 20, "{fallen} of {:#?}", totals());
+    // Some of those pages were never touched, and the loop itself uses a little. (On a busy machine
+    // the first go while blocks are still being freed.)
+    let (fallen, holes) = (full.saturating_sub(resident()), totals().holes);
+    assert!(fallen > holes / 2, "{fallen} of {:#?}", totals());
     end(&mut random, kept);
 }
 
@@ -122,7 +123,7 @@ fn what_stays_sparse_for_a_decay_time_is_given_back() {
 
 fn never() {
     let mut random = Random::new(3);
-    let kept = sparse(&mut random);
+    let (kept, _) = sparse(&mut random);
     for _ in 0..30 {
         // SAFETY: a live block, and nobody uses it after.
         unsafe { raw::free(raw::malloc(1 << 20)) };
