@@ -96,6 +96,13 @@ fn a_tiny_program_stays_tiny() {
     assert!(number(&text, "peak_kib") < 3 * MIB, "{text}");
 }
 
+#[test]
+fn a_thread_s_first_requests_take_little_of_its_stack() {
+    let text = preloaded("proc_stack.c", &[]);
+    // The dynamic linker takes 3 KiB itself to bind malloc.
+    assert!(number(&text, "stack") < 4096, "{text}");
+}
+
 /// The producer sleeps, the consumer frees, a third thread allocates: the memory goes back.
 fn hand_over(mib: &str, decay_ms: &str) {
     let _alone = alone();

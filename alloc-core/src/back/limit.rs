@@ -56,14 +56,18 @@ pub(crate) fn set_hard(bytes: usize) {
 /// The soft bound in bytes; 0: none. Asks for the container's if nobody set one. Under no lock.
 pub(crate) fn soft() -> usize {
     match SOFT.load(Relaxed) {
-        UNKNOWN => {
-            let quota = memory_quota::bytes().unwrap_or(0);
-            let bytes = (u128::from(quota) * u128::from(PART) / 100) as usize;
-            SOFT.store(bytes, Relaxed);
-            bytes
-        }
+        UNKNOWN => of_container(),
         bytes => bytes,
     }
+}
+
+#[cold]
+#[inline(never)]
+fn of_container() -> usize {
+    let quota = memory_quota::bytes().unwrap_or(0);
+    let bytes = (u128::from(quota) * u128::from(PART) / 100) as usize;
+    SOFT.store(bytes, Relaxed);
+    bytes
 }
 
 /// Sets it.

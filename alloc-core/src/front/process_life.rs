@@ -22,6 +22,13 @@ pub(crate) fn ensure_started() -> bool {
     if STARTED.load(Ordering::Acquire) {
         return true;
     }
+    start()
+}
+
+// Its options take kilobytes of stack, which the first call of a thread is not to pay for.
+#[cold]
+#[inline(never)]
+fn start() -> bool {
     let _start = START.lock();
     if STARTED.load(Ordering::Relaxed) {
         return true;

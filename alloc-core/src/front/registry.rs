@@ -184,30 +184,37 @@ pub(crate) fn all() -> impl Iterator<Item = &'static RealCache> {
     })
 }
 
+/// What every cache begins as. It is copied from here: a record of 9 KB that is made on the stack
+/// first costs each thread pages of its stack for good.
+// In pages that are read-only once the loader has relocated them.
+#[unsafe(link_section = ".data.rel.ro.lumalloc")]
+static NEW: RealCache = RealCache {
+    front: ThreadCache::real(),
+    owner: Owner::new(),
+    cold: [const { ColdBin::new() }; CLASSES],
+    budget_used: Cell::new(0),
+    next_visit: Cell::new(0),
+    sample_due: Cell::new(false),
+    facade: AtomicPtr::new(core::ptr::null_mut()),
+    thread: Cell::new(None),
+    next_of_thread: Cell::new(None),
+    volume_before: Cell::new(Volume { allocated: 0, freed: 0 }),
+    watched: AtomicBool::new(false),
+    largest: Cell::new(0),
+    next_free: Cell::new(None),
+    next: AtomicPtr::new(core::ptr::null_mut()),
+};
+
 fn make(home: &'static Arena) -> Option<&'static RealCache> {
     // First what may be kept if the second fails.
     let id = owner::next_id()?;
     let memory = metadata::allocate(size_of::<RealCache>(), 64)?.cast::<RealCache>();
-    let cache = RealCache {
-        front: ThreadCache::real(),
-        owner: Owner::new(id, home),
-        cold: [const { ColdBin::new() }; CLASSES],
-        budget_used: Cell::new(0),
-        next_visit: Cell::new(0),
-        sample_due: Cell::new(false),
-        facade: AtomicPtr::new(core::ptr::null_mut()),
-        thread: Cell::new(None),
-        next_of_thread: Cell::new(None),
-        volume_before: Cell::new(Volume::default()),
-        watched: AtomicBool::new(false),
-        largest: Cell::new(0),
-        next_free: Cell::new(None),
-        next: AtomicPtr::new(FIRST.load(Ordering::Relaxed)),
-    };
-    // SAFETY: fresh memory of the right size and alignment.
-    unsafe { memory.write(cache) };
+    // SAFETY: fresh memory of the right size and alignment; nobody uses the original.
+    unsafe { memory.as_ptr().copy_from_nonoverlapping(&raw const NEW, 1) };
     // SAFETY: just written, and never unmapped.
     let cache: &'static RealCache = unsafe { memory.as_ref() };
+    cache.next.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
+    cache.owner.begin(id, home);
     owner::register(&cache.owner);
     // Release: pairs with the Acquire in `all`. Under the registry's lock.
     FIRST.store(core::ptr::from_ref(cache).cast_mut(), Ordering::Release);

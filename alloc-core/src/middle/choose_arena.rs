@@ -33,6 +33,11 @@ impl Home {
         Home { arena, bound: AtomicBool::new(false) }
     }
 
+    /// None yet: one is set before anybody asks.
+    pub(crate) const fn none() -> Home {
+        Home { arena: AtomicPtr::new(core::ptr::null_mut()), bound: AtomicBool::new(false) }
+    }
+
     /// The arena.
     #[inline]
     pub(crate) fn get(&self) -> &'static Arena {

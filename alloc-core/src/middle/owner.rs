@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The slow side of a thread cache.
 pub(crate) struct Owner {
-    id: u32,
+    id: AtomicU32,
     pending: [PendingStack; CLASSES],
     /// What it was given and gave back, by arena. Written under the lock.
     pub(crate) ledger: Ledger,
@@ -107,26 +107,27 @@ pub(crate) fn next_id() -> Option<u32> {
 
 /// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
 pub(crate) fn register(owner: &'static Owner) {
-    let Some(slot) = OWNERS.get(owner.id as usize / BLOCK) else { return };
+    let id = owner.id();
+    let Some(slot) = OWNERS.get(id as usize / BLOCK) else { return };
     // SAFETY: stored by `next_id`; blocks live for ever.
     let Some(block) = (unsafe { slot.load(Ordering::Relaxed).as_ref() }) else { return };
     // SAFETY: the remainder is below BLOCK.
-    let slot = unsafe { at(&block.0, owner.id as usize % BLOCK) };
+    let slot = unsafe { at(&block.0, id as usize % BLOCK) };
     // Release: pairs with the Acquire in `by_id`.
     slot.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Release);
     // Release: pairs with the Acquire in `all`.
-    COUNT.store(owner.id + 1, Ordering::Release);
+    COUNT.store(id + 1, Ordering::Release);
 }
 
 impl Owner {
-    /// An owner of nothing.
-    pub(crate) const fn new(id: u32, home: &'static Arena) -> Owner {
+    /// An owner of nothing, with neither number nor home: see [`Owner::begin`].
+    pub(crate) const fn new() -> Owner {
         Owner {
-            id,
+            id: AtomicU32::new(0),
             pending: [const { PendingStack::new() }; CLASSES],
             ledger: Ledger::new(),
             parked: [const { AtomicU32::new(0) }; CLASSES],
-            home: Home::new(home),
+            home: Home::none(),
             effort: Effort::new(),
             state: RankedMutex::new(
                 LockRank::Cache,
@@ -144,10 +145,16 @@ impl Owner {
         }
     }
 
+    /// Gives it its number and its first home. Before anybody else knows it.
+    pub(crate) fn begin(&self, id: u32, home: &'static Arena) {
+        self.id.store(id, Ordering::Relaxed);
+        self.home.set(home);
+    }
+
     /// Its number.
     #[inline]
     pub(crate) fn id(&self) -> u32 {
-        self.id
+        self.id.load(Ordering::Relaxed)
     }
 
     /// Where others leave slabs of a class.
@@ -219,7 +226,7 @@ impl Owner {
     /// Adopts a slab or makes one. `false`: no memory.
     fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
         let slab = self.adopt(self.home.get(), class).or_else(|| {
-            let guard = Guard::Owner(self.id);
+            let guard = Guard::Owner(self.id());
             let fills = state.slabs(class).full.is_long();
             let fresh = choose_arena::with_pages(&self.home, |pages, memory| {
                 Arena::new_slab(pages, class, guard, memory.filled_if(fills))
@@ -241,7 +248,7 @@ impl Owner {
         home.drain_bin(&mut slabs, class, &self.effort);
         let slab = slabs.pop()?;
         self.effort.add(Deed::Adopted, 1);
-        slab.remote.transfer(Guard::Owner(self.id));
+        slab.remote.transfer(Guard::Owner(self.id()));
         Some(slab)
     }
 
@@ -260,7 +267,7 @@ impl Owner {
             state.refile(slab, freed);
         };
         // SAFETY: records and stacks live for ever; `take` absorbs.
-        unsafe { pending.drain(Guard::Owner(self.id), take, stack_of_remote) };
+        unsafe { pending.drain(Guard::Owner(self.id()), take, stack_of_remote) };
     }
 
     /// A run for a large block from those that the cache keeps.
