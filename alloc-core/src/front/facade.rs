@@ -13,6 +13,7 @@ use super::hardened::canary;
 use super::hardened::order;
 use super::hardened::quarantine::Quarantine;
 use super::hardened::random::Random;
+use super::hardened::wipe;
 use super::modes::{self, Given};
 use super::registry::RealCache;
 use super::slow;
@@ -35,6 +36,8 @@ pub(crate) struct Facade {
     /// What serves the thread.
     pub(crate) real: &'static RealCache,
     hardened: bool,
+    /// Whether freed blocks are wiped by masked stores.
+    pub(crate) masked: bool,
     /// A copy of the canaries'.
     pub(crate) secret: u64,
     pub(crate) random: Random,
@@ -60,6 +63,7 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
         real,
         secret: canary::secret(),
         hardened: options.hardened,
+        masked: options.hardened && wipe::are_stores_masked(),
         random: Random::new(),
         quarantine: Quarantine::new(),
     };

@@ -108,7 +108,7 @@ pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     }
     // Last, since the processor cannot guess the size, and does the rest meanwhile.
     // SAFETY: as above.
-    unsafe { wipe::wipe(block, units, room, !seal) };
+    unsafe { wipe::wipe(block, units, room, !seal, facade.masked) };
     true
 }
 

@@ -1,12 +1,16 @@
 //! Zeroes over a freed block of up to 1 KiB, and a broken seal behind them.
 //!
-//! The short sizes of a doubling are written by the same straight line of stores: four chunks of a
-//! quarter of the largest, which overlap where the block is shorter. So the processor has one
-//! branch to guess, not one for each chunk. What is longer is the system's to zero, with whatever
-//! the processor has for it.
+//! What costs time is to guess how long the block is, so a straight line of stores serves many
+//! sizes: they overlap where the block is shorter. With masked stores of 64 bytes (AVX-512) all
+//! sizes up to 256 bytes share one line; without, each doubling has its own: four chunks of a
+//! quarter of its largest. What is longer is the system's to zero, with whatever the processor has
+//! for it.
 
 use super::canary::BYTES;
 use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
+
+#[cfg(target_arch = "x86_64")]
+cpufeatures::new!(masked_stores, "avx512bw");
 
 /// Where the bins stand of the largest classes of three doublings.
 const UNITS: [usize; 3] = [units(64), units(128), units(256)];
@@ -15,14 +19,22 @@ const fn units(size: usize) -> usize {
     SizeClass::of(size).bin() * (BIN_BYTES / OFFSET_UNIT)
 }
 
+/// Whether the processor and the system have masked stores. Asks the processor the first time.
+pub(crate) fn are_stores_masked() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return masked_stores::get();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Wipes a block of a class and writes its last word. What it branches by is where the class's bin
 /// stands, in units of [`OFFSET_UNIT`], which is known before the room is.
 ///
 /// # Safety
 /// `room` bytes and a word at `block` are the caller's, together a class's size, from 16 to
-/// [`ZEROED`](super::canary::ZEROED).
+/// [`ZEROED`](super::canary::ZEROED); `masked` only where [`are_stores_masked`] says so.
 #[inline(always)]
-pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64) {
+pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: bool) {
     let last = block.wrapping_add(room).cast::<u64>();
     let [sixty_four, hundreds, more] = UNITS;
     if units > more {
@@ -32,6 +44,10 @@ pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64) 
         // SAFETY: the caller's promise.
         unsafe { block.write_bytes(0, room) };
         return;
+    }
+    if masked {
+        // SAFETY: the caller's promise; a class of at most 256 bytes.
+        return unsafe { masked::wipe(block, units, room, word) };
     }
     if units <= sixty_four {
         // SAFETY: the caller's promise.
@@ -45,6 +61,67 @@ pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64) 
     }
     // SAFETY: the caller's promise.
     unsafe { last.write(word) };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod masked {
+    use super::{SizeClass, UNITS, units};
+    use crate::ground::checked::at;
+    use core::arch::x86_64::{_mm512_mask_storeu_epi8, _mm512_setzero_si512};
+
+    const STORE: usize = 64;
+    const BINS: usize = UNITS[2] / units(8) + 1;
+
+    /// Where the four stores of a class go, and which of their bytes are written.
+    #[derive(Clone, Copy)]
+    struct Line {
+        mask: u64,
+        places: [u16; 4],
+    }
+
+    static LINES: [Line; BINS] = lines();
+
+    const fn lines() -> [Line; BINS] {
+        let mut lines = [Line { mask: 0, places: [0; 4] }; BINS];
+        let mut size = 16;
+        while size <= 4 * STORE {
+            let (first, mut store) = (if size < STORE { size } else { STORE }, 0);
+            let line = &mut lines[SizeClass::of(size).bin()];
+            // The last of the sizes of a class, its own, is what stays.
+            line.mask = u64::MAX >> (STORE - first);
+            while store < 4 {
+                let (place, last) = (store * STORE, size - first);
+                line.places[store] = if place < last { place as u16 } else { last as u16 };
+                store += 1;
+            }
+            size += 16;
+        }
+        lines
+    }
+
+    /// [`wipe`](super::wipe) of up to 256 bytes.
+    ///
+    /// # Safety
+    /// As there.
+    #[target_feature(enable = "avx512bw")]
+    pub(super) unsafe fn wipe(block: *mut u8, bin_units: usize, room: usize, word: u64) {
+        // SAFETY: the caller's promise: no bin behind the last one of the table.
+        let line = unsafe { at(&LINES, bin_units / const { units(8) }) };
+        let zeroes = _mm512_setzero_si512();
+        for place in line.places {
+            let place = block.wrapping_add(usize::from(place)).cast();
+            // SAFETY: what the mask lets through lies inside the block (the caller's promise).
+            unsafe { _mm512_mask_storeu_epi8(place, line.mask, zeroes) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { block.wrapping_add(room).cast::<u64>().write(word) };
+    }
+}
+
+/// Nobody has the others' masked stores.
+#[cfg(not(target_arch = "x86_64"))]
+mod masked {
+    pub(super) unsafe fn wipe(_: *mut u8, _: usize, _: usize, _: u64) {}
 }
 
 /// A size of at most four quarters, and, but for the smallest, of more than two.
@@ -65,14 +142,17 @@ mod tests {
     fn every_class_is_zeroed_to_its_last_word_and_no_further() {
         for class in SizeClass::all().filter(|class| (16..=ZEROED).contains(&class.size())) {
             let (size, room) = (class.size(), class.size() - BYTES);
-            let mut memory = vec![0xff_u8; ZEROED + 32];
-            // SAFETY: 16 bytes of the vector follow the block.
-            unsafe { wipe(memory.as_mut_ptr().wrapping_add(16), units(size), room, 0x77 << 56) };
-            let (before, rest) = memory.split_at(16);
-            let (block, after) = rest.split_at(size);
-            assert!(before.iter().chain(after).all(|byte| *byte == 0xff), "{size}");
-            assert!(block[..size - 1].iter().all(|byte| *byte == 0), "{size}");
-            assert_eq!(block[size - 1], 0x77);
+            for masked in [false, are_stores_masked()] {
+                let mut memory = vec![0xff_u8; ZEROED + 32];
+                let first = memory.as_mut_ptr().wrapping_add(16);
+                // SAFETY: 16 bytes of the vector follow the block.
+                unsafe { wipe(first, units(size), room, 0x77 << 56, masked) };
+                let (before, rest) = memory.split_at(16);
+                let (block, after) = rest.split_at(size);
+                assert!(before.iter().chain(after).all(|byte| *byte == 0xff), "{size}");
+                assert!(block[..size - 1].iter().all(|byte| *byte == 0), "{size}");
+                assert_eq!(block[size - 1], 0x77);
+            }
         }
     }
 }
