@@ -8,6 +8,7 @@ use common::block::Block;
 use common::child::{play_well, scenario};
 use common::random::Random;
 use lumalloc::{control, observe, raw};
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -64,6 +65,24 @@ fn forked(patience: u64, f: impl FnOnce()) {
         unsafe { libc::_exit(i32::from(!well)) };
     }
     assert_eq!(wait(pid, Duration::from_secs(patience)), 0, "the child's status");
+}
+
+/// Runs `f` on a thread of its own, in a child: the standard library's threads take a lock of its
+/// own as they begin and end, which one of the parent's may have held at the fork.
+fn on_a_thread<F: FnOnce() + Send>(f: F) {
+    extern "C" fn run<F: FnOnce()>(f: *mut c_void) -> *mut c_void {
+        // SAFETY: the box that was leaked for this thread.
+        let f = unsafe { Box::from_raw(f.cast::<F>()) };
+        f();
+        std::ptr::null_mut()
+    }
+    let mut thread = 0;
+    let f = Box::into_raw(Box::new(f)).cast();
+    // SAFETY: the thread gets the closure, which is joined before what it borrows is gone.
+    let made = unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), run::<F>, f) };
+    assert_eq!(made, 0, "a thread in the child");
+    // SAFETY: just made, and joined once.
+    assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
 }
 
 /// The status of a child. One that hangs, perhaps inside `fork` itself, is killed.
@@ -181,14 +200,14 @@ fn traffic() {
         traffic.wait();
         forked(CHILD, || {
             busy(round, 300);
-            std::thread::spawn(move || busy(round + 1, 300)).join().expect("a thread in the child");
+            on_a_thread(move || busy(round + 1, 300));
             control::purge(control::ARENAS_ALL);
             let totals = observe::totals();
             assert!(totals.allocated <= totals.active && totals.active <= totals.resident);
             assert_eq!((totals.dirty, totals.muzzy), (0, 0), "pages that nobody has");
             forked(GRANDCHILD, || {
                 busy(round + 2, 200);
-                std::thread::spawn(|| busy(9, 100)).join().expect("a thread in the grandchild");
+                on_a_thread(|| busy(9, 100));
             });
             busy(round + 3, 100);
         });
@@ -245,7 +264,7 @@ fn abandoned() {
         assert_eq!(after.thread_caches, 1, "one thread is left");
         busy(5, 500);
         // A thread of the child takes the dead cache over.
-        std::thread::spawn(|| busy(6, 500)).join().expect("a thread in the child");
+        on_a_thread(|| busy(6, 500));
     });
     assert_eq!(observe::totals().fork_abandoned, before.fork_abandoned);
     go_on.send(()).expect("the thread");

@@ -8,6 +8,7 @@ use common::random::Random;
 use lumalloc::control::flush_thread_cache;
 use lumalloc::observe::{Work, totals};
 use lumalloc::raw::{self, Flags};
+use std::sync::Barrier;
 use std::thread;
 
 fn malloc(size: usize) -> usize {
@@ -53,6 +54,26 @@ fn fresh(test: impl FnOnce() + Send + 'static) {
     thread::spawn(test).join().expect("the thread");
 }
 
+/// Frees blocks on another thread, while the calling one, whose they are, takes a slow path between
+/// any two batches: its lock is left alone.
+fn free_beside_work(blocks: &[usize]) {
+    let turn = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for piece in blocks.chunks(100) {
+                piece.iter().copied().for_each(free);
+                turn.wait();
+                turn.wait();
+            }
+        });
+        for _ in blocks.chunks(100) {
+            turn.wait();
+            flush_thread_cache();
+            turn.wait();
+        }
+    });
+}
+
 #[test]
 fn refills_flushes_and_words() {
     fresh(|| {
@@ -77,10 +98,7 @@ fn remote_frees_are_counted_by_word_and_by_push() {
         let blocks: Vec<usize> = (0..2048).map(|_| malloc(64)).collect();
         flush_thread_cache();
         let before = totals().remote_frees;
-        let done = work(|| {
-            let freer = move || blocks.into_iter().for_each(free);
-            thread::spawn(freer).join().expect("the freer");
-        });
+        let done = work(|| free_beside_work(&blocks));
         let remote = totals().remote_frees - before;
         assert!(remote > 1024, "{remote}");
         assert!(done.remote_words >= remote / 64 && done.remote_words < remote / 8, "{done:?}");
@@ -102,15 +120,37 @@ fn scattered_remote_frees_come_home() {
         }
         let allocated = || totals().allocated;
         let (before, remote) = (allocated(), totals().remote_frees);
-        let done = work(|| {
-            let freer = move || blocks.into_iter().for_each(free);
-            thread::spawn(freer).join().expect("the freer");
-        });
+        let done = work(|| free_beside_work(&blocks));
         assert_eq!(before - allocated(), COUNT * 64);
         // The class's first slab is the bin's, whose lock was free.
         let remote = (totals().remote_frees - remote) as usize;
         assert!((COUNT - 2048..=COUNT).contains(&remote), "{remote}");
         assert!((COUNT / 2..COUNT).contains(&(done.remote_words as usize)), "{done:?}");
+        assert!(lumalloc::control::purge(0));
+        assert_eq!(totals().remote_pending, 0);
+    });
+}
+
+/// An owner that does nothing has its lock taken: a few words are sent before that is known.
+#[test]
+fn blocks_of_an_idle_thread_go_straight_home() {
+    const COUNT: usize = 40_000;
+    fresh(|| {
+        let mut random = Random::new(1);
+        let mut blocks: Vec<usize> = (0..COUNT).map(|_| malloc(64)).collect();
+        for last in (1..COUNT).rev() {
+            blocks.swap(last, random.below(last + 1));
+        }
+        let (before, remote) = (totals().allocated, totals().remote_frees);
+        let done = work(|| {
+            let freer = move || blocks.into_iter().for_each(free);
+            thread::spawn(freer).join().expect("the freer");
+        });
+        assert_eq!(before - totals().allocated, COUNT * 64);
+        let remote = (totals().remote_frees - remote) as usize;
+        assert!((COUNT - 2048..=COUNT).contains(&remote), "{remote}");
+        assert!((1..COUNT as u64 / 20).contains(&done.remote_words), "{done:?}");
+        assert!(totals().remote_pending > 0, "what was sent first");
         assert!(lumalloc::control::purge(0));
         assert_eq!(totals().remote_pending, 0);
     });

@@ -135,7 +135,7 @@ pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
 pub(crate) fn flush(id: u32) -> bool {
     let Some(held) = hold(id) else { return false };
     let mut state = held.cache.owner.state.lock();
-    state.activity += 1;
+    held.cache.owner.activity.add(1);
     refill::flush_all(held.cache, &mut state);
     true
 }

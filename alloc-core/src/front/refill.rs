@@ -85,7 +85,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
 fn refill(cache: &'static RealCache, class: SizeClass) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let mut state = cache.owner.state.lock();
-    state.activity += 1;
+    cache.owner.activity.add(1);
     cold.missed.set(true);
     settle_account(cache, class);
     // Now, as the bin is empty and nothing has to be moved, and not before it is needed.
@@ -167,7 +167,7 @@ fn settle_account(cache: &'static RealCache, class: SizeClass) {
 pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let mut state = cache.owner.state.lock();
-    state.activity += 1;
+    cache.owner.activity.add(1);
     cold.missed.set(true);
     settle_account(cache, class);
     let requests = cache.requests(class);
@@ -309,7 +309,7 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
 fn collect(cache: &'static RealCache) {
     let mut round = false;
     let mut state = cache.owner.state.lock();
-    state.activity += 1;
+    cache.owner.activity.add(1);
     for _ in 0..VISITS {
         let index = cache.next_visit.get();
         cache.next_visit.set(if index + 1 < CLASSES { index + 1 } else { 0 });

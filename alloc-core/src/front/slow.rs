@@ -24,7 +24,7 @@ use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
-use crate::middle::{give_back, large, run_cache};
+use crate::middle::{large, misuse, run_cache};
 
 /// As [`missed::malloc_small`](super::missed::malloc_small), past all façades.
 #[inline(never)]
@@ -114,7 +114,7 @@ pub(crate) unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
     } else {
         match entry.extent() {
             Some(extent) if is_block(extent, address) => free_large(contents::junked(extent)),
-            _ => give_back::invalid(address, None),
+            _ => misuse::invalid(address, None),
         }
     }
     tick();
@@ -153,7 +153,7 @@ fn free_large(extent: &'static Extent) {
             Ok(true) => return,
             Ok(false) => {}
             // Another thread frees it at this moment.
-            Err(()) => give_back::invalid(extent.base(), None),
+            Err(()) => misuse::invalid(extent.base(), None),
         }
     }
     large::free(extent);
@@ -162,7 +162,7 @@ fn free_large(extent: &'static Extent) {
 /// Takes a large block back past all caches.
 pub(crate) fn free_large_uncached(extent: &'static Extent, address: usize) {
     if !is_block(extent, address) {
-        give_back::invalid(address, None);
+        misuse::invalid(address, None);
     }
     count_freed(extent.bytes());
     large::free(contents::junked(extent));
@@ -236,9 +236,7 @@ fn free_small(slab: &'static Slab, block: *mut u8) {
 pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     // Once the block is home its slab may become another's, of another class.
     let class = slab.class();
-    let Some(slot) = class.slot_at(address - slab.base()) else {
-        give_back::interior(slab, address)
-    };
+    let Some(slot) = class.slot_at(address - slab.base()) else { misuse::interior(slab, address) };
     if let Some(arena) = arena::by_id(slab.arena()) {
         arena.free_uncached(slab, slot, address);
     }

@@ -131,7 +131,7 @@ pub(crate) fn flush_current() -> bool {
     let Some(thread) = thread::current() else { return false };
     for cache in thread.caches() {
         let mut state = cache.owner.state.lock();
-        state.activity += 1;
+        cache.owner.activity.add(1);
         refill::flush_all(cache, &mut state);
     }
     true

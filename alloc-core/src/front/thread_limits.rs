@@ -38,7 +38,7 @@ fn set_largest(cache: &'static RealCache, largest: usize) {
 /// Sends home what the bins of some classes hold, and their arrays with it.
 fn clear(cache: &'static RealCache, which: impl Fn(SizeClass) -> bool) {
     let mut state = cache.owner.state.lock();
-    state.activity += 1;
+    cache.owner.activity.add(1);
     refill::flush_beside(cache, &mut state);
     for class in SizeClass::all().filter(|class| which(*class)) {
         refill::flush(cache, &mut state, class, cache.bin(class).level());

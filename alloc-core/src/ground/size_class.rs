@@ -267,6 +267,12 @@ impl Grid {
         self.size * self.slots
     }
 
+    /// Where the block behind one at an offset begins.
+    #[inline(always)]
+    pub(crate) fn behind(self, offset: usize) -> usize {
+        offset.wrapping_add(self.size)
+    }
+
     /// The block that begins at an offset below [`Grid::bytes`]; `None` inside a block.
     #[inline(always)]
     pub(crate) fn slot_at(self, offset: usize) -> Option<usize> {

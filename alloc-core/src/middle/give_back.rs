@@ -1,7 +1,8 @@
 //! Blocks on their way home, many at a time.
 //!
-//! Into a slab of the cache's own, and into one of an arena's bin whose lock is free, blocks go one
-//! after the other by plain ORs. For any other slab they are grouped by the 64-bit word that they
+//! Into a slab of the cache's own, into one of an arena's bin whose lock is free, and into those of
+//! an owner that does nothing ([`visit`](super::visit)), blocks go one after the other by plain
+//! ORs. For any other slab they are grouped by the 64-bit word that they
 //! belong to, and a group is one atomic OR; the block itself is never touched. Misuse is noticed
 //! here at no cost to the fast path: bits already set are a double free, an offset that is no
 //! multiple of the size an interior pointer, another class a wrong size.
@@ -9,12 +10,14 @@
 use super::arena::{self, Arena};
 use super::bin::BinSlabs;
 use super::effort::Deed;
+use super::misuse::{Misuse, died_twice, interior, reject};
 use super::owner::{Owner, OwnerState};
 use super::remote_free::Guard;
-use super::slab::{Misuse, Slab};
+use super::slab::Slab;
 use super::slab_guard::{free_remotely, place_of};
-use crate::back::page_map::{self, Entry};
-use crate::ground::fatal::{self, Place};
+use super::visit::Visit;
+use crate::back::page_map;
+use crate::ground::fatal;
 use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
 use crate::ground::sync::lock;
 use crate::ground::units::PAGE;
@@ -52,6 +55,9 @@ struct Batch<'a> {
     grid: Grid,
     /// An arena whose bin of the class this batch has locked.
     held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
+    /// Another owner whose lock this batch holds, once it has asked for one.
+    visit: Option<Visit>,
+    asked: bool,
     remote: u64,
     /// Among them, blocks that their guard has yet to take in.
     sent: u64,
@@ -63,6 +69,8 @@ struct Batch<'a> {
 enum Way {
     /// It is the cache's own.
     Own,
+    /// The owner that guards it is locked by this batch.
+    Visit,
     /// The bin that guards it is locked by this batch.
     Bin,
     /// Somebody else guards it.
@@ -77,7 +85,9 @@ pub(crate) fn give_back(
     blocks: &[*mut u8],
 ) {
     let (grid, groups) = (class.grid(), Groups::new());
-    let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, sent: 0, groups };
+    let (held, visit, asked) = (None, None, false);
+    let mut batch =
+        Batch { owner, state, class, grid, held, visit, asked, remote: 0, sent: 0, groups };
     let home = owner.ledger.home_or(class.index(), owner.home.get().id());
     let mut elsewhere = 0;
     let mut left = blocks;
@@ -85,14 +95,15 @@ pub(crate) fn give_back(
         let slab = find_slab(class, first.expose_provenance());
         // Read now: with its last block home the slab may become another's.
         let arena = slab.arena();
-        let same = batch.add_same(slab, left);
+        let way = batch.way(slab);
+        let same = batch.add_same(way, slab, left);
         if arena != home.arena() {
             elsewhere += same;
             owner.ledger.of(class.index(), arena).flushed.add(same as u64);
         }
         left = left.get(same..).unwrap_or_default();
         if same == 1 && left.len() > 1 {
-            let some = batch.add_scattered(left.get(..SCATTERED).unwrap_or(left), home.arena());
+            let some = batch.add_scattered(way, left, home.arena());
             left = left.get(some..).unwrap_or_default();
         }
     }
@@ -114,60 +125,25 @@ fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     reject(entry, class, address)
 }
 
-/// Dies of a block that is not what its cache bin holds.
-#[cold]
-#[inline(never)]
-fn reject(entry: Entry, class: SizeClass, address: usize) -> ! {
-    match Slab::of(entry) {
-        Some(slab) if slab.class().slot_at(address - slab.base()).is_none() => {
-            interior(slab, address)
-        }
-        Some(slab) => fatal::wrong_size(address, class.size(), place_of(slab)),
-        None => invalid(address, Some(class.size())),
-    }
-}
-
-/// Dies of a pointer inside a slab that is not where a block begins.
-#[cold]
-#[inline(never)]
-pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
-    let class = slab.class();
-    let slot = class.slot_around(address.wrapping_sub(slab.base())).min(class.slots() - 1);
-    fatal::interior_free(address, slab.base() + slot * class.size(), place_of(slab))
-}
-
-/// Dies of a pointer that no slab holds: inside a large block, freed before, or not ours at all.
-#[cold]
-#[inline(never)]
-pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
-    use crate::back::extent::ExtentState;
-    if let Some(arena) = page_map::lookup(address).dead_arena() {
-        fatal::discarded_free(address, arena);
-    }
-    let Some(extent) = page_map::extent_around(address) else { fatal::foreign_free(address) };
-    let place = Place { size: extent.bytes(), arena: extent.arena(), owner: None };
-    if extent.state.get() != ExtentState::Active {
-        if arena::by_id(extent.arena()).is_some_and(Arena::was_reset) {
-            fatal::discarded_free(address, extent.arena());
-        }
-        fatal::double_free(address, place);
-    }
-    match size {
-        Some(size) if extent.base() == address => fatal::wrong_size(address, size, place),
-        _ => fatal::interior_free(address, extent.base(), place),
-    }
-}
-
 impl Batch<'_> {
     /// Gives back the blocks at the beginning that lie in one slab; answers how many they are.
     #[inline]
-    fn add_same(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
-        match self.way(slab) {
+    fn add_same(&mut self, way: Way, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        match way {
             Way::Remote => self.add_remote(slab, blocks),
             Way::Own => {
                 self.owner.effort.add(Deed::Group, 1);
                 let count = put_run(slab, self.grid, blocks);
                 self.state.refile(slab, count);
+                count
+            }
+            Way::Visit => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.remote += count as u64;
+                if let Some(visit) = &mut self.visit {
+                    visit.state.refile(slab, count);
+                }
                 count
             }
             Way::Bin => {
@@ -219,9 +195,30 @@ impl Batch<'_> {
         count as usize
     }
 
-    /// Gives back blocks that lie about in slabs of one arena that other caches own, one by one;
-    /// answers how many it took before it met another.
-    fn add_scattered(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
+    /// Gives back blocks that lie about in slabs of one arena, one by one, as long as they go the
+    /// same way; answers how many.
+    #[inline]
+    fn add_scattered(&mut self, way: Way, blocks: &[*mut u8], arena: u32) -> usize {
+        let count = match (way, &mut self.visit) {
+            (Way::Remote, _) => {
+                let next = blocks.get(..SCATTERED).unwrap_or(blocks);
+                return self.add_scattered_remote(next, arena);
+            }
+            (Way::Own, _) => put_scattered(self.owner.id(), self.state, self.class, blocks, arena),
+            (Way::Visit, Some(visit)) => {
+                let id = visit.owner.id();
+                let count = put_scattered(id, &mut visit.state, self.class, blocks, arena);
+                self.remote += count as u64;
+                count
+            }
+            _ => return 0,
+        };
+        self.owner.effort.add(Deed::Group, count as u64);
+        count
+    }
+
+    /// The same in slabs that other caches own.
+    fn add_scattered_remote(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
         let (grid, id) = (self.grid, self.owner.id());
         let (bytes, bin_offset) = (grid.bytes(), self.class.bin() * BIN_BYTES);
         let mut count = 0;
@@ -245,11 +242,11 @@ impl Batch<'_> {
     }
 
     fn way(&mut self, slab: &Slab) -> Way {
-        if slab.remote.is_owned_by(self.owner.id()) {
-            return Way::Own;
-        }
-        if slab.remote.guard() != Some(Guard::Bin) {
-            return Way::Remote;
+        match slab.remote.guard() {
+            Some(Guard::Owner(id)) if id == self.owner.id() => return Way::Own,
+            Some(Guard::Owner(id)) if self.visits(slab, id) => return Way::Visit,
+            Some(Guard::Bin) => {}
+            _ => return Way::Remote,
         }
         if self.held.is_none() {
             self.held = arena::by_id(slab.arena()).and_then(|arena| {
@@ -264,6 +261,17 @@ impl Batch<'_> {
             },
             _ => Way::Remote,
         }
+    }
+
+    /// Whether this batch holds the lock of a slab's owner. It asks for one, the first it meets.
+    fn visits(&mut self, slab: &Slab, id: u32) -> bool {
+        if !self.asked {
+            self.asked = true;
+            self.visit = self.state.neighbour.visit(id);
+        }
+        let visit = self.visit.as_ref().filter(|visit| visit.owner.id() == id);
+        // Under the lock the guard is what it is.
+        visit.is_some() && slab.remote.is_owned_by(id)
     }
 
     /// Joins blocks with the open group of their word, or opens one. `base` is their slab's.
@@ -341,8 +349,30 @@ fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
     }
 }
 
-#[cold]
-#[inline(never)]
-fn died_twice(slab: &Slab, word: u32, twice: u64) -> ! {
-    fatal::double_free(slab.block_at(word as usize, twice.trailing_zeros()), place_of(slab))
+/// Puts blocks that lie about in slabs of one arena that the owner `id` guards, whose lock is held,
+/// into them; answers how many it took before it met another.
+fn put_scattered(
+    id: u32,
+    state: &mut OwnerState,
+    class: SizeClass,
+    blocks: &[*mut u8],
+    arena: u32,
+) -> usize {
+    let (grid, bin_offset) = (class.grid(), class.bin() * BIN_BYTES);
+    let mut count = 0;
+    for block in blocks {
+        let entry = page_map::lookup(block.expose_provenance());
+        if entry.bin_offset() != bin_offset {
+            break;
+        }
+        let Some(slab) = Slab::of(entry) else { break };
+        if slab.arena() != arena || !slab.remote.is_owned_by(id) {
+            break;
+        }
+        // What is wrong with a block is found again, and said, by the way of a run.
+        let Ok(1) = slab.put_run(grid, core::slice::from_ref(block)) else { break };
+        state.refile(slab, 1);
+        count += 1;
+    }
+    count
 }

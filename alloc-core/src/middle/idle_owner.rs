@@ -12,7 +12,7 @@ impl Owner {
     pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
         state.runs.forget();
         self.empty_depots(state);
-        state.seen_activity = state.activity;
+        state.seen_activity = self.activity.get();
         state.at_rest = true;
         for class in SizeClass::all() {
             self.drain(state, class);
@@ -37,8 +37,8 @@ impl Owner {
     /// when it should be looked at again. `None`: when somebody takes a slow path.
     pub(crate) fn pass(&'static self, now: u64, period: u64, patience: u64) -> Option<u64> {
         let Some(mut state) = self.state.try_lock() else { return Some(now + period) };
-        if state.activity != state.seen_activity {
-            state.seen_activity = state.activity;
+        if self.activity.get() != state.seen_activity {
+            state.seen_activity = self.activity.get();
             state.idle_since = now;
             state.at_rest = false;
             return Some(now + period);

@@ -5,9 +5,10 @@
 //! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_counts`],
 //! [`arena_name`], [`arena`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`],
 //! [`arena_hooks`], [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given
-//! what), [`owner`] (what a thread cache owns), [`idle_owner`], [`give_back`] (blocks on their way
-//! home), [`depot`] (blocks that a thread keeps beyond its bins), [`large`], [`run_cache`] (large
-//! blocks that a thread keeps), [`decay_pass`].
+//! what), [`owner`] (what a thread cache owns), [`idle_owner`], [`visit`] (its lock in another's
+//! hands), [`misuse`] (last words), [`give_back`] (blocks on their way home), [`depot`] (blocks
+//! that a thread keeps beyond its bins), [`large`], [`run_cache`] (large blocks that a thread
+//! keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -54,6 +55,10 @@ pub(crate) mod choose_arena;
 pub(crate) mod owner;
 #[cfg(not(loom))]
 pub(crate) mod idle_owner;
+#[cfg(not(loom))]
+pub(crate) mod misuse;
+#[cfg(not(loom))]
+pub(crate) mod visit;
 #[cfg(not(loom))]
 pub(crate) mod give_back;
 #[cfg(not(loom))]

@@ -15,9 +15,11 @@ use super::run_cache::{self, RunCache};
 use super::slab::Slab;
 use super::slab_guard::{absorb, stack_of_remote};
 use super::slab_list::{ListName, SlabList};
+use super::visit::Neighbour;
 use crate::back::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
+use crate::ground::counters::OwnedCount;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -35,6 +37,8 @@ pub(crate) struct Owner {
     pub(crate) home: Home,
     /// What its slow paths did. Written under the lock.
     pub(crate) effort: Effort,
+    /// Slow paths so far. Written under the lock.
+    pub(crate) activity: OwnedCount,
     /// The slabs.
     pub(crate) state: RankedMutex<OwnerState>,
 }
@@ -50,13 +54,13 @@ pub(crate) struct OwnerState {
     pub(crate) runs: RunCache,
     /// Blocks beyond what the bins hold.
     pub(crate) depots: Depots,
-    /// Slow paths so far.
-    pub(crate) activity: u64,
     pub(super) seen_activity: u64,
     /// When a pass first found it idle.
     pub(super) idle_since: u64,
     /// All slabs were given up, and no slow path was taken since.
     pub(super) at_rest: bool,
+    /// The neighbour whose blocks it freed last.
+    pub(super) neighbour: Neighbour,
 }
 
 /// The slabs of one class.
@@ -129,6 +133,7 @@ impl Owner {
             parked: [const { AtomicU32::new(0) }; CLASSES],
             home: Home::none(),
             effort: Effort::new(),
+            activity: OwnedCount::new(),
             state: RankedMutex::new(
                 LockRank::Cache,
                 OwnerState {
@@ -136,10 +141,10 @@ impl Owner {
                         CLASSES],
                     runs: RunCache::new(),
                     depots: Depots::new(),
-                    activity: 0,
                     seen_activity: 0,
                     idle_since: 0,
                     at_rest: true,
+                    neighbour: Neighbour::none(),
                 },
             ),
         }
@@ -194,7 +199,7 @@ impl Owner {
         self.effort.add(Deed::RefillOwned, 1);
         // What others freed is memory that nobody uses: take it in before touching more. Where a
         // slab has many words that costs more, and is done now and then.
-        if Slab::is_cheap_to_absorb(class) || state.activity.is_multiple_of(8) {
+        if Slab::is_cheap_to_absorb(class) || self.activity.get().is_multiple_of(8) {
             self.drain(state, class);
         }
         let mut taken = 0;
@@ -273,7 +278,7 @@ impl Owner {
     /// A run for a large block from those that the cache keeps.
     pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
         let mut state = self.state.lock();
-        state.activity += 1;
+        self.activity.add(1);
         let run = state.runs.take(pages, align);
         if let Some(run) = run {
             self.effort.add(Deed::RunReused, 1);
@@ -286,7 +291,7 @@ impl Owner {
     /// Keeps a run that the cache's thread frees: see [`RunCache::keep`].
     pub(crate) fn keep_run(&self, run: &'static Extent, most: usize) -> Result<bool, ()> {
         let mut state = self.state.lock();
-        state.activity += 1;
+        self.activity.add(1);
         let kept = state.runs.keep(run, most);
         self.effort.add(Deed::RunKept, u64::from(kept == Ok(true)));
         kept

@@ -9,6 +9,7 @@
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
 use super::holes::{self, Holes};
+use super::misuse::Misuse;
 use super::remote_free::{Guard, Remote};
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
@@ -270,14 +271,19 @@ impl Slab {
     pub(crate) fn put_run(&self, grid: Grid, blocks: &[*mut u8]) -> Result<usize, Misuse> {
         let (base, words) = (self.base(), self.free_words());
         let (mut count, mut lowest) = (0, usize::MAX);
+        // The block behind the last one, which is found without a division.
+        let (mut slot, mut behind) = (0, usize::MAX);
         for block in blocks {
             let offset = block.expose_provenance().wrapping_sub(base);
             if offset >= grid.bytes() {
                 break;
             }
-            let Some(slot) = grid.slot_at(offset) else {
-                return Err(Misuse::Interior(base + offset));
-            };
+            if offset != behind {
+                let Some(found) = grid.slot_at(offset) else {
+                    return Err(Misuse::Interior(base + offset));
+                };
+                slot = found;
+            }
             // SAFETY: the slot is one of this slab's.
             let word = unsafe { at(words, slot / 64) };
             let (before, bit) = (word.get(), 1 << (slot % 64));
@@ -286,6 +292,8 @@ impl Slab {
             }
             word.set(before | bit);
             lowest = lowest.min(slot);
+            slot += 1;
+            behind = grid.behind(offset);
             count += 1;
         }
         self.used.set(self.used.get() - count as u32);
@@ -386,14 +394,6 @@ impl Recycled for Slab {
     fn next_free(&self) -> &Cell<Option<&'static Slab>> {
         &self.next
     }
-}
-
-/// What may be wrong with a block that comes back.
-pub(crate) enum Misuse {
-    /// This address is not where a block begins.
-    Interior(usize),
-    /// The block at this address is free already.
-    Twice(usize),
 }
 
 #[cfg(test)]

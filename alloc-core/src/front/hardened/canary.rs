@@ -13,7 +13,7 @@
 use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, size_for_align};
-use crate::middle::give_back;
+use crate::middle::misuse;
 use crate::middle::slab::Slab;
 use crate::middle::slab_guard::place_of;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -83,7 +83,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
     let (word, seal) = (word_of(block, class), seal_of(block as usize));
     // The word of an address between blocks may lie behind the slab.
     if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
-        give_back::interior(slab, block as usize);
+        misuse::interior(slab, block as usize);
     }
     // SAFETY: the last word of a block of the slab.
     let found = unsafe { word.read() };
