@@ -192,6 +192,11 @@ impl Facade {
         self.quarantine.level(class)
     }
 
+    /// Usable bytes of all such blocks.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.quarantine.waiting().map(|class| modes::usable(class) as u64).sum()
+    }
+
     /// Sends home what waits in quarantine. Under the owner's lock, by the thread or after it.
     pub(crate) fn flush(&self, state: &mut OwnerState) {
         self.quarantine.release(|class, block| {

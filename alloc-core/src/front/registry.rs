@@ -254,9 +254,14 @@ impl RealCache {
         self.facade().map_or(0, |facade| facade.waiting(class))
     }
 
-    /// Blocks of a class that are free and lie in this cache, or wait behind its façade.
+    /// Blocks of a class that are free and lie in this cache.
+    pub(crate) fn held(&self, class: SizeClass) -> usize {
+        self.bin(class).level() + self.owner.in_depot(class)
+    }
+
+    /// As [`RealCache::held`], with those that wait behind its façade.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        self.bin(class).level() + self.owner.in_depot(class) + self.waiting(class)
+        self.held(class) + self.waiting(class)
     }
 
     /// The thread that has it. `None`: it is explicit.

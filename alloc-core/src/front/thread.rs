@@ -7,6 +7,7 @@
 //! counted at each call, but found in the counts of its caches; only what goes past them (large
 //! blocks, and small ones uncached) is counted here, where it happens.
 
+use super::facade::Facade;
 use super::modes;
 use super::registry::{self, REGISTRY, RealCache};
 use super::thread_cache;
@@ -378,11 +379,13 @@ impl RealCache {
         for class in SizeClass::all() {
             let (counts, popped) = (self.owner.counts(class), self.requests(class));
             let held = counts.filled.wrapping_sub(popped);
-            let came_back = counts.flushed.wrapping_add(self.level(class) as u64);
+            let came_back = counts.flushed.wrapping_add(self.held(class) as u64);
             let size = modes::usable(class) as u64;
             sum.allocated = sum.allocated.wrapping_add(popped.wrapping_mul(size));
             sum.freed = sum.freed.wrapping_add(came_back.wrapping_sub(held).wrapping_mul(size));
         }
+        let waiting = self.facade().map_or(0, Facade::waiting_bytes);
+        sum.freed = sum.freed.wrapping_add(waiting);
         sum
     }
 }

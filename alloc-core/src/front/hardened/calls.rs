@@ -139,6 +139,11 @@ pub(crate) unsafe fn free_sized(
     align: usize,
 ) -> bool {
     let Some(units) = class_map::bin_units(block) else { return false };
+    if size <= MAX_CACHED - BYTES && align <= 16 {
+        // All classes with room are multiples of 16. Of no bytes it is the first class.
+        // SAFETY: the caller's promise.
+        return units_of(size) == units && unsafe { free(cache, block, units) };
+    }
     match canary::room(size, align) {
         // SAFETY: the caller's promise.
         Some(room) if room <= MAX_CACHED && units_of(room - BYTES) == units => unsafe {

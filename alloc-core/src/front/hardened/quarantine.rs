@@ -74,8 +74,15 @@ impl Quarantine {
 
     /// How many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        let waits = |place: &&AtomicUsize| Waited(place.load(Relaxed)).class() == Some(class);
-        self.ring.iter().filter(waits).count()
+        if class.size() > ZEROED {
+            return 0;
+        }
+        self.waiting().filter(|its| *its == class).count()
+    }
+
+    /// The classes of the blocks that wait, one for each.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = SizeClass> {
+        self.ring.iter().filter_map(|place| Waited(place.load(Relaxed)).class())
     }
 }
 

@@ -37,6 +37,10 @@ pub(crate) fn are_stores_masked() -> bool {
 pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: bool) {
     let last = block.wrapping_add(room).cast::<u64>();
     let [sixty_four, hundreds, more] = UNITS;
+    if units > more && masked {
+        // SAFETY: the caller's promise; a class above 256 bytes.
+        return unsafe { masked::wipe_lines(block, room, word) };
+    }
     if units > more {
         // SAFETY: the caller's promise.
         unsafe { last.write(word) };
@@ -65,9 +69,9 @@ pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, 
 
 #[cfg(target_arch = "x86_64")]
 mod masked {
-    use super::{SizeClass, UNITS, units};
+    use super::{BYTES, SizeClass, UNITS, units};
     use crate::ground::checked::at;
-    use core::arch::x86_64::{_mm512_mask_storeu_epi8, _mm512_setzero_si512};
+    use core::arch::x86_64::{_mm512_mask_storeu_epi8, _mm512_setzero_si512, _mm512_storeu_si512};
 
     const STORE: usize = 64;
     const BINS: usize = UNITS[2] / units(8) + 1;
@@ -116,12 +120,33 @@ mod masked {
         // SAFETY: the caller's promise.
         unsafe { block.wrapping_add(room).cast::<u64>().write(word) };
     }
+
+    /// [`wipe`](super::wipe) of more than 256 bytes: whole lines, as all those classes are.
+    ///
+    /// # Safety
+    /// As there.
+    #[target_feature(enable = "avx512bw")]
+    pub(super) unsafe fn wipe_lines(block: *mut u8, room: usize, word: u64) {
+        let (zeroes, last) = (_mm512_setzero_si512(), room + BYTES - STORE);
+        let zero = |place: usize| {
+            let place = block.wrapping_add(place.min(last)).cast();
+            // SAFETY: inside the block (the caller's promise).
+            unsafe { _mm512_storeu_si512(place, zeroes) };
+        };
+        (0..8).for_each(|line| zero(line * STORE));
+        if last >= 8 * STORE {
+            (8..16).for_each(|line| zero(line * STORE));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { block.wrapping_add(room).cast::<u64>().write(word) };
+    }
 }
 
 /// Nobody has the others' masked stores.
 #[cfg(not(target_arch = "x86_64"))]
 mod masked {
     pub(super) unsafe fn wipe(_: *mut u8, _: usize, _: usize, _: u64) {}
+    pub(super) unsafe fn wipe_lines(_: *mut u8, _: usize, _: u64) {}
 }
 
 /// A size of at most four quarters, and, but for the smallest, of more than two.
