@@ -36,8 +36,8 @@ pub(crate) struct Facade {
     /// What serves the thread.
     pub(crate) real: &'static RealCache,
     hardened: bool,
-    /// Whether freed blocks are wiped by masked stores.
-    pub(crate) masked: bool,
+    /// The last bin whose blocks masked stores wipe, as [`wipe::masked_units`] says.
+    pub(crate) masked: usize,
     /// A copy of the canaries'.
     pub(crate) secret: u64,
     pub(crate) random: Random,
@@ -63,7 +63,7 @@ fn make(real: &'static RealCache) -> Option<&'static Facade> {
         real,
         secret: canary::secret(),
         hardened: options.hardened,
-        masked: options.hardened && wipe::are_stores_masked(),
+        masked: if options.hardened { wipe::masked_units() } else { 0 },
         random: Random::new(),
         quarantine: Quarantine::new(),
     };
@@ -137,7 +137,7 @@ impl Facade {
             if class.size() <= canary::ZEROED {
                 let units = entry.bin_offset() / OFFSET_UNIT;
                 let waited = self.quarantine.exchange(units, block, &self.random);
-                (bin, block) = (waited.units() * OFFSET_UNIT / BIN_BYTES, waited.block());
+                (bin, block) = (waited.units * OFFSET_UNIT / BIN_BYTES, waited.block);
                 if bin == 0 {
                     return true;
                 }

@@ -81,8 +81,7 @@ pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     let facade = unsafe { cache.to_facade() };
     let word = block.wrapping_add(room).cast::<u64>();
     // Of an address between blocks it may lie behind the slab.
-    if (word as usize ^ block as usize) >= PAGE && class_map::bin_units(word.cast()) != Some(units)
-    {
+    if word as usize % PAGE < room && class_map::bin_units(word.cast()) != Some(units) {
         return false;
     }
     let seal = canary::seal_by(facade.secret, block as usize);
@@ -99,11 +98,10 @@ pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
         return true;
     }
     let waited = facade.quarantine.exchange(units, block, &facade.random);
-    let is_missed =
-        waited.units() != 0 && !bin(&facade.real.front, waited.units()).push(waited.block());
+    let is_missed = waited.units != 0 && !bin(&facade.real.front, waited.units).push(waited.block);
     if is_missed {
         // SAFETY: as above.
-        unsafe { wipe_and_miss(block, waited.block(), room, !seal) };
+        unsafe { wipe_and_miss(block, waited.block, room, !seal) };
         return true;
     }
     // Last, since the processor cannot guess the size, and does the rest meanwhile.

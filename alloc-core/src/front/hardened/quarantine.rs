@@ -8,45 +8,38 @@ use super::canary::ZEROED;
 use super::random::Random;
 use crate::ground::checked::at;
 use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 const LG_PLACES: u32 = 5;
 const PLACES: usize = 1 << LG_PLACES;
-/// Addresses have 48 bits (see the page map); below them stands where the block's bin is.
-const UNIT_BITS: u32 = 8;
 
-/// The ring of one thread. A place holds a block's address and the offset of its bin in units of
-/// [`OFFSET_UNIT`], or 0.
+/// The ring of one thread.
 pub(crate) struct Quarantine {
-    ring: [AtomicUsize; PLACES],
+    blocks: [AtomicPtr<u8>; PLACES],
+    /// Where the bins of these blocks stand, in units of [`OFFSET_UNIT`]; 0: there is no block.
+    units: [AtomicU32; PLACES],
 }
 
 /// A block that has waited.
 #[derive(Clone, Copy)]
-pub(crate) struct Waited(usize);
-
-impl Waited {
-    /// The offset of its bin in a thread cache, in units of [`OFFSET_UNIT`]; 0: there is none.
-    #[inline(always)]
-    pub(crate) fn units(self) -> usize {
-        self.0 & ((1 << UNIT_BITS) - 1)
-    }
-
+pub(crate) struct Waited {
     /// The block.
-    #[inline(always)]
-    pub(crate) fn block(self) -> *mut u8 {
-        core::ptr::with_exposed_provenance_mut(self.0 >> UNIT_BITS)
-    }
+    pub(crate) block: *mut u8,
+    /// The offset of its bin in a thread cache, in units of [`OFFSET_UNIT`]; 0: there is none.
+    pub(crate) units: usize,
+}
 
-    fn class(self) -> Option<SizeClass> {
-        SizeClass::from_bin(self.units() * OFFSET_UNIT / BIN_BYTES)
-    }
+fn class_at(units: u32) -> Option<SizeClass> {
+    SizeClass::from_bin(units as usize * OFFSET_UNIT / BIN_BYTES)
 }
 
 impl Quarantine {
     /// An empty ring.
     pub(crate) const fn new() -> Quarantine {
-        Quarantine { ring: [const { AtomicUsize::new(0) }; PLACES] }
+        Quarantine {
+            blocks: [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES],
+            units: [const { AtomicU32::new(0) }; PLACES],
+        }
     }
 
     /// Takes in a block of a class that waits, whose bin stands at `units`; answers another that
@@ -54,20 +47,23 @@ impl Quarantine {
     #[inline(always)]
     pub(crate) fn exchange(&self, units: usize, block: *mut u8, random: &Random) -> Waited {
         debug_assert!(units <= const { SizeClass::of(ZEROED).bin() * (BIN_BYTES / OFFSET_UNIT) });
+        let place = random.bits(LG_PLACES);
         // SAFETY: below 2^LG_PLACES.
-        let place = unsafe { at(&self.ring, random.bits(LG_PLACES)) };
-        let goes = place.load(Relaxed);
-        place.store(block.expose_provenance() << UNIT_BITS | units, Relaxed);
-        Waited(goes)
+        let its_units = unsafe { at(&self.units, place) };
+        // SAFETY: as above.
+        let its_block = unsafe { at(&self.blocks, place) };
+        let (goes, from) = (its_block.load(Relaxed), its_units.load(Relaxed));
+        its_block.store(block, Relaxed);
+        its_units.store(units as u32, Relaxed);
+        Waited { block: goes, units: from as usize }
     }
 
     /// Lets all blocks go, the thread's own or those of one that is no more.
     pub(crate) fn release(&self, mut each: impl FnMut(SizeClass, *mut u8)) {
-        for place in &self.ring {
-            let waited = Waited(place.load(Relaxed));
-            if let Some(class) = waited.class() {
-                place.store(0, Relaxed);
-                each(class, waited.block());
+        for (block, units) in self.blocks.iter().zip(&self.units) {
+            if let Some(class) = class_at(units.load(Relaxed)) {
+                units.store(0, Relaxed);
+                each(class, block.load(Relaxed));
             }
         }
     }
@@ -82,7 +78,7 @@ impl Quarantine {
 
     /// The classes of the blocks that wait, one for each.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = SizeClass> {
-        self.ring.iter().filter_map(|place| Waited(place.load(Relaxed)).class())
+        self.units.iter().filter_map(|units| class_at(units.load(Relaxed)))
     }
 }
 
@@ -98,10 +94,10 @@ mod tests {
         let mut seen = Vec::new();
         for n in 1..=1000usize {
             let out = ring.exchange(units, core::ptr::without_provenance_mut(n), &random);
-            assert_ne!(out.block() as usize, n, "no block comes back at once");
-            if out.units() != 0 {
-                assert_eq!(out.units(), units);
-                seen.push(out.block() as usize);
+            assert_ne!(out.block as usize, n, "no block comes back at once");
+            if out.units != 0 {
+                assert_eq!(out.units, units);
+                seen.push(out.block as usize);
             }
         }
         assert_eq!(ring.level(class), 1000 - seen.len());

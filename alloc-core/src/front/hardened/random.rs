@@ -3,8 +3,8 @@
 use crate::ground::os;
 use core::cell::Cell;
 
-/// One thread's generator: the upper bits of a 64-bit product (with the multiplier of Knuth's MMIX,
-/// and an odd seed from the system).
+/// One thread's generator: the upper bits of a 64-bit product (with the upper half of the
+/// multiplier of Knuth's MMIX, which fits into an instruction, and an odd seed from the system).
 pub(crate) struct Random(Cell<u64>);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
     /// A number below `2^bits`, which is 1 to 32.
     #[inline(always)]
     pub(crate) fn bits(&self, bits: u32) -> usize {
-        let next = self.0.get().wrapping_mul(6_364_136_223_846_793_005);
+        let next = self.0.get().wrapping_mul(0x5851_f42d);
         self.0.set(next);
         (next >> (64 - bits)) as usize
     }

@@ -19,12 +19,17 @@ const fn units(size: usize) -> usize {
     SizeClass::of(size).bin() * (BIN_BYTES / OFFSET_UNIT)
 }
 
-/// Whether the processor and the system have masked stores. Asks the processor the first time.
-pub(crate) fn are_stores_masked() -> bool {
+fn are_stores_masked() -> bool {
     #[cfg(target_arch = "x86_64")]
     return masked_stores::get();
     #[cfg(not(target_arch = "x86_64"))]
     false
+}
+
+/// Where the last bin stands, in units of [`OFFSET_UNIT`], whose blocks masked stores wipe; 0 where
+/// the processor or the system has none. Asks the processor the first time.
+pub(crate) fn masked_units() -> usize {
+    if are_stores_masked() { UNITS[2] } else { 0 }
 }
 
 /// Wipes a block of a class and writes its last word. What it branches by is where the class's bin
@@ -32,26 +37,36 @@ pub(crate) fn are_stores_masked() -> bool {
 ///
 /// # Safety
 /// `room` bytes and a word at `block` are the caller's, together a class's size, from 16 to
-/// [`ZEROED`](super::canary::ZEROED); `masked` only where [`are_stores_masked`] says so.
+/// [`ZEROED`](super::canary::ZEROED); `masked` is what [`masked_units`] says, or 0.
 #[inline(always)]
-pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: bool) {
+pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: usize) {
+    if units <= masked {
+        // SAFETY: the caller's promise; a class of at most 256 bytes.
+        unsafe { masked::wipe(block, units, room, word) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { wipe_otherwise(block, units, room, word) };
+    }
+}
+
+/// [`wipe`] of longer blocks, or by a lesser processor.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn wipe_otherwise(block: *mut u8, units: usize, room: usize, word: u64) {
     let last = block.wrapping_add(room).cast::<u64>();
     let [sixty_four, hundreds, more] = UNITS;
-    if units > more && masked {
-        // SAFETY: the caller's promise; a class above 256 bytes.
-        return unsafe { masked::wipe_lines(block, room, word) };
-    }
     if units > more {
+        if are_stores_masked() {
+            // SAFETY: the caller's promise; a class above 256 bytes.
+            return unsafe { masked::wipe_lines(block, room, word) };
+        }
         // SAFETY: the caller's promise.
         unsafe { last.write(word) };
         // Now, so that this call ends the function.
         // SAFETY: the caller's promise.
-        unsafe { block.write_bytes(0, room) };
-        return;
-    }
-    if masked {
-        // SAFETY: the caller's promise; a class of at most 256 bytes.
-        return unsafe { masked::wipe(block, units, room, word) };
+        return unsafe { block.write_bytes(0, room) };
     }
     if units <= sixty_four {
         // SAFETY: the caller's promise.
@@ -70,32 +85,33 @@ pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, 
 #[cfg(target_arch = "x86_64")]
 mod masked {
     use super::{BYTES, SizeClass, UNITS, units};
-    use crate::ground::checked::at;
     use core::arch::x86_64::{_mm512_mask_storeu_epi8, _mm512_setzero_si512, _mm512_storeu_si512};
 
     const STORE: usize = 64;
     const BINS: usize = UNITS[2] / units(8) + 1;
+    /// Bytes of the table for each unit of a bin's place.
+    const UNIT: usize = size_of::<Line>() / units(8);
 
-    /// Where the four stores of a class go, and which of their bytes are written.
+    /// Which bytes of a store of a class are written, and where the others behind the first one go.
     #[derive(Clone, Copy)]
     struct Line {
         mask: u64,
-        places: [u16; 4],
+        places: [u8; 3],
     }
 
     static LINES: [Line; BINS] = lines();
 
     const fn lines() -> [Line; BINS] {
-        let mut lines = [Line { mask: 0, places: [0; 4] }; BINS];
+        let mut lines = [Line { mask: 0, places: [0; 3] }; BINS];
         let mut size = 16;
         while size <= 4 * STORE {
             let (first, mut store) = (if size < STORE { size } else { STORE }, 0);
             let line = &mut lines[SizeClass::of(size).bin()];
             // The last of the sizes of a class, its own, is what stays.
             line.mask = u64::MAX >> (STORE - first);
-            while store < 4 {
-                let (place, last) = (store * STORE, size - first);
-                line.places[store] = if place < last { place as u16 } else { last as u16 };
+            while store < 3 {
+                let (place, last) = ((store + 1) * STORE, size - first);
+                line.places[store] = if place < last { place as u8 } else { last as u8 };
                 store += 1;
             }
             size += 16;
@@ -110,13 +126,17 @@ mod masked {
     #[target_feature(enable = "avx512bw")]
     pub(super) unsafe fn wipe(block: *mut u8, bin_units: usize, room: usize, word: u64) {
         // SAFETY: the caller's promise: no bin behind the last one of the table.
-        let line = unsafe { at(&LINES, bin_units / const { units(8) }) };
+        let line = unsafe { LINES.as_ptr().byte_add(bin_units * UNIT) };
+        // SAFETY: as above.
+        let line = unsafe { &*line };
         let zeroes = _mm512_setzero_si512();
-        for place in line.places {
-            let place = block.wrapping_add(usize::from(place)).cast();
+        let zero = |place: usize| {
+            let place = block.wrapping_add(place).cast();
             // SAFETY: what the mask lets through lies inside the block (the caller's promise).
             unsafe { _mm512_mask_storeu_epi8(place, line.mask, zeroes) };
-        }
+        };
+        zero(0);
+        line.places.iter().for_each(|place| zero(usize::from(*place)));
         // SAFETY: the caller's promise.
         unsafe { block.wrapping_add(room).cast::<u64>().write(word) };
     }
@@ -167,7 +187,7 @@ mod tests {
     fn every_class_is_zeroed_to_its_last_word_and_no_further() {
         for class in SizeClass::all().filter(|class| (16..=ZEROED).contains(&class.size())) {
             let (size, room) = (class.size(), class.size() - BYTES);
-            for masked in [false, are_stores_masked()] {
+            for masked in [0, masked_units()] {
                 let mut memory = vec![0xff_u8; ZEROED + 32];
                 let first = memory.as_mut_ptr().wrapping_add(16);
                 // SAFETY: 16 bytes of the vector follow the block.
