@@ -93,8 +93,8 @@ void *aligned_alloc(size_t alignment, size_t size) LUMALLOC_NOTHROW LUMALLOC_FRE
 void *reallocarray(void *ptr, size_t count, size_t size) LUMALLOC_NOTHROW LUMALLOC_SIZE2(2, 3);
 
 /*
- * free(ptr) for a block of malloc, calloc or realloc whose requested size the caller knows, which
- * saves a look-up. NULL is allowed. (C23)
+ * free(ptr) for a block of malloc, calloc or realloc whose requested size the caller knows, and
+ * which is checked. NULL is allowed. (C23)
  */
 void free_sized(void *ptr, size_t size) LUMALLOC_NOTHROW;
 

@@ -136,7 +136,7 @@ pub unsafe extern "C" fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
     }
     if flags == 0 {
         // SAFETY: the caller's promise is ours; ptr is not null.
-        unsafe { raw::free_sized(ptr.cast(), size) };
+        unsafe { raw::free_roomy(ptr.cast(), size, 1) };
     } else {
         // SAFETY: the caller's promise is ours; ptr is not null.
         unsafe { raw::deallocate_sized(ptr.cast(), size, decode(flags)) };

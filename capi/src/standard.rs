@@ -28,7 +28,8 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// `realloc(3)`: the block resized, perhaps moved. `realloc(NULL, n)` is `malloc(n)`; `realloc(p,
+/// `realloc(3)`: the block resized, perhaps moved. A small one that grows by a little gets room to
+/// grow on, which `malloc_usable_size` tells. `realloc(NULL, n)` is `malloc(n)`; `realloc(p,
 /// 0)` does as `opt.zero_realloc` says: by default it frees the block and answers NULL with `errno`
 /// unchanged.
 ///
@@ -38,6 +39,10 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 /// `ptr` must be NULL or a live block of this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's promise is ours.
+    if unsafe { raw::stays(ptr.cast(), size) } {
+        return ptr;
+    }
     if ptr.is_null() {
         return malloc(size);
     }
@@ -45,8 +50,8 @@ pub unsafe extern "C" fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the caller's promise is ours; ptr is not null.
         return unsafe { realloc_to_zero(ptr) };
     }
-    // SAFETY: the caller's promise is ours; ptr is not null.
-    unsafe { raw::realloc(ptr.cast(), size) }.cast()
+    // SAFETY: the caller's promise is ours; ptr is not null, and the block does not stay.
+    unsafe { raw::realloc_roomy(ptr.cast(), size) }.cast()
 }
 
 /// `realloc(p, 0)`, by `opt.zero_realloc` of jemalloc(3) 5.3.
@@ -106,7 +111,7 @@ pub unsafe extern "C" fn cfree(ptr: *mut c_void) {
 }
 
 /// `free_sized` (C23): [`free`] for a block of `malloc`, `calloc` or `realloc` whose requested size
-/// is known, which saves a look-up. NULL is allowed, whatever the size.
+/// is known, and is checked: another class's ends the process. NULL is allowed, whatever the size.
 ///
 /// # Safety
 /// `ptr` must be NULL or such a block, and `size` what was asked for.
@@ -114,7 +119,7 @@ pub unsafe extern "C" fn cfree(ptr: *mut c_void) {
 pub unsafe extern "C" fn free_sized(ptr: *mut c_void, size: usize) {
     if !ptr.is_null() {
         // SAFETY: the caller's promise is ours; ptr is not null.
-        unsafe { raw::free_sized(ptr.cast(), size) };
+        unsafe { raw::free_roomy(ptr.cast(), size, 1) };
     }
 }
 

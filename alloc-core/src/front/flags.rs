@@ -265,7 +265,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
     if flags.cache == Cache::Own {
         // SAFETY: the caller's promise.
-        unsafe { raw::free_sized_aligned(ptr, size, flags.align) };
+        unsafe { raw::free_roomy(ptr, size, flags.align) };
     } else {
         let given = Given { size, align: flags.align };
         modes::check_size(page_map::lookup(ptr as usize), ptr as usize, given);

@@ -6,7 +6,7 @@
 
 use super::guarded::{self, layouts};
 use super::hardened::calls;
-use super::modes::Given;
+use super::modes::{self, Given};
 use super::slow;
 use super::thread_cache::{self, ThreadCache};
 use crate::back::class_map;
@@ -107,6 +107,29 @@ pub(crate) unsafe fn free_sized(
     // SAFETY: the caller's promise.
     let is_done = unsafe { calls::free_sized(cache, block, size, align) }
         || (guarded::is_on() && put_known(cache, block));
+    if !is_done {
+        // SAFETY: the caller's promise.
+        unsafe { free_given(block, size, align) };
+    }
+}
+
+/// As [`free_sized`], for a block that may be of the class behind its size's: another one ends the
+/// process.
+///
+/// # Safety
+/// As [`free_known`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn free_looked(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+    cache: &'static ThreadCache,
+) {
+    modes::check_roomy(block as usize, Given { size, align });
+    // SAFETY: the caller's promise.
+    let is_done =
+        unsafe { calls::free_sized(cache, block, size, align) } || put_known(cache, block);
     if !is_done {
         // SAFETY: the caller's promise.
         unsafe { free_given(block, size, align) };

@@ -7,7 +7,7 @@
 use super::fill;
 use super::hardened::canary;
 use super::switch;
-use crate::back::page_map::Entry;
+use crate::back::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
 use crate::ground::fill_mode;
 use crate::ground::options;
@@ -108,6 +108,23 @@ pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
         if bin * BIN_BYTES != entry.bin_offset() {
             wrong_size(entry, address, given);
         }
+    }
+}
+
+/// Dies of a sized free whose size is neither of the block's class nor of the one before, but for
+/// the hardened tier, which has no such blocks and judges in its own way.
+pub(crate) fn check_roomy(address: usize, given: Given) {
+    if options::current().hardened {
+        return;
+    }
+    let entry = page_map::lookup(address);
+    let asked = match size_for_align(given.size, given.align) {
+        Some(rounded) if rounded <= MAX_CACHED => SizeClass::of(rounded).bin(),
+        _ => 0,
+    };
+    let bin = entry.bin_offset() / BIN_BYTES;
+    if bin != asked && (asked == 0 || bin != asked + 1) {
+        wrong_size(entry, address, given);
     }
 }
 

@@ -22,10 +22,11 @@ use crate::middle::slab::Slab;
 pub use super::flags::{
     Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,
 };
+pub use super::growth::{free_roomy, realloc_roomy, stays};
 
 /// Where the bin of a size begins, in units of [`OFFSET_UNIT`]; the size is at most [`MAX_CACHED`].
 #[inline(always)]
-fn offset_of(size: usize) -> usize {
+pub(super) fn offset_of(size: usize) -> usize {
     // SAFETY: the table has an entry for each size up to MAX_CACHED.
     usize::from(*unsafe { at(&OFFSET_OF_SIZE, (size + 7) >> 3) })
 }
@@ -270,22 +271,36 @@ unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
 /// As [`realloc`].
 #[inline(always)]
 unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
-    let cache = current();
-    let old = class_map::bin_offset(ptr)?;
-    let class = SizeClass::from_bin(old / BIN_BYTES)?;
-    if size > MAX_CACHED || cache.kind() != Kind::Real {
+    let class = SizeClass::from_bin(class_map::bin_offset(ptr)? / BIN_BYTES)?;
+    if size > MAX_CACHED || current().kind() != Kind::Real {
         return None;
     }
-    let new = malloc(size);
+    // SAFETY: the caller's promise; no mode, and the class of the class map.
+    Some(unsafe { move_small(ptr, class, size, size) })
+}
+
+/// Moves a block of a class, of which `size` bytes at most are wanted, to one for `room` bytes, at
+/// most [`MAX_CACHED`]. Null: no memory, and the block is as it was.
+///
+/// # Safety
+/// As [`realloc`]; the block is of that class, and no mode has to see it.
+#[inline(always)]
+pub(super) unsafe fn move_small(
+    ptr: *mut u8,
+    class: SizeClass,
+    size: usize,
+    room: usize,
+) -> *mut u8 {
+    let new = malloc(room);
     if !new.is_null() {
         // SAFETY: two different blocks, at least this long.
         unsafe { new.copy_from_nonoverlapping(ptr, class.size().min(size)) };
-        if !cache.bin_at(old).push(ptr) {
+        if !current().bin(class.bin()).push(ptr) {
             // SAFETY: the caller's promise.
             unsafe { missed::free(ptr) };
         }
     }
-    Some(new)
+    new
 }
 
 /// As [`realloc`], for a block that was asked for with an alignment, and keeps it.
