@@ -170,6 +170,28 @@ fn a_thread_that_only_frees_keeps_no_half() {
     });
 }
 
+/// Half of a swing of buffers between two threads: slabs are made while it is learned how far it
+/// goes, and hardly any after that.
+#[test]
+fn buffers_that_go_back_and_forth_make_no_slabs() {
+    fresh(|| {
+        let swing = || {
+            let made: Vec<usize> = (0..90).map(|_| malloc(24 << 10)).collect();
+            let free_all = || {
+                made.iter().for_each(|block| free(*block));
+                flush_thread_cache();
+            };
+            thread::scope(|scope| scope.spawn(free_all).join()).expect("the other thread");
+        };
+        let first = work(swing);
+        assert!(first.slabs_fresh >= 40, "{first:?}");
+        (0..4).for_each(|_| swing());
+        let done = work(|| (0..10).for_each(|_| swing()));
+        // A pass may come by, and send what waits home.
+        assert!(done.slabs_fresh <= 150, "{done:?}");
+    });
+}
+
 #[test]
 fn past_the_caches_is_counted_too() {
     fresh(|| {

@@ -12,7 +12,7 @@ use super::effort::{Deed, Effort, UNCACHED};
 use super::holes::Look;
 use super::remote_free::Guard;
 use super::slab::{RECORD_CLASSES, Slab, lg_words};
-use super::slab_guard::{absorb, free_one_remotely, place_of, stack_of_remote};
+use super::slab_guard::{absorb, stack_of_remote};
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::hooks::Hooks;
@@ -23,7 +23,6 @@ use crate::back::page_provider::PageProvider;
 use crate::back::purge_batch::Batch;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
-use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
@@ -36,7 +35,7 @@ pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
 const SPARE_BYTES: usize = 256 << 10;
 
 /// Slabs of no more blocks than this are always filled.
-const FEW_BLOCKS: usize = 4;
+pub(super) const FEW_BLOCKS: usize = 4;
 
 /// One arena.
 pub(crate) struct Arena {
@@ -218,10 +217,14 @@ impl Arena {
         effort: &Effort,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        let waiting = slabs.transfer.take(want, &mut give);
+        if waiting == want {
+            return waiting;
+        }
+        let mut taken = waiting;
         if Slab::is_cheap_to_absorb(class) {
             self.drain_bin(slabs, class, effort);
         }
-        let mut taken = 0;
         loop {
             while let Some(slab) = slabs.partial.first() {
                 slabs.partial.use_spare(slab);
@@ -238,6 +241,7 @@ impl Arena {
                 }
             }
             if taken > 0 {
+                slabs.transfer.note_refill(taken - waiting);
                 return taken;
             }
             self.drain_bin(slabs, class, effort);
@@ -250,38 +254,6 @@ impl Arena {
                 effort.add(Deed::Fresh, 1);
                 slabs.file(slab);
             }
-        }
-    }
-
-    /// One block past all caches.
-    pub(crate) fn allocate_uncached(&'static self, class: SizeClass) -> *mut u8 {
-        let mut block = core::ptr::null_mut();
-        let bin = self.bin(class);
-        let mut slabs = bin.slabs.lock();
-        let taken =
-            self.fill_from_bin(&mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
-        bin.filled.add(taken as u64);
-        block
-    }
-
-    /// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,
-    /// so that a fork never meets a free half done.
-    pub(crate) fn free_uncached(&'static self, slab: &'static Slab, slot: usize, block: usize) {
-        let class = slab.class();
-        let bin = self.bin(class);
-        let mut slabs = bin.slabs.lock();
-        bin.flushed.add(1);
-        let (word, mask) = (slot / 64, 1 << (slot % 64));
-        let twice = if slab.remote.guard() == Some(Guard::Bin) {
-            let twice = slab.put(word, mask, 1).is_err();
-            self.refile(&mut slabs, slab, 1);
-            twice
-        } else {
-            bin.sent.add(1);
-            !free_one_remotely(slab, class, word, mask)
-        };
-        if twice {
-            fatal::double_free(block, place_of(slab));
         }
     }
 
@@ -345,6 +317,7 @@ impl Arena {
         for class in SizeClass::all().filter(|class| !self.bin(*class).is_untouched()) {
             let bin = self.bin(class);
             let Some(mut slabs) = bin.slabs.try_lock() else { continue };
+            self.empty_transfer(&mut slabs);
             self.drain_bin(&mut slabs, class, &UNCACHED);
             while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
                 if !self.release_from_bin(&mut slabs, slab) {

@@ -168,6 +168,7 @@ fn strike(arena: &'static Arena) {
     for class in SizeClass::all() {
         // SAFETY: this thread holds the lock.
         let slabs = unsafe { arena.bin(class).slabs.held() };
+        arena.empty_transfer(slabs);
         arena.drain_bin(slabs, class, &UNCACHED);
         while slabs.pop().is_some() {}
     }

@@ -7,6 +7,7 @@
 use super::remote_free::PendingStack;
 use super::slab::Slab;
 use super::slab_list::{ListName, SlabList};
+use super::transfer_cache::TransferCache;
 use crate::ground::counters::OwnedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -32,6 +33,8 @@ pub(crate) struct ArenaBin {
 /// What the bin's lock guards.
 pub(crate) struct BinSlabs {
     pub(crate) partial: SlabList,
+    /// Blocks that wait for the next thread that asks.
+    pub(crate) transfer: TransferCache,
     /// Refills that found the lock free.
     pub(crate) opens: u64,
     /// Slabs that caches took over.
@@ -44,7 +47,12 @@ impl ArenaBin {
         ArenaBin {
             slabs: RankedMutex::new(
                 LockRank::Bin,
-                BinSlabs { partial: SlabList::new(), opens: 0, adopted: 0 },
+                BinSlabs {
+                    partial: SlabList::new(),
+                    transfer: TransferCache::new(),
+                    opens: 0,
+                    adopted: 0,
+                },
             ),
             pending: PendingStack::new(),
             filled: OwnedCount::new(),

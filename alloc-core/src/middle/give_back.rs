@@ -15,6 +15,7 @@ use super::owner::{Owner, OwnerState};
 use super::remote_free::Guard;
 use super::slab::Slab;
 use super::slab_guard::{free_remotely, place_of};
+use super::transfer_cache;
 use super::visit::Visit;
 use crate::back::page_map;
 use crate::ground::fatal;
@@ -84,6 +85,9 @@ pub(crate) fn give_back(
     class: SizeClass,
     blocks: &[*mut u8],
 ) {
+    if transfer_cache::serves(class) {
+        return transfer_cache::give_back(owner, class, blocks);
+    }
     let (grid, groups) = (class.grid(), Groups::new());
     let (held, visit, asked) = (None, None, false);
     let mut batch =
@@ -115,7 +119,7 @@ pub(crate) fn give_back(
     owner.effort.add(Deed::Flush, 1);
 }
 
-fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
+pub(super) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     let entry = page_map::lookup(address);
     if entry.bin_offset() == class.bin() * BIN_BYTES
         && let Some(slab) = Slab::of(entry)

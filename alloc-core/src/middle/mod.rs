@@ -2,13 +2,13 @@
 //!
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
 //! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
-//! [`bin`] (one class of one arena), [`slab_guard`] (where remote frees go), [`arena_counts`],
-//! [`arena_name`], [`arena`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`],
-//! [`arena_hooks`], [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given
-//! what), [`owner`] (what a thread cache owns), [`idle_owner`], [`visit`] (its lock in another's
-//! hands), [`misuse`] (last words), [`give_back`] (blocks on their way home), [`depot`] (blocks
-//! that a thread keeps beyond its bins), [`large`], [`run_cache`] (large blocks that a thread
-//! keeps), [`decay_pass`].
+//! [`transfer_cache`] (blocks that threads pass on), [`bin`] (one class of one arena),
+//! [`slab_guard`] (where remote frees go), [`arena_counts`], [`arena_name`], [`arena`],
+//! [`uncached`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`], [`arena_hooks`],
+//! [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given what), [`owner`]
+//! (what a thread cache owns), [`idle_owner`], [`visit`] (its lock in another's hands), [`misuse`]
+//! (last words), [`give_back`] (blocks on their way home), [`depot`] (blocks that a thread keeps
+//! beyond its bins), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -24,6 +24,9 @@ pub(crate) mod slab_list;
 #[cfg(not(loom))]
 pub(crate) mod holes;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod transfer_cache;
+#[cfg(not(loom))]
 pub(crate) mod bin;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -35,6 +38,8 @@ pub(crate) mod arena_name;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod arena;
+#[cfg(not(loom))]
+pub(crate) mod uncached;
 #[cfg(not(loom))]
 pub(crate) mod reserve;
 #[cfg(not(loom))]

@@ -108,9 +108,11 @@ fn used(slab: &'static Slab) -> usize {
             }
             Some(Guard::Bin) => {
                 let Some(arena) = arena::by_id(slab.arena()) else { return 0 };
-                let _slabs = arena.bin(slab.class()).slabs.lock();
+                let slabs = arena.bin(slab.class()).slabs.lock();
                 if slab.remote.guard() == Some(Guard::Bin) {
-                    return slab.in_use();
+                    let bytes = usize::from(slab.class().row().slab_pages) * PAGE;
+                    let wait = slabs.transfer.count_within(slab.base(), bytes);
+                    return slab.in_use().saturating_sub(wait);
                 }
             }
             None => return 0,

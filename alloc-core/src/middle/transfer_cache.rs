@@ -1,0 +1,329 @@
+//! Blocks that threads pass on to each other: a short queue before the slabs of an arena's bin.
+//!
+//! A buffer of a few pages that one thread fills and another frees goes home in a batch of few, and
+//! is soon asked for again. By way of its slab that costs a bit set and a bit found, slabs moved
+//! from list to list, and, as a slab has two or four blocks only, every other time a slab made or
+//! ended. Here it costs a pointer written and read, and no record is written that other threads
+//! read.
+//!
+//! The oldest block is taken first. The newest is still in the cache of the processor that read and
+//! freed it, from where another one that fills it again must fetch line after line; by the time
+//! that a block has waited for its turn it has left that cache for one that they share.
+//!
+//! How long the queue may get is learned, as for [`super::depot`]: blocks that come from slabs
+//! after as many went there need not have gone. For classes of slabs of a few blocks, which caches
+//! do not own. What waits here is out of its slab, but counts as home. Guarded by the bin's lock; a
+//! decay pass sends all of it home, so nothing stays longer than that unused; where unused memory
+//! is to go at once, nothing waits.
+
+use super::arena::{self, Arena, FEW_BLOCKS};
+use super::bin::BinSlabs;
+use super::effort::Deed;
+use super::give_back::find_slab;
+use super::misuse::{died_twice, interior, invalid};
+use super::owner::Owner;
+use super::remote_free::Guard;
+use super::slab::Slab;
+use super::slab_guard::{free_remotely, place_of};
+use crate::back::{metadata, page_map};
+use crate::ground::fatal;
+use crate::ground::size_class::SizeClass;
+use crate::ground::sync::lock;
+use crate::ground::units::LG_PAGE;
+use core::ptr::NonNull;
+
+type Slot = *mut u8;
+
+/// The most blocks of a class, and how many there may be before anything is known.
+const MOST: usize = 128;
+const FIRST: usize = 8;
+
+/// The queue of one class of one arena.
+pub(crate) struct TransferCache {
+    /// Made with the first block.
+    ring: Option<NonNull<Ring>>,
+    /// Where the oldest block lies, and how many there are.
+    oldest: usize,
+    count: usize,
+    /// How many there may be.
+    depth: usize,
+    /// Blocks that went into slabs for want of room, and have not been asked for since.
+    gone: usize,
+}
+
+struct Ring {
+    blocks: [Slot; MOST],
+    /// What tells most blocks apart, a quarter as long: whether one waits here is seen at a glance.
+    keys: [u16; MOST],
+}
+
+// SAFETY: the ring is memory of ours, reached under the lock of the bin only.
+unsafe impl Send for TransferCache {}
+
+/// Whether blocks of a class come here.
+#[inline]
+pub(super) fn serves(class: SizeClass) -> bool {
+    class.slots() <= FEW_BLOCKS
+}
+
+fn key(block: Slot) -> u16 {
+    (block as usize >> LG_PAGE) as u16
+}
+
+impl TransferCache {
+    /// Nothing waits here.
+    pub(super) const fn new() -> TransferCache {
+        TransferCache { ring: None, oldest: 0, count: 0, depth: FIRST, gone: 0 }
+    }
+
+    fn ring(&self) -> Option<&Ring> {
+        // SAFETY: made by `put`, and never unmapped.
+        self.ring.map(|ring| unsafe { ring.as_ref() })
+    }
+
+    /// The blocks, the oldest first.
+    fn blocks(&self) -> impl Iterator<Item = Slot> {
+        let places = self.oldest..self.oldest + self.count;
+        places.filter_map(|at| self.ring()?.blocks.get(at % MOST).copied())
+    }
+
+    /// How many blocks lie in a range of addresses.
+    pub(crate) fn count_within(&self, base: usize, bytes: usize) -> usize {
+        self.blocks().filter(|block| (*block as usize).wrapping_sub(base) < bytes).count()
+    }
+
+    /// Whether a block waits here.
+    #[inline]
+    pub(super) fn holds(&self, block: Slot) -> bool {
+        let Some(ring) = self.ring().filter(|_| self.count > 0) else { return false };
+        let key = key(block);
+        // All of them, old ones too, and without a branch: the processor looks at eight at a time.
+        let seen = ring.keys.iter().fold(false, |seen, other| seen | (*other == key));
+        seen && self.blocks().any(|other| other == block)
+    }
+
+    /// Puts a block at the end. `false`: there is no room.
+    #[inline]
+    fn put(&mut self, block: Slot) -> bool {
+        if self.count >= self.depth {
+            return false;
+        }
+        if self.ring.is_none() {
+            // SAFETY: zeroes are a valid ring.
+            let ring = unsafe { metadata::allocate_zeroed::<Ring>() };
+            self.ring = ring.map(NonNull::from);
+        }
+        let at = (self.oldest + self.count) % MOST;
+        // SAFETY: made above, and never unmapped; nobody else reaches it.
+        let Some(ring) = self.ring.map(|mut ring| unsafe { ring.as_mut() }) else { return false };
+        if let (Some(slot), Some(place)) = (ring.blocks.get_mut(at), ring.keys.get_mut(at)) {
+            (*slot, *place) = (block, key(block));
+            self.count += 1;
+        }
+        true
+    }
+
+    /// Takes up to `want` blocks, the oldest first. Answers how many.
+    #[inline]
+    pub(super) fn take(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
+        let n = want.min(self.count);
+        self.blocks().take(n).for_each(give);
+        self.oldest = (self.oldest + n) % MOST;
+        self.count -= n;
+        n
+    }
+
+    /// Notes that `n` blocks came from slabs: as many as went there before need not have.
+    #[inline]
+    pub(super) fn note_refill(&mut self, n: usize) {
+        let back = self.gone.min(n);
+        self.gone -= back;
+        self.depth = (self.depth + back).min(MOST);
+    }
+
+    /// Notes that `n` blocks go into slabs for want of room.
+    fn note_gone(&mut self, n: usize) {
+        self.gone = (self.gone + n).min(MOST);
+    }
+
+    /// Forgets half of what was learned.
+    fn age(&mut self) {
+        self.depth = (self.depth / 2).max(FIRST);
+        self.gone = 0;
+    }
+}
+
+impl Arena {
+    /// Takes a block that comes home to a bin: for the next thread that asks, and where there is no
+    /// room, after the older half of what waits there has gone home. Under the bin's lock.
+    fn pass_on(&'static self, slabs: &mut BinSlabs, block: Slot) {
+        if slabs.transfer.holds(block) {
+            died_waiting(block);
+        }
+        if self.purges_at_once() {
+            return self.put_home(slabs, block);
+        }
+        if !slabs.transfer.put(block) {
+            let n = slabs.transfer.count.div_ceil(2);
+            slabs.transfer.note_gone(n);
+            self.send_home(slabs, n);
+            if !slabs.transfer.put(block) {
+                self.put_home(slabs, block);
+            }
+        }
+    }
+
+    /// Sends all blocks that wait into their slabs. Under the bin's lock.
+    pub(super) fn empty_transfer(&'static self, slabs: &mut BinSlabs) {
+        self.send_home(slabs, slabs.transfer.count);
+        slabs.transfer.age();
+    }
+
+    #[inline(never)]
+    fn send_home(&'static self, slabs: &mut BinSlabs, n: usize) {
+        for _ in 0..n {
+            let mut oldest = None;
+            slabs.transfer.take(1, |block| oldest = Some(block));
+            if let Some(block) = oldest {
+                self.put_home(slabs, block);
+            }
+        }
+    }
+
+    fn put_home(&'static self, slabs: &mut BinSlabs, block: Slot) {
+        let address = block.expose_provenance();
+        let Some(slab) = Slab::of(page_map::lookup(address)) else { return };
+        let Some(slot) = slab.class().slot_at(address - slab.base()) else { return };
+        if slab.put(slot / 64, 1 << (slot % 64), 1).is_err() {
+            died_waiting(block);
+        }
+        self.refile(slabs, slab, 1);
+    }
+}
+
+/// Gives blocks of a class of which caches own no slabs back, one by one. The caller holds the
+/// owner's lock.
+pub(super) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]) {
+    let home = owner.ledger.home_or(class.index(), owner.home.get().id());
+    let grid = class.grid();
+    let mut held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)> = None;
+    let (mut elsewhere, mut sent) = (0, 0);
+    for block in blocks {
+        let address = block.expose_provenance();
+        let slab = find_slab(class, address);
+        let Some(slot) = grid.slot_at(address - slab.base()) else { interior(slab, address) };
+        // Read now: with its last block home the slab may become another's.
+        let id = slab.arena();
+        if id != home.arena() {
+            elsewhere += 1;
+            owner.ledger.of(class.index(), id).flushed.add(1);
+        }
+        if held.as_ref().is_none_or(|(arena, _)| arena.id() != id) {
+            drop(held.take());
+            let arena = arena::by_id(id);
+            held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
+        }
+        match &mut held {
+            // Under the lock the guard is what it is.
+            Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
+                arena.pass_on(slabs, *block);
+            }
+            _ => {
+                sent += 1;
+                send(owner, slab, class, slot);
+            }
+        }
+    }
+    home.flushed.add(blocks.len() as u64 - elsewhere);
+    home.flushes.add(1);
+    home.remote.add(blocks.len() as u64);
+    home.sent.add(sent);
+    owner.effort.add(Deed::Flush, 1);
+}
+
+/// Sends a block home to a slab whose guard is busy.
+#[inline(never)]
+fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
+    match free_remotely(slab, class, slot / 64, 1 << (slot % 64)) {
+        Ok(freed) => {
+            owner.effort.add(Deed::Group, 1);
+            owner.effort.add(Deed::RemoteWord, 1);
+            owner.effort.add(Deed::Push, u64::from(freed.pushed));
+            owner.effort.add(Deed::Retry, u64::from(freed.retries));
+        }
+        Err(twice) => died_twice(slab, (slot / 64) as u32, twice),
+    }
+}
+
+/// Dies of a block that came home while it waits.
+#[cold]
+#[inline(never)]
+fn died_waiting(block: Slot) -> ! {
+    let address = block.expose_provenance();
+    match Slab::of(page_map::lookup(address)) {
+        Some(slab) => fatal::double_free(address, place_of(slab)),
+        None => invalid(address, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(n: usize) -> Slot {
+        core::ptr::without_provenance_mut(n << LG_PAGE)
+    }
+
+    fn taken(queue: &mut TransferCache, want: usize) -> Vec<usize> {
+        let mut all = Vec::new();
+        let n = queue.take(want, |block| all.push(block as usize >> LG_PAGE));
+        assert_eq!(n, all.len());
+        all
+    }
+
+    #[test]
+    fn first_in_first_out_round_and_round() {
+        let mut queue = TransferCache::new();
+        assert_eq!((taken(&mut queue, 4), queue.holds(block(0))), (vec![], false));
+        for n in 1..1000 {
+            assert!(queue.put(block(2 * n)) && queue.put(block(2 * n + 1)));
+            assert!(queue.holds(block(2 * n)) && !queue.holds(block(2 * n + 2)), "{n}");
+            assert_eq!(queue.count_within((2 * n) << LG_PAGE, 2 << LG_PAGE), 2);
+            assert_eq!(taken(&mut queue, 2), [2 * n, 2 * n + 1]);
+            assert!(!queue.holds(block(2 * n)), "{n}");
+        }
+    }
+
+    #[test]
+    fn it_gets_as_long_as_what_went_came_back() {
+        let mut queue = TransferCache::new();
+        (0..FIRST).for_each(|n| assert!(queue.put(block(n))));
+        assert!(!queue.put(block(FIRST)));
+        queue.note_refill(5);
+        assert!(!queue.put(block(FIRST)), "nothing had gone");
+        queue.note_gone(3);
+        queue.note_refill(2);
+        queue.note_refill(2);
+        assert_eq!((queue.depth, queue.gone), (FIRST + 3, 0));
+        assert!(queue.put(block(FIRST)));
+        for _ in 0..9 {
+            queue.note_gone(MOST);
+            queue.note_refill(MOST);
+        }
+        assert_eq!(queue.depth, MOST);
+        (FIRST + 1..MOST).for_each(|n| assert!(queue.put(block(n))));
+        assert!(!queue.put(block(MOST)), "full");
+        assert_eq!(taken(&mut queue, usize::MAX), (0..MOST).collect::<Vec<_>>());
+        queue.note_gone(7);
+        (0..9).for_each(|_| queue.age());
+        assert_eq!((queue.depth, queue.gone), (FIRST, 0));
+    }
+
+    #[test]
+    fn another_block_with_the_same_key_is_another() {
+        let mut queue = TransferCache::new();
+        assert!(queue.put(block(7)));
+        assert_eq!(key(block(7)), key(block(7 + (1 << 16))));
+        assert!(queue.holds(block(7)) && !queue.holds(block(7 + (1 << 16))));
+    }
+}

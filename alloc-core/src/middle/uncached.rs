@@ -1,0 +1,47 @@
+//! Blocks past all caches: one by one, through an arena's bins.
+
+use super::arena::Arena;
+use super::effort::UNCACHED;
+use super::remote_free::Guard;
+use super::slab::Slab;
+use super::slab_guard::{free_one_remotely, place_of};
+use crate::back::page_allocator::Memory;
+use crate::ground::fatal;
+use crate::ground::size_class::SizeClass;
+
+impl Arena {
+    /// One block past all caches.
+    pub(crate) fn allocate_uncached(&'static self, class: SizeClass) -> *mut u8 {
+        let mut block = core::ptr::null_mut();
+        let bin = self.bin(class);
+        let mut slabs = bin.slabs.lock();
+        let taken =
+            self.fill_from_bin(&mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
+        bin.filled.add(taken as u64);
+        block
+    }
+
+    /// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,
+    /// so that a fork never meets a free half done.
+    pub(crate) fn free_uncached(&'static self, slab: &'static Slab, slot: usize, block: usize) {
+        let class = slab.class();
+        let bin = self.bin(class);
+        let mut slabs = bin.slabs.lock();
+        bin.flushed.add(1);
+        let (word, mask) = (slot / 64, 1 << (slot % 64));
+        let waits = slabs.transfer.holds(core::ptr::with_exposed_provenance_mut(block));
+        let twice = if waits {
+            true
+        } else if slab.remote.guard() == Some(Guard::Bin) {
+            let twice = slab.put(word, mask, 1).is_err();
+            self.refile(&mut slabs, slab, 1);
+            twice
+        } else {
+            bin.sent.add(1);
+            !free_one_remotely(slab, class, word, mask)
+        };
+        if twice {
+            fatal::double_free(block, place_of(slab));
+        }
+    }
+}

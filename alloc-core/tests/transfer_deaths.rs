@@ -1,0 +1,49 @@
+//! A block that waits for the next thread that asks, freed once more, ends the process.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, scenario, tell, without_trail};
+use lumalloc::control::flush_thread_cache;
+use lumalloc::raw::{self, Flags};
+
+#[track_caller]
+fn dies(name: &str) {
+    let outcome = play(name, &[]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
+    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
+    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+}
+
+#[test]
+fn double_free_by_way_of_the_cache() {
+    dies("cached");
+}
+
+#[test]
+fn double_free_past_the_cache() {
+    dies("uncached");
+}
+
+#[test]
+#[ignore = "the scenarios of the tests above"]
+fn child() {
+    let Some(name) = scenario() else { return };
+    let block = raw::malloc(20000);
+    free(block);
+    flush_thread_cache();
+    tell(&format!("double free of {block:p} (size 20480, arena 0)"));
+    if name == "cached" {
+        free(block);
+        flush_thread_cache();
+    } else {
+        // SAFETY: none: this is the mistake that is tested.
+        unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
+    }
+    panic!("{name} survived");
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: a block of ours, or the mistake that is tested.
+    unsafe { raw::free(block) };
+}
