@@ -19,6 +19,7 @@ fn child() {
         Some("order") => order(),
         Some("parked") => parked(),
         Some("waits") => waits(),
+        Some("resized") => resized(),
         Some("layouts") => layouts(),
         Some("fork") => fork(),
         Some(name) => panic!("no scenario {name}"),
@@ -146,6 +147,38 @@ fn waits() {
 #[test]
 fn a_freed_block_waits_in_quarantine() {
     play_well("waits", "hardened:true");
+}
+
+/// A block stays where its class serves the new size too, and takes along what both sizes hold.
+fn resized() {
+    let sizes =
+        [0, 1, 8, 9, 24, 25, 100, 104, 105, 1016, 1017, 5000, 14_000, 32_760, 32_761, 40_000];
+    for from in sizes {
+        for to in sizes {
+            let block = raw::malloc(from);
+            (0..from).for_each(|at| write(block.expose_provenance() + at, at as u8 | 1));
+            // SAFETY: a live block.
+            let stays = unsafe { raw::usable_size(block) } == raw::good_size(to, 1);
+            // SAFETY: a live block.
+            let new = unsafe { raw::realloc(block, to) };
+            assert!(from.max(to) > 32_760 || stays == (new == block), "{from} to {to}");
+            // SAFETY: a live block, this long.
+            let kept = unsafe { std::slice::from_raw_parts(new, from.min(to)) };
+            assert!(
+                kept.iter().enumerate().all(|(at, byte)| *byte == at as u8 | 1),
+                "{from} to {to}"
+            );
+            // SAFETY: a live block, not used after.
+            unsafe { raw::free_sized(new, to) };
+        }
+    }
+}
+
+#[test]
+fn a_resized_block_keeps_what_it_holds() {
+    play_well("resized", "hardened:true");
+    play_well("resized", "hardened:true,junk:true");
+    play_well("resized", "hardened:true,tcache:false");
 }
 
 /// Rust's door: a block is resized by its real room, not by its layout's class.

@@ -5,6 +5,7 @@
 
 use super::fill;
 use super::guarded::{self, layouts};
+use super::hardened::calls;
 use super::modes;
 use super::thread_cache::{Kind, current};
 use super::{missed, slow};
@@ -309,6 +310,13 @@ pub(super) unsafe fn move_small(
 /// As [`realloc`]; the block is at a multiple of `align`.
 #[must_use]
 pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
+    // All classes of the hardened tier are multiples of 16.
+    if align <= 16
+        // SAFETY: the caller's promise.
+        && let Some(new) = unsafe { calls::realloc(ptr, size) }
+    {
+        return new;
+    }
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };
     // SAFETY: the caller's promise.

@@ -10,8 +10,9 @@ use super::canary::{self, BYTES, ZEROED};
 use super::wipe;
 use crate::back::class_map;
 use crate::front::cache_bin::CacheBin;
-use crate::front::slow;
-use crate::front::thread_cache::ThreadCache;
+use crate::front::facade::Facade;
+use crate::front::thread_cache::{ThreadCache, current};
+use crate::front::{raw, slow};
 use crate::ground::checked::at;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
 use crate::ground::units::PAGE;
@@ -65,6 +66,34 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
     block
 }
 
+/// Looks whether a block is whole. Answers the façade, the block's room, and the seal behind it.
+/// `None`: it has to be looked at again.
+///
+/// # Safety
+/// As [`free`].
+#[inline(always)]
+unsafe fn sealed(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    units: usize,
+) -> Option<(&'static Facade, usize, u64)> {
+    let room = bin(cache, units).room();
+    if room == 0 {
+        return None;
+    }
+    // SAFETY: only bins of façades know a room.
+    let facade = unsafe { cache.to_facade() };
+    let word = block.wrapping_add(room).cast::<u64>();
+    // Of an address between blocks it may lie behind the slab.
+    if word as usize % PAGE < room && class_map::bin_units(word.cast()) != Some(units) {
+        return None;
+    }
+    let seal = canary::seal_by(facade.secret, block as usize);
+    // SAFETY: in the same slab; only an address between blocks is not aligned.
+    let found = unsafe { word.read_unaligned() };
+    if found == seal { Some((facade, room, seal)) } else { None }
+}
+
 /// Takes back a block whose bin the class map says to stand at `units`. `false`: it has to be
 /// looked at again; nothing was done.
 ///
@@ -73,22 +102,11 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
 /// noticed); `units` is what [`class_map::bin_units`] says of it, or 0.
 #[inline(always)]
 pub(crate) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
-    let room = bin(cache, units).room();
-    if room == 0 {
+    // SAFETY: the caller's promise.
+    let Some((facade, room, seal)) = (unsafe { sealed(cache, block, units) }) else {
         return false;
-    }
-    // SAFETY: only bins of façades know a room.
-    let facade = unsafe { cache.to_facade() };
+    };
     let word = block.wrapping_add(room).cast::<u64>();
-    // Of an address between blocks it may lie behind the slab.
-    if word as usize % PAGE < room && class_map::bin_units(word.cast()) != Some(units) {
-        return false;
-    }
-    let seal = canary::seal_by(facade.secret, block as usize);
-    // SAFETY: in the same slab; only an address between blocks is not aligned.
-    if unsafe { word.read_unaligned() } != seal {
-        return false;
-    }
     if room > ZEROED - BYTES {
         // SAFETY: sealed, so a block of the caller's.
         unsafe { word.write(!seal) };
@@ -149,4 +167,30 @@ pub(crate) unsafe fn free_sized(
         },
         _ => false,
     }
+}
+
+/// Another size for a block: where it stands, or by a move to a small one. `None`: it has to be
+/// looked at again, or one of them is large; nothing was done.
+///
+/// # Safety
+/// As [`raw::realloc`].
+#[inline]
+pub(crate) unsafe fn realloc(block: *mut u8, size: usize) -> Option<*mut u8> {
+    let units = class_map::bin_units(block)?;
+    // SAFETY: the caller's promise.
+    let (_, room, _) = unsafe { sealed(current(), block, units) }?;
+    if size == 0 || size > MAX_CACHED - BYTES {
+        return None;
+    }
+    if units_of(size) == units {
+        return Some(block);
+    }
+    let new = raw::malloc(size);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(block, room.min(size)) };
+        // SAFETY: the caller's promise.
+        unsafe { raw::free(block) };
+    }
+    Some(new)
 }

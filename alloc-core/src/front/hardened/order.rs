@@ -15,15 +15,16 @@ pub(crate) const FEWEST: usize = 7;
 /// # Safety
 /// The caller is the bin's thread.
 pub(crate) unsafe fn shuffle(bin: &CacheBin, random: &Random) {
-    let (oldest, mut drawn) = (bin.base().wrapping_add(1), random.bits(32));
-    for last in (1..bin.level()).rev() {
-        // A number is good for two picks: no bin holds more than 2^11 blocks.
-        drawn = if last & 1 == 0 { drawn >> 16 } else { random.bits(32) };
-        let other = ((drawn & 0xffff) * (last + 1)) >> 16;
-        let (one, two) = (oldest.wrapping_add(last), oldest.wrapping_add(other));
-        // SAFETY: both are below the bin's level, so written slots of this thread's.
-        unsafe { one.swap(two) };
-    }
+    let oldest = bin.base().wrapping_add(1);
+    // Lent: for all the compiler knows, a slot is where the generator lies.
+    random.lend(|random| {
+        for last in (1..bin.level()).rev() {
+            let other = random.below(last + 1);
+            let (one, two) = (oldest.wrapping_add(last), oldest.wrapping_add(other));
+            // SAFETY: both are below the bin's level, so written slots of this thread's.
+            unsafe { one.swap(two) };
+        }
+    });
 }
 
 #[cfg(test)]

@@ -16,9 +16,28 @@ impl Random {
     /// A number below `2^bits`, which is 1 to 32.
     #[inline(always)]
     pub(crate) fn bits(&self, bits: u32) -> usize {
+        (self.next() >> (64 - bits)) as usize
+    }
+
+    /// A number below another.
+    #[inline(always)]
+    pub(crate) fn below(&self, bound: usize) -> usize {
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+
+    /// Lends the generator to who draws many numbers, and can keep it in a register.
+    #[inline(always)]
+    pub(crate) fn lend(&self, draw: impl FnOnce(&Random)) {
+        let lent = Random(Cell::new(self.0.get()));
+        draw(&lent);
+        self.0.set(lent.0.get());
+    }
+
+    #[inline(always)]
+    fn next(&self) -> u64 {
         let next = self.0.get().wrapping_mul(0x5851_f42d);
         self.0.set(next);
-        (next >> (64 - bits)) as usize
+        next
     }
 }
 
@@ -32,5 +51,8 @@ mod tests {
         let mut seen = [0usize; 16];
         (0..10_000).for_each(|_| seen[random.bits(4)] += 1);
         assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+        let mut seen = [0usize; 10];
+        (0..10_000).for_each(|_| seen[random.below(10)] += 1);
+        assert!(seen.iter().all(|count| *count > 600), "{seen:?}");
     }
 }
