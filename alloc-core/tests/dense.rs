@@ -8,6 +8,7 @@ use common::child::{play_well, scenario};
 use common::mappings::listens;
 use common::touched::{assert_touched, touch};
 use lumalloc::{PAGE, control, observe, raw};
+use std::sync::Barrier;
 
 const MIB: usize = 1 << 20;
 const BLOCK: usize = 256 << 10;
@@ -19,6 +20,9 @@ fn child() {
         Some("large_heap") => large_heap(true),
         Some("small_pages") => large_heap(false),
         Some("slabs") => slabs(),
+        Some("classes") => classes(true),
+        Some("classes_in_small_pages") => classes(false),
+        Some("sparse") => sparse(),
         Some("small_heap") => small_heap(),
         Some("zeros") => zeros(),
         Some("holes") => holes(),
@@ -130,12 +134,76 @@ fn slabs() {
 }
 
 #[test]
+fn a_heap_of_many_classes_grows_by_huge_pages_from_a_few_mib_on() {
+    play_well("classes", "");
+    play_well("classes_in_small_pages", "thp:never");
+    play_well("classes_in_small_pages", "retain:false");
+}
+
+/// 24 MiB of blocks of all sizes up to a page, as many of each.
+fn classes(huge: bool) {
+    let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
+    let mut blocks = Vec::new();
+    for n in 0..24 * MIB / 2048 {
+        let size = n * 97 % 4096 + 1;
+        blocks.push((raw::malloc(size), size));
+        touch(blocks[n].0, 0, size);
+    }
+    let (faults, memory) = (faults() - before, memory());
+    if !huge || !listens() {
+        assert!(memory.advised == 0, "{memory:?}");
+    } else if vmstat("thp_fault_fallback ") == fallbacks {
+        assert!(faults < 2000, "{faults} faults, {memory:?}");
+        assert!(memory.resident < 36 * MIB, "{memory:?}");
+    }
+    for (block, size) in blocks {
+        assert_touched(block, size);
+        free(block);
+    }
+}
+
+/// Slabs of threads that hardly touch them are not backed by huge pages, but for a small part.
+#[test]
+fn slabs_that_are_hardly_touched_take_small_pages() {
+    play_well("sparse", "");
+}
+
+fn sparse() {
+    const THREADS: usize = 64;
+    let large: Vec<_> = (0..16 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)).collect();
+    large.iter().for_each(|block| touch(*block, 0, BLOCK));
+    let before = memory();
+    let (ready, end) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                // More than come from slabs that threads share.
+                let sizes = (0..24).map(|n| 16 * (n + 1)).flat_map(|size| [size; 20]);
+                let blocks: Vec<_> = sizes.map(raw::malloc).collect();
+                blocks.iter().for_each(|block| touch(*block, 0, 1));
+                ready.wait();
+                end.wait();
+                blocks.into_iter().for_each(free);
+            });
+        }
+        ready.wait();
+        let (after, totals) = (memory(), observe::totals());
+        end.wait();
+        // Most of what the slabs hold was never touched.
+        assert!(totals.active > 44 * MIB, "{totals:#?}");
+        assert!(after.huge <= before.huge + 8 * MIB, "{before:?} {after:?}");
+        assert!(after.resident <= before.resident + 32 * MIB, "{before:?} {after:?}");
+    });
+    large.into_iter().for_each(free);
+}
+
+#[test]
 fn a_small_heap_takes_small_pages() {
     play_well("small_heap", "");
 }
 
 fn small_heap() {
-    let blocks: Vec<_> = (0..6 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)).collect();
+    let blocks: Vec<_> = (0..5 * MIB / 2 / BLOCK).map(|_| raw::malloc(BLOCK)).collect();
     blocks.iter().for_each(|block| touch(*block, 0, BLOCK));
     let memory = memory();
     assert!(memory.advised == 0 && memory.huge == 0, "{memory:?}");

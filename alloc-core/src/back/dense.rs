@@ -6,13 +6,13 @@
 //!       │        part of it is purged: the advice is taken back (broken), small pages from then on
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
-//! From [`LARGE_HEAP`] on, or where all arenas together are large enough for what is left of a
-//! chunk ([`SMALLEST_HEAP`]), an arena takes new memory by whole chunks: 2 MiB that the system is
-//! asked to back by one huge page before they are touched: one fault brings in what 512 would.
-//! Only runs that will be filled are taken so ([`super::page_allocator::Memory::Filled`]): large
-//! blocks, and slabs of a class of which a thread has filled several. The chunk has memory from its
-//! first touch on, so what is not needed of it at once counts as dirty; it waits for more such runs
-//! and is filed as a dirty run when none came for a step of decay.
+//! Where all arenas together are large enough for what is left of a chunk ([`SMALLEST_HEAP`]), an
+//! arena takes new memory by whole chunks: 2 MiB that the system is asked to back by one huge page
+//! before they are touched: one fault brings in what 512 would. Only runs that will be filled are
+//! taken so ([`super::page_allocator::Memory::Filled`]): large blocks, slabs of a class of which a
+//! thread has filled many, and other slabs as far as [`super::untouched`] lets them. The chunk has
+//! memory from its first touch on, so what is not needed of it at once counts as dirty; it waits
+//! for more such runs and is filed as a dirty run when none came for a step of decay.
 //!
 //! The system would fill holes in an advised chunk again, so before a part of one is purged the
 //! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
@@ -23,24 +23,25 @@
 
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
-use super::limit;
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::PageProvider;
 use super::split_merge::split;
+use super::untouched;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The mark of runs in chunks that were advised at some time, in the place of a mapping's number.
 pub(super) const DENSE: u16 = u16::MAX - 1;
-/// Pages in use from which on an arena's heap is large: a chunk more is a quarter of it.
+/// Pages that all arenas together use from which on they take chunks, as long as what is left of
+/// these is at most a part of that, or no more than a chunk's: a thread's arena is small where
+/// there are many.
+const SMALLEST_HEAP: usize = (3 << 20) / PAGE;
+const PART_OF_HEAP: usize = 8;
+/// Pages in use from which on a program's own arena takes one: a chunk more is a quarter of it.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
-/// Below that it takes one where all arenas together have this many pages and what is left of
-/// their chunks is at most this part of them: a thread's arena is small where there are many.
-const SMALLEST_HEAP: usize = (4 << 20) / PAGE;
-const PART_OF_HEAP: usize = 4;
 /// Pages of a chunk.
 pub(super) const CHUNK: usize = HUGE / PAGE;
 /// No run of up to so many pages is worth a huge page while others are there to purge.
@@ -117,10 +118,11 @@ pub(super) fn forget_chunks(run: &Extent) {
 /// Pages left of all arenas' chunks.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether all arenas, which hold so many pages, are large enough for one more chunk of which
+/// Whether all arenas, which use so many pages, are large enough for one more chunk of which
 /// `leaves` pages are left for later.
-fn is_worth_it(held: usize, leaves: usize) -> bool {
-    held >= SMALLEST_HEAP && LEFT.load(Relaxed) + leaves <= held / PART_OF_HEAP
+fn is_worth_it(used: usize, leaves: usize) -> bool {
+    let most = CHUNK.max(used / PART_OF_HEAP);
+    used >= SMALLEST_HEAP && LEFT.load(Relaxed).saturating_add(leaves) <= most
 }
 
 /// What an arena has not yet used of the chunk that it took last.
@@ -163,19 +165,27 @@ impl PageAllocator {
             return self.cut_rest(rest, pages, align);
         }
         let leaves = pages.next_multiple_of(CHUNK) - pages;
-        let is_large = self.counts.active >= LARGE_HEAP;
-        let by_all = || !self.rest.is_alone && is_worth_it(limit::held() >> LG_PAGE, leaves);
-        if !is_large && !by_all() {
+        let is_large = match self.rest.is_alone {
+            true => self.counts.active >= LARGE_HEAP,
+            false => is_worth_it(untouched::used_pages(), leaves),
+        };
+        if !is_large {
             return None;
         }
-        // What lies between other runs is used up first.
-        if let Some(between) = self.take(ExtentState::Retained, pages, align, CHUNK - 1) {
-            return Some(between);
+        // What lies in broken chunks is used up first.
+        let is_dense = |run: &Extent| run.mapping() == DENSE;
+        if let Some(between) = self.retained.fit_where(pages, align, CHUNK - 1, is_dense) {
+            self.retained.remove(between);
+            return self.cut(between, pages, align);
         }
         if !moves::has_room_for(BROKEN_CHUNKS.load(Relaxed)) {
             return None;
         }
-        let chunk = self.take_addresses(pages.next_multiple_of(CHUNK), align.max(HUGE))?;
+        let whole = pages.next_multiple_of(CHUNK);
+        if !self.has_room_for(whole) {
+            return None;
+        }
+        let chunk = self.take_addresses(whole, align.max(HUGE))?;
         if !advise(self.provider, chunk) {
             self.file(chunk, ExtentState::Retained);
             return None;
@@ -265,6 +275,7 @@ fn advise(provider: &dyn PageProvider, run: &'static Extent) -> bool {
 mod tests {
     use super::*;
     use crate::back::extension::JOINED;
+    use crate::back::limit;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
 
@@ -292,7 +303,8 @@ mod tests {
         // Other tests may have a rest at this moment.
         assert!(is_worth_it(SMALLEST_HEAP * 1000, CHUNK));
         assert!(!is_worth_it(SMALLEST_HEAP - 1, 0), "a small process");
-        assert!(!is_worth_it(SMALLEST_HEAP, SMALLEST_HEAP / PART_OF_HEAP + 1));
+        assert!(!is_worth_it(SMALLEST_HEAP, CHUNK + 1), "more than one chunk's rest");
+        assert!(!is_worth_it(8 * CHUNK, 8 * CHUNK / PART_OF_HEAP + 1));
     }
 
     #[test]
@@ -324,6 +336,39 @@ mod tests {
         assert!(is_in_huge_pages(long) && is_whole_chunks(long));
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().base(), next.end());
         pages.check();
+    }
+
+    #[test]
+    fn a_bound_that_a_chunk_would_go_beyond_leaves_small_pages() {
+        let Some((mut pages, first)) = large_heap() else { return };
+        let rest = pages.rest.pages();
+        pages.limit = (pages.held() + CHUNK - 1) << LG_PAGE;
+        // What is there is within the bound; one more chunk is not, but a run is.
+        let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
+        let refused = limit::refusals();
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        assert_eq!(limit::refusals(), refused, "nothing was refused");
+        pages.limit = 0;
+        let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert!(is_in_huge_pages(next) && next.base() != first.end());
+        pages.check();
+    }
+
+    #[test]
+    fn what_lies_in_broken_chunks_is_used_up_before_new_ones_and_nothing_else() {
+        let Some((mut pages, first)) = large_heap() else { return };
+        // Addresses without memory in front of an ordinary run.
+        let small = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
+        let (base, rest) = (first.base(), pages.rest.pages());
+        let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
+        let chunk = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert!(is_in_huge_pages(chunk) && chunk.base() != small.end());
+        let rest = pages.rest.pages();
+        let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
+        pages.free(first);
+        purge(&mut pages, 0);
+        let again = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert!(again.base() == base && !is_in_huge_pages(again));
     }
 
     #[test]

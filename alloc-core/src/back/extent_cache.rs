@@ -114,13 +114,25 @@ impl ExtentCache {
     /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`,
     /// among runs of classes up to `most` pages. It stays here.
     pub(crate) fn fit(&self, pages: usize, align: usize, most: usize) -> Option<&'static Extent> {
+        self.fit_where(pages, align, most, |_| true)
+    }
+
+    /// The same, where the lowest run of the class is `wanted`.
+    pub(super) fn fit_where(
+        &self,
+        pages: usize,
+        align: usize,
+        most: usize,
+        wanted: impl Fn(&Extent) -> bool,
+    ) -> Option<&'static Extent> {
+        let fits = |run: &&Extent| run.fit(pages, align).is_some() && wanted(run);
         let mut class = self.next_filled(page_class_ceil(pages))?;
         loop {
             if page_class_pages(class) > most {
                 return None;
             }
             let first = self.heaps.get(class)?.first();
-            if let Some(extent) = first.filter(|extent| extent.fit(pages, align).is_some()) {
+            if let Some(extent) = first.filter(|run| fits(run)) {
                 return Some(extent);
             }
             class = self.next_filled(class + 1)?;

@@ -130,14 +130,22 @@ impl PageAllocator {
     /// Whether so many new pages may be taken.
     pub(super) fn admits(&mut self, pages: usize) -> bool {
         self.report();
+        self.bound_of(pages).is_none_or(|place| refuse(pages, place))
+    }
+
+    /// Whether there is room for so many new pages; nobody is refused anything.
+    pub(super) fn has_room_for(&self, pages: usize) -> bool {
+        self.bound_of(pages).is_none()
+    }
+
+    /// Whose bound so many new pages would go beyond, if any.
+    fn bound_of(&self, pages: usize) -> Option<usize> {
         let hard = HARD.load(Relaxed);
         if hard != 0 && held().saturating_add(pages << LG_PAGE) > hard {
-            return refuse(pages, ANY);
+            return Some(ANY);
         }
-        if self.limit != 0 && (self.held() + pages) << LG_PAGE > self.limit {
-            return refuse(pages, self.arena as usize);
-        }
-        true
+        let own = self.limit != 0 && (self.held() + pages) << LG_PAGE > self.limit;
+        own.then_some(self.arena as usize)
     }
 
     /// Notes how many pages are held now, and whether the soft bound is reached.

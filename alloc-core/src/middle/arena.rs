@@ -21,6 +21,7 @@ use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::page_map::{self, Entry};
 use crate::back::page_provider::PageProvider;
 use crate::back::purge_batch::Batch;
+use crate::back::untouched;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
@@ -176,6 +177,8 @@ impl Arena {
             }
         };
         let slab_pages = usize::from(class.row().slab_pages);
+        let may_be_huge = memory == Memory::Any && untouched::may_be_huge(slab_pages);
+        let memory = memory.filled_if(may_be_huge);
         let run = pages.allocator.allocate(slab_pages, class.slab_align(), memory);
         let Some(extent) = run else {
             if let Some(pool) = pages.records.get_mut(lg) {
@@ -184,6 +187,7 @@ impl Arena {
             return None;
         };
         record.prepare(extent, class);
+        record.fresh.begin(extent);
         page_map::set_all(extent, record.entry());
         record.remote.birth(guard);
         pages.slabs.add(class);
@@ -193,6 +197,7 @@ impl Arena {
     /// Takes back the pages of a slab that its guard has just released.
     pub(crate) fn take_back(&self, slab: &'static Slab) {
         let Some(extent) = slab.extent() else { return };
+        slab.fresh.end_at(0);
         self.holes.sub(slab.holes.clear());
         let mut pages = self.pages.lock();
         page_map::set_all(extent, Entry::NONE);

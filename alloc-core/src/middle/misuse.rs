@@ -1,6 +1,7 @@
 //! What is wrong with a block on its way home: the process ends with a message that says so.
 
 use super::arena::{self, Arena};
+use super::remote_free::Guard;
 use super::slab::Slab;
 use super::slab_guard::place_of;
 use crate::back::extent::ExtentState;
@@ -14,6 +15,16 @@ pub(crate) enum Misuse {
     Interior(usize),
     /// The block at this address is free already.
     Twice(usize),
+}
+
+impl Slab {
+    /// The name of its guard, for last words.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match self.remote.guard() {
+            Some(Guard::Owner(id)) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 /// Dies of a block that is not what its cache bin holds.

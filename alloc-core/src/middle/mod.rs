@@ -1,14 +1,15 @@
 //! Arenas: slabs and who guards them, remote frees, large blocks, and the choice of an arena.
 //!
 //! Data order: [`effort`] (counts), [`remote_free`] (the one lock-free protocol), [`slab`] (an
-//! extent cut into blocks), [`slab_lines`], [`slab_list`], [`holes`] (a slab's free pages),
-//! [`transfer_cache`] (blocks that threads pass on), [`bin`] (one class of one arena),
-//! [`slab_guard`] (where remote frees go), [`arena_counts`], [`arena_name`], [`arena`],
-//! [`uncached`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`], [`arena_hooks`],
-//! [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given what), [`owner`]
-//! (what a thread cache owns), [`idle_owner`], [`visit`] (its lock in another's hands), [`misuse`]
-//! (last words), [`give_back`] (blocks on their way home), [`depot`] (blocks that a thread keeps
-//! beyond its bins), [`large`], [`run_cache`] (large blocks that a thread keeps), [`decay_pass`].
+//! extent cut into blocks), [`fresh_pages`] (of a slab), [`slab_lines`], [`slab_list`], [`holes`]
+//! (a slab's free pages), [`transfer_cache`] (blocks that threads pass on), [`bin`] (one class of
+//! one arena), [`slab_guard`] (where remote frees go), [`arena_counts`], [`arena_name`],
+//! [`arena`], [`uncached`], [`reserve`], [`arena_list`] (all of them), [`arena_settings`],
+//! [`arena_hooks`], [`arena_end`] (reset and destroy), [`choose_arena`], [`ledger`] (who was given
+//! what), [`owner`] (what a thread cache owns), [`idle_owner`], [`visit`] (its lock in another's
+//! hands), [`misuse`] (last words), [`give_back`] (blocks on their way home), [`depot`] (blocks
+//! that a thread keeps beyond its bins), [`large`], [`run_cache`] (large blocks that a thread
+//! keeps), [`decay_pass`].
 
 #[cfg(not(loom))]
 pub(crate) mod effort;
@@ -17,6 +18,8 @@ pub(crate) mod remote_free;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod slab;
+#[cfg(not(loom))]
+pub(crate) mod fresh_pages;
 #[cfg(not(loom))]
 pub(crate) mod slab_lines;
 #[cfg(not(loom))]

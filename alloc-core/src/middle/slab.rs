@@ -8,9 +8,10 @@
 //! ```
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
+use super::fresh_pages::FreshPages;
 use super::holes::{self, Holes};
 use super::misuse::Misuse;
-use super::remote_free::{Guard, Remote};
+use super::remote_free::Remote;
 use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Recycled};
@@ -42,6 +43,8 @@ pub(crate) struct Slab {
     half: Cell<u16>,
     /// It is kept in its list although all its blocks are free.
     pub(super) spare: Cell<bool>,
+    /// Its pages that no block was taken of yet.
+    pub(super) fresh: FreshPages,
     /// Its pages without memory.
     pub(crate) holes: Holes,
     /// The part that others write.
@@ -96,6 +99,7 @@ impl Slab {
             first: Cell::new(0),
             half: Cell::new(0),
             spare: Cell::new(false),
+            fresh: FreshPages::new(),
             holes: Holes::new(),
             remote: Remote::new(remote),
         };
@@ -243,6 +247,9 @@ impl Slab {
         }
         self.first.set(index.min(usize::from(u8::MAX)) as u8);
         self.used.set(self.used.get() + (want - left) as u32);
+        if self.fresh.are_left() {
+            self.note_touched();
+        }
         want - left
     }
 
@@ -367,14 +374,6 @@ impl Slab {
         self.base() + (word * 64 + bit as usize) * self.class().size()
     }
 
-    /// The name of its guard, for last words.
-    pub(crate) fn owner(&self) -> Option<u32> {
-        match self.remote.guard() {
-            Some(Guard::Owner(id)) => Some(id),
-            _ => None,
-        }
-    }
-
     /// Which list it is in.
     pub(crate) fn list(&self) -> ListName {
         self.list.get()
@@ -401,6 +400,7 @@ mod tests {
     use super::*;
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::fixed::Fixed;
+    use crate::middle::remote_free::Guard;
 
     fn slab(class: SizeClass) -> &'static Slab {
         let mut pages = PageAllocator::new(1, Fixed::leak(8 << 20));

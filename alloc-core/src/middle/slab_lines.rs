@@ -28,6 +28,9 @@ impl Slab {
             }
         }
         self.used.set(self.used.get() + (want - left) as u32);
+        if self.fresh.are_left() {
+            self.note_touched();
+        }
         want - left
     }
 }
