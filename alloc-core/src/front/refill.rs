@@ -100,7 +100,9 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // Whole lines, so that no two threads write to one.
     let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
     let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
-    if refill_from_depot(cache, &mut state, class, want) {
+    // There are few in a bin of these: all of them, to come here less often.
+    let parked = if class.size() > OWNED_MAX { bin.capacity() } else { want };
+    if refill_from_depot(cache, &mut state, class, parked) {
         return;
     }
     let fill = |filler: &mut Filler| {
