@@ -1,9 +1,9 @@
 //! The Rust door: `#[global_allocator]`.
 
-use super::guarded::{self, layouts};
+use super::guarded::layouts;
+use super::thread_cache::{Kind, current};
 use super::{raw, slow};
-use crate::ground::options;
-use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{MAX_CACHED, size_for_align};
 use core::alloc::{GlobalAlloc, Layout};
 
 /// The allocator, for Rust programs.
@@ -17,15 +17,6 @@ use core::alloc::{GlobalAlloc, Layout};
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lumalloc;
-
-/// The class that serves a layout, if a slab does. A constant for a constant layout.
-#[inline(always)]
-const fn class_of(size: usize, align: usize) -> Option<SizeClass> {
-    match size_for_align(size, align) {
-        Some(rounded) if rounded <= MAX_CACHED => Some(SizeClass::of(rounded)),
-        _ => None,
-    }
-}
 
 // SAFETY: blocks are as large and as aligned as the layout says, live until they are deallocated,
 // and no function unwinds.
@@ -60,26 +51,52 @@ unsafe impl GlobalAlloc for Lumalloc {
 
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let Some(old) = class_of(layout.size(), layout.align()) else {
-            layouts::come();
+        // Blocks may have canaries, or be samples, for which the bound is 0: what fits where is not
+        // for layouts to say then.
+        let (old, new) = (rounded(layout.size(), layout), rounded(new_size, layout));
+        if old.max(new) >= layouts::bound() || current().kind() != Kind::Real {
             // SAFETY: the caller's promise.
-            return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
-        };
-        if options::current().is_watching() || guarded::is_on() {
-            // Blocks may have canaries or be samples: what fits where is not for constants to say.
-            // SAFETY: the caller's promise.
-            return unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) };
+            return unsafe { realloc_any(ptr, layout, new_size) };
         }
-        if class_of(new_size, layout.align()) == Some(old) {
+        if raw::offset_of(old) == raw::offset_of(new) {
             return ptr;
         }
-        let new = raw::malloc_aligned(new_size, layout.align());
-        if !new.is_null() {
-            // SAFETY: two different blocks, at least this long.
-            unsafe { new.copy_from_nonoverlapping(ptr, layout.size().min(new_size)) };
-            // SAFETY: the caller's promise; `old` is the block's class.
-            unsafe { raw::free_layout(ptr, old.size(), 1) };
-        }
-        new
+        // SAFETY: the caller's promise; both are small.
+        unsafe { realloc_small(ptr, layout, new_size) }
     }
+}
+
+/// A size rounded to a layout's alignment, which fits an `isize` by the rules of layouts.
+#[inline(always)]
+fn rounded(size: usize, layout: Layout) -> usize {
+    let mask = layout.align().wrapping_sub(1);
+    size.wrapping_add(mask) & !mask
+}
+
+/// Moves a block to another class.
+///
+/// # Safety
+/// As [`GlobalAlloc::realloc`]; both sizes are small, and no mode has to see the block.
+#[inline(never)]
+unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let new = raw::alloc_rounded(rounded(new_size, layout), new_size, layout.align());
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, layout.size().min(new_size)) };
+        // SAFETY: the caller's promise.
+        unsafe { raw::free_layout(ptr, rounded(layout.size(), layout), 1) };
+    }
+    new
+}
+
+/// Large blocks, and those that a mode has to see.
+///
+/// # Safety
+/// As [`GlobalAlloc::realloc`].
+#[cold]
+#[inline(never)]
+unsafe fn realloc_any(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    layouts::come();
+    // SAFETY: the caller's promise.
+    unsafe { raw::realloc_aligned(ptr, new_size, layout.align()) }
 }

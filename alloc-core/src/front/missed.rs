@@ -55,13 +55,13 @@ pub(crate) fn alloc_small_aligned(
 
 #[inline(never)]
 fn malloc_watched(size: usize, align: usize) -> *mut u8 {
-    if let Some(facade) = thread_cache::current().as_facade() {
-        let block = facade.pop(size, align);
-        if !block.is_null() {
-            return block;
-        }
-    }
-    slow::malloc_missed(size, align)
+    let cache = thread_cache::current();
+    let block = match (cache.as_plain(), cache.as_facade()) {
+        (Some(real), _) => slow::malloc_plain(real, size, align),
+        (_, Some(facade)) => facade.pop(size, align),
+        _ => core::ptr::null_mut(),
+    };
+    if block.is_null() { slow::malloc_missed(size, align) } else { block }
 }
 
 /// Takes a block back, after the fast path could not: this cache is the calling thread's, and the
@@ -73,8 +73,9 @@ fn malloc_watched(size: usize, align: usize) -> *mut u8 {
 #[inline(never)]
 pub(crate) unsafe fn free_known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
     // SAFETY: the caller's promise.
-    let is_done =
-        unsafe { calls::free(cache, block, units) } || cache.bin_at(units * OFFSET_UNIT).put(block);
+    let is_done = unsafe { calls::free(cache, block, units) }
+        || cache.bin_at(units * OFFSET_UNIT).put(block)
+        || cache.as_plain().is_some_and(|real| slow::free_plain(real, block, units));
     if !is_done {
         // SAFETY: the caller's promise.
         unsafe { free(block) };

@@ -244,12 +244,17 @@ pub(crate) fn flush_beside(cache: &'static RealCache, state: &mut OwnerState) {
 
 /// Gives a bin its first array, or one twice as long, for at most `most` blocks. `false`: it is as
 /// long as it may be. Under the owner's lock.
+#[inline(always)]
 fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
-    let (bin, cold) = (cache.bin(class), cache.cold(class));
     let most = most.min(capacity_max(cache, class));
-    if bin.capacity() >= most {
-        return false;
-    }
+    cache.bin(class).capacity() < most && grow_to(cache, class, most)
+}
+
+/// The rest of [`grow`], where the bin may be longer.
+#[cold]
+#[inline(never)]
+fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
     let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
     let lg = if cold.lg_array.get() == 0 { first } else { cold.lg_array.get() + 1 };
     let capacity = ((1usize << lg) - 1).min(most);

@@ -18,7 +18,9 @@ use crate::ground::fatal;
 use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::os;
-use crate::ground::size_class::{MAX_CACHED, MAX_RUN_PAGES, SizeClass};
+use crate::ground::size_class::{
+    BIN_BYTES, MAX_CACHED, MAX_RUN_PAGES, OFFSET_UNIT, SizeClass, size_for_align,
+};
 use crate::ground::stats_interval;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arena::{self, Arena};
@@ -47,6 +49,44 @@ pub(crate) fn malloc_missed(size: usize, align: usize) -> *mut u8 {
     // SAFETY: a fresh block of the class.
     unsafe { modes::handed_out(block, class) };
     block
+}
+
+/// A small block for a thread without modes. Null: try [`malloc_missed`], which does what may help.
+#[inline]
+pub(crate) fn malloc_plain(cache: &'static RealCache, size: usize, align: usize) -> *mut u8 {
+    let class = match size_for_align(size, align) {
+        Some(rounded) if rounded <= MAX_CACHED => SizeClass::of(rounded),
+        _ => return core::ptr::null_mut(),
+    };
+    if !cache.holds(class) {
+        return core::ptr::null_mut();
+    }
+    let block = refill::request(cache, class);
+    background::tick();
+    if let Some(thread) = cache.thread().filter(|_| !block.is_null()) {
+        thread.got_cached(class.size());
+    }
+    block
+}
+
+/// Takes a small block that its bin has no room for from a thread without modes; `units` is what
+/// the class map says. `false`: nothing was done.
+#[inline]
+pub(crate) fn free_plain(cache: &'static RealCache, block: *mut u8, units: usize) -> bool {
+    let Some(class) = SizeClass::from_bin(units / (BIN_BYTES / OFFSET_UNIT)) else { return false };
+    let holds = cache.holds(class);
+    if holds {
+        overflow(cache, class, block);
+        background::tick();
+    }
+    holds
+}
+
+fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
+    refill::overflow(cache, class, block);
+    if let Some(thread) = cache.thread().filter(|thread| thread.moves() == Moves::Slowly) {
+        thread.refresh();
+    }
 }
 
 /// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more
@@ -222,10 +262,7 @@ fn free_small(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
     if let Some(cache) = real_cache().filter(|cache| cache.holds(class)) {
         if !cache.bin(class).put(block) {
-            refill::overflow(cache, class, block);
-            if let Some(thread) = cache.thread().filter(|thread| thread.moves() == Moves::Slowly) {
-                thread.refresh();
-            }
+            overflow(cache, class, block);
         }
         return;
     }

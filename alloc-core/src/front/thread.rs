@@ -376,7 +376,8 @@ impl RealCache {
     /// when that is gone.
     pub(crate) fn volume(&self) -> Volume {
         let mut sum = Volume::default();
-        for class in SizeClass::all() {
+        let used = self.owner.ledger.used();
+        for class in SizeClass::all().filter(|class| used >> class.index() & 1 != 0) {
             let (counts, popped) = (self.owner.counts(class), self.requests(class));
             let held = counts.filled.wrapping_sub(popped);
             let came_back = counts.flushed.wrapping_add(self.held(class) as u64);

@@ -10,8 +10,10 @@
 
 use super::cache_bin::CacheBin;
 use super::facade::Facade;
+use super::guarded;
 use super::hardened::canary;
 use super::registry::RealCache;
+use super::switch;
 use super::tls;
 use crate::ground::callback::{Callback, Scope};
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
@@ -136,6 +138,16 @@ impl ThreadCache {
         }
         // SAFETY: a front of kind Real is the first field of a real cache, which lives for ever.
         Some(unsafe { &*core::ptr::from_ref(self).cast::<RealCache>() })
+    }
+
+    /// The real cache that this is the front of, where no mode is in force: neither its blocks nor
+    /// its operations are anything special.
+    #[inline(always)]
+    pub(crate) fn as_plain(&'static self) -> Option<&'static RealCache> {
+        if self.kind != Kind::Real || switch::is_watching() || guarded::is_on() {
+            return None;
+        }
+        self.as_real()
     }
 
     /// The façade with a real cache behind it that this is the front of.
