@@ -4,9 +4,9 @@ use super::dense::{self, DENSE};
 use super::extent::Extent;
 use super::huge;
 use super::moves;
-use super::page_provider::{PageProvider, Purged};
+use super::page_provider::{PageProvider, Purged, Resident};
 use crate::ground::fill_mode;
-use crate::ground::units::PAGE;
+use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -25,22 +25,64 @@ const SHORTEST_TO_ASK: usize = (256 << 10) / PAGE;
 /// Of the runs that are full of memory so many are zeroed by hand for each one that is given back.
 const BY_HAND: usize = 128;
 
-/// Whether giving an active run back is the better way to make it zero.
+/// How an active run is made to read zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Zeroing {
+    /// Zeros are written over all of it.
+    ByHand,
+    /// All of its pages are given back.
+    GiveBack,
+    /// Zeros are written over so many bytes at its beginning, and the rest is given back.
+    Beginning(usize),
+}
+
+/// The better way to make an active run read zero.
 ///
 /// Who used it last tells who will use it next: a run of which most has no memory was hardly
-/// touched, and writing zeros would fill it. One that is full will be filled again, and faulting
-/// its pages in costs ten times the zeros; but its last user may have been another, so now and then
-/// one is given back to see.
-pub(crate) fn is_better_purged(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
-    static FULL: AtomicUsize = AtomicUsize::new(0);
+/// touched, and writing zeros would fill it; but the pages at its beginning that were touched will
+/// be again. One that is full will be filled again, and faulting its pages in costs ten times the
+/// zeros; but its last user may have been another, so now and then one is given back to see.
+pub(crate) fn better_zeroing(provider: &dyn PageProvider, extent: &'static Extent) -> Zeroing {
     if extent.pages() < SHORTEST_TO_ASK {
-        return false;
+        return Zeroing::ByHand;
     }
-    let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
-    match provider.count_resident(base, extent.bytes()) {
-        None => false,
-        Some(resident) if resident < extent.pages() / 2 => true,
-        Some(_) => FULL.fetch_add(1, Relaxed) % BY_HAND == BY_HAND - 1,
+    let seen =
+        NonNull::new(extent.base_ptr()).and_then(|base| provider.resident(base, extent.bytes()));
+    seen.map_or(Zeroing::ByHand, |seen| choose(seen, extent.pages(), extent.mapping()))
+}
+
+fn choose(seen: Resident, pages: usize, mapping: u16) -> Zeroing {
+    static FULL: AtomicUsize = AtomicUsize::new(0);
+    let is_hardly_touched = seen.pages < pages / 2;
+    // A run of its own mapping is made an ordinary one when it is given back whole.
+    let is_beginning = seen.leading > 0 && seen.leading == seen.pages && mapping == 0;
+    match (is_hardly_touched, is_beginning) {
+        (true, true) => Zeroing::Beginning(seen.leading << LG_PAGE),
+        (true, false) => Zeroing::GiveBack,
+        _ if FULL.fetch_add(1, Relaxed) % BY_HAND == BY_HAND - 1 => Zeroing::GiveBack,
+        _ => Zeroing::ByHand,
+    }
+}
+
+/// Makes an active run read zero that way. `false`: the contents are undefined. What has no memory
+/// is given back too: it may lie on a swap device.
+pub(crate) fn zero_by(
+    provider: &dyn PageProvider,
+    extent: &'static Extent,
+    zeroing: Zeroing,
+) -> bool {
+    match zeroing {
+        Zeroing::ByHand => false,
+        Zeroing::GiveBack => purge(provider, extent),
+        Zeroing::Beginning(bytes) => {
+            let rest = extent.bytes().saturating_sub(bytes);
+            let is_zero = rest > 0 && purge_part(provider, extent, bytes, rest);
+            if is_zero {
+                // SAFETY: the beginning of an active run, whose block is the caller's.
+                unsafe { extent.base_ptr().write_bytes(0, bytes) };
+            }
+            is_zero
+        }
     }
 }
 
@@ -90,4 +132,23 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> boo
     }
     // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
     unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::huge::ADVISED;
+
+    #[test]
+    fn what_was_hardly_touched_is_given_back_but_for_its_beginning() {
+        let choose = |pages, leading, mapping| choose(Resident { pages, leading }, 256, mapping);
+        assert_eq!(choose(0, 0, 0), Zeroing::GiveBack);
+        assert_eq!(choose(1, 1, 0), Zeroing::Beginning(PAGE));
+        assert_eq!(choose(127, 127, 0), Zeroing::Beginning(127 * PAGE));
+        assert_eq!(choose(127, 126, 0), Zeroing::GiveBack, "others too");
+        assert_eq!([choose(1, 1, DENSE), choose(1, 1, ADVISED)], [Zeroing::GiveBack; 2]);
+        let full = (0..2 * BY_HAND).map(|_| choose(128, 128, 0));
+        assert!(full.filter(|zeroing| *zeroing == Zeroing::GiveBack).count() >= 1);
+        assert!(!(0..BY_HAND).any(|_| matches!(choose(256, 256, 0), Zeroing::Beginning(_))));
+    }
 }

@@ -39,6 +39,15 @@ pub(crate) enum Moved {
     Lost,
 }
 
+/// Which pages of a range have memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Resident {
+    /// How many.
+    pub(crate) pages: usize,
+    /// How many of them lie at the beginning, without one between that has none.
+    pub(crate) leading: usize,
+}
+
 /// A source of pages.
 ///
 /// All sizes are multiples of [`crate::ground::units::PAGE`] and not zero; every base is a multiple
@@ -71,8 +80,8 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// The range lies within one reservation and nobody uses its contents any more.
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
 
-    /// How many of the pages have memory now; a guess that may be old already. `None`: unknown.
-    fn count_resident(&self, _base: NonNull<u8>, _size: usize) -> Option<usize> {
+    /// Which of the pages have memory now; a guess that may be old already. `None`: unknown.
+    fn resident(&self, _base: NonNull<u8>, _size: usize) -> Option<Resident> {
         None
     }
 

@@ -5,7 +5,7 @@ use super::arena_hooks;
 use super::arena_list;
 use super::choose_arena::{self, Home};
 use super::purge_gate::GATE;
-use crate::back::contents;
+use crate::back::contents::{self, Zeroing};
 use crate::back::extent::Extent;
 use crate::back::huge;
 use crate::back::moves;
@@ -206,9 +206,12 @@ pub(crate) fn make_zero(extent: &'static Extent) {
     let arena = arena::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
     if let Some(arena) = arena {
         let provider = arena.pages.lock().allocator.provider();
-        let purge =
-            extent.bytes() >= threshold.max(1) || contents::is_better_purged(provider, extent);
-        if purge && contents::purge(provider, extent) {
+        let zeroing = if extent.bytes() >= threshold.max(1) {
+            Zeroing::GiveBack
+        } else {
+            contents::better_zeroing(provider, extent)
+        };
+        if contents::zero_by(provider, extent, zeroing) {
             return;
         }
     }

@@ -4,7 +4,7 @@
 //! Others may move the break too: what they took is skipped, and never touched. What comes from
 //! here stays ours for ever: it is purged, but neither given back nor moved.
 
-use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::options::{self, Dss};
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -94,8 +94,8 @@ unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
         unsafe { self.inner.purge(base, size) }
     }
 
-    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
-        self.inner.count_resident(base, size)
+    fn resident(&self, base: NonNull<u8>, size: usize) -> Option<Resident> {
+        self.inner.resident(base, size)
     }
 
     unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {

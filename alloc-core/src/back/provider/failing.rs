@@ -2,7 +2,7 @@
 
 use super::dss::WithBreak;
 use super::mmap::Mmap;
-use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::options::Dss;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -72,8 +72,8 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         unsafe { self.inner.purge(base, size) }
     }
 
-    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
-        if self.refuses() { None } else { self.inner.count_resident(base, size) }
+    fn resident(&self, base: NonNull<u8>, size: usize) -> Option<Resident> {
+        if self.refuses() { None } else { self.inner.resident(base, size) }
     }
 
     unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {

@@ -1,6 +1,6 @@
 //! Pages by mmap(2), back by madvise(2) and munmap(2).
 
-use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved};
+use crate::back::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::calls::{self, Call};
 use crate::ground::os;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
@@ -46,7 +46,7 @@ unsafe impl PageProvider for Mmap {
         if length == size && purge_zeroes() { Purged::Zeroed } else { Purged::Undefined }
     }
 
-    fn count_resident(&self, base: NonNull<u8>, size: usize) -> Option<usize> {
+    fn resident(&self, base: NonNull<u8>, size: usize) -> Option<Resident> {
         let mut pages = [0u8; LOOKED_AT];
         let each = system_page().max(1);
         let looked_at = size.min(LOOKED_AT * each).max(1);
@@ -57,9 +57,11 @@ unsafe impl PageProvider for Mmap {
         // SAFETY: there is a byte for each page.
         let status = os::keep_errno(|| unsafe { libc::mincore(place, looked_at, answer) });
         let pages = pages.get(..looked_at / each).filter(|_| status == 0)?;
-        let resident = pages.iter().filter(|page| **page & 1 == 1).count();
+        let is_resident = |page: &&u8| **page & 1 == 1;
+        let resident = pages.iter().filter(is_resident).count() * (each >> LG_PAGE);
+        let leading = pages.iter().take_while(is_resident).count() * (each >> LG_PAGE);
         // Of a very long run the beginning stands for all.
-        Some(resident * (each >> LG_PAGE) * (size / looked_at))
+        Some(Resident { pages: resident * (size / looked_at), leading })
     }
 
     unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {
@@ -353,16 +355,20 @@ mod tests {
     #[test]
     fn pages_with_memory_are_counted_and_renewed_ones_have_none() {
         let got = Mmap.reserve(64 * PAGE, 64 << 10).unwrap();
-        assert_eq!(Mmap.count_resident(got.base, 64 * PAGE), Some(0));
-        for page in 0..system_page() / PAGE {
+        let resident = || Mmap.resident(got.base, 64 * PAGE).map(|seen| (seen.pages, seen.leading));
+        assert_eq!(resident(), Some((0, 0)));
+        let each = system_page() / PAGE;
+        for page in 0..each {
             // SAFETY: just reserved.
             unsafe { got.base.as_ptr().wrapping_add(page * PAGE).write(1) };
         }
-        let count = Mmap.count_resident(got.base, 64 * PAGE).unwrap();
-        assert!(count == system_page() / PAGE, "{count}");
+        assert_eq!(resident(), Some((each, each)));
+        // SAFETY: just reserved.
+        unsafe { got.base.as_ptr().wrapping_add(63 * PAGE).write(1) };
+        assert_eq!(resident(), Some((2 * each, each)), "one behind a gap");
         // SAFETY: just reserved, contents not needed.
         assert!(unsafe { Mmap.renew(got.base, 64 * PAGE) });
-        assert_eq!(Mmap.count_resident(got.base, 64 * PAGE), Some(0));
+        assert_eq!(resident(), Some((0, 0)));
         // SAFETY: the whole reservation, not used any more.
         assert!(unsafe { Mmap.release(got.base, 64 * PAGE) });
     }
