@@ -73,8 +73,21 @@ fn malloc_watched(size: usize, align: usize) -> *mut u8 {
 #[inline(never)]
 pub(crate) unsafe fn free_known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
     // SAFETY: the caller's promise.
-    let is_done = unsafe { calls::free(cache, block, units) }
-        || cache.bin_at(units * OFFSET_UNIT).put(block)
+    if !unsafe { calls::free(cache, block, units) } {
+        // SAFETY: the caller's promise.
+        unsafe { free_overflown(block, units, cache) };
+    }
+}
+
+/// The end of [`free_known`] without the hardened tier, out of line: its registers are not saved
+/// for each free of that.
+///
+/// # Safety
+/// As [`free_known`].
+#[cold]
+#[inline(never)]
+unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    let is_done = cache.bin_at(units * OFFSET_UNIT).put(block)
         || cache.as_plain().is_some_and(|real| slow::free_plain(real, block, units));
     if !is_done {
         // SAFETY: the caller's promise.
