@@ -59,7 +59,7 @@ fn fresh(test: impl FnOnce() + Send + 'static) {
 fn free_beside_work(blocks: &[usize]) {
     let turn = Barrier::new(2);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let freer = scope.spawn(|| {
             for piece in blocks.chunks(100) {
                 piece.iter().copied().for_each(free);
                 turn.wait();
@@ -71,6 +71,8 @@ fn free_beside_work(blocks: &[usize]) {
             flush_thread_cache();
             turn.wait();
         }
+        // The scope alone waits for its closure, not for what it does when it has ended.
+        freer.join().expect("the freer");
     });
 }
 
