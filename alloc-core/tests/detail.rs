@@ -230,7 +230,7 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
     let stop = AtomicBool::new(false);
     let requests = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for seed in 0..4 {
+        let worker = |seed| {
             let (stop, requests) = (&stop, &requests);
             scope.spawn(move || {
                 let mut random = common::random::Random::new(seed);
@@ -251,8 +251,9 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
                     }
                 }
                 live.into_iter().for_each(free);
-            });
-        }
+            })
+        };
+        let workers: Vec<_> = (0..4).map(worker).collect();
         let mut detail = Box::new(Detail::new());
         let mut before: Vec<Vec<u64>> = Vec::new();
         let mut walks = 0;
@@ -269,6 +270,8 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
             before = now;
         }
         stop.store(true, Ordering::Relaxed);
+        // The scope alone waits for their closures, not for what their caches send home.
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
     });
     let detail = taken();
     judge(&detail);

@@ -235,9 +235,8 @@ fn many_threads_share_an_arena_with_hooks() {
     recording.meddle();
     let arena = create(recording.hooks());
     thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| traffic(arena));
-        }
+        let threads = [(); 6].map(|()| scope.spawn(|| traffic(arena)));
+        threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
     });
     destroy(arena);
     assert_eq!(recording.bytes_held(), 0);
