@@ -165,9 +165,10 @@ impl PageAllocator {
             return self.cut_rest(rest, pages, align);
         }
         let leaves = pages.next_multiple_of(CHUNK) - pages;
-        let is_large = match self.rest.is_alone {
-            true => self.counts.active >= LARGE_HEAP,
-            false => is_worth_it(untouched::used_pages(), leaves),
+        let is_large = if self.rest.is_alone {
+            self.counts.active >= LARGE_HEAP
+        } else {
+            is_worth_it(untouched::used_pages(), leaves)
         };
         if !is_large {
             return None;

@@ -43,7 +43,8 @@ impl Home {
     pub(crate) fn get(&self) -> &'static Arena {
         // Acquire: pairs with the Release in `set`; another thread's may be a new arena.
         let arena = self.arena.load(Ordering::Acquire);
-        // SAFETY: only arenas are stored, and arenas live for ever.
+        // SAFETY: arenas live for ever; null is stored by `none` alone, and an owner sets its home
+        // before it lets anybody see it.
         unsafe { &*arena }
     }
 

@@ -129,6 +129,16 @@ pub(super) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     reject(entry, class, address)
 }
 
+/// The slab of a block, if it is of the class at `bin_offset` and of that arena.
+#[inline(always)]
+fn slab_in(block: *mut u8, bin_offset: usize, arena: u32) -> Option<&'static Slab> {
+    let entry = page_map::lookup(block.expose_provenance());
+    if entry.bin_offset() != bin_offset {
+        return None;
+    }
+    Slab::of(entry).filter(|slab| slab.arena() == arena)
+}
+
 impl Batch<'_> {
     /// Gives back the blocks at the beginning that lie in one slab; answers how many they are.
     #[inline]
@@ -227,12 +237,8 @@ impl Batch<'_> {
         let (bytes, bin_offset) = (grid.bytes(), self.class.bin() * BIN_BYTES);
         let mut count = 0;
         for block in blocks {
-            let entry = page_map::lookup(block.expose_provenance());
-            if entry.bin_offset() != bin_offset {
-                break;
-            }
-            let Some(slab) = Slab::of(entry) else { break };
-            if slab.arena() != arena || !slab.remote.is_owned_by_other(id) {
+            let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
+            if !slab.remote.is_owned_by_other(id) {
                 break;
             }
             let base = slab.base();
@@ -365,12 +371,8 @@ fn put_scattered(
     let (grid, bin_offset) = (class.grid(), class.bin() * BIN_BYTES);
     let mut count = 0;
     for block in blocks {
-        let entry = page_map::lookup(block.expose_provenance());
-        if entry.bin_offset() != bin_offset {
-            break;
-        }
-        let Some(slab) = Slab::of(entry) else { break };
-        if slab.arena() != arena || !slab.remote.is_owned_by(id) {
+        let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
+        if !slab.remote.is_owned_by(id) {
             break;
         }
         // What is wrong with a block is found again, and said, by the way of a run.

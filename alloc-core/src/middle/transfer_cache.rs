@@ -192,8 +192,11 @@ impl Arena {
 
     fn put_home(&'static self, slabs: &mut BinSlabs, block: Slot) {
         let address = block.expose_provenance();
-        let Some(slab) = Slab::of(page_map::lookup(address)) else { return };
-        let Some(slot) = slab.class().slot_at(address - slab.base()) else { return };
+        // Both were looked at when it came; what has changed since belongs to others.
+        let Some(slab) = Slab::of(page_map::lookup(address)) else { invalid(address, None) };
+        let Some(slot) = slab.class().slot_at(address.wrapping_sub(slab.base())) else {
+            interior(slab, address)
+        };
         if slab.put(slot / 64, 1 << (slot % 64), 1).is_err() {
             died_waiting(block);
         }
