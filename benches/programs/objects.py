@@ -40,4 +40,4 @@ def round_trip(count):
     return len(orders), round(sum(totals.values())), len(text), len(set(words))
 
 
-print(*[round_trip(max(1, 200 * PERCENT)) for _ in range(3)])
+print(*[round_trip(max(1, 80 * PERCENT)) for _ in range(6)])

@@ -14,12 +14,12 @@ end
 
 local stays = tree(16)
 local count = 0
-for _ = 1, math.max(1, 150 * percent // 100) do
+for _ = 1, math.max(1, 120 * percent // 100) do
   for depth = 4, 14, 2 do count = count + nodes(tree(depth)) end
 end
 
 local words, lengths = {}, 0
-for i = 1, math.max(1, 12000 * percent) do
+for i = 1, math.max(1, 10000 * percent) do
   local key = string.format("%x", i * 2654435761 % 65521)
   words[key] = (words[key] or "") .. string.rep("w", i % 7)
   if i % 16 == 0 then

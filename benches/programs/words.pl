@@ -5,7 +5,7 @@ use warnings;
 
 my $percent = shift;
 my ($seed, @lines) = (42);
-my $lines = 1 + 450 * $percent;
+my $lines = 1 + 300 * $percent;
 
 sub number {
     $seed = ($seed * 1103515245 + 12345) & 0x7fffffff;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub(crate) fn factors(percent: u32) -> String {
     let mut text = String::from("(set-logic QF_BV)\n");
     let mut from = 1 << 15;
-    for problem in 0..(160 * percent / 100).max(1) {
+    for problem in 0..(64 * percent / 100).max(1) {
         let width = 8 + problem % 4;
         let prime = next_prime(from.max(1 << (2 * width - 1)));
         from = prime + 1;
@@ -33,7 +33,7 @@ fn next_prime(from: u32) -> u32 {
 
 /// The orders of `programs/rows.sql`, so many of them.
 pub(crate) fn rows(script: &str, percent: u32) -> String {
-    let rows = 2000 * percent;
+    let rows = 1200 * percent;
     format!("CREATE TABLE size(rows);\nINSERT INTO size VALUES({rows});\n{script}")
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn shapes(percent: u32) -> String {
         "#include <algorithm>\n#include <map>\n#include <memory>\n#include <string>\n\
          #include <unordered_map>\n#include <vector>\n",
     );
-    for i in 0..(10 * percent / 100).max(1) {
+    for i in 0..(4 * percent / 100).max(1) {
         let _ = writeln!(
             text,
             "struct Shape{i} {{ std::string name; std::vector<int> sides; double area() const; }};\n\
@@ -76,7 +76,7 @@ pub(crate) fn shapes(percent: u32) -> String {
 /// Plain C: loops, switches, structures, calls of each other.
 pub(crate) fn functions(percent: u32) -> String {
     let mut text = String::from("struct pair { long a, b; struct pair *next; };\n");
-    for i in 0..(450 * percent / 100).max(2) {
+    for i in 0..(150 * percent / 100).max(2) {
         let call = if i == 0 { "b".to_owned() } else { format!("function{}(p, b, n - 1)", i - 1) };
         let _ = writeln!(
             text,
@@ -103,7 +103,7 @@ pub(crate) fn functions(percent: u32) -> String {
 /// A Rust library: derives, generics, formatting, collections.
 pub(crate) fn modules(percent: u32) -> String {
     let mut text = String::from("#![allow(dead_code)]\n");
-    for i in 0..(24 * percent / 100).max(1) {
+    for i in 0..(8 * percent / 100).max(1) {
         let _ = writeln!(
             text,
             "pub mod m{i} {{\n\
@@ -136,7 +136,7 @@ mod tests {
     fn the_solver_gets_primes_that_fit_their_width() {
         assert_eq!((next_prime(24), next_prime(1 << 15)), (29, 32771));
         let text = factors(100);
-        assert_eq!(text.matches("(check-sat)").count(), 160);
+        assert_eq!(text.matches("(check-sat)").count(), 64);
         assert!(text.contains("(_ bv32771 16)"));
         for line in text.lines().filter(|line| line.starts_with("(assert")) {
             let (_, after) = line.split_once("(_ bv").unwrap();
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn inputs_grow_with_the_scale() {
-        let grows = |make: fn(u32) -> String| make(100).len() > 5 * make(10).len();
+        let grows = |make: fn(u32) -> String| make(100).len() > 2 * make(10).len();
         assert!(grows(factors) && grows(shapes) && grows(functions) && grows(modules));
-        assert!(rows("SELECT 1;", 10).contains("VALUES(20000);\nSELECT 1;"));
+        assert!(rows("SELECT 1;", 10).contains("VALUES(12000);\nSELECT 1;"));
     }
 }

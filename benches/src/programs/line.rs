@@ -83,12 +83,23 @@ fn is_variable(name: &str) -> bool {
 }
 
 fn filled(word: &str, values: &Values) -> String {
-    let seconds = (values.percent * 3 / 100).max(1);
-    word.replace("{percent}", &values.percent.to_string())
+    let seconds = (values.percent * 2 / 100).max(1);
+    multiplied(word, values.percent)
+        .replace("{percent}", &values.percent.to_string())
         .replace("{seconds}", &seconds.to_string())
         .replace("{programs}", &values.programs.to_string_lossy())
         .replace("{made}", &values.made.to_string_lossy())
         .replace("{address}", &values.address)
+}
+
+/// The word with `{percent*N}` counted out.
+fn multiplied(word: &str, percent: u32) -> String {
+    let product = || {
+        let (before, rest) = word.split_once("{percent*")?;
+        let (times, after) = rest.split_once('}')?;
+        Some(format!("{before}{}{after}", percent * times.parse::<u32>().ok()?))
+    };
+    product().unwrap_or_else(|| word.to_owned())
 }
 
 #[cfg(test)]
@@ -108,9 +119,9 @@ mod tests {
     #[test]
     fn a_template_is_filled_in() {
         let read =
-            line("A_B=c tool -x={percent}00 {programs}/a {seconds} '' http://{address} <{made}/i");
+            line("A_B=c tool -x={percent*25} {programs}/a {seconds} '' http://{address} <{made}/i");
         assert_eq!(read.environment, [("A_B".to_owned(), "c".to_owned())]);
-        assert_eq!(read.words, ["tool", "-x=4000", "/p/a", "1", "", "http://here:1"]);
+        assert_eq!(read.words, ["tool", "-x=1000", "/p/a", "1", "", "http://here:1"]);
         assert_eq!(read.input.as_deref(), Some("/m/i"));
     }
 

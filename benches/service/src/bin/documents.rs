@@ -97,7 +97,7 @@ fn read(batches: &Receiver<Vec<String>>) -> (usize, usize) {
 fn main() {
     let percent: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100);
     let (send, receive) = sync_channel(16);
-    let writer = thread::spawn(move || write(1800 * percent, &send));
+    let writer = thread::spawn(move || write(2000 * percent, &send));
     let (kept, answered) = read(&receive);
     let written = writer.join().is_ok();
     println!("{kept} {answered} {written}");
