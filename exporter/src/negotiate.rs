@@ -40,13 +40,13 @@ pub(crate) fn likes_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// All values of a header, which is a list.
-fn joined(headers: &HeaderMap, name: HeaderName) -> String {
+pub(crate) fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.collect::<Vec<_>>().join(",")
 }
 
 /// Elements of a list; a comma between quotes is text.
-fn elements(list: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn elements(list: &str) -> impl Iterator<Item = &str> {
     split_unquoted(list, ',').map(str::trim).filter(|element| !element.is_empty())
 }
 

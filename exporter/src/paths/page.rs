@@ -5,6 +5,7 @@
 //! and sends it with what it reads and writes.
 use crate::answer::{Answer, body};
 use crate::context::Context;
+use crate::negotiate::{elements, joined, likes_gzip};
 use crate::routes::Asked;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -22,7 +23,7 @@ pub(crate) fn page(_: &Context, asked: &Asked) -> Answer {
         let mut answer = Answer::new(Full::default());
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
         answer
-    } else if takes_gzip(asked.headers()) {
+    } else if likes_gzip(asked.headers()) {
         let mut answer = body(HTML, Bytes::from_static(PACKED));
         answer.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         answer
@@ -66,27 +67,8 @@ fn policy() -> String {
 
 /// Whether the client has this very page.
 fn is_known(headers: &HeaderMap) -> bool {
-    elements(headers, header::IF_NONE_MATCH)
+    elements(&joined(headers, header::IF_NONE_MATCH))
         .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == ETAG)
-}
-
-/// Whether the client takes gzip, by its name or by `*`.
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let weight = |wanted: &str| {
-        elements(headers, header::ACCEPT_ENCODING).find_map(|element| {
-            let (name, parameters) = element.split_once(';').unwrap_or((element, "q=1"));
-            let weight = parameters.trim().strip_prefix("q=").unwrap_or("1");
-            let is_wanted = name.trim().eq_ignore_ascii_case(wanted);
-            is_wanted.then(|| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
-        })
-    };
-    weight("gzip").or_else(|| weight("*")).unwrap_or(false)
-}
-
-/// The elements of a header that is a list.
-fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
-    let texts = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).map(str::trim)
 }
 
 #[cfg(test)]
@@ -148,6 +130,9 @@ mod tests {
             ("gzip;q=0, *", false),
             ("gzip;q=0.000", false),
             ("gzip;q=x", false),
+            ("deflate;Q=1, gzip; Q=0", false),
+            ("x-gzip", true),
+            ("gzip;q=0.1, identity", false),
             ("identity", false),
             ("", false),
         ] {
@@ -168,6 +153,7 @@ mod tests {
             (format!("\"x\", {ETAG}"), true),
             ("*".into(), true),
             ("\"x\"".into(), false),
+            (format!("\"a, {}, b\"", ETAG.trim_matches('"')), false),
         ] {
             let (status, headers, body) = asked(&[(header::IF_NONE_MATCH, &tags)]);
             assert_eq!(status == StatusCode::NOT_MODIFIED, known, "{tags}");
