@@ -3,31 +3,23 @@
 
 mod common;
 
-use common::child::{play, scenario, tell, without_trail};
+use common::child::{dies, scenario, tell};
 use lumalloc::control::{arenas, flush_thread_cache};
 use lumalloc::raw::{self, Flags};
 
-#[track_caller]
-fn dies(name: &str) {
-    let outcome = play(name, &[]);
-    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
-    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
-    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
-}
-
 #[test]
 fn cached_block_of_a_reset_arena() {
-    dies("reset");
+    dies("reset", "");
 }
 
 #[test]
 fn cached_block_of_a_destroyed_arena() {
-    dies("destroy");
+    dies("destroy", "");
 }
 
 #[test]
 fn large_block_of_a_destroyed_arena() {
-    dies("large");
+    dies("large", "");
 }
 
 #[test]

@@ -4,25 +4,16 @@
 
 mod common;
 
-use common::child::{play, scenario, tell, without_trail};
+use common::child::{dies, scenario, tell};
 use lumalloc::control::flush_thread_cache;
 use lumalloc::raw::{self, Flags};
-
-/// Plays a scenario and compares its last words with those that it announced.
-#[track_caller]
-fn dies(name: &str) {
-    let outcome = play(name, &[]);
-    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
-    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
-    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
-}
 
 macro_rules! deaths {
     ($($name:ident),* $(,)?) => {
         $(
             #[test]
             fn $name() {
-                dies(stringify!($name));
+                dies(stringify!($name), "");
             }
         )*
 

@@ -3,18 +3,10 @@
 
 mod common;
 
-use common::child::{play, scenario, tell, without_trail};
+use common::child::{dies, scenario, tell};
 use lumalloc::raw::{self, Flags};
 use lumalloc::{Lumalloc, control};
 use std::alloc::{GlobalAlloc, Layout};
-
-#[track_caller]
-fn dies(name: &str, conf: &str) {
-    let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
-    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{conf}: {outcome:#?}");
-    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
-    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
-}
 
 macro_rules! deaths {
     ($($name:ident),* $(,)?) => {

@@ -3,26 +3,18 @@
 
 mod common;
 
-use common::child::{play, scenario, tell, without_trail};
+use common::child::{dies, scenario, tell};
 use lumalloc::control::flush_thread_cache;
 use lumalloc::raw::{self, Flags};
 
-#[track_caller]
-fn dies(name: &str) {
-    let outcome = play(name, &[]);
-    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{outcome:#?}");
-    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
-    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
-}
-
 #[test]
 fn double_free_by_way_of_the_cache() {
-    dies("cached");
+    dies("cached", "");
 }
 
 #[test]
 fn double_free_past_the_cache() {
-    dies("uncached");
+    dies("uncached", "");
 }
 
 #[test]

@@ -48,6 +48,19 @@ fn work(deeds: impl FnOnce()) -> Work {
     }
 }
 
+/// Blocks that are made by [`scattered`].
+const COUNT: usize = 40_000;
+
+/// Blocks of 64 bytes in random order.
+fn scattered() -> Vec<usize> {
+    let mut random = Random::new(1);
+    let mut blocks: Vec<usize> = (0..COUNT).map(|_| malloc(64)).collect();
+    for last in (1..COUNT).rev() {
+        blocks.swap(last, random.below(last + 1));
+    }
+    blocks
+}
+
 /// Runs on a new thread, so that no cache knows any class.
 fn fresh(test: impl FnOnce() + Send + 'static) {
     let _alone = alone();
@@ -113,13 +126,8 @@ fn remote_frees_are_counted_by_word_and_by_push() {
 /// In random order as many come home, by a word each at most.
 #[test]
 fn scattered_remote_frees_come_home() {
-    const COUNT: usize = 40_000;
     fresh(|| {
-        let mut random = Random::new(1);
-        let mut blocks: Vec<usize> = (0..COUNT).map(|_| malloc(64)).collect();
-        for last in (1..COUNT).rev() {
-            blocks.swap(last, random.below(last + 1));
-        }
+        let blocks = scattered();
         let allocated = || totals().allocated;
         let (before, remote) = (allocated(), totals().remote_frees);
         let done = work(|| free_beside_work(&blocks));
@@ -136,13 +144,8 @@ fn scattered_remote_frees_come_home() {
 /// An owner that does nothing has its lock taken: a few words are sent before that is known.
 #[test]
 fn blocks_of_an_idle_thread_go_straight_home() {
-    const COUNT: usize = 40_000;
     fresh(|| {
-        let mut random = Random::new(1);
-        let mut blocks: Vec<usize> = (0..COUNT).map(|_| malloc(64)).collect();
-        for last in (1..COUNT).rev() {
-            blocks.swap(last, random.below(last + 1));
-        }
+        let blocks = scattered();
         let (before, remote) = (totals().allocated, totals().remote_frees);
         let done = work(|| {
             let freer = move || blocks.into_iter().for_each(free);

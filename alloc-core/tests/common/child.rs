@@ -70,6 +70,15 @@ pub(crate) fn play_well(name: &str, conf: &str) -> Vec<String> {
     outcome.told
 }
 
+/// Plays a scenario that must abort, and compares its last words with those that it announced.
+#[track_caller]
+pub(crate) fn dies(name: &str, conf: &str) {
+    let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
+    assert_eq!(outcome.signal, Some(libc::SIGABRT), "{name} with {conf:?}: {outcome:#?}");
+    let [expected] = outcome.told.as_slice() else { panic!("not one announcement: {outcome:#?}") };
+    assert_eq!(without_trail(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
+}
+
 /// A message without the return addresses at its end, which depend on how the program was built.
 pub(crate) fn without_trail(message: &str) -> String {
     let Some((line, trail)) = message.split_once("; from 0x") else { return message.to_owned() };
