@@ -20,6 +20,8 @@ use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::stats_interval;
 use crate::ground::sync::lock::RankedMutex;
+#[cfg(test)]
+use crate::ground::sync::lock_rank::LockRank;
 use crate::middle::arena::{self, MAKING};
 use crate::middle::arena_hooks;
 use crate::middle::decay_pass::PASS;
@@ -104,6 +106,9 @@ pub(crate) trait ForkLock {
     fn take(&self);
     fn give_in_parent(&self);
     fn give_in_child(&self);
+    /// Its place in the order; `None`: it is no lock.
+    #[cfg(test)]
+    fn rank(&self) -> Option<LockRank>;
 }
 
 impl<T> ForkLock for RankedMutex<T> {
@@ -120,6 +125,11 @@ impl<T> ForkLock for RankedMutex<T> {
         // SAFETY: `prepare` took it; the child has one thread.
         unsafe { self.unlock_in_child() };
     }
+
+    #[cfg(test)]
+    fn rank(&self) -> Option<LockRank> {
+        Some(RankedMutex::rank(self))
+    }
 }
 
 impl ForkLock for PurgeGate {
@@ -133,5 +143,44 @@ impl ForkLock for PurgeGate {
 
     fn give_in_child(&self) {
         self.open_in_child();
+    }
+
+    #[cfg(test)]
+    fn rank(&self) -> Option<LockRank> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::slow;
+    use crate::ground::size_class::CLASSES;
+
+    /// A lock that is left out is found taken for ever in a child, some day.
+    #[test]
+    fn a_fork_takes_every_lock_in_order() {
+        // The start is made again where another test makes the first arena in the middle of it.
+        while slow::real_cache().is_none() {}
+        let id = explicit::create().expect("memory");
+        // Other tests make more of both.
+        let (caches, arenas) = (registry::all().count(), arena::all().count());
+        let mut seen = Vec::new();
+        for_each_lock(&mut |lock| seen.push(lock.rank()));
+        assert!(seen.contains(&None), "the gate of purges");
+        let taken: Vec<LockRank> = seen.into_iter().flatten().collect();
+        assert!(taken.is_sorted(), "{taken:?}");
+        for rank in LockRank::ALL {
+            let least = match rank {
+                LockRank::Pass => 2,
+                LockRank::Cache => caches,
+                LockRank::Bin => arenas * CLASSES,
+                LockRank::Pages => arenas,
+                _ => 1,
+            };
+            let found = taken.iter().filter(|other| **other == rank).count();
+            assert!(least > 0 && found >= least, "{rank:?}: {found} of {least}");
+        }
+        assert!(explicit::destroy(id));
     }
 }

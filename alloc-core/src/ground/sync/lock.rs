@@ -61,6 +61,12 @@ impl<T> RankedMutex<T> {
         self.history.get()
     }
 
+    /// Its place in the order.
+    #[cfg(test)]
+    pub(crate) fn rank(&self) -> LockRank {
+        self.rank
+    }
+
     /// Where the data lies. Only the holder may touch it.
     pub(crate) fn place(&self) -> *const T {
         self.data.get()

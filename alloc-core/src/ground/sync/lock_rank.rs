@@ -31,6 +31,24 @@ pub(crate) enum LockRank {
     Guarded,
 }
 
+#[cfg(all(test, not(loom)))]
+impl LockRank {
+    /// All of them, in order.
+    pub(crate) const ALL: [LockRank; LockRank::Guarded as usize + 1] = [
+        LockRank::Background,
+        LockRank::Pass,
+        LockRank::Registry,
+        LockRank::Explicit,
+        LockRank::Cache,
+        LockRank::Arenas,
+        LockRank::Bin,
+        LockRank::Pages,
+        LockRank::Metadata,
+        LockRank::Break,
+        LockRank::Guarded,
+    ];
+}
+
 /// Checks the order of acquisitions, per thread, in test builds of the core.
 #[cfg(all(test, not(loom)))]
 pub(crate) mod witness {
