@@ -304,7 +304,9 @@ fn open<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> 
 mod tests {
     use super::*;
     use crate::back::page_map;
+    use crate::ground::sync::lock_rank::LockRank;
     use crate::middle::slab::Slab;
+    use core::cell::Cell;
     use std::sync::mpsc::channel;
     use std::thread;
 
@@ -343,6 +345,36 @@ mod tests {
         assert_eq!(home.get().id(), 0, "a moment's contention moves nobody");
         assert!(PROBES.get() > probes);
         assert_eq!(all[1].bin(class).slabs.lock().opens, opens + 1);
+    }
+
+    impl Entered for u32 {
+        fn count(&mut self) {
+            *self += 1;
+        }
+    }
+
+    /// All locks are taken when a thread comes, and that of its home is given back while it spins.
+    #[test]
+    fn a_lock_that_is_held_for_a_moment_makes_no_arena() {
+        static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
+        static OTHERS: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
+        let home = Home::new(arenas()[0]);
+        let held = Cell::new(HOME.try_lock());
+        let _others = OTHERS.try_lock().unwrap();
+        let looks = Cell::new(0);
+        let (arena, entered) = enter(&home, |arena| {
+            if arena.id() != 0 {
+                return &OTHERS;
+            }
+            // First of all, then among all, then for a moment more.
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                drop(held.take());
+            }
+            &HOME
+        });
+        assert_eq!((arena.id(), home.get().id(), looks.get()), (0, 0, 3));
+        assert_eq!(*entered, 1, "an entry that did not wait");
     }
 
     #[test]
