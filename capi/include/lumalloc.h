@@ -297,7 +297,8 @@ void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *c
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * Options, "key:value,key:value", read once at the first allocation. Not to be assigned: define it,
+ * Options, "key:value,key:value", read once, at load or at an earlier allocation. Not to be
+ * assigned: define it,
  *     const char *malloc_conf = "dirty_decay_ms:1000";
  * and the program's definition replaces the library's. The environment's MALLOC_CONF comes after
  * it.

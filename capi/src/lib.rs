@@ -30,6 +30,8 @@ mod lifecycle;
 pub mod mallctl;
 #[allow(unsafe_code, reason = "a symbol that only assembly can define")]
 mod panic;
+#[allow(unsafe_code, reason = "system calls about descriptors")]
+mod spare_stderr;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod standard;
 #[allow(unsafe_code, reason = "exported variables, calls through one of them")]

@@ -14,8 +14,9 @@
 //! But entries of a version script are patterns: [`MALLOC_CONF_PATTERN`] is a Rust item whose C
 //! name is a pattern that matches `malloc_conf` (and not itself, so it is not exported). This holds
 //! with GNU ld and lld; the test of the exported symbols would notice if it stopped.
+use crate::errno;
 use core::arch::global_asm;
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -52,7 +53,7 @@ pub static HARDER_PATTERN: u8 = 0;
 pub static malloc_message: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// The callback that the program stored, if any.
-fn program_callback() -> Option<WriteCallback> {
+pub(crate) fn program_callback() -> Option<WriteCallback> {
     let stored = malloc_message.load(Ordering::Relaxed);
     // SAFETY: an Option of a function pointer has the layout of a C function pointer, NULL being
     // None; the program promises by the variable's type that it stored such a pointer.
@@ -77,13 +78,14 @@ pub(crate) unsafe extern "C" fn deliver(opaque: *mut c_void, text: *const c_char
 
 /// Writes to standard error as much as it takes; `errno` stays as it was.
 pub(crate) fn write_to_stderr(text: &[u8]) {
-    // SAFETY: __errno_location answers a valid pointer to this thread's variable, always.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let before = unsafe { *errno };
+    write_to(libc::STDERR_FILENO, text);
+}
+
+/// Writes to a descriptor as much as it takes; `errno` stays as it was.
+pub(crate) fn write_to(descriptor: c_int, text: &[u8]) {
+    let before = errno::get();
     // SAFETY: the slice is readable for its length. A short or failed write loses a message, no
     // more.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
-    // SAFETY: as above.
-    unsafe { *errno = before };
+    unsafe { libc::write(descriptor, text.as_ptr().cast(), text.len()) };
+    errno::set(before);
 }

@@ -165,6 +165,62 @@ fn statistics_are_printed_at_exit_when_asked_for() {
     }
 }
 
+/// What a program that closes standard error itself lets be seen: its two streams.
+fn closing(how: &[&str], conf: &str) -> [String; 2] {
+    let output =
+        Run::preloaded(cc("api_closed_stderr.c", &[&stand_in()])).conf(conf).args(how).output();
+    let streams = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into());
+    assert!(output.status.success(), "{how:?}: {streams:?}");
+    streams
+}
+
+/// As those of coreutils do.
+#[test]
+fn statistics_at_exit_are_printed_where_standard_error_was() {
+    let [stdout, stderr] = closing(&["handler"], "stats_print:true");
+    let expected = usize::from(!is_foreign());
+    assert_eq!((stdout.as_str(), stderr.matches("--- End ").count()), ("", expected), "{stderr}");
+    assert_eq!(closing(&["handler"], ""), ["", ""]);
+    let [stdout, stderr] = closing(&["message"], "stats_print:true");
+    assert_eq!((stdout.matches("--- End ").count(), stderr.as_str()), (1, ""), "{stdout}");
+    let cat = Run::preloaded("cat").args(["/dev/null"]).conf("stats_print:true").output();
+    let said = String::from_utf8_lossy(&cat.stderr);
+    assert_eq!(
+        (cat.status.code(), said.matches("--- End ").count()),
+        (Some(0), expected),
+        "{said}"
+    );
+}
+
+/// Programs close all numbers, and get them again for files of theirs.
+#[test]
+fn statistics_at_exit_go_into_no_other_file() {
+    let victim = std::env::temp_dir().join(format!("lumalloc-{}-victim", std::process::id()));
+    std::fs::write(&victim, "").expect("a file");
+    let streams = closing(&["taken", &victim.to_string_lossy()], "stats_print:true");
+    let written = std::fs::read_to_string(&victim).expect("the file");
+    std::fs::remove_file(&victim).expect("the file goes");
+    assert_eq!((streams, written.as_str()), ([String::new(), String::new()], ""));
+}
+
+/// A daemon keeps no pipe of its starter's open, and a program of a few descriptors has them all.
+#[test]
+fn the_second_standard_error_is_the_process_s_alone() {
+    let counts = |conf: &str| {
+        let [stdout, _] = closing(&["count"], conf);
+        let counts: Vec<i32> = stdout.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        [counts[0] - counts[2], counts[1] - counts[2]]
+    };
+    assert_eq!(counts("stats_print:true"), [i32::from(!is_foreign()), 0]);
+    assert_eq!(counts("stats_print:false"), [0, 0]);
+    let program = cc("api_closed_stderr.c", &[&stand_in()]);
+    let limited = format!("ulimit -n 63 && exec {} count", program.display());
+    let run = Run::preloaded("sh").args(["-c", &limited]).conf("stats_print:true");
+    let counts = run.stdout();
+    let counts: Vec<&str> = counts.split_whitespace().collect();
+    assert_eq!([counts[0], counts[1]], [counts[2]; 2], "too few to take one");
+}
+
 /// What is printed lets the number be seen: `g` leaves only what changes.
 #[test]
 fn statistics_are_printed_at_each_interval() {

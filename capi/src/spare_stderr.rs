@@ -1,0 +1,97 @@
+//! Standard error for the statistics at exit, in programs that have closed it by then: those of
+//! coreutils do in a handler of `exit`, to learn whether all was written, before libraries end.
+//!
+//! Under `opt.stats_print` alone, a second descriptor is made at load: closed at exec, and with a
+//! number that programs do not reach. A forked child closes it, so that no daemon keeps a pipe open
+//! whose end its starter waits for. Programs close descriptors that they did not open, and may be
+//! given the number again: it is touched only while it leads where it led at load.
+
+use crate::{errno, variables};
+use core::ffi::{c_char, c_int, c_void};
+use core::mem;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use lumalloc_namespace::writer::WriteCallback;
+
+/// `select` takes descriptors below.
+const MOST: u64 = 1024;
+
+/// Where fewer are allowed, none is to spare.
+const LEAST: u64 = 64;
+
+/// How far below the limit the search for a number begins.
+const ROOM: u64 = 16;
+
+const NONE: c_int = -1;
+
+static NUMBER: AtomicI32 = AtomicI32::new(NONE);
+static DEVICE: AtomicU64 = AtomicU64::new(0);
+static INODE: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the second descriptor. At load, once.
+pub(crate) fn make() {
+    let before = errno::get();
+    if let (Some((device, inode)), Some(number)) = (file(libc::STDERR_FILENO), duplicate()) {
+        DEVICE.store(device, Relaxed);
+        INODE.store(inode, Relaxed);
+        NUMBER.store(number, Relaxed);
+        // SAFETY: the handler takes no arguments and is there as long as the library is.
+        unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
+    }
+    errno::set(before);
+}
+
+/// What writes to the second descriptor, where standard error is closed and the program has not
+/// said that messages go elsewhere.
+pub(crate) fn instead() -> Option<WriteCallback> {
+    let before = errno::get();
+    let is_closed = file(libc::STDERR_FILENO).is_none() && variables::program_callback().is_none();
+    let found = is_closed && is_ours(NUMBER.load(Relaxed));
+    errno::set(before);
+    if found { Some(deliver) } else { None }
+}
+
+unsafe extern "C" fn deliver(_: *mut c_void, text: *const c_char) {
+    // SAFETY: the caller vouches for the text.
+    let text = unsafe { core::ffi::CStr::from_ptr(text) };
+    variables::write_to(NUMBER.load(Relaxed), text.to_bytes());
+}
+
+unsafe extern "C" fn close_in_child() {
+    let before = errno::get();
+    let number = NUMBER.swap(NONE, Relaxed);
+    if is_ours(number) {
+        // SAFETY: made by `duplicate`.
+        unsafe { libc::close(number) };
+    }
+    errno::set(before);
+}
+
+fn duplicate() -> Option<c_int> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is writable.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let limit = limit.rlim_cur.min(MOST);
+    if status != 0 || limit < LEAST {
+        return None;
+    }
+    let from = c_int::try_from(limit - ROOM).ok()?;
+    // SAFETY: a call without pointers.
+    let number = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, from) };
+    if number < 0 { None } else { Some(number) }
+}
+
+/// The file that a descriptor leads to; `None`: it is closed.
+fn file(number: c_int) -> Option<(u64, u64)> {
+    // SAFETY: all zero is a valid record.
+    let mut found: libc::stat = unsafe { mem::zeroed() };
+    // SAFETY: the record is writable.
+    let status = unsafe { libc::fstat(number, &raw mut found) };
+    if status == 0 { Some((found.st_dev, found.st_ino)) } else { None }
+}
+
+/// Whether this is still the descriptor that was made, as far as can be told.
+fn is_ours(number: c_int) -> bool {
+    // SAFETY: a call without pointers.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    flags == libc::FD_CLOEXEC && file(number) == Some((DEVICE.load(Relaxed), INODE.load(Relaxed)))
+}
