@@ -222,7 +222,7 @@ impl Arena {
         effort: &Effort,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
-        let waiting = slabs.transfer.take(want, &mut give);
+        let waiting = slabs.transfer.take(want, os::current_cpu, &mut give);
         if waiting == want {
             return waiting;
         }

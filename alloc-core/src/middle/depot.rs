@@ -104,7 +104,9 @@ impl Owner {
         blocks: &[Slot],
         most: usize,
     ) {
-        let bytes = if self.made(blocks) { most.saturating_sub(state.depots.bytes) } else { 0 };
+        let room = state.depots.of(class).room() > 0;
+        let bytes =
+            if room && self.made(blocks) { most.saturating_sub(state.depots.bytes) } else { 0 };
         let depot = state.depots.of(class);
         let n = depot.park(class, blocks, bytes);
         let home = blocks.get(n..).unwrap_or_default();
@@ -198,10 +200,14 @@ impl Depot {
         Depot { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
     }
 
+    /// How many more blocks there may be.
+    fn room(&self) -> usize {
+        self.depth.saturating_sub(self.count) as usize
+    }
+
     /// Takes the first of `blocks`, as many as there is room for within `bytes`; answers how many.
     fn park(&mut self, class: SizeClass, blocks: &[Slot], bytes: usize) -> usize {
-        let room = self.depth.saturating_sub(self.count) as usize;
-        let n = blocks.len().min(room);
+        let n = blocks.len().min(self.room());
         let n = if n * class.size() <= bytes { n } else { 0 };
         let slots = (1 << lg_chunk(class)) - 1;
         let mut left = blocks.get(..n).unwrap_or_default();

@@ -6,9 +6,11 @@
 //! ended. Here it costs a pointer written and read, and no record is written that other threads
 //! read.
 //!
-//! The oldest block is taken first. The newest is still in the cache of the processor that read and
-//! freed it, from where another one that fills it again must fetch line after line; by the time
-//! that a block has waited for its turn it has left that cache for one that they share.
+//! Where another processor asks, the oldest block is taken first. The newest is still in the cache
+//! of the processor that read and freed it, from where another one that fills it again must fetch
+//! line after line; by the time that a block has waited for its turn it has left that cache for one
+//! that they share. Who asks on the very processor that freed last takes the newest: they are in
+//! its own cache, and the others need not come back to it.
 //!
 //! How long the queue may get is learned, as for [`super::depot`]: blocks that come from slabs
 //! after as many went there need not have gone. For classes of slabs of a few blocks, which caches
@@ -27,6 +29,7 @@ use super::slab::Slab;
 use super::slab_guard::{free_remotely, place_of};
 use crate::back::{metadata, page_map};
 use crate::ground::fatal;
+use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock;
 use crate::ground::units::LG_PAGE;
@@ -49,6 +52,8 @@ pub(crate) struct TransferCache {
     depth: usize,
     /// Blocks that went into slabs for want of room, and have not been asked for since.
     gone: usize,
+    /// The processor that the newest block was freed on, as far as known.
+    cpu: Option<u32>,
 }
 
 struct Ring {
@@ -73,7 +78,7 @@ fn key(block: Slot) -> u16 {
 impl TransferCache {
     /// Nothing waits here.
     pub(super) const fn new() -> TransferCache {
-        TransferCache { ring: None, oldest: 0, count: 0, depth: FIRST, gone: 0 }
+        TransferCache { ring: None, oldest: 0, count: 0, depth: FIRST, gone: 0, cpu: None }
     }
 
     fn ring(&self) -> Option<&Ring> {
@@ -123,13 +128,39 @@ impl TransferCache {
         true
     }
 
-    /// Takes up to `want` blocks, the oldest first. Answers how many.
+    /// Takes up to `want` blocks for a thread that runs on the processor that `cpu` answers: the
+    /// newest first where that has just freed it, else the oldest. Answers how many.
     #[inline]
-    pub(super) fn take(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
+    pub(super) fn take(
+        &mut self,
+        want: usize,
+        cpu: impl FnOnce() -> Option<u32>,
+        give: impl FnMut(Slot),
+    ) -> usize {
+        if self.count > 0 && self.cpu.is_some() && self.cpu == cpu() {
+            self.take_newest(want, give)
+        } else {
+            self.take_oldest(want, give)
+        }
+    }
+
+    fn take_oldest(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
         let n = want.min(self.count);
         self.blocks().take(n).for_each(give);
         self.oldest = (self.oldest + n) % MOST;
         self.count -= n;
+        n
+    }
+
+    fn take_newest(&mut self, want: usize, mut give: impl FnMut(Slot)) -> usize {
+        let n = want.min(self.count);
+        for _ in 0..n {
+            self.count -= 1;
+            let at = (self.oldest + self.count) % MOST;
+            if let Some(block) = self.ring().and_then(|ring| ring.blocks.get(at)) {
+                give(*block);
+            }
+        }
         n
     }
 
@@ -183,7 +214,7 @@ impl Arena {
     fn send_home(&'static self, slabs: &mut BinSlabs, n: usize) {
         for _ in 0..n {
             let mut oldest = None;
-            slabs.transfer.take(1, |block| oldest = Some(block));
+            slabs.transfer.take_oldest(1, |block| oldest = Some(block));
             if let Some(block) = oldest {
                 self.put_home(slabs, block);
             }
@@ -211,6 +242,7 @@ pub(super) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]
     let grid = class.grid();
     let mut held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)> = None;
     let (mut elsewhere, mut sent) = (0, 0);
+    let cpu = os::current_cpu();
     for block in blocks {
         let address = block.expose_provenance();
         let slab = find_slab(class, address);
@@ -230,6 +262,7 @@ pub(super) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]
             // Under the lock the guard is what it is.
             Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
                 arena.pass_on(slabs, *block);
+                slabs.transfer.cpu = cpu;
             }
             _ => {
                 sent += 1;
@@ -279,9 +312,29 @@ mod tests {
 
     fn taken(queue: &mut TransferCache, want: usize) -> Vec<usize> {
         let mut all = Vec::new();
-        let n = queue.take(want, |block| all.push(block as usize >> LG_PAGE));
+        let n = queue.take(want, || None, |block| all.push(block as usize >> LG_PAGE));
         assert_eq!(n, all.len());
         all
+    }
+
+    #[test]
+    fn who_asks_where_the_newest_was_freed_gets_it_and_others_the_oldest() {
+        let mut queue = TransferCache::new();
+        // The oldest does not lie in the first place of the ring.
+        assert!(queue.put(block(0)) && taken(&mut queue, 1) == [0]);
+        (1..=8).for_each(|n| assert!(queue.put(block(n))));
+        let taken_on = |queue: &mut TransferCache, want, cpu| {
+            let mut all = Vec::new();
+            queue.take(want, || cpu, |block| all.push(block as usize >> LG_PAGE));
+            all
+        };
+        assert_eq!(taken_on(&mut queue, 1, None), [1], "nobody knows");
+        queue.cpu = Some(3);
+        assert_eq!(taken_on(&mut queue, 2, Some(3)), [8, 7]);
+        assert_eq!(taken_on(&mut queue, 2, Some(4)), [2, 3]);
+        assert!(!queue.holds(block(7)) && queue.holds(block(6)));
+        assert_eq!(taken_on(&mut queue, 9, Some(3)), [6, 5, 4]);
+        assert_eq!(taken_on(&mut queue, 1, Some(3)), [0; 0]);
     }
 
     #[test]
