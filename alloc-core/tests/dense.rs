@@ -26,6 +26,7 @@ fn child() {
         Some("small_heap") => small_heap(),
         Some("zeros") => zeros(),
         Some("holes") => holes(),
+        Some("room") => room(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
     }
@@ -256,4 +257,32 @@ fn holes() {
         free(block);
     }
     kept.into_iter().for_each(|(_, block)| free(*block));
+}
+
+/// A C block is as long as its class, but the huge page in which a request ends is not for a few
+/// kilobytes of it; one that grows gets it.
+#[test]
+fn the_end_of_a_request_takes_no_huge_page_for_a_few_bytes() {
+    if listens() {
+        play_well("room", "");
+    }
+}
+
+fn room() {
+    const HUGE: usize = 2 * MIB;
+    let before = memory();
+    let mut block = raw::malloc(4 * HUGE + 20 * PAGE);
+    touch(block, 0, 4 * HUGE + 20 * PAGE);
+    let asked = memory();
+    assert_eq!(asked.advised - before.advised, 4 * HUGE, "{asked:?}");
+    assert!(asked.resident < before.resident + 4 * HUGE + MIB, "{before:?} {asked:?}");
+    for more in [5 * HUGE, 6 * HUGE] {
+        // SAFETY: a live block, used no more after.
+        block = unsafe { raw::realloc(block, more) };
+        let grown = memory();
+        assert_eq!(grown.advised - before.advised, more, "{grown:?}");
+    }
+    assert_touched(block, 4 * HUGE + 20 * PAGE);
+    free(block);
+    assert!(control::purge(control::ARENAS_ALL));
 }

@@ -71,7 +71,7 @@ impl PageAllocator {
         }
         let whole = block_end::backed(pages);
         let run = self.take_addresses(whole, align.max(HUGE))?;
-        huge::back(self.provider, run);
+        huge::back(self.provider, run, run.bytes());
         let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;
         match self.fill(run, most) {
             Filled::To(filled) => {
@@ -233,7 +233,7 @@ mod tests {
         }
         let runs = chunks.map(|n| {
             let run = pages.allocate(n * CHUNK, HUGE, Memory::Filled).unwrap();
-            huge::back(provider, run);
+            huge::back(provider, run, run.bytes());
             // SAFETY: the run is ours.
             unsafe { run.base_ptr().write_bytes(BYTE, run.bytes()) };
             pages.allocate(CHUNK, HUGE, Memory::Any).unwrap();

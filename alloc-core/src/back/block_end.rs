@@ -16,7 +16,7 @@ use super::huge::{self, HUGE};
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::split_merge::split;
-use crate::ground::units::LG_PAGE;
+use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
 /// Pages of the last huge page that a block must fill: to fault in that many one by one takes
 /// longer than to clear all of it, by half.
@@ -25,6 +25,17 @@ const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
 /// The pages that a long block of so many takes.
 pub(super) fn backed(pages: usize) -> usize {
     if pages % CHUNK >= WORTH_A_HUGE_PAGE { pages.next_multiple_of(CHUNK) } else { pages }
+}
+
+/// The bytes of a long block that huge pages are worth, its caller writing the first `size`: all of
+/// it, but where these end with little of a huge page (the block is as long as its size class),
+/// what is before that.
+pub(crate) fn worth_huge_pages(block: &Extent, size: usize) -> usize {
+    let end = round_up(block.base() + size.min(block.bytes()), PAGE);
+    let last = round_down(end, HUGE);
+    let is_worth_it = end - last >= WORTH_A_HUGE_PAGE << LG_PAGE;
+    let is_shared = last > block.base() && last + HUGE <= block.end();
+    if end == last || is_worth_it || !is_shared { block.bytes() } else { last - block.base() }
 }
 
 impl PageAllocator {
@@ -40,7 +51,7 @@ impl PageAllocator {
             return None;
         }
         let run = self.take_addresses(whole, align.max(HUGE))?;
-        huge::back(self.provider, run);
+        huge::back(self.provider, run, run.bytes());
         self.leave_end(run, pages);
         Some(run)
     }
@@ -63,7 +74,6 @@ mod tests {
     use super::*;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
-    use crate::ground::units::PAGE;
 
     #[test]
     fn a_long_block_that_fills_much_of_its_last_huge_page_takes_it_whole() {
@@ -84,6 +94,22 @@ mod tests {
         pages.free(block);
         assert_eq!(pages.dirty.oldest().unwrap().pages(), 4 * CHUNK, "one run again");
         pages.check();
+    }
+
+    #[test]
+    fn the_room_behind_a_request_gets_no_huge_page_for_a_few_bytes_of_it() {
+        let block = Extent::new(0);
+        block.set_range(8 * HUGE, 5 * CHUNK);
+        let worth = |size| worth_huge_pages(&block, size);
+        let hardly = (WORTH_A_HUGE_PAGE - 1) << LG_PAGE;
+        assert_eq!((worth(4 * HUGE + 1), worth(4 * HUGE + hardly)), (4 * HUGE, 4 * HUGE));
+        assert_eq!((worth(3 * HUGE + 1), worth(5 * HUGE - 1)), (3 * HUGE, 5 * HUGE));
+        assert_eq!((worth(4 * HUGE + hardly + 1), worth(4 * HUGE)), (5 * HUGE, 5 * HUGE));
+        // One that ends there itself, and one that begins elsewhere.
+        block.set_range(8 * HUGE, 4 * CHUNK + 1);
+        assert_eq!(worth(4 * HUGE + 1), block.bytes());
+        block.set_range(8 * HUGE + PAGE, 5 * CHUNK);
+        assert_eq!((worth(4 * HUGE), worth(4 * HUGE - 1)), (4 * HUGE - PAGE, 4 * HUGE - PAGE));
     }
 
     #[test]

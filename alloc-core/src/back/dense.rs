@@ -407,7 +407,7 @@ mod tests {
         let long = pages.allocate(8 * CHUNK, HUGE, Memory::Filled).unwrap();
         assert!(long.base() == range.start && long.mapping() == DENSE && long.zeroed.get());
         // A block that may be moved again.
-        huge::back(&Mmap, long);
+        huge::back(&Mmap, long, long.bytes());
         assert!(moves::is_own(long.mapping()) && long.mapping() != JOINED);
         assert!(pages.begin_move(long, 9 * CHUNK, PAGE).is_some());
     }

@@ -10,7 +10,7 @@
 
 use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, ADVISED};
+use super::huge::{self, ADVISED, PARTLY};
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::split_merge::{may_join, merge, neighbour_behind, split};
@@ -52,6 +52,7 @@ impl PageAllocator {
             split(behind, more, rest);
             self.retained.insert(rest);
         }
+        huge::back_room(self.provider, run);
         if mapping == JOINED
             && let Some(base) = NonNull::new(behind.base_ptr())
         {
@@ -68,7 +69,7 @@ impl PageAllocator {
 /// The mapping of a run made of two. `None`: they are to stay apart.
 fn joined(run: u16, behind: u16) -> Option<u16> {
     match (run, behind) {
-        (ADVISED | JOINED, 0 | DENSE) => huge::backs_blocks().then_some(JOINED),
+        (ADVISED | PARTLY | JOINED, 0 | DENSE) => huge::backs_blocks().then_some(JOINED),
         (DENSE, _) | (_, DENSE) => may_join(run, behind).then_some(DENSE),
         _ => (run == behind && !moves::is_own(run)).then_some(run),
     }
@@ -94,7 +95,7 @@ mod tests {
         let mut pages = PageAllocator::for_test(&Mmap);
         let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
         let _behind = pages.allocate(1, PAGE, Memory::Any).unwrap();
-        huge::back(&Mmap, run);
+        huge::back(&Mmap, run, run.bytes());
         pages.free(run);
         trimmed(&mut pages, kept);
         assert_eq!((run.pages(), pages.counts().dirty), (kept, kept));
@@ -153,6 +154,8 @@ mod tests {
         assert_eq!([joined(0, DENSE), joined(DENSE, 0), joined(DENSE, DENSE)], [Some(DENSE); 3]);
         assert_eq!((joined(7, 7), joined(7, DENSE)), (None, None), "moved runs");
         assert_eq!((joined(0, ADVISED), joined(0, JOINED)), (None, None));
-        assert_eq!(joined(ADVISED, 0).is_some(), huge::backs_blocks());
+        for advised in [ADVISED, PARTLY] {
+            assert_eq!(joined(advised, 0).is_some(), huge::backs_blocks());
+        }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) const HUGE: usize = 2 << 20;
 pub(crate) const SHORTEST: usize = 4 << 20;
 /// The mapping of all blocks that were advised where they were reserved.
 pub(super) const ADVISED: u16 = u16::MAX;
+/// The mapping of blocks that were advised but for the room at their end, which is then a mapping
+/// of its own until the block needs it or is used again.
+pub(super) const PARTLY: u16 = u16::MAX - 4;
 /// Bytes of records from which on `metadata_thp:auto` asks for huge pages.
 const AUTO_RECORDS: u64 = 4 << 20;
 
@@ -148,11 +151,11 @@ pub(super) fn best_align(pages: usize, align: usize) -> usize {
     if pages << LG_PAGE >= SHORTEST && backs_blocks() { align.max(HUGE) } else { align }
 }
 
-/// Asks for huge pages under a block that its caller is about to fill. The caller owns the block,
-/// which has no memory yet or has just been lengthened.
-pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
+/// Asks for huge pages under the first `bytes` of a block that its caller is about to fill. The
+/// caller owns the block, which has no memory yet or has just been lengthened.
+pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: usize) {
     // What is marked so was advised when it was taken.
-    let is_done = matches!(block.mapping(), ADVISED | JOINED);
+    let is_done = matches!(block.mapping(), ADVISED | PARTLY | JOINED);
     let wanted = block.bytes() >= SHORTEST && !is_done && backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
     // What lies in pieces of chunks becomes one mapping, as long as nothing is in it.
@@ -162,9 +165,24 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent) {
         dense::forget_chunks(block);
     }
     // SAFETY: the block is the caller's.
-    if unsafe { provider.advise_huge(base, block.bytes(), true) } && !moves::is_own(block.mapping())
-    {
-        moves::mark(block, if block.mapping() == DENSE { JOINED } else { ADVISED });
+    if unsafe { provider.advise_huge(base, bytes, true) } && !moves::is_own(block.mapping()) {
+        let advised = if bytes < block.bytes() { PARTLY } else { ADVISED };
+        moves::mark(block, if block.mapping() == DENSE { JOINED } else { advised });
+    }
+}
+
+/// Whether huge pages were asked for but not under the room at a long block's end.
+pub(crate) fn has_room(block: &Extent) -> bool {
+    block.mapping() == PARTLY && block.bytes() >= SHORTEST
+}
+
+/// Asks for huge pages under that room too: all of the block is then one mapping, unless something
+/// was written there before.
+pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
+    let Some(base) = NonNull::new(block.base_ptr()).filter(|_| has_room(block)) else { return };
+    // SAFETY: the run is the caller's.
+    if unsafe { provider.advise_huge(base, block.bytes(), true) } {
+        moves::mark(block, ADVISED);
     }
 }
 

@@ -16,7 +16,7 @@
 use super::dense::{self, DENSE};
 use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, ADVISED};
+use super::huge::{self, ADVISED, PARTLY};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
@@ -73,7 +73,7 @@ pub(super) fn has_room_for_parts(mappings: usize) -> bool {
 /// equal ones that do touch are merged, and their memory then cannot be moved but is copied.
 fn next_number() -> u16 {
     match LAST_NUMBER.fetch_add(1, Relaxed).wrapping_add(1) {
-        0 | ADVISED | DENSE | JOINED | DECOMMITTED => 1,
+        0 | ADVISED | PARTLY | DENSE | JOINED | DECOMMITTED => 1,
         number => number,
     }
 }
@@ -172,6 +172,8 @@ pub(crate) fn move_pages(
     else {
         return Moved::Refused;
     };
+    // The system moves one mapping at a time.
+    huge::back_room(provider, run);
     // SAFETY: both runs are the caller's, and the memory under `new` is nobody's.
     let moved = unsafe { provider.move_pages(from, run.bytes(), to, new.bytes()) };
     if moved == Moved::Here {
@@ -183,6 +185,8 @@ pub(crate) fn move_pages(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::back::provider::mmap::Mmap;
 
     #[test]
     fn the_system_s_limit_is_read_as_it_is_written() {
@@ -190,6 +194,39 @@ mod tests {
         assert_eq!(leading_number(b""), 0);
         assert_eq!(leading_number(b"99999999999999999999999"), usize::MAX);
         assert!(most_runs() >= 1 && most_runs() < usize::MAX);
+    }
+
+    #[test]
+    fn a_block_with_huge_pages_under_its_beginning_is_moved_whole() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let (long, begun) = (5 * huge::HUGE / PAGE, 4 * huge::HUGE);
+        // The room is touched at last, after it was asked for, or never.
+        for is_asked_for in [true, false] {
+            let run = pages.allocate(long, huge::HUGE, Memory::Any).unwrap();
+            huge::back(&Mmap, run, begun);
+            if run.mapping() != PARTLY {
+                return;
+            }
+            let write = |at: usize| {
+                // SAFETY: the run is ours.
+                unsafe { run.base_ptr().wrapping_add(at).write(7) };
+            };
+            write(begun - 1);
+            if is_asked_for {
+                huge::back_room(&Mmap, run);
+                assert_eq!(run.mapping(), ADVISED);
+                write(begun);
+            }
+            let new = pages.begin_move(run, long + 1, PAGE).unwrap();
+            assert_eq!(move_pages(&Mmap, run, new), Moved::Here);
+            assert!(pages.end_move(run, new, Moved::Here));
+            let read = |at: usize| {
+                // SAFETY: the run is ours.
+                unsafe { new.base_ptr().wrapping_add(at).read() }
+            };
+            assert_eq!((read(begun - 1), read(begun)), (7, if is_asked_for { 7 } else { 0 }));
+            pages.check();
+        }
     }
 
     #[test]
@@ -202,7 +239,7 @@ mod tests {
         }
         for _ in 0..=u16::MAX {
             let number = next_number();
-            assert!(is_own(number) && number != ADVISED && number != JOINED);
+            assert!(is_own(number) && ![ADVISED, PARTLY, JOINED].contains(&number));
         }
     }
 }

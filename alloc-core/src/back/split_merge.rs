@@ -2,6 +2,7 @@
 
 use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
+use super::huge::{ADVISED, PARTLY};
 use super::moves;
 use super::page_map;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -28,8 +29,8 @@ pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
     debug_assert_eq!(left.end(), right.base());
     page_map::clear_ends(left);
     page_map::clear_ends(right);
-    if right.mapping() == DENSE {
-        moves::mark(left, DENSE);
+    if matches!(right.mapping(), DENSE | PARTLY) {
+        moves::mark(left, right.mapping());
     }
     moves::mark(right, 0);
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
@@ -37,9 +38,11 @@ pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
     page_map::set_ends(left);
 }
 
-/// Whether runs of two mappings may be one: one of chunks and an ordinary one are one of chunks.
+/// Whether runs of two mappings may be one: one of chunks and an ordinary one are one of chunks, of
+/// two in huge pages all counts as if it had the room of either.
 pub(super) fn may_join(a: u16, b: u16) -> bool {
-    a == b || matches!((a, b), (0, DENSE) | (DENSE, 0))
+    let pair = (a, b);
+    a == b || matches!(pair, (0, DENSE) | (DENSE, 0) | (ADVISED, PARTLY) | (PARTLY, ADVISED))
 }
 
 /// The neighbour before `extent` in the same arena, reservation, of a mapping that fits,

@@ -164,7 +164,7 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
         large::allocate(large::From::Arena(arena), bytes, flags.align, flags.zero)
     });
     match run {
-        Some(extent) => slow::finish_large(extent, flags.zero),
+        Some(extent) => slow::finish_large(extent, size, flags.zero),
         None => core::ptr::null_mut(),
     }
 }

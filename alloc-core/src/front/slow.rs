@@ -109,7 +109,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
         return no_memory(size);
     };
     let block = retry::with_retry(|| match large_run(bytes, align, zero) {
-        Some(extent) => finish_large(extent, zero),
+        Some(extent) => finish_large(extent, size, zero),
         None => core::ptr::null_mut(),
     });
     tick();
@@ -117,13 +117,13 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     if block.is_null() { no_memory(size) } else { block }
 }
 
-/// Zeroes a fresh large block if asked, and answers its address.
-pub(crate) fn finish_large(extent: &'static Extent, zero: bool) -> *mut u8 {
+/// Zeroes a fresh large block for a request of `size` bytes if asked, and answers its address.
+pub(crate) fn finish_large(extent: &'static Extent, size: usize, zero: bool) -> *mut u8 {
     count_given(extent.bytes());
     if zero || fill_mode::current().zero {
         large::make_zero(extent);
     } else {
-        large::make_ready(extent);
+        large::make_ready(extent, size);
         fill::large_allocated(extent, 0);
     }
     extent.base_ptr()

@@ -5,6 +5,7 @@ use super::arena_hooks;
 use super::arena_list;
 use super::choose_arena::{self, Home};
 use super::purge_gate::GATE;
+use crate::back::block_end;
 use crate::back::contents::{self, Zeroing};
 use crate::back::extent::Extent;
 use crate::back::huge;
@@ -114,6 +115,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     let Some(bytes) = usable(size) else { return false };
     let (before, pages) = (extent.bytes(), bytes >> LG_PAGE);
     if bytes == before || (bytes > before && size <= before) {
+        back_room(extent);
         return true;
     }
     let Some(arena) = arena::by_id(extent.arena()) else { return false };
@@ -180,21 +182,33 @@ pub(crate) fn lengthen_by_move(
     }
     pages.large.resize(before >> LG_PAGE, bytes >> LG_PAGE);
     drop(pages);
-    huge::back(provider, new);
+    huge::back(provider, new, new.bytes());
     Some(new)
 }
 
-/// Makes ready a fresh block that its caller will fill.
-pub(crate) fn make_ready(extent: &'static Extent) {
+/// Makes ready a fresh block of which its caller will fill `size` bytes.
+pub(crate) fn make_ready(extent: &'static Extent, size: usize) {
     if extent.zeroed.get() && extent.bytes() >= huge::SHORTEST {
-        back_by_huge_pages(extent);
+        back_by_huge_pages(extent, size);
+    } else {
+        back_room(extent);
     }
 }
 
-fn back_by_huge_pages(extent: &'static Extent) {
+/// A block that changes its size, or is used again, may need the room at its end.
+fn back_room(extent: &'static Extent) {
+    if huge::has_room(extent)
+        && let Some(arena) = arena::by_id(extent.arena())
+    {
+        let provider = arena.pages.lock().allocator.provider();
+        huge::back_room(provider, extent);
+    }
+}
+
+fn back_by_huge_pages(extent: &'static Extent, size: usize) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
     let provider = arena.pages.lock().allocator.provider();
-    huge::back(provider, extent);
+    huge::back(provider, extent, block_end::worth_huge_pages(extent, size));
 }
 
 /// Makes all of a fresh block read zero, if it does not yet.
