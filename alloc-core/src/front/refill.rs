@@ -3,7 +3,8 @@
 //! Everything here runs under the lock of the cache's owner, once per batch. What a bin may hold
 //! starts small, doubles on misses up to 32 KiB (at least 8 blocks, at most 2047) while the thread
 //! stays within 1 MiB, and fades again when collection finds it unused. A bin that a thread only
-//! pushes to, never pops from, holds at most 16 KiB, or 4 blocks.
+//! pushes to, never pops from, holds at most 16 KiB, or 4 blocks. What the thread before needed of
+//! a class, the next one that gets its cache begins with, up to 8 blocks.
 
 use super::cache_bin::Filler;
 use super::facade::Facade;
@@ -34,6 +35,10 @@ const SHARED_REFILLS: u8 = 4;
 /// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too
 /// few to be worth owning: all threads of an arena share them, which keeps them full.
 const OWNED_MAX: usize = 4096;
+/// log2 of the most blocks that a thread begins with because the one before used so many, and how
+/// many bytes they are at most.
+const LG_HABIT: u8 = 3;
+const HABIT: usize = 4096;
 /// Bins that one step of collection visits.
 const VISITS: usize = 4;
 
@@ -88,6 +93,12 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     cache.owner.activity.add(1);
     cold.missed.set(true);
     settle_account(cache, class);
+    if cold.want.get() == 0 {
+        // As if the smaller refills had been.
+        let lg = cold.lg_habit.get();
+        cold.want.set(1 << lg);
+        cold.refills.set(cold.refills.get().max(lg));
+    }
     // Now, as the bin is empty and nothing has to be moved, and not before it is needed.
     if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {
         grow(cache, class, usize::MAX);
@@ -256,7 +267,11 @@ fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
 fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
-    let lg = if cold.lg_array.get() == 0 { first } else { cold.lg_array.get() + 1 };
+    let lg = match (cold.lg_array.get(), cold.lg_habit.get()) {
+        (0, 0) => first,
+        (0, habit) => first.max(habit + 2),
+        (lg, _) => lg + 1,
+    };
     let capacity = ((1usize << lg) - 1).min(most);
     if lg > LG_LAST || capacity <= bin.capacity() {
         return false;
@@ -306,8 +321,22 @@ pub(crate) fn drop_array(cache: &'static RealCache, class: SizeClass) {
     bin.forget();
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
+    cold.lg_habit.set(0);
     cold.refills.set(0);
     cold.bulk.set(false);
+}
+
+/// At the end of a thread, or of what it does for now: as [`drop_array`], but notes what the next
+/// one is to begin with: the last refill. If there was one only, or none, half of what this thread
+/// began with.
+pub(crate) fn part(cache: &'static RealCache, class: SizeClass) {
+    let cold = cache.cold(class);
+    let (begun, most) = (cold.lg_habit.get(), (HABIT / class.size()).checked_ilog2());
+    let last = cold.want.get().checked_ilog2().map_or(0, |next| next.saturating_sub(1) as u8);
+    let habit = if last > begun { last } else { begun.saturating_sub(1) };
+    let habit = habit.min(LG_HABIT).min(most.unwrap_or(0) as u8);
+    drop_array(cache, class);
+    cold.lg_habit.set(habit);
 }
 
 /// One step of collection: visits a few bins. What was neither popped nor missed since the last
@@ -353,5 +382,44 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
             flush(cache, state, class, n);
             cold.want.set((cold.want.get() / 2).max(2));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::thread_life;
+    use crate::middle::arena;
+
+    /// What lies in the bin once `n` requests are served and their blocks are back.
+    fn serve(cache: &'static RealCache, class: SizeClass, n: usize) -> usize {
+        let blocks: Vec<_> = (0..n).map(|_| request(cache, class)).collect();
+        let level = cache.bin(class).level();
+        blocks.iter().for_each(|block| overflow(cache, class, *block));
+        level
+    }
+
+    #[test]
+    fn who_gets_the_cache_of_a_thread_begins_where_that_one_got_to() {
+        let home = arena::by_id(0).or_else(|| arena::make_next(8)).unwrap();
+        let cache = registry::take(home, false, None).unwrap();
+        let (small, large) = (SizeClass::of(320), SizeClass::of(1024));
+        let begin = |class, n| {
+            let level = serve(cache, class, n);
+            thread_life::empty(cache);
+            level
+        };
+        // One, two, four: the next one begins with four, which are more than it needs.
+        assert_eq!([begin(small, 1), begin(small, 7), begin(small, 3)], [0, 0, 1]);
+        assert_eq!(begin(small, 1), 1, "so the next one begins with two");
+        let level = |class| begin(class, 1);
+        assert_eq!([level(small), level(small)], [0, 0], "and one alone needs no more than one");
+        begin(small, 100);
+        assert_eq!([level(small), level(small)], [7, 3], "at most eight");
+        begin(large, 100);
+        assert_eq!(level(large), 3, "nor more than 4096 bytes");
+        begin(small, 100);
+        assert_eq!([level(large), level(small)], [0, 3], "who does not ask has no use for it");
+        registry::put(cache);
     }
 }

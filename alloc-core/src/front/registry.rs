@@ -53,6 +53,8 @@ pub(crate) struct ColdBin {
     pub(crate) lg_array: Cell<u8>,
     /// How many blocks the next refill asks for.
     pub(crate) want: Cell<u16>,
+    /// log2 of the blocks of a first refill, by what the threads before needed.
+    pub(crate) lg_habit: Cell<u8>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
     /// Blocks that it sent home came back: see [`crate::middle::depot`].
@@ -86,6 +88,7 @@ impl ColdBin {
         ColdBin {
             lg_array: Cell::new(0),
             want: Cell::new(0),
+            lg_habit: Cell::new(0),
             most: Cell::new(0),
             refills: Cell::new(0),
             bulk: Cell::new(false),

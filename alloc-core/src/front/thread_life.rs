@@ -93,7 +93,7 @@ pub(crate) fn empty(cache: &'static RealCache) {
     refill::flush_all(cache, &mut state);
     cache.owner.give_up(&mut state);
     for class in SizeClass::all() {
-        refill::drop_array(cache, class);
+        refill::part(cache, class);
     }
 }
 
