@@ -4,7 +4,9 @@
 mod common;
 
 use common::child::{play_well, scenario};
+use lumalloc::control::arenas;
 use lumalloc::options::{PercpuArena, current};
+use lumalloc::raw::Flags;
 use lumalloc::{control, observe, raw};
 
 #[test]
@@ -55,23 +57,27 @@ fn by_cpu() {
     // SAFETY: takes a number.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as u32;
     let phycpu = current().percpu_arena == PercpuArena::Phycpu;
-    let arenas = if phycpu { cpus.div_ceil(2) } else { cpus };
-    assert_eq!(control::narenas(), arenas);
+    let count = if phycpu { cpus.div_ceil(2) } else { cpus };
+    assert_eq!(control::narenas(), count);
     for round in 0..3 {
         for cpu in 0..cpus {
             if !pin(cpu as usize) {
                 continue;
             }
-            assert!(is_freed_into(cpu % arenas), "CPU {cpu} in round {round}");
-            if arenas > 1 {
-                assert!(!is_freed_into((cpu + 1) % arenas), "CPU {cpu} in round {round}");
+            let past = raw::allocate(100, Flags::NONE.uncached());
+            assert_eq!(arenas::lookup(past), Some(cpu % count), "past the caches");
+            // SAFETY: a live block, freed once.
+            unsafe { raw::deallocate(past, Flags::NONE.uncached()) };
+            assert!(is_freed_into(cpu % count), "CPU {cpu} in round {round}");
+            if count > 1 {
+                assert!(!is_freed_into((cpu + 1) % count), "CPU {cpu} in round {round}");
                 assert!(control::purge(control::ARENAS_ALL));
             }
             std::thread::spawn(begin_here).join().expect("a thread");
             assert!(control::purge(control::ARENAS_ALL));
         }
     }
-    assert!(observe::totals().arenas_open <= arenas);
+    assert!(observe::totals().arenas_open <= count);
 }
 
 #[test]

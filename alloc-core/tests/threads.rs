@@ -8,10 +8,12 @@ use common::block::Block;
 use common::child::{play_well, scenario};
 use common::random::Random;
 use common::{alone, assert_empty};
+use lumalloc::control::arenas::lookup;
 use lumalloc::control::{flush_thread_cache, purge};
 use lumalloc::observe::totals;
 use lumalloc::raw::{self, Flags};
 use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -249,11 +251,35 @@ fn many_arenas_under_contention() {
 }
 
 #[test]
-#[ignore = "a scenario of the test above"]
+fn threads_without_caches_spread_over_arenas() {
+    play_well("spread", "narenas:4,tcache:false");
+}
+
+#[test]
+#[ignore = "the scenarios of the tests above"]
 fn child() {
-    if scenario().as_deref() == Some("contention") {
-        contention();
+    match scenario().as_deref() {
+        Some("contention") => contention(),
+        Some("spread") => spread(),
+        _ => {}
     }
+}
+
+/// All begin in the first arena and meet there, until one has moved. Else the child hangs.
+fn spread() {
+    let moved = AtomicBool::new(false);
+    let work = || {
+        while !moved.load(Ordering::Relaxed) {
+            let block = raw::malloc(64);
+            if lookup(block) != Some(0) {
+                moved.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: a live block, freed once.
+            unsafe { raw::free(block) };
+        }
+    };
+    thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(work)));
+    assert!((2..=4).contains(&totals().arenas_open), "{:?}", totals());
 }
 
 fn contention() {

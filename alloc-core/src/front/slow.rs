@@ -251,7 +251,10 @@ fn small(class: SizeClass) -> *mut u8 {
 
 /// One small block past all caches. Null: no memory.
 pub(crate) fn small_uncached(arena: &'static Arena, class: SizeClass) -> *mut u8 {
-    let block = arena.allocate_uncached(class);
+    let (block, was_taken) = arena.allocate_uncached(class);
+    if was_taken && let Some(cache) = thread_cache::current().as_real() {
+        choose_arena::note_meeting(&cache.owner.home, arena);
+    }
     if !block.is_null() {
         count_given(modes::usable(class));
     }
@@ -291,7 +294,7 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
 /// The arena for what goes past the caches. `None` before the start.
 pub(crate) fn home() -> Option<&'static Arena> {
     match real_cache() {
-        Some(cache) => Some(cache.owner.home.get()),
+        Some(cache) => Some(choose_arena::at_home(&cache.owner.home)),
         None => arena::by_id(0),
     }
 }

@@ -4,6 +4,9 @@
 //! a bin whose slabs are shared) tries the others once, and its own for a few microseconds more; if
 //! all stay taken and fewer than the limit exist, a new one is made and becomes the thread's home;
 //! else it waits. Source: vmalloc(3), "regions for malloc".
+//!
+//! A thread without caches comes to a bin for each block, and for a moment only: it moves to
+//! another arena when it has met others there often.
 
 use super::arena::{self, Arena, ArenaPages};
 use super::arena_list;
@@ -24,18 +27,25 @@ pub(crate) struct Home {
     arena: AtomicPtr<Arena>,
     /// The thread was told to stay: it takes from no other arena, and waits where it must.
     bound: AtomicBool,
+    /// Meetings with others past the caches since it moved because of them, and such moves.
+    meetings: AtomicU32,
+    moves: AtomicU32,
 }
 
 impl Home {
     /// A home that the thread leaves where it meets others.
     pub(crate) const fn new(arena: &'static Arena) -> Home {
-        let arena = AtomicPtr::new(core::ptr::from_ref(arena).cast_mut());
-        Home { arena, bound: AtomicBool::new(false) }
+        Home { arena: AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()), ..Home::none() }
     }
 
     /// None yet: one is set before anybody asks.
     pub(crate) const fn none() -> Home {
-        Home { arena: AtomicPtr::new(core::ptr::null_mut()), bound: AtomicBool::new(false) }
+        Home {
+            arena: AtomicPtr::new(core::ptr::null_mut()),
+            bound: AtomicBool::new(false),
+            meetings: AtomicU32::new(0),
+            moves: AtomicU32::new(0),
+        }
     }
 
     /// The arena.
@@ -53,9 +63,11 @@ impl Home {
         self.bound.load(Relaxed)
     }
 
-    /// Says whether the thread stays here.
+    /// Says whether the thread stays here. It has met nobody yet.
     pub(crate) fn bind(&self, bound: bool) {
         self.bound.store(bound, Relaxed);
+        self.meetings.store(0, Relaxed);
+        self.moves.store(0, Relaxed);
     }
 
     /// Moves.
@@ -152,6 +164,43 @@ fn follow_cpu(home: &Home) -> &'static Arena {
             arena
         }
         None => home.get(),
+    }
+}
+
+/// The arena for what goes past the caches.
+pub(crate) fn at_home(home: &Home) -> &'static Arena {
+    if is_percpu() && !home.is_bound() { follow_cpu(home) } else { home.get() }
+}
+
+/// Meetings in a bin past the caches until a thread moves; twice as many after each move, up to
+/// this many doublings. One with caches comes to a bin once for many blocks, and goes elsewhere for
+/// that time only.
+const PATIENCE: u32 = 64;
+const DOUBLINGS: u32 = 16;
+
+/// The arena that the next thread moves to, in turn.
+static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
+
+/// Notes that a thread found a bin of an arena taken by another one, past the caches. Where that is
+/// its home, and happens all the time, it moves to the next arena, which is made if it must be.
+/// Under no lock of an arena.
+#[cold]
+#[inline(never)]
+pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
+    if is_percpu() || home.is_bound() || !core::ptr::eq(home.get(), met_in) {
+        return;
+    }
+    let (meetings, moves) = (home.meetings.load(Relaxed) + 1, home.moves.load(Relaxed));
+    if meetings < PATIENCE << moves {
+        home.meetings.store(meetings, Relaxed);
+        return;
+    }
+    home.meetings.store(0, Relaxed);
+    home.moves.store((moves + 1).min(DOUBLINGS), Relaxed);
+    let next = || NEXT_HOME.fetch_add(1, Relaxed).checked_rem(limit());
+    let other = next().filter(|next| *next != met_in.id()).or_else(next);
+    if let Some(arena) = other.and_then(automatic) {
+        home.set(arena);
     }
 }
 
@@ -375,6 +424,30 @@ mod tests {
         });
         assert_eq!((arena.id(), home.get().id(), looks.get()), (0, 0, 3));
         assert_eq!(*entered, 1, "an entry that did not wait");
+    }
+
+    #[test]
+    fn who_meets_others_past_the_caches_all_the_time_moves_on() {
+        let all = arenas();
+        let home = Home::new(all[0]);
+        let meet = |times: u32| {
+            let before = home.get();
+            (0..times).for_each(|_| note_meeting(&home, before));
+            home.get().id() != before.id()
+        };
+        assert!(!meet(PATIENCE - 1), "now and then is not all the time");
+        assert!(meet(1));
+        assert!(home.get().id() < limit(), "among those that threads spread over");
+        assert!(!meet(2 * PATIENCE - 1), "less soon each time");
+        let elsewhere = all.iter().find(|arena| arena.id() != home.get().id()).unwrap();
+        note_meeting(&home, elsewhere);
+        assert_eq!(home.meetings.load(Relaxed), 2 * PATIENCE - 1, "not at home");
+        assert!(meet(1));
+        home.bind(true);
+        assert!(!meet(8 * PATIENCE), "told to stay");
+        home.bind(false);
+        assert!(!meet(PATIENCE - 1));
+        assert!(meet(1), "a new beginning");
     }
 
     #[test]

@@ -10,15 +10,15 @@ use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
 
 impl Arena {
-    /// One block past all caches.
-    pub(crate) fn allocate_uncached(&'static self, class: SizeClass) -> *mut u8 {
+    /// One block past all caches, and whether another thread had the bin. Null: no memory.
+    pub(crate) fn allocate_uncached(&'static self, class: SizeClass) -> (*mut u8, bool) {
         let mut block = core::ptr::null_mut();
         let bin = self.bin(class);
-        let mut slabs = bin.slabs.lock();
+        let (mut slabs, was_taken) = bin.slabs.lock_and_tell();
         let taken =
             self.fill_from_bin(&mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
         bin.filled.add(taken as u64);
-        block
+        (block, was_taken)
     }
 
     /// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,

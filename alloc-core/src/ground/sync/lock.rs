@@ -81,6 +81,12 @@ impl<T> RankedMutex<T> {
     /// Takes the lock, waiting for it.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.lock_and_tell().0
+    }
+
+    /// Takes the lock, waiting for it; answers whether somebody else had it.
+    #[inline]
+    pub(crate) fn lock_and_tell(&self) -> (Guard<'_, T>, bool) {
         witness::acquire(self.rank);
         self.lock_unwitnessed()
     }
@@ -100,7 +106,7 @@ impl<T> RankedMutex<T> {
     /// Takes the lock for a fork: many of one rank are held at once, in one fixed order.
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);
-        core::mem::forget(self.lock_unwitnessed());
+        core::mem::forget(self.lock_unwitnessed().0);
     }
 
     /// The data, for who holds many locks at once.
@@ -139,12 +145,13 @@ impl<T> RankedMutex<T> {
     }
 
     #[inline]
-    fn lock_unwitnessed(&self) -> Guard<'_, T> {
-        if !self.take_free() {
+    fn lock_unwitnessed(&self) -> (Guard<'_, T>, bool) {
+        let was_taken = !self.take_free();
+        if was_taken {
             self.lock_slow();
         }
         self.history.taken();
-        Guard { mutex: self }
+        (Guard { mutex: self }, was_taken)
     }
 
     #[cold]
