@@ -257,8 +257,13 @@ pub(crate) fn flush_beside(cache: &'static RealCache, state: &mut OwnerState) {
 /// long as it may be. Under the owner's lock.
 #[inline(always)]
 fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
-    let most = most.min(capacity_max(cache, class));
-    cache.bin(class).capacity() < most && grow_to(cache, class, most)
+    let (most, now) = (most.min(capacity_max(cache, class)), cache.bin(class).capacity());
+    // The budget is asked here too, as where it is used up every miss comes by: what is added is
+    // as much again, or as it may hold.
+    now < most
+        && (now == 0
+            || cache.budget_used.get() + now.min(most - now) * class.size() <= THREAD_BUDGET)
+        && grow_to(cache, class, most)
 }
 
 /// The rest of [`grow`], where the bin may be longer.
