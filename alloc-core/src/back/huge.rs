@@ -164,10 +164,24 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: u
     if is_empty && unsafe { provider.renew(base, block.bytes()) } {
         dense::forget_chunks(block);
     }
+    let has_room = bytes < block.bytes();
+    if has_room {
+        keep_one_mapping(block, bytes);
+    }
     // SAFETY: the block is the caller's.
     if unsafe { provider.advise_huge(base, bytes, true) } && !moves::is_own(block.mapping()) {
-        let advised = if bytes < block.bytes() { PARTLY } else { ADVISED };
+        let advised = if has_room { PARTLY } else { ADVISED };
         moves::mark(block, if block.mapping() == DENSE { JOINED } else { advised });
+    }
+}
+
+/// Sees to it that a block of which the first `bytes` are to be advised can be one mapping again:
+/// the system makes one of two only if they were one when their first page was brought in. This
+/// brings in the page in which the request ends, which its caller is about to write.
+fn keep_one_mapping(block: &Extent, bytes: usize) {
+    if block.zeroed.get() {
+        // SAFETY: inside the block, which is the caller's and reads zero.
+        unsafe { block.base_ptr().wrapping_add(bytes).write_volatile(0) };
     }
 }
 
@@ -176,8 +190,7 @@ pub(crate) fn has_room(block: &Extent) -> bool {
     block.mapping() == PARTLY && block.bytes() >= SHORTEST
 }
 
-/// Asks for huge pages under that room too: all of the block is then one mapping, unless something
-/// was written there before.
+/// Asks for huge pages under that room too: all of the block is then one mapping.
 pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| has_room(block)) else { return };
     // SAFETY: the run is the caller's.
@@ -189,6 +202,7 @@ pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::provider::mmap::Mmap;
 
     #[test]
     fn the_system_s_word_is_the_one_in_brackets() {
@@ -223,5 +237,49 @@ mod tests {
             let systems = [System::Never, System::Asked, System::Always];
             assert_eq!(systems.map(|system| advice(thp, system)), expected, "{thp:?}");
         }
+    }
+
+    /// Addresses with nothing beside them that could be one mapping with them.
+    fn lonely(bytes: usize) -> NonNull<u8> {
+        let whole = bytes + 3 * HUGE;
+        let anywhere = core::ptr::null_mut();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory.
+        let all = unsafe { libc::mmap(anywhere, whole, libc::PROT_NONE, flags, -1, 0) };
+        let inner = (all as usize).next_multiple_of(HUGE) + HUGE;
+        let base = all.wrapping_byte_add(inner - all as usize);
+        // SAFETY: inside what was just mapped.
+        let status = unsafe { libc::mprotect(base, bytes, libc::PROT_READ | libc::PROT_WRITE) };
+        assert_eq!(status, 0);
+        NonNull::new(base.cast()).unwrap()
+    }
+
+    #[test]
+    fn a_block_that_was_written_past_its_huge_pages_can_be_one_mapping_again() {
+        use super::super::page_provider::Moved;
+        let (bytes, begun) = (5 * HUGE, 4 * HUGE);
+        let run: &'static Extent = Box::leak(Box::new(Extent::new(0)));
+        run.set_range(lonely(bytes).as_ptr() as usize, bytes >> LG_PAGE);
+        run.zeroed.set(true);
+        back(&Mmap, run, begun);
+        if run.mapping() != PARTLY {
+            return;
+        }
+        let write = |at: usize| {
+            // SAFETY: the memory is ours.
+            unsafe { run.base_ptr().wrapping_add(at).write(7) };
+        };
+        write(0);
+        write(begun);
+        back_room(&Mmap, run);
+        let (from, to) = (NonNull::new(run.base_ptr()).unwrap(), lonely(bytes + HUGE));
+        // SAFETY: both are ours, and no block of anybody.
+        let moved = unsafe { Mmap.move_pages(from, bytes, to, bytes + HUGE) };
+        assert_eq!(moved, Moved::Here);
+        for at in [0, begun] {
+            // SAFETY: the memory is ours.
+            assert_eq!(unsafe { to.as_ptr().wrapping_add(at).read() }, 7);
+        }
+        moves::mark(run, 0);
     }
 }

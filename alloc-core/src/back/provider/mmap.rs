@@ -7,8 +7,8 @@ use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-/// So often may the system refuse a move that was begun: each time addresses are lost.
-const MOST_LOST: usize = 16;
+/// So often in a row may the system refuse a move that was begun: each time addresses may be lost.
+const MOST_REFUSED: usize = 16;
 
 /// As many pages are looked at when those with memory are counted.
 const LOOKED_AT: usize = 2048;
@@ -80,16 +80,13 @@ unsafe impl PageProvider for Mmap {
         to: NonNull<u8>,
         new_size: usize,
     ) -> Moved {
-        static LOST: AtomicUsize = AtomicUsize::new(0);
+        static REFUSED: Refusals = Refusals::new();
         let whole = is_whole_pages(from, size) && is_whole_pages(to, new_size);
-        if !whole || LOST.load(Relaxed) >= MOST_LOST {
+        if !whole || REFUSED.are_too_many() {
             return Moved::Refused;
         }
-        if !remap(from, size, to, new_size) {
-            // The system may have removed what was at the new place, and somebody else may be there
-            // by now: hands off.
-            LOST.fetch_add(1, Relaxed);
-            return Moved::Lost;
+        if !REFUSED.note(remap(from, size, to, new_size)) {
+            return taken_back(to, new_size);
         }
         match map_at(from, size, libc::MAP_FIXED_NOREPLACE) {
             Some(base) if base == from => Moved::Here,
@@ -102,22 +99,12 @@ unsafe impl PageProvider for Mmap {
     }
 
     unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
-        static REFUSED: AtomicUsize = AtomicUsize::new(0);
+        static REFUSED: Refusals = Refusals::new();
         let whole = is_whole_pages(from, size) && is_whole_pages(to, size);
-        if !whole || REFUSED.load(Relaxed) >= MOST_LOST || !can_shift() {
+        if !whole || REFUSED.are_too_many() || !can_shift() {
             return Moved::Refused;
         }
-        if shift(from, size, to) {
-            // What counts are refusals in a row.
-            if REFUSED.load(Relaxed) > 0 {
-                REFUSED.store(0, Relaxed);
-            }
-            return Moved::Here;
-        }
-        REFUSED.fetch_add(1, Relaxed);
-        // The system may have removed what was at the new place, and somebody else may be there by
-        // now: hands off.
-        if map_there(to, size) { Moved::Refused } else { Moved::Lost }
+        if REFUSED.note(shift(from, size, to)) { Moved::Here } else { taken_back(to, size) }
     }
 
     unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
@@ -126,6 +113,35 @@ unsafe impl PageProvider for Mmap {
             None => true,
         }
     }
+}
+
+/// How often in a row the system refused a move.
+struct Refusals(AtomicUsize);
+
+impl Refusals {
+    const fn new() -> Refusals {
+        Refusals(AtomicUsize::new(0))
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.load(Relaxed) >= MOST_REFUSED
+    }
+
+    /// Notes how a move went, and answers it.
+    fn note(&self, is_done: bool) -> bool {
+        if !is_done {
+            self.0.fetch_add(1, Relaxed);
+        } else if self.0.load(Relaxed) > 0 {
+            self.0.store(0, Relaxed);
+        }
+        is_done
+    }
+}
+
+/// What came of a move that the system refused: it may have removed what was at the new place, and
+/// if somebody else is there by now, hands off.
+fn taken_back(to: NonNull<u8>, size: usize) -> Moved {
+    if map_there(to, size) { Moved::Refused } else { Moved::Lost }
 }
 
 /// New memory at `base`, where nothing is mapped yet. `false`: something is.
@@ -343,6 +359,43 @@ mod tests {
         assert_eq!(unsafe { Mmap.shift_pages(got.base, 1, to) }, Moved::Refused);
         // SAFETY: the whole reservation, not used any more.
         assert!(unsafe { Mmap.release(got.base, 3 * size) });
+    }
+
+    #[test]
+    fn a_refused_move_leaves_everything_where_it_was() {
+        let size = 2 * system_page();
+        let got = Mmap.reserve(4 * size, PAGE).unwrap();
+        // SAFETY: inside what was reserved.
+        let to = unsafe { got.base.add(2 * size) };
+        // SAFETY: just reserved.
+        unsafe { got.base.write_bytes(7, size) };
+        // Two mappings: the system moves one at a time.
+        let read_only = |begin: NonNull<u8>| {
+            // SAFETY: half of what is to be moved, which is ours.
+            unsafe { libc::mprotect(begin.as_ptr().cast(), size / 2, libc::PROT_READ) }
+        };
+        assert_eq!(read_only(got.base), 0);
+        // SAFETY: both ranges are ours.
+        let moved = unsafe { Mmap.move_pages(got.base, size, to, 2 * size) };
+        // By whether the system looks at the old place or clears the new one first.
+        assert!(matches!(moved, Moved::Lost | Moved::Refused), "{moved:?}");
+        for at in [0, size - 1] {
+            // SAFETY: inside what was reserved.
+            assert_eq!(unsafe { got.base.as_ptr().wrapping_add(at).read() }, 7);
+        }
+        // SAFETY: what is ours whatever happened, and not used any more.
+        assert!(unsafe { Mmap.release(got.base, size) });
+    }
+
+    #[test]
+    fn only_refusals_in_a_row_count() {
+        let refused = Refusals::new();
+        for _ in 1..MOST_REFUSED {
+            assert!(!refused.note(false) && !refused.are_too_many());
+        }
+        assert!(refused.note(true) && !refused.note(false) && !refused.are_too_many());
+        (1..MOST_REFUSED).for_each(|_| assert!(!refused.note(false)));
+        assert!(refused.are_too_many());
     }
 
     #[test]
