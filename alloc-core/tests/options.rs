@@ -6,6 +6,7 @@ mod common;
 use common::child::{Outcome, play, play_well, scenario, tell, without_trail};
 use lumalloc::options::{ZeroRealloc, current};
 use lumalloc::{control, observe, raw};
+use std::sync::{RwLock, RwLockReadGuard};
 
 #[test]
 #[ignore = "the scenarios of the tests here"]
@@ -26,9 +27,13 @@ fn child() {
     }
 }
 
-/// `/etc/malloc.conf` is a source too: where there is one, these tests say nothing.
-fn is_configured_by_the_system() -> bool {
-    std::fs::symlink_metadata("/etc/malloc.conf").is_ok()
+/// Held by the test that makes `/etc/malloc.conf`, and shared by those that it would disturb.
+static LINK: RwLock<()> = RwLock::new(());
+
+/// That link is a source too: where there is one, these tests say nothing.
+fn without_link() -> Option<RwLockReadGuard<'static, ()>> {
+    let guard = LINK.read().unwrap();
+    std::fs::symlink_metadata("/etc/malloc.conf").is_err().then_some(guard)
 }
 
 // --- messages ----------------------------------------------------------------------------------
@@ -48,9 +53,7 @@ fn messages(conf: &str) -> Vec<String> {
 
 #[test]
 fn every_kind_of_bad_option_has_its_message() {
-    if is_configured_by_the_system() {
-        return;
-    }
+    let Some(_without) = without_link() else { return };
     let cases: &[(&str, &[&str])] = &[
         ("", &[]),
         ("tcache:true", &[]),
@@ -98,9 +101,7 @@ fn every_kind_of_bad_option_has_its_message() {
 
 #[test]
 fn each_message_names_its_source() {
-    if is_configured_by_the_system() {
-        return;
-    }
+    let Some(_without) = without_link() else { return };
     let outcome = play("show", &[("MALLOC_CONF", "one:1"), ("LUMALLOC_CONF", "two:2")]);
     let expected = "<lumalloc>: Invalid conf pair: one:1 (MALLOC_CONF)\n\
                     <lumalloc>: Invalid conf pair: two:2 (LUMALLOC_CONF)\n";
@@ -112,12 +113,10 @@ fn each_message_names_its_source() {
 fn the_link_in_etc_is_a_source() {
     // SAFETY: takes nothing.
     let is_root = unsafe { libc::geteuid() } == 0;
-    if !is_root || is_configured_by_the_system() {
-        return;
-    }
+    let _alone = LINK.write().unwrap();
     let link = std::path::Path::new("/etc/malloc.conf");
     // Harmless words: another program that starts meanwhile sees a known option at its default.
-    if std::os::unix::fs::symlink("xmalloc:false,narenas:5", link).is_err() {
+    if !is_root || std::os::unix::fs::symlink("xmalloc:false,narenas:5", link).is_err() {
         return;
     }
     let alone = play("show", &[]);
@@ -129,9 +128,7 @@ fn the_link_in_etc_is_a_source() {
 
 #[test]
 fn confirm_conf_shows_what_was_read() {
-    if is_configured_by_the_system() {
-        return;
-    }
+    let Some(_without) = without_link() else { return };
     let environment = [("MALLOC_CONF", "narenas:2"), ("LUMALLOC_CONF", "confirm_conf:true,bad:1")];
     let outcome = play("show", &environment);
     let expected = "<lumalloc>: malloc_conf #1 (MALLOC_CONF): \"narenas:2\"\n\
@@ -172,9 +169,7 @@ fn shown<'a>(outcome: &'a Outcome, name: &str) -> &'a str {
 
 #[test]
 fn values_arrive() {
-    if is_configured_by_the_system() {
-        return;
-    }
+    let Some(_without) = without_link() else { return };
     let cases = [
         ("", "narenas", "0"),
         ("", "tcache_max", "32768"),

@@ -5,15 +5,18 @@ use super::holes::Look;
 use super::owner::{Owner, OwnerState};
 use super::remote_free::Guard;
 use super::slab::Slab;
+use super::visit::Neighbour;
 use crate::ground::size_class::SizeClass;
 
 impl Owner {
     /// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
+    /// What was known of a neighbour is old by the time the cache works again, for any thread.
     pub(crate) fn give_up(&'static self, state: &mut OwnerState) {
         state.runs.forget();
         self.empty_depots(state);
         state.seen_activity = self.activity.get();
         state.at_rest = true;
+        state.neighbour = Neighbour::none();
         for class in SizeClass::all() {
             self.drain(state, class);
             let slabs = state.slabs(class);

@@ -202,9 +202,10 @@ impl Recording {
             self.meddled.fetch_add(1, Relaxed);
             let block = raw::malloc(100 + self.meddled() % 5000);
             assert!(arenas::lookup(block).is_some());
+            // While it lives: past all caches it may be the only one, and its slab goes with it.
+            assert!(totals().active > 0);
             // SAFETY: a block of ours, freed once.
             unsafe { raw::free(block) };
-            assert!(totals().active > 0);
             if self.meddled().is_multiple_of(50) {
                 assert!(purge(ARENAS_ALL));
             }
