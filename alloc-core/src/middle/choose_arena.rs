@@ -357,15 +357,21 @@ mod tests {
     use crate::middle::slab::Slab;
     use core::cell::Cell;
     use std::sync::mpsc::channel;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::thread;
 
-    /// Arenas whose pages lie in a buffer would hinder other tests: these are of the system's.
-    fn arenas() -> Vec<&'static Arena> {
+    /// At least three of at most eight, however many CPUs there are. Until the guard goes no other
+    /// test makes one. Arenas whose pages lie in a buffer would hinder other tests: these are of
+    /// the system's.
+    fn arenas() -> (MutexGuard<'static, ()>, Vec<&'static Arena>) {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         set_regmax(7);
+        WANTED.store(8, Relaxed);
         while arena::count() < 3 {
             arena::make_next(8).expect("memory");
         }
-        arena_list::automatic().collect()
+        (alone, arena_list::automatic().collect())
     }
 
     fn refill(home: &'static Home, class: SizeClass) -> Vec<usize> {
@@ -382,7 +388,7 @@ mod tests {
 
     #[test]
     fn who_finds_a_bin_taken_goes_elsewhere_and_who_finds_all_taken_waits() {
-        let all = arenas();
+        let (_alone, all) = arenas();
         let class = SizeClass::of(5120);
         let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
         let (opens, probes) = (all[1].bin(class).slabs.lock().opens, PROBES.get());
@@ -407,7 +413,8 @@ mod tests {
     fn a_lock_that_is_held_for_a_moment_makes_no_arena() {
         static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
         static OTHERS: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
-        let home = Home::new(arenas()[0]);
+        let (_alone, all) = arenas();
+        let home = Home::new(all[0]);
         let held = Cell::new(HOME.try_lock());
         let _others = OTHERS.try_lock().unwrap();
         let looks = Cell::new(0);
@@ -428,7 +435,7 @@ mod tests {
 
     #[test]
     fn who_meets_others_past_the_caches_all_the_time_moves_on() {
-        let all = arenas();
+        let (_alone, all) = arenas();
         let home = Home::new(all[0]);
         let meet = |times: u32| {
             let before = home.get();
@@ -452,9 +459,9 @@ mod tests {
 
     #[test]
     fn all_bins_taken_make_an_arena_or_wait() {
-        arenas();
+        let (_alone, all) = arenas();
         let class = SizeClass::of(6144);
-        let home: &'static Home = Box::leak(Box::new(Home::new(arena::by_id(0).unwrap())));
+        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
         loop {
             let (count, waits) = (arena::count(), WAITS.get());
             // One thread each: the witness of lock order would not let one hold two bins.
