@@ -6,13 +6,13 @@
 //!       │        part of it is purged: the advice is taken back (broken), small pages from then on
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
-//! Where all arenas together are large enough for what is left of a chunk ([`SMALLEST_HEAP`]), an
+//! Where all arenas together are large enough for what is left of a chunk ([`LARGE_HEAP`]), an
 //! arena takes new memory by whole chunks: 2 MiB that the system is asked to back by one huge page
 //! before they are touched: one fault brings in what 512 would. Only runs that will be filled are
 //! taken so ([`super::page_allocator::Memory::Filled`]): large blocks, slabs of a class of which a
 //! thread has filled many, and other slabs as far as [`super::untouched`] lets them. The chunk has
 //! memory from its first touch on, so what is not needed of it at once counts as dirty; it waits
-//! for more such runs and is filed as a dirty run when none came for a step of decay.
+//! for more such runs, and is anybody's when none came for a step of decay.
 //!
 //! The system would fill holes in an advised chunk again, so before a part of one is purged the
 //! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
@@ -35,12 +35,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The mark of runs in chunks that were advised at some time, in the place of a mapping's number.
 pub(super) const DENSE: u16 = u16::MAX - 1;
-/// Pages that all arenas together use from which on they take chunks, as long as what is left of
-/// these is at most a part of that, or no more than a chunk's: a thread's arena is small where
-/// there are many.
-const SMALLEST_HEAP: usize = (3 << 20) / PAGE;
-const PART_OF_HEAP: usize = 8;
-/// Pages in use from which on a program's own arena takes one: a chunk more is a quarter of it.
+/// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
+/// together, as a thread's is small where there are many; of a program's own arena by itself.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
 /// Pages of a chunk.
 pub(super) const CHUNK: usize = HUGE / PAGE;
@@ -115,36 +111,29 @@ pub(super) fn forget_chunks(run: &Extent) {
     moves::mark(run, 0);
 }
 
-/// Pages left of all arenas' chunks.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether all arenas, which use so many pages, are large enough for one more chunk of which
-/// `leaves` pages are left for later.
-fn is_worth_it(used: usize, leaves: usize) -> bool {
-    let most = CHUNK.max(used / PART_OF_HEAP);
-    used >= SMALLEST_HEAP && LEFT.load(Relaxed).saturating_add(leaves) <= most
-}
-
 /// What an arena has not yet used of the chunk that it took last.
 pub(super) struct Rest {
     run: Option<&'static Extent>,
     /// Since decay last came by.
     is_used: bool,
+    /// Whoever asks may have it: nobody took from it for a step of decay.
+    is_open: bool,
     /// The arena takes chunks by its own size alone: it is a program's own, and has its bounds.
     pub(super) is_alone: bool,
 }
 
 impl Rest {
-    pub(super) const NONE: Rest = Rest { run: None, is_used: false, is_alone: false };
+    pub(super) const NONE: Rest =
+        Rest { run: None, is_used: false, is_open: false, is_alone: false };
 
     fn set(&mut self, run: &'static Extent) {
-        LEFT.fetch_add(run.pages(), Relaxed);
+        untouched::LEFT.fetch_add(run.pages(), Relaxed);
         (self.run, self.is_used) = (Some(run), true);
     }
 
     fn take_if(&mut self, fits: impl Fn(&Extent) -> bool) -> Option<&'static Extent> {
         let run = self.run.take_if(|run| fits(run))?;
-        LEFT.fetch_sub(run.pages(), Relaxed);
+        untouched::LEFT.fetch_sub(run.pages(), Relaxed);
         Some(run)
     }
 
@@ -161,18 +150,23 @@ impl PageAllocator {
         if pages << LG_PAGE >= huge::SHORTEST || !huge::backs_chunks() {
             return None;
         }
-        if let Some(rest) = self.rest.take_if(|rest| rest.fit(pages, align).is_some()) {
-            return self.cut_rest(rest, pages, align);
+        if let Some(run) = self.take_of_rest(pages, align) {
+            return Some(run);
         }
         let leaves = pages.next_multiple_of(CHUNK) - pages;
-        let is_large = if self.rest.is_alone {
-            self.counts.active >= LARGE_HEAP
-        } else {
-            is_worth_it(untouched::used_pages(), leaves)
-        };
-        if !is_large {
+        if self.rest.is_alone {
+            let is_large = self.counts.active >= LARGE_HEAP;
+            return if is_large { self.take_chunk(pages, align) } else { None };
+        }
+        if !untouched::claim(leaves) {
             return None;
         }
+        let run = self.take_chunk(pages, align);
+        untouched::LEFT.fetch_sub(leaves, Relaxed);
+        run
+    }
+
+    fn take_chunk(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         // What lies in broken chunks is used up first.
         let is_dense = |run: &Extent| run.mapping() == DENSE;
         if let Some(between) = self.retained.fit_where(pages, align, CHUNK - 1, is_dense) {
@@ -192,7 +186,22 @@ impl PageAllocator {
             return None;
         }
         self.file_rest();
+        self.rest.is_open = false;
         self.cut_rest(chunk, pages, align)
+    }
+
+    fn take_of_rest(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let rest = self.rest.take_if(|rest| rest.fit(pages, align).is_some())?;
+        self.cut_rest(rest, pages, align)
+    }
+
+    /// A run of what is left of the last chunk, if that is anybody's.
+    pub(super) fn take_of_open_rest(
+        &mut self,
+        pages: usize,
+        align: usize,
+    ) -> Option<&'static Extent> {
+        if self.rest.is_open { self.take_of_rest(pages, align) } else { None }
     }
 
     /// Cuts a run off the front of what is to be the rest.
@@ -219,18 +228,16 @@ impl PageAllocator {
         Some(run)
     }
 
-    /// Lets everybody use what is left of the last chunk.
+    /// Files what is left of the last chunk as an unused run like others.
     pub(super) fn file_rest(&mut self) {
         if let Some(rest) = self.rest.take_if(|_| true) {
             self.file(rest, ExtentState::Dirty);
         }
     }
 
-    /// The same, if nothing was taken of it since the last call.
+    /// Lets everybody use it, if nothing was taken of it since the last call.
     pub(super) fn age_rest(&mut self) {
-        if !core::mem::take(&mut self.rest.is_used) {
-            self.file_rest();
-        }
+        self.rest.is_open |= !core::mem::take(&mut self.rest.is_used);
     }
 
     /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
@@ -297,15 +304,6 @@ mod tests {
             assert!(pages.file_batch(batch));
         }
         pages.check();
-    }
-
-    #[test]
-    fn small_arenas_take_chunks_where_all_together_leave_little_of_theirs() {
-        // Other tests may have a rest at this moment.
-        assert!(is_worth_it(SMALLEST_HEAP * 1000, CHUNK));
-        assert!(!is_worth_it(SMALLEST_HEAP - 1, 0), "a small process");
-        assert!(!is_worth_it(SMALLEST_HEAP, CHUNK + 1), "more than one chunk's rest");
-        assert!(!is_worth_it(8 * CHUNK, 8 * CHUNK / PART_OF_HEAP + 1));
     }
 
     #[test]
@@ -376,9 +374,18 @@ mod tests {
     fn a_rest_that_nobody_takes_from_is_anybodys_and_ages() {
         let Some((mut pages, run)) = large_heap() else { return };
         pages.age_rest();
-        assert_eq!(pages.rest.pages(), CHUNK - RUN, "it was used since");
+        let resident = |pages: &mut PageAllocator| pages.allocate(RUN, PAGE, Memory::Resident);
+        assert_eq!(resident(&mut pages).map(Extent::base), None, "it was used since");
         pages.age_rest();
-        assert_eq!((pages.rest.pages(), pages.counts().dirty), (0, CHUNK - RUN));
+        let next = resident(&mut pages).unwrap();
+        assert!(next.base() == run.end() && next.zeroed.get());
+        assert_eq!(pages.rest.pages(), CHUNK - 2 * RUN, "it still counts as left");
+        assert_eq!(pages.counts().dirty, CHUNK - 2 * RUN);
+        // The next chunk's rest is not.
+        let long = pages.allocate(CHUNK - 2 * RUN, PAGE, Memory::Filled).unwrap();
+        let _long = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
+        assert_eq!(resident(&mut pages).map(Extent::base), None);
+        pages.free(long);
         purge(&mut pages, 0);
         assert_eq!(pages.counts().dirty, 0);
         assert!(run.mapping() == DENSE && !is_in_huge_pages(run), "broken");

@@ -125,6 +125,7 @@ impl PageAllocator {
             .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
             // Cutting up a long run that has memory is better than touching new memory.
             .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
+            .or_else(|| self.take_of_open_rest(pages, align))
             .or_else(|| self.allocate_fresh(pages, align, memory))?;
         Some(self.hand_out(extent))
     }

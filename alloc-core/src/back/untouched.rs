@@ -1,4 +1,5 @@
-//! Pages of slabs that no block was taken of yet, and how many of them may be huge pages' memory.
+//! Pages that nobody touched yet, and how many of them may be huge pages' memory: of slabs, that no
+//! block was taken of, and of chunks, that are left for later.
 //!
 //! One huge page under many slabs costs one fault where small pages cost 512; but it is memory
 //! from its first touch on, and nothing tells of a fresh slab whether it will be filled. So it is
@@ -6,17 +7,26 @@
 //! huge pages are for a fresh slab as long as what they waste is a small part of what is in use,
 //! and slabs are filled in this process, as a rule: where a thousand threads hold hardly touched
 //! slabs, they are not.
+//!
+//! What is left of the chunks that arenas took last ([`super::dense`]) waits for who fills it. It
+//! may be as much, or one chunk's: so only a heap to which that is little takes chunks at all.
 
+use super::dense::{CHUNK, LARGE_HEAP};
 use super::limit;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The part of the memory in use that untouched pages of slabs in huge pages may be.
+/// The part of the memory in use that untouched pages of slabs in huge pages may be, and that what
+/// is left of chunks may be.
 const PART_OF_USED: usize = 8;
 
 /// Untouched pages of slabs in small pages, which have no memory, and in huge pages.
 static IN_SMALL: SharedCount = SharedCount::new();
 static IN_HUGE: SharedCount = SharedCount::new();
+
+/// Pages left of all arenas' chunks, and those that chunks will leave which are being taken.
+pub(super) static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 fn count(in_huge: bool) -> &'static SharedCount {
     if in_huge { &IN_HUGE } else { &IN_SMALL }
@@ -33,9 +43,9 @@ pub(crate) fn sub(pages: usize, in_huge: bool) {
 }
 
 /// Pages of all arenas and records that hold something, as far as is known.
-pub(super) fn used_pages() -> usize {
-    let untouched = IN_SMALL.get() + IN_HUGE.get();
-    (limit::held() >> LG_PAGE).saturating_sub(untouched as usize)
+fn used_pages() -> usize {
+    let untouched = (IN_SMALL.get() + IN_HUGE.get()) as usize;
+    (limit::held() >> LG_PAGE).saturating_sub(untouched).saturating_sub(LEFT.load(Relaxed))
 }
 
 /// Whether a fresh slab of so many pages may lie in huge pages although nothing tells that it will
@@ -47,6 +57,23 @@ pub(crate) fn may_be_huge(pages: usize) -> bool {
 fn is_small_part(pages: usize, in_small: usize, in_huge: usize, used: usize) -> bool {
     let are_filled = in_small.saturating_add(in_huge) <= used;
     are_filled && in_huge.saturating_add(pages) <= used / PART_OF_USED
+}
+
+/// Lets an arena take a chunk of which so many pages will be left, if all arenas together are large
+/// enough for that. They count in [`LEFT`] from now on: many threads may ask at a time.
+pub(super) fn claim(leaves: usize) -> bool {
+    claim_of(&LEFT, used_pages(), leaves)
+}
+
+fn claim_of(left: &AtomicUsize, used: usize, leaves: usize) -> bool {
+    if used < LARGE_HEAP {
+        return false;
+    }
+    let is_within = left.fetch_add(leaves, Relaxed) + leaves <= CHUNK.max(used / PART_OF_USED);
+    if !is_within {
+        left.fetch_sub(leaves, Relaxed);
+    }
+    is_within
 }
 
 #[cfg(test)]
@@ -74,5 +101,24 @@ mod tests {
             assert!(!may_be_huge(1));
             sub(MANY, in_huge);
         }
+    }
+
+    #[test]
+    fn small_arenas_take_chunks_where_all_together_leave_little_of_theirs() {
+        let left = AtomicUsize::new(0);
+        let mut total = 0;
+        let mut claims = |used: usize, leaves: usize, expected: bool| {
+            assert_eq!(claim_of(&left, used, leaves), expected, "{used} {leaves} beside {total}");
+            total += if expected { leaves } else { 0 };
+            assert_eq!(left.load(Relaxed), total);
+        };
+        claims(LARGE_HEAP - 1, 0, false);
+        claims(LARGE_HEAP, CHUNK - 1, true);
+        claims(LARGE_HEAP, 2, false);
+        claims(LARGE_HEAP, 1, true);
+        let large = 3 * PART_OF_USED * CHUNK;
+        claims(large, CHUNK, true);
+        claims(large, CHUNK + 1, false);
+        claims(large, CHUNK, true);
     }
 }
