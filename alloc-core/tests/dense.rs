@@ -285,4 +285,12 @@ fn room() {
     assert_touched(block, 4 * HUGE + 20 * PAGE);
     free(block);
     assert!(control::purge(control::ARENAS_ALL));
+    // One that is not as long as that huge page.
+    let before = memory();
+    let block = raw::malloc(2 * HUGE + PAGE);
+    touch(block, 0, 2 * HUGE + PAGE);
+    let asked = memory();
+    assert!(asked.resident < before.resident + 2 * HUGE + MIB, "{before:?} {asked:?}");
+    assert!(asked.advised >= before.advised + 2 * HUGE, "{before:?} {asked:?}");
+    free(block);
 }

@@ -16,7 +16,6 @@
 //! what lies in several mappings; the calls run under the arena's lock, which others do not wait
 //! for when they can go elsewhere.
 
-use super::block_end;
 use super::dense::{self, CHUNK, DENSE};
 use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
@@ -52,24 +51,29 @@ impl PageAllocator {
         &mut self,
         pages: usize,
         align: usize,
+        whole: usize,
     ) -> Option<(&'static Extent, usize)> {
         // To lengthen one run is less work, but to take several may need nothing new.
         if self.dirty.pages() >= pages
-            && let Some(made) = self.take_assembled(pages, align)
+            && let Some(made) = self.take_assembled(pages, align, whole)
         {
             return Some(made);
         }
-        self.take_extended(pages, align).or_else(|| self.take_assembled(pages, align))
+        self.take_extended(pages, align).or_else(|| self.take_assembled(pages, align, whole))
     }
 
     /// A run for a long block, made of unused runs as far as they reach, and how many of its pages
-    /// are new. `None`: there is no such memory.
-    fn take_assembled(&mut self, pages: usize, align: usize) -> Option<(&'static Extent, usize)> {
+    /// are new; it takes `whole` pages at first. `None`: there is no such memory.
+    fn take_assembled(
+        &mut self,
+        pages: usize,
+        align: usize,
+        whole: usize,
+    ) -> Option<(&'static Extent, usize)> {
         let is_long = pages << LG_PAGE >= huge::SHORTEST && huge::backs_blocks();
         if !is_long || !moves::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
             return None;
         }
-        let whole = block_end::backed(pages);
         let run = self.take_addresses(whole, align.max(HUGE))?;
         huge::back(self.provider, run, run.bytes());
         let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;

@@ -27,15 +27,20 @@ pub(super) fn backed(pages: usize) -> usize {
     if pages % CHUNK >= WORTH_A_HUGE_PAGE { pages.next_multiple_of(CHUNK) } else { pages }
 }
 
+/// Whether a request of `size` bytes fills little of the huge page in which it ends.
+pub(crate) fn ends_early(size: usize) -> bool {
+    let end = round_up(size, PAGE);
+    (1..WORTH_A_HUGE_PAGE << LG_PAGE).contains(&(end - round_down(end, HUGE)))
+}
+
 /// The bytes of a long block that huge pages are worth, its caller writing the first `size`: all of
 /// it, but where these end with little of a huge page (the block is as long as its size class),
 /// what is before that.
 pub(crate) fn worth_huge_pages(block: &Extent, size: usize) -> usize {
     let end = round_up(block.base() + size.min(block.bytes()), PAGE);
     let last = round_down(end, HUGE);
-    let is_worth_it = end - last >= WORTH_A_HUGE_PAGE << LG_PAGE;
     let is_shared = last > block.base() && last + HUGE <= block.end();
-    if end == last || is_worth_it || !is_shared { block.bytes() } else { last - block.base() }
+    if ends_early(end) && is_shared { last - block.base() } else { block.bytes() }
 }
 
 impl PageAllocator {
@@ -45,8 +50,8 @@ impl PageAllocator {
         &mut self,
         pages: usize,
         align: usize,
+        whole: usize,
     ) -> Option<&'static Extent> {
-        let whole = backed(pages);
         if pages << LG_PAGE < huge::SHORTEST || whole == pages || !huge::backs_blocks() {
             return None;
         }
@@ -94,6 +99,28 @@ mod tests {
         pages.free(block);
         assert_eq!(pages.dirty.oldest().unwrap().pages(), 4 * CHUNK, "one run again");
         pages.check();
+    }
+
+    #[test]
+    fn a_long_block_whose_request_ends_early_takes_small_pages_there() {
+        assert!(ends_early(4 * HUGE + 1) && ends_early(100));
+        assert!(!ends_early(4 * HUGE) && !ends_early(4 * HUGE + HUGE / 5) && !ends_early(0));
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let long = 2 * CHUNK + CHUNK / 2;
+        let block = pages.allocate(long, PAGE, Memory::Begun).unwrap();
+        assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
+        assert_eq!(block.mapping(), 0, "its caller asks for huge pages");
+        assert!(block.base().is_multiple_of(HUGE) || !huge::backs_blocks());
+        // Made of an unused run, it leaves nothing behind either.
+        let Some((made, _)) = ({
+            let _behind = pages.allocate(1, PAGE, Memory::Any);
+            huge::back(&Mmap, block, block.bytes());
+            pages.free(block);
+            pages.take_from_unused(4 * CHUNK + CHUNK / 2, PAGE, 4 * CHUNK + CHUNK / 2)
+        }) else {
+            return;
+        };
+        assert_eq!(made.end() % HUGE, HUGE / 2);
     }
 
     #[test]

@@ -1,4 +1,9 @@
-//! What memory a run may be made of.
+//! What memory a run may be made of, and new memory for one.
+
+use super::block_end;
+use super::extent::Extent;
+use super::huge;
+use super::page_allocator::PageAllocator;
 
 /// Which memory an allocation may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,11 +14,54 @@ pub(crate) enum Memory {
     Any,
     /// The same, and most of it will be written soon.
     Filled,
+    /// The same, but little of the huge page in which it ends.
+    Begun,
 }
 
 impl Memory {
     /// The same memory, by who will write most of it soon.
     pub(crate) fn filled_if(self, filled: bool) -> Memory {
         if filled && self == Memory::Any { Memory::Filled } else { self }
+    }
+}
+
+impl PageAllocator {
+    /// A run of new memory, as far as `memory` lets it and bounds do.
+    pub(super) fn allocate_fresh(
+        &mut self,
+        pages: usize,
+        align: usize,
+        memory: Memory,
+    ) -> Option<&'static Extent> {
+        if memory == Memory::Resident || !self.admits(pages) {
+            return None;
+        }
+        let (extent, new) = match memory {
+            Memory::Filled => self.take_to_fill(pages, align, block_end::backed(pages))?,
+            Memory::Begun => self.take_to_fill(pages, align, pages)?,
+            _ => (self.take_addresses(pages, align)?, pages),
+        };
+        self.debt.incur(new, self.dirty.pages(), self.counts.active);
+        self.report();
+        Some(extent)
+    }
+
+    /// A run for who will write most of it, and how many of its pages had no memory. In huge pages
+    /// it takes `whole` pages, and leaves what it does not need to others.
+    fn take_to_fill(
+        &mut self,
+        pages: usize,
+        align: usize,
+        whole: usize,
+    ) -> Option<(&'static Extent, usize)> {
+        if let Some(made) = self.take_from_unused(pages, align, whole) {
+            return Some(made);
+        }
+        let fresh = self
+            .take_dense(pages, align)
+            .or_else(|| self.take_whole_huge(pages, align, whole))
+            .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
+            .or_else(|| self.take_addresses(pages, align))?;
+        Some((fresh, pages))
     }
 }

@@ -141,37 +141,6 @@ impl PageAllocator {
         extent
     }
 
-    fn allocate_fresh(
-        &mut self,
-        pages: usize,
-        align: usize,
-        memory: Memory,
-    ) -> Option<&'static Extent> {
-        if memory == Memory::Resident || !self.admits(pages) {
-            return None;
-        }
-        let (extent, new) = match memory {
-            Memory::Filled => self.take_to_fill(pages, align)?,
-            _ => (self.take_addresses(pages, align)?, pages),
-        };
-        self.debt.incur(new, self.dirty.pages(), self.counts.active);
-        self.report();
-        Some(extent)
-    }
-
-    /// A run for who will write most of it, and how many of its pages had no memory.
-    fn take_to_fill(&mut self, pages: usize, align: usize) -> Option<(&'static Extent, usize)> {
-        if let Some(made) = self.take_from_unused(pages, align) {
-            return Some(made);
-        }
-        let fresh = self
-            .take_dense(pages, align)
-            .or_else(|| self.take_whole_huge(pages, align))
-            .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
-            .or_else(|| self.take_addresses(pages, align))?;
-        Some((fresh, pages))
-    }
-
     /// A run without memory.
     pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         self.take(ExtentState::Retained, pages, align, usize::MAX)

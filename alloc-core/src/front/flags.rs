@@ -161,7 +161,8 @@ fn ready(block: *mut u8, class: SizeClass, zero: bool) -> *mut u8 {
 
 fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
     let run = large::usable(size).and_then(|bytes| {
-        large::allocate(large::From::Arena(arena), bytes, flags.align, flags.zero)
+        let filled = if flags.zero { 0 } else { size };
+        large::allocate(large::From::Arena(arena), bytes, flags.align, filled)
     });
     match run {
         Some(extent) => slow::finish_large(extent, size, flags.zero),

@@ -108,7 +108,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE) else {
         return no_memory(size);
     };
-    let block = retry::with_retry(|| match large_run(bytes, align, zero) {
+    let block = retry::with_retry(|| match large_run(bytes, align, if zero { 0 } else { size }) {
         Some(extent) => finish_large(extent, size, zero),
         None => core::ptr::null_mut(),
     });
@@ -299,7 +299,7 @@ pub(crate) fn home() -> Option<&'static Arena> {
     }
 }
 
-fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> {
+fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Extent> {
     match real_cache() {
         Some(cache) => {
             let home = cache.owner.home.get().id();
@@ -309,12 +309,12 @@ fn large_run(bytes: usize, align: usize, zero: bool) -> Option<&'static Extent> 
                 None
             };
             kept.or_else(|| {
-                large::allocate(large::From::Home(&cache.owner.home), bytes, align, zero)
+                large::allocate(large::From::Home(&cache.owner.home), bytes, align, filled)
             })
         }
         None => {
             let home = Home::new(arena::by_id(0)?);
-            large::allocate(large::From::Home(&home), bytes, align, zero)
+            large::allocate(large::From::Home(&home), bytes, align, filled)
         }
     }
 }

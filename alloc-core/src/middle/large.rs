@@ -35,27 +35,27 @@ pub(crate) const fn usable(size: usize) -> Option<usize> {
     }
 }
 
-/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`; `zero`: it must read
-/// zero, so it may be hardly touched. `None`: no memory.
+/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`, of which its caller
+/// writes the first `filled`; 0: it must read zero, so it may be hardly touched. `None`: no memory.
 pub(crate) fn allocate(
     from: From<'_>,
     bytes: usize,
     align: usize,
-    zero: bool,
+    filled: usize,
 ) -> Option<&'static Extent> {
     let pages = bytes >> LG_PAGE;
     let align = align.max(PAGE);
     match from {
-        From::Arena(arena) => allocate_in(arena, pages, align, zero),
+        From::Arena(arena) => allocate_in(arena, pages, align, filled),
         From::Home(home) => {
             let take = |locked: &mut ArenaPages, memory: Memory| {
-                locked.allocate_large(pages, align, memory.filled_if(!zero))
+                locked.allocate_large(pages, align, fresh(memory, filled))
             };
             choose_arena::with_pages(home, take)
                 // No room for more: addresses that other arenas have kept may do.
                 .or_else(|| {
                     let mut others = arena_list::automatic().filter(|_| !home.is_bound());
-                    others.find_map(|arena| allocate_in(arena, pages, align, zero))
+                    others.find_map(|arena| allocate_in(arena, pages, align, filled))
                 })
         }
     }
@@ -65,9 +65,17 @@ fn allocate_in(
     arena: &'static Arena,
     pages: usize,
     align: usize,
-    zero: bool,
+    filled: usize,
 ) -> Option<&'static Extent> {
-    arena.pages.lock().allocate_large(pages, align, Memory::Any.filled_if(!zero))
+    arena.pages.lock().allocate_large(pages, align, fresh(Memory::Any, filled))
+}
+
+/// The same memory, for who writes the first `filled` bytes of it.
+fn fresh(memory: Memory, filled: usize) -> Memory {
+    match memory {
+        Memory::Any if block_end::ends_early(filled) => Memory::Begun,
+        _ => memory.filled_if(filled > 0),
+    }
 }
 
 /// Takes a large block back.
