@@ -161,7 +161,9 @@ mod tests {
     #[test]
     fn a_fork_takes_every_lock_in_order() {
         // The start is made again where another test makes the first arena in the middle of it.
-        while slow::real_cache().is_none() {}
+        while slow::real_cache().is_none() {
+            std::thread::yield_now();
+        }
         let id = explicit::create().expect("memory");
         // Other tests make more of both.
         let (caches, arenas) = (registry::all().count(), arena::all().count());

@@ -153,6 +153,11 @@ impl Arena {
         self.id
     }
 
+    /// Where its pages come from.
+    pub(crate) fn provider(&self) -> &'static dyn PageProvider {
+        self.pages.lock().allocator.provider()
+    }
+
     /// The bin of a class.
     #[inline(always)]
     pub(crate) fn bin(&self, class: SizeClass) -> &ArenaBin {

@@ -250,7 +250,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             os::yield_now();
             continue;
         };
-        let provider = arena.pages.lock().allocator.provider();
+        let provider = arena.provider();
         // It has left the page map: somebody else may be given the addresses at once.
         let gone = if arena.is_hooked() {
             hook_calls::destroy(&arena.hooks, extent);

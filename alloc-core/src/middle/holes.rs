@@ -169,7 +169,7 @@ impl<'a> Look<'a> {
     /// Gives pages back, those that follow each other by one call.
     fn purge(&mut self, slab: &'static Slab, arena: &Arena, pages: Pages) {
         let Some(extent) = slab.extent() else { return };
-        let provider = arena.pages.lock().allocator.provider();
+        let provider = arena.provider();
         let mut left = pages;
         while left != 0 {
             let first = left.trailing_zeros() as usize;

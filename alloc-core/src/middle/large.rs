@@ -208,14 +208,14 @@ fn back_room(extent: &'static Extent) {
     if huge::has_room(extent)
         && let Some(arena) = arena::by_id(extent.arena())
     {
-        let provider = arena.pages.lock().allocator.provider();
+        let provider = arena.provider();
         huge::back_room(provider, extent);
     }
 }
 
 fn back_by_huge_pages(extent: &'static Extent, size: usize) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
-    let provider = arena.pages.lock().allocator.provider();
+    let provider = arena.provider();
     huge::back(provider, extent, block_end::worth_huge_pages(extent, size));
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn make_zero(extent: &'static Extent) {
     let threshold = options::current().calloc_madvise_threshold;
     let arena = arena::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
     if let Some(arena) = arena {
-        let provider = arena.pages.lock().allocator.provider();
+        let provider = arena.provider();
         let zeroing = if extent.bytes() >= threshold.max(1) {
             Zeroing::GiveBack
         } else {
