@@ -5,6 +5,9 @@ use client::{any, body, get, raw, request, status};
 use lumalloc_exporter::Exporter;
 use std::net::TcpStream;
 
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
 #[test]
 fn it_says_that_it_is_there_and_what_is_not() {
     let exporter = Exporter::builder().listen(any()).start().unwrap();
@@ -23,6 +26,14 @@ fn it_says_that_it_is_there_and_what_is_not() {
     assert_eq!((status(&head), body(&head)), (200, ""));
     drop(exporter);
     assert!(TcpStream::connect(address).is_err(), "it still listens");
+}
+
+#[test]
+fn a_healthy_process_hears_nothing_from_the_doctor() {
+    let exporter = Exporter::builder().listen(any()).start().unwrap();
+    let address = exporter.address().unwrap();
+    assert_eq!(body(&get(address, "/doctor")), "nothing stands out\n");
+    assert_eq!(body(&get(address, "/doctor?format=json")), "{\"findings\":[]}\n");
 }
 
 #[test]

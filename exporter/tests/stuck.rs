@@ -65,7 +65,7 @@ fn ask(address: std::net::SocketAddr, path: &'static str) -> Receiver<String> {
 
 #[test]
 fn health_is_answered_and_the_rest_refused_in_time() {
-    let limits = Limits { patience: Duration::from_secs(1), ..Limits::default() };
+    let limits = Limits { patience: Duration::from_secs(3), ..Limits::default() };
     let exporter = Exporter::builder().listen(any()).limits(limits).start().unwrap();
     let address = exporter.address().unwrap();
     assert_eq!(status(&get(address, "/stats")), 200);

@@ -7,6 +7,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, scratch};
@@ -26,10 +29,14 @@ fn serving(program: impl AsRef<std::ffi::OsStr>, wish: &str) -> Run {
     Run::plain(program).env("LD_PRELOAD", preload()).env(VARIABLE, wish)
 }
 
-/// A port that was free a moment ago.
+/// A port that is free, and stays so: below those that the system gives to who asks for any, as
+/// the other tests and all clients do, and never the same for two tests.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its number").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
+    let ports = || Some(first + NEXT.fetch_add(1, Relaxed));
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::from_fn(ports).find(is_free).expect("a port")
 }
 
 /// What a run said on standard error; it must have ended well.
@@ -252,6 +259,12 @@ fn redis_is_scraped_under_load() {
         line.and_then(|number| number.parse().ok()).expect("the family")
     };
     let before = allocated(&scrape());
+    // Its first words come before it listens.
+    let hang = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+        assert!(Instant::now() < hang, "redis does not listen");
+        thread::sleep(Duration::from_millis(5));
+    }
     let mut benchmark = Command::new("redis-benchmark")
         .args(["-p", &port, "-t", "set,lpush", "-n", "60000", "-r", "50000", "-d", "500", "-q"])
         .stdout(std::process::Stdio::null())

@@ -16,7 +16,7 @@ pub(crate) fn scenario() -> Option<String> {
     // SAFETY: the limit is readable.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
     // SAFETY: takes a number.
-    unsafe { libc::alarm(120) };
+    unsafe { libc::alarm(600) };
     Some(name)
 }
 
