@@ -5,7 +5,7 @@
 mod common;
 
 use common::alone;
-use lumalloc::control::{arenas, flush_thread_cache};
+use lumalloc::control::{ARENAS_ALL, arenas, flush_thread_cache, purge};
 use lumalloc::observe::{
     ArenaStats, BINS, BinStats, Detail, LargeStats, SLAB_CLASSES, lextent_size, reset_mutexes,
     slab_class_size, totals,
@@ -160,6 +160,9 @@ fn kept_blocks_are_requests_but_not_allocated() {
 #[test]
 fn unused_runs_are_counted_by_class_and_state() {
     let _alone = alone();
+    free(malloc(1 << 20));
+    assert!(purge(ARENAS_ALL));
+    free(malloc(100 << 10));
     let detail = taken();
     let all = detail.merged().unwrap();
     let bytes = |of: fn(&lumalloc::observe::ExtentStats) -> usize| {
@@ -170,6 +173,7 @@ fn unused_runs_are_counted_by_class_and_state() {
     // Pages inside slabs are no runs.
     assert_eq!(bytes(|class| class.retained_bytes) + detail.totals().holes, all.space.retained);
     assert!(all.extents.iter().any(|class| class.nretained > 0));
+    assert!(all.extents.iter().any(|class| class.ndirty > 0));
 }
 
 #[test]
@@ -321,4 +325,20 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
     let now = counters(detail.merged().unwrap());
     assert!(now.iter().zip(&merged).all(|(now, before)| now >= before));
     assert_eq!(requests(&detail) - requested, 39, "none is counted twice");
+}
+
+#[test]
+fn an_arena_in_the_place_of_another_is_no_older_than_itself() {
+    let _alone = alone();
+    let [place, other] = [0; 2].map(|_| arenas::create().expect("an arena"));
+    // SAFETY: it has no blocks.
+    assert!(unsafe { arenas::destroy(place) });
+    assert_eq!(arenas::create(), Some(place), "the lowest index is used again");
+    let detail = taken();
+    let age = |index: u32| detail.arena(index as usize).unwrap().uptime;
+    assert!(age(place) < age(other), "{} {}", age(place), age(other));
+    for arena in [place, other] {
+        // SAFETY: it has no blocks.
+        assert!(unsafe { arenas::destroy(arena) });
+    }
 }

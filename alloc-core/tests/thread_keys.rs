@@ -20,6 +20,8 @@ fn child() {
         Some("live") => volumes(true),
         Some("slowly") => slowly(),
         Some("percpu") => by_cpu(),
+        Some("moves") => moves(),
+        Some("enters") => enters(),
         _ => {}
     }
 }
@@ -222,52 +224,52 @@ fn the_peak_is_of_what_was_held_at_once() {
     .expect("the thread");
 }
 
+fn moves() {
+    let home = own::arena();
+    let other = home + 1;
+    own::set_arena(other).expect("an automatic arena");
+    assert_eq!(own::arena(), other);
+    assert_eq!(own::set_arena(4000), Err(own::MoveError::NoSuchArena));
+    assert_eq!(own::arena(), other);
+    assert!(own::count_in(other) >= 1);
+    {
+        let _scope = own::enter(home).expect("an arena");
+        assert_eq!(own::arena(), home);
+        {
+            let _inner = own::enter(other).expect("an arena");
+            assert_eq!(own::arena(), other);
+            assert!(own::enter(5000).is_err());
+        }
+        assert_eq!(own::arena(), home);
+    }
+    assert_eq!(own::arena(), other);
+    own::set_arena(home).expect("an automatic arena");
+    assert_eq!(own::arena(), home);
+}
+
+/// With arenas to move to, which a program on one CPU has not by itself.
 #[test]
 fn a_thread_moves_to_another_arena_and_back() {
-    let _alone = alone();
-    thread::spawn(|| {
-        let home = own::arena();
-        let other = home + 1;
-        own::set_arena(other).expect("an automatic arena");
-        assert_eq!(own::arena(), other);
-        assert_eq!(own::set_arena(4000), Err(own::MoveError::NoSuchArena));
-        assert_eq!(own::arena(), other);
-        assert!(own::count_in(other) >= 1);
-        {
-            let _scope = own::enter(home).expect("an arena");
-            assert_eq!(own::arena(), home);
-            {
-                let _inner = own::enter(other).expect("an arena");
-                assert_eq!(own::arena(), other);
-                assert!(own::enter(5000).is_err());
-            }
-            assert_eq!(own::arena(), home);
+    play_well("moves", "narenas:4");
+}
+
+fn enters() {
+    let _ = own::arena();
+    let before = totals().thread_caches;
+    for _ in 0..100 {
+        for arena in 0..3 {
+            let _scope = own::enter(arena).expect("an arena");
+            let block = raw::malloc(100);
+            // SAFETY: a live block, freed once.
+            unsafe { raw::free(block) };
         }
-        assert_eq!(own::arena(), other);
-        own::set_arena(home).expect("an automatic arena");
-        assert_eq!(own::arena(), home);
-    })
-    .join()
-    .expect("the thread");
+    }
+    assert_eq!(totals().thread_caches - before, 3);
 }
 
 #[test]
 fn a_thread_has_one_cache_for_each_arena_that_it_entered() {
-    let _alone = alone();
-    let caches = thread::spawn(|| {
-        let _ = own::arena();
-        let before = totals().thread_caches;
-        for _ in 0..100 {
-            for arena in 0..3 {
-                let _scope = own::enter(arena).expect("an arena");
-                let block = raw::malloc(100);
-                // SAFETY: a live block, freed once.
-                unsafe { raw::free(block) };
-            }
-        }
-        totals().thread_caches - before
-    });
-    assert_eq!(caches.join().expect("the thread"), 3);
+    play_well("enters", "narenas:4");
 }
 
 fn by_cpu() {

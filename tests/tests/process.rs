@@ -225,5 +225,7 @@ fn strict_overcommit_is_survived() {
     let text = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]).stdout();
     drop(strict);
     let (requested, data) = (number(&text, "requested_kib"), number(&text, "data_kib"));
-    assert!(data < requested * 2, "more is committed than used: {text}");
+    // A heap that happens to lie across a multiple of 4 GiB has a second leaf of the page map.
+    let leaf = 8 * MIB + 4;
+    assert!(data < requested * 2 + leaf, "more is committed than used: {text}");
 }

@@ -275,7 +275,8 @@ mod tests {
         let (from, to) = (NonNull::new(run.base_ptr()).unwrap(), lonely(bytes + HUGE));
         // SAFETY: both are ours, and no block of anybody.
         let moved = unsafe { Mmap.move_pages(from, bytes, to, bytes + HUGE) };
-        assert_eq!(moved, Moved::Here);
+        // Another test may map something where it was.
+        assert!(matches!(moved, Moved::Here | Moved::Away), "{moved:?}");
         for at in [0, begun] {
             // SAFETY: the memory is ours.
             assert_eq!(unsafe { to.as_ptr().wrapping_add(at).read() }, 7);

@@ -218,8 +218,10 @@ mod tests {
                 write(begun);
             }
             let new = pages.begin_move(run, long + 1, PAGE).unwrap();
-            assert_eq!(move_pages(&Mmap, run, new), Moved::Here);
-            assert!(pages.end_move(run, new, Moved::Here));
+            let moved = move_pages(&Mmap, run, new);
+            // Another test may map something where it was before that is ours again.
+            assert!(matches!(moved, Moved::Here | Moved::Away), "{moved:?}");
+            assert!(pages.end_move(run, new, moved));
             let read = |at: usize| {
                 // SAFETY: the run is ours.
                 unsafe { new.base_ptr().wrapping_add(at).read() }

@@ -28,7 +28,7 @@ use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
 
@@ -61,8 +61,8 @@ pub(crate) struct Arena {
     bins: [ArenaBin; CLASSES],
     /// Pages of slabs in use that were given back: see `holes`.
     pub(crate) holes: SharedCount,
-    /// When it was made, in nanoseconds of the monotonic clock.
-    pub(crate) born: u64,
+    /// When it was made, or came back to life, in nanoseconds of the monotonic clock.
+    pub(crate) born: AtomicU64,
 }
 
 /// What the lock of an arena's pages guards.
@@ -138,7 +138,7 @@ impl Arena {
             ),
             bins: [const { ArenaBin::new() }; CLASSES],
             holes: SharedCount::new(),
-            born: os::nanoseconds(),
+            born: AtomicU64::new(os::nanoseconds()),
         };
         let place = memory.cast::<Arena>();
         // SAFETY: fresh memory of the right size and alignment.

@@ -116,21 +116,24 @@ impl Arena {
 
     /// Ends what [`Arena::begin_end`] began: the index may be used again.
     pub(crate) fn complete_end(&self) {
+        // First, so that an arena that lives again is never taken for the one that ended.
+        self.life.ends.fetch_add(1, Relaxed);
         // Release: pairs with the Acquire in `revive`.
         self.life.state.store(DEAD, Ordering::Release);
-        self.life.ends.fetch_add(1, Relaxed);
         arena_list::note_end();
     }
 
     /// Brings an arena that was destroyed back to life. Under the lock of the list.
     pub(super) fn revive(&self) -> bool {
         // Acquire: pairs with the Release in `complete_end`.
-        let revived =
-            self.life.state.compare_exchange(DEAD, LIVE, Ordering::Acquire, Relaxed).is_ok();
-        if revived {
-            self.begin_with_defaults();
+        if self.life.state.load(Ordering::Acquire) != DEAD {
+            return false;
         }
-        revived
+        // Nobody else changes what is dead.
+        self.born.store(os::nanoseconds(), Relaxed);
+        self.life.state.store(LIVE, Relaxed);
+        self.begin_with_defaults();
+        true
     }
 }
 

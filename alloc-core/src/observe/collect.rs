@@ -20,6 +20,7 @@ use crate::middle::decay_pass::PASS;
 use crate::middle::effort::UNCACHED;
 use crate::middle::ledger::Account;
 use crate::middle::{arena, arena_list, choose_arena, holes, run_cache};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
 ///
@@ -237,7 +238,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.purged_pages += counts.dirty_purges.pages + counts.muzzy_purges.pages;
     let Some(stats) = stats else { return };
     stats.initialized = arena.is_live();
-    stats.uptime = now.saturating_sub(arena.born);
+    stats.uptime = now.saturating_sub(arena.born.load(Relaxed));
     (stats.dirty_decay_ms, stats.muzzy_decay_ms) = pages.allocator.decay_millis();
     stats.dirty.add(&purges(counts.dirty_purges));
     stats.muzzy.add(&purges(counts.muzzy_purges));

@@ -32,10 +32,9 @@ pub(crate) struct Arenas {
 
 /// Reads all arenas.
 pub(crate) fn read(reader: &mut Reader<'_>, families: &[&Family]) -> Result<Arenas, Error> {
-    let first = uptime(reader, 0)?;
     let mut arenas = Vec::new();
     for index in 0..reader.count("arenas.narenas")? {
-        match read_one(reader, families, index, first) {
+        match read_one(reader, families, index) {
             Ok(Some(arena)) => arenas.push(arena),
             // There is none with this index, or none any more.
             Ok(None) | Err(Error::NoEntry | Error::Fault) => {}
@@ -59,14 +58,31 @@ fn uptime(reader: &mut Reader<'_>, index: usize) -> Result<i64, Error> {
     }
 }
 
+/// Tries to read two ages of one snapshot, while others take snapshots too.
+const TRIES: usize = 100;
+
+/// How long arena 0 and another one have been there, in one snapshot: of two, the difference would
+/// be another each time, and the arena be taken for a new one.
+fn ages(reader: &mut Reader<'_>, index: usize) -> Result<(i64, i64), Error> {
+    let mut first = uptime(reader, 0)?;
+    let mut age = uptime(reader, index)?;
+    for _ in 0..TRIES {
+        let again = uptime(reader, 0)?;
+        if again == first {
+            break;
+        }
+        (first, age) = (again, uptime(reader, index)?);
+    }
+    Ok((first, age))
+}
+
 /// One arena. `None`: it was made after the snapshot.
 fn read_one(
     reader: &mut Reader<'_>,
     families: &[&Family],
     index: usize,
-    first: i64,
 ) -> Result<Option<Arena>, Error> {
-    let uptime = uptime(reader, index)?;
+    let (first, uptime) = ages(reader, index)?;
     if uptime == 0 {
         return Ok(None);
     }

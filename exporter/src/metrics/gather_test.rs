@@ -191,11 +191,15 @@ fn a_named_arena_has_its_own_label_and_keeps_its_counts() {
     assert_eq!(blocks.len(), 10);
     // SAFETY: nobody uses its blocks any more.
     assert!(unsafe { arenas::destroy(index) });
+    // Another comes in its place before anybody looks.
+    let next = arenas::create().unwrap();
     let served = gather(&metrics, Groups::all());
     assert_eq!(of(&served, count, "tenant"), Some(10.0));
     assert_eq!(of(&served, "lumalloc_arena_allocated_bytes", "tenant"), None);
     let all = one(&served, "lumalloc_allocations_total");
     assert_eq!(sum(&served, count), all, "no count is lost, and none is there twice");
+    // SAFETY: it has no blocks.
+    assert!(unsafe { arenas::destroy(next) });
 }
 
 #[test]
