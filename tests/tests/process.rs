@@ -25,10 +25,12 @@ fn preloaded(source: &str, args: &[&str]) -> String {
 #[test]
 fn ten_thousand_short_threads_leave_nothing() {
     let _alone = alone();
-    let text = preloaded("proc_short_threads.c", &["10000"]);
+    // On many CPUs there would be many arenas, and it be luck how soon all of them are in use.
+    let run = Run::preloaded(cc("proc_short_threads.c", &[])).args(["10000"]).conf("narenas:2");
+    let text = run.stdout();
     let (early, late) = (number(&text, "early_kib"), number(&text, "late_kib"));
     // 9000 threads that left one KiB each would be 9 MiB. How the threads happen to meet in the
-    // arenas is worth 5.
+    // arenas is worth 4.
     assert!(late < early + 8 * MIB, "memory grows with the number of dead threads: {text}");
 }
 
