@@ -38,6 +38,8 @@ pub(super) const DENSE: u16 = u16::MAX - 1;
 /// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
 /// together, as a thread's is small where there are many; of a program's own arena by itself.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
+/// The same of all arenas where more such runs will follow: what is left is soon used.
+pub(super) const SMALL_HEAP: usize = (3 << 20) / PAGE;
 /// Pages of a chunk.
 pub(super) const CHUNK: usize = HUGE / PAGE;
 /// No run of up to so many pages is worth a huge page while others are there to purge.
@@ -144,9 +146,14 @@ impl Rest {
 }
 
 impl PageAllocator {
-    /// A run from new memory in huge pages. `None`: the heap is not large enough, the run is too
+    /// A run from new memory in huge pages. `None`: the heap has not `heap` pages, the run is too
     /// long to need this, or the system does not want to.
-    pub(super) fn take_dense(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    pub(super) fn take_dense(
+        &mut self,
+        pages: usize,
+        align: usize,
+        heap: usize,
+    ) -> Option<&'static Extent> {
         if pages << LG_PAGE >= huge::SHORTEST || !huge::backs_chunks() {
             return None;
         }
@@ -158,7 +165,7 @@ impl PageAllocator {
             let is_large = self.counts.active >= LARGE_HEAP;
             return if is_large { self.take_chunk(pages, align) } else { None };
         }
-        if !untouched::claim(leaves) {
+        if !untouched::claim(leaves, heap) {
             return None;
         }
         let run = self.take_chunk(pages, align);

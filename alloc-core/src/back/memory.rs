@@ -1,6 +1,7 @@
 //! What memory a run may be made of, and new memory for one.
 
 use super::block_end;
+use super::dense;
 use super::extent::Extent;
 use super::huge;
 use super::page_allocator::PageAllocator;
@@ -16,12 +17,19 @@ pub(crate) enum Memory {
     Filled,
     /// The same, but little of the huge page in which it ends.
     Begun,
+    /// Most of it will be written soon, and more such runs will follow.
+    Followed,
 }
 
 impl Memory {
     /// The same memory, by who will write most of it soon.
     pub(crate) fn filled_if(self, filled: bool) -> Memory {
         if filled && self == Memory::Any { Memory::Filled } else { self }
+    }
+
+    /// The same memory, by who has written many such runs already.
+    pub(crate) fn followed_if(self, followed: bool) -> Memory {
+        if followed && self == Memory::Any { Memory::Followed } else { self }
     }
 }
 
@@ -37,8 +45,11 @@ impl PageAllocator {
             return None;
         }
         let (extent, new) = match memory {
-            Memory::Filled => self.take_to_fill(pages, align, block_end::backed(pages))?,
-            Memory::Begun => self.take_to_fill(pages, align, pages)?,
+            Memory::Filled => {
+                self.take_to_fill(pages, align, block_end::backed(pages), dense::LARGE_HEAP)?
+            }
+            Memory::Begun => self.take_to_fill(pages, align, pages, dense::LARGE_HEAP)?,
+            Memory::Followed => self.take_to_fill(pages, align, pages, dense::SMALL_HEAP)?,
             _ => (self.take_addresses(pages, align)?, pages),
         };
         self.debt.incur(new, self.dirty.pages(), self.counts.active);
@@ -47,18 +58,20 @@ impl PageAllocator {
     }
 
     /// A run for who will write most of it, and how many of its pages had no memory. In huge pages
-    /// it takes `whole` pages, and leaves what it does not need to others.
+    /// it takes `whole` pages, and leaves what it does not need to others. A heap of `heap` pages
+    /// is large enough for a chunk.
     fn take_to_fill(
         &mut self,
         pages: usize,
         align: usize,
         whole: usize,
+        heap: usize,
     ) -> Option<(&'static Extent, usize)> {
         if let Some(made) = self.take_from_unused(pages, align, whole) {
             return Some(made);
         }
         let fresh = self
-            .take_dense(pages, align)
+            .take_dense(pages, align, heap)
             .or_else(|| self.take_whole_huge(pages, align, whole))
             .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
             .or_else(|| self.take_addresses(pages, align))?;

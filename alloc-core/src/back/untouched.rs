@@ -11,7 +11,7 @@
 //! What is left of the chunks that arenas took last ([`super::dense`]) waits for who fills it. It
 //! may be as much, or one chunk's: so only a heap to which that is little takes chunks at all.
 
-use super::dense::{CHUNK, LARGE_HEAP};
+use super::dense::CHUNK;
 use super::limit;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
@@ -59,16 +59,14 @@ fn is_small_part(pages: usize, in_small: usize, in_huge: usize, used: usize) -> 
     are_filled && in_huge.saturating_add(pages) <= used / PART_OF_USED
 }
 
-/// Lets an arena take a chunk of which so many pages will be left, if all arenas together are large
-/// enough for that. They count in [`LEFT`] from now on: many threads may ask at a time.
-pub(super) fn claim(leaves: usize) -> bool {
-    claim_of(&LEFT, used_pages(), leaves)
+/// Lets an arena take a chunk of which so many pages will be left, if all arenas together use
+/// `heap` pages and the bound is kept. They count in [`LEFT`] from now on: many threads may ask.
+pub(super) fn claim(leaves: usize, heap: usize) -> bool {
+    let used = used_pages();
+    used >= heap && claim_of(&LEFT, used, leaves)
 }
 
 fn claim_of(left: &AtomicUsize, used: usize, leaves: usize) -> bool {
-    if used < LARGE_HEAP {
-        return false;
-    }
     let is_within = left.fetch_add(leaves, Relaxed) + leaves <= CHUNK.max(used / PART_OF_USED);
     if !is_within {
         left.fetch_sub(leaves, Relaxed);
@@ -112,10 +110,9 @@ mod tests {
             total += if expected { leaves } else { 0 };
             assert_eq!(left.load(Relaxed), total);
         };
-        claims(LARGE_HEAP - 1, 0, false);
-        claims(LARGE_HEAP, CHUNK - 1, true);
-        claims(LARGE_HEAP, 2, false);
-        claims(LARGE_HEAP, 1, true);
+        claims(3 * CHUNK, CHUNK - 1, true);
+        claims(3 * CHUNK, 2, false);
+        claims(3 * CHUNK, 1, true);
         let large = 3 * PART_OF_USED * CHUNK;
         claims(large, CHUNK, true);
         claims(large, CHUNK + 1, false);

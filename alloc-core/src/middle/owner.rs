@@ -234,7 +234,7 @@ impl Owner {
             let guard = Guard::Owner(self.id());
             let fills = state.slabs(class).full.is_long();
             let fresh = choose_arena::with_pages(&self.home, |pages, memory| {
-                Arena::new_slab(pages, class, guard, memory.filled_if(fills))
+                Arena::new_slab(pages, class, guard, memory.followed_if(fills))
             });
             self.effort.add(Deed::Fresh, u64::from(fresh.is_some()));
             fresh
