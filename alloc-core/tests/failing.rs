@@ -174,8 +174,9 @@ fn storm(n: u64) {
     let end = totals();
     let records = end.metadata.saturating_sub(middle.metadata);
     assert!(records < 512 << 10, "{records} bytes of records: {middle:#?} {end:#?}");
+    // Which calls fail depends on when pages decay: a chunk of addresses or two may come late.
     let pages = held(&end).saturating_sub(held(&middle));
-    assert!(pages < 32 << 20, "{pages} bytes of pages: {middle:#?} {end:#?}");
+    assert!(pages < 64 << 20, "{pages} bytes of pages: {middle:#?} {end:#?}");
     goes_on();
 }
 
