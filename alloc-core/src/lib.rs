@@ -130,6 +130,15 @@ pub mod testing {
         crate::back::provider::failing::SYSTEM.fail_every(period);
     }
 
+    /// Pages of all arenas that are in no list and that nobody has: whoever took them forgot them.
+    pub fn forgotten_pages() -> usize {
+        let forgotten = |arena: &crate::middle::arena::Arena| {
+            let counts = arena.pages.lock().allocator.counts();
+            counts.mapped.abs_diff(counts.sum())
+        };
+        crate::middle::arena::all().map(forgotten).sum()
+    }
+
     /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none
     /// (`never`), whatever it says. To be called first of all.
     pub fn pretend_huge_pages(always: bool) {

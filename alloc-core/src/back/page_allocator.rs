@@ -357,8 +357,7 @@ impl PageAllocator {
         self.muzzy.check();
         self.retained.check();
         let counts = self.counts();
-        let sum = counts.active + counts.dirty + counts.muzzy + counts.retained + counts.purging;
-        assert_eq!(sum, counts.mapped);
+        assert_eq!(counts.sum(), counts.mapped);
     }
 }
 

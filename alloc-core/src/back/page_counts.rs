@@ -37,6 +37,14 @@ pub(crate) struct Purges {
     pub(crate) pages: u64,
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl PageCounts {
+    /// Pages that are known to be doing something.
+    pub(crate) fn sum(&self) -> usize {
+        self.active + self.dirty + self.muzzy + self.retained + self.purging
+    }
+}
+
 impl PageAllocator {
     /// What the pages are doing now.
     pub(crate) fn counts(&self) -> PageCounts {
