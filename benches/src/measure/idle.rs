@@ -1,5 +1,6 @@
 //! RSS after 20 seconds of idling. All peers of a case work one after the other and then idle side
-//! by side; those with a background thread run a second time with it.
+//! by side; those with a background thread run a second time with it. Who failed works once more,
+//! alone.
 
 use super::{Outcome, Task, progress, row};
 use crate::cases::Case;
@@ -20,27 +21,43 @@ pub(super) const COLUMNS: &[&str] =
 pub(super) fn all(task: &Task<'_>) -> Store {
     let mut store = Store::new(COLUMNS, task.facts.clone());
     for &case in task.cases {
-        let idling: Vec<_> = task
-            .admitted(case)
-            .map(|contender| {
-                progress(&format!("idle: {} {}", case.name(), contender.peer.name));
-                let peer = contender.peer;
-                let background = (!peer.background.is_empty())
-                    .then(|| Idling::start(task, case, contender, peer.background));
-                (peer, Idling::start(task, case, contender, &[]), background)
-            })
-            .collect();
-        for (peer, defaults, background) in idling {
-            let outcome = defaults.and_then(Idling::finish).and_then(|mut numbers| {
-                let second = background.map_or(Ok(numbers.clone()), |b| b.and_then(Idling::finish));
-                numbers.extend(second?);
-                Ok(numbers)
-            });
-            store.push(row(case, peer, 1, outcome));
+        let start = |contender| Pair::start(task, case, contender);
+        let pairs: Vec<_> = task.admitted(case).map(|c| (c, start(c))).collect();
+        let ends: Vec<_> = pairs.into_iter().map(|(c, pair)| (c, pair.finish())).collect();
+        for (contender, outcome) in ends {
+            // One that hangs may have kept the processors from the others.
+            let outcome = outcome.or_else(|_| start(contender).finish());
+            store.push(row(case, contender.peer, 1, outcome));
         }
     }
     progress("");
     store
+}
+
+/// One with the defaults, and one with a background thread, where the peer has one.
+struct Pair {
+    defaults: Result<Idling, String>,
+    background: Option<Result<Idling, String>>,
+}
+
+impl Pair {
+    fn start(task: &Task<'_>, case: Case, contender: &Contender) -> Self {
+        let peer = contender.peer;
+        progress(&format!("idle: {} {}", case.name(), peer.name));
+        let background = (!peer.background.is_empty())
+            .then(|| Idling::start(task, case, contender, peer.background));
+        Self { defaults: Idling::start(task, case, contender, &[]), background }
+    }
+
+    fn finish(self) -> Outcome {
+        // Both, whatever becomes of the first: nothing is left running.
+        let defaults = self.defaults.and_then(Idling::finish);
+        let background = self.background.map(|second| second.and_then(Idling::finish));
+        let mut numbers = defaults?;
+        let second = background.unwrap_or_else(|| Ok(numbers.clone()))?;
+        numbers.extend(second);
+        Ok(numbers)
+    }
 }
 
 /// A process whose work is done and that sleeps now.
