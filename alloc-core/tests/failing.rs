@@ -168,7 +168,8 @@ fn storm(n: u64) {
         assert_eq!(refused, 8 * 400, "memory out of nowhere");
     }
     // Chunks of addresses grow with the heap, and which calls fail depends on when pages decay: one
-    // may come late. What fails halfway and is lost is lost in every turn.
+    // may come late, but all of them are never more than some 100 MiB. What fails halfway and is
+    // lost is lost in every turn.
     rounds(0);
     let mut before = totals();
     for turn in 1.. {
@@ -176,6 +177,7 @@ fn storm(n: u64) {
         let after = totals();
         let records = after.metadata.saturating_sub(before.metadata);
         assert!(records < 512 << 10, "{records} bytes of records: {before:#?} {after:#?}");
+        assert!(held(&after) < 160 << 20, "{before:#?} {after:#?}");
         let pages = held(&after).saturating_sub(held(&before));
         if pages < 16 << 20 {
             break;

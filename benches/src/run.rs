@@ -14,6 +14,8 @@ const LONG_TIME_LIMIT_SECONDS: &str = "90";
 
 /// 128 and SIGKILL.
 const KILLED: f64 = 137.0;
+/// What is said of a process that was killed: it took too long, or too much.
+pub(crate) const WAS_KILLED: &str = "killed: out of time or of memory";
 
 /// A program with the environment that puts its allocator in place.
 pub(crate) struct Program {
@@ -126,7 +128,7 @@ impl Answer {
             return Err("the launcher printed no usage".to_owned());
         };
         if code == KILLED {
-            return Err("killed: out of time or of memory".to_owned());
+            return Err(WAS_KILLED.to_owned());
         }
         if code != 0.0 {
             return Err(format!("ended with status {code}"));

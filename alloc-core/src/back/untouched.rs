@@ -62,11 +62,13 @@ fn is_small_part(pages: usize, in_small: usize, in_huge: usize, used: usize) -> 
 /// Lets an arena take a chunk of which so many pages will be left, if all arenas together use
 /// `heap` pages and the bound is kept. They count in [`LEFT`] from now on: many threads may ask.
 pub(super) fn claim(leaves: usize, heap: usize) -> bool {
-    let used = used_pages();
-    used >= heap && claim_of(&LEFT, used, leaves)
+    claim_of(&LEFT, used_pages(), leaves, heap)
 }
 
-fn claim_of(left: &AtomicUsize, used: usize, leaves: usize) -> bool {
+fn claim_of(left: &AtomicUsize, used: usize, leaves: usize, heap: usize) -> bool {
+    if used < heap {
+        return false;
+    }
     let is_within = left.fetch_add(leaves, Relaxed) + leaves <= CHUNK.max(used / PART_OF_USED);
     if !is_within {
         left.fetch_sub(leaves, Relaxed);
@@ -103,16 +105,22 @@ mod tests {
 
     #[test]
     fn small_arenas_take_chunks_where_all_together_leave_little_of_theirs() {
+        const HEAP: usize = 3 * CHUNK;
         let left = AtomicUsize::new(0);
         let mut total = 0;
         let mut claims = |used: usize, leaves: usize, expected: bool| {
-            assert_eq!(claim_of(&left, used, leaves), expected, "{used} {leaves} beside {total}");
+            assert_eq!(
+                claim_of(&left, used, leaves, HEAP),
+                expected,
+                "{used} {leaves} beside {total}"
+            );
             total += if expected { leaves } else { 0 };
             assert_eq!(left.load(Relaxed), total);
         };
-        claims(3 * CHUNK, CHUNK - 1, true);
-        claims(3 * CHUNK, 2, false);
-        claims(3 * CHUNK, 1, true);
+        claims(HEAP - 1, 0, false);
+        claims(HEAP, CHUNK - 1, true);
+        claims(HEAP, 2, false);
+        claims(HEAP, 1, true);
         let large = 3 * PART_OF_USED * CHUNK;
         claims(large, CHUNK, true);
         claims(large, CHUNK + 1, false);

@@ -1,12 +1,12 @@
 //! RSS after 20 seconds of idling. All peers of a case work one after the other and then idle side
-//! by side; those with a background thread run a second time with it. Who failed works once more,
+//! by side; those with a background thread run a second time with it. Who is killed works once more,
 //! alone.
 
 use super::{Outcome, Task, progress, row};
 use crate::cases::Case;
 use crate::peers::Environment;
 use crate::prepare::Contender;
-use crate::run::Program;
+use crate::run::{Program, WAS_KILLED};
 use crate::store::Store;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
@@ -25,8 +25,14 @@ pub(super) fn all(task: &Task<'_>) -> Store {
         let pairs: Vec<_> = task.admitted(case).map(|c| (c, start(c))).collect();
         let ends: Vec<_> = pairs.into_iter().map(|(c, pair)| (c, pair.finish())).collect();
         for (contender, outcome) in ends {
-            // One that hangs may have kept the processors from the others.
-            let outcome = outcome.or_else(|_| start(contender).finish());
+            let outcome = match outcome {
+                // One that hangs may have kept the processors from the others.
+                Err(why) if why == WAS_KILLED => {
+                    eprintln!("\r\x1b[K{} {}: {why}; once more", case.name(), contender.peer.name);
+                    start(contender).finish()
+                }
+                outcome => outcome,
+            };
             store.push(row(case, contender.peer, 1, outcome));
         }
     }
