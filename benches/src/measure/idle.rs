@@ -1,6 +1,6 @@
 //! RSS after 20 seconds of idling. All peers of a case work one after the other and then idle side
-//! by side; those with a background thread run a second time with it. Who is killed works once more,
-//! alone.
+//! by side; those with a background thread run a second time with it. Who is killed works once
+//! more, alone.
 
 use super::{Outcome, Task, progress, row};
 use crate::cases::Case;
