@@ -125,9 +125,16 @@ pub mod stats_interval {
 /// What tests of other crates may turn.
 #[cfg(all(not(loom), feature = "testing"))]
 pub mod testing {
+    pub use crate::back::provider::failing::Refused;
+
     /// Makes every `period`-th system call for pages fail; 0: none.
     pub fn fail_system_calls(period: u64) {
-        crate::back::provider::failing::SYSTEM.fail_every(period);
+        fail_system_calls_of(period, Refused::All);
+    }
+
+    /// Makes every `period`-th system call of one kind fail; 0: none.
+    pub fn fail_system_calls_of(period: u64, kind: Refused) {
+        crate::back::provider::failing::SYSTEM.fail_every(period, kind);
     }
 
     /// Pages of all arenas that are in no list and that nobody has: whoever took them forgot them.

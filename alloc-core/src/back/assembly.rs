@@ -16,15 +16,15 @@
 //! what lies in several mappings; the calls run under the arena's lock, which others do not wait
 //! for when they can go elsewhere.
 
-use super::dense::{self, CHUNK, DENSE};
+use super::dense::{self, CHUNK};
 use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
+use super::in_hand::InHand;
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
-use super::split_merge::split;
 use crate::ground::size_class::MAX_RUN_PAGES;
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
@@ -52,7 +52,7 @@ impl PageAllocator {
         pages: usize,
         align: usize,
         whole: usize,
-    ) -> Option<(&'static Extent, usize)> {
+    ) -> Option<(InHand, usize)> {
         // To lengthen one run is less work, but to take several may need nothing new.
         if self.dirty.pages() >= pages
             && let Some(made) = self.take_assembled(pages, align, whole)
@@ -69,21 +69,21 @@ impl PageAllocator {
         pages: usize,
         align: usize,
         whole: usize,
-    ) -> Option<(&'static Extent, usize)> {
+    ) -> Option<(InHand, usize)> {
         let is_long = pages << LG_PAGE >= huge::SHORTEST && huge::backs_blocks();
         if !is_long || !moves::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
             return None;
         }
         let run = self.take_addresses(whole, align.max(HUGE))?;
-        huge::back(self.provider, run, run.bytes());
+        huge::back(self.provider, run.run(), run.bytes());
         let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;
-        match self.fill(run, most) {
+        match self.fill(&run, most) {
             Filled::To(filled) => {
                 if filled > 0 {
-                    moves::mark(run, JOINED);
+                    moves::mark(&run, JOINED);
                     run.zeroed.set(false);
                 }
-                self.leave_end(run, pages);
+                self.leave_end(&run, pages);
                 Some((run, pages.saturating_sub(filled)))
             }
             Filled::LostAt(at) => {
@@ -94,11 +94,11 @@ impl PageAllocator {
     }
 
     /// Moves the memory of unused runs under the first `most` pages of a run.
-    fn fill(&mut self, run: &'static Extent, most: usize) -> Filled {
+    fn fill(&mut self, run: &InHand, most: usize) -> Filled {
         let mut filled = 0;
         while filled < most {
             let Some(part) = self.take_part(most - filled) else { break };
-            let (done, end) = shift(self.provider, part, run.base() + (filled << LG_PAGE));
+            let (done, end) = shift(self.provider, &part, run.base() + (filled << LG_PAGE));
             filled += done;
             let is_moved = done == part.pages();
             self.file_part(part, done);
@@ -119,84 +119,74 @@ impl PageAllocator {
     }
 
     /// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
-    fn take_part(&mut self, most: usize) -> Option<&'static Extent> {
+    fn take_part(&mut self, most: usize) -> Option<InHand> {
         self.keep_spares()?;
         let run = self.find_part()?;
         let begin = run.fit(CHUNK, HUGE)?;
         let whole = ((run.end() - begin) >> LG_PAGE) / CHUNK * CHUNK;
-        self.dirty.remove(run);
+        let run = self.dirty.remove(run);
         self.cut(run, whole.min(most), HUGE)
     }
 
     /// Files a run of which the first `moved` pages gave their memory away.
-    fn file_part(&mut self, part: &'static Extent, moved: usize) {
-        let mut left = Some(part);
-        if moved > 0 {
-            left = None;
-            if moved < part.pages()
-                && let Some(rest) = self.spare_record()
-            {
-                split(part, moved, rest);
-                left = Some(rest);
-            }
-            self.make_ordinary(part);
-            part.zeroed.set(true);
-            self.file(part, ExtentState::Retained);
+    fn file_part(&mut self, part: InHand, moved: usize) {
+        if moved < part.pages() {
+            let record = if moved > 0 { self.spare_record() } else { None };
+            let Some(record) = record else { return self.file(part, ExtentState::Dirty) };
+            let rest = part.split_off(moved, record);
+            self.file(rest, ExtentState::Dirty);
         }
-        if let Some(left) = left {
-            self.file(left, ExtentState::Dirty);
-        }
+        self.make_ordinary(&part);
+        part.zeroed.set(true);
+        self.file(part, ExtentState::Retained);
     }
 
     /// Makes one ordinary mapping of addresses without memory.
-    fn make_ordinary(&self, part: &'static Extent) {
+    fn make_ordinary(&self, part: &InHand) {
         let Some(base) = NonNull::new(part.base_ptr()) else { return };
-        // SAFETY: the run is in nobody's list, and has no contents.
+        // SAFETY: the run is in hand, and has no contents.
         if !unsafe { self.provider.renew(base, part.bytes()) } {
             return;
         }
-        if part.mapping() == DENSE {
-            dense::forget_chunks(part);
-        }
-        moves::mark(part, 0);
+        dense::forget_chunks(part);
         huge::advise_new(self.provider, base, part.bytes());
     }
 
     /// Files what is left of a run whose huge page at page `at` is not ours any more.
-    fn abandon(&mut self, run: &'static Extent, at: usize) {
+    fn abandon(&mut self, run: InHand, at: usize) {
         // Without records for the parts all of it is given up.
         let mut lost = run;
         if at > 0
-            && let Some(behind) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(run, at, behind);
-            moves::mark(run, JOINED);
-            run.zeroed.set(false);
-            self.file(run, ExtentState::Dirty);
+            let behind = lost.split_off(at, record);
+            moves::mark(&lost, JOINED);
+            lost.zeroed.set(false);
+            self.file(lost, ExtentState::Dirty);
             lost = behind;
         }
         if lost.pages() > CHUNK
-            && let Some(behind) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(lost, CHUNK, behind);
+            let behind = lost.split_off(CHUNK, record);
             behind.head.set(true);
             self.file(behind, ExtentState::Dirty);
         }
-        page_map::clear_ends(lost);
+        page_map::clear_ends(&lost);
         self.forget(lost);
     }
 }
 
 /// Moves the memory of `part` to `to`, as far as the system does. Answers how many pages, and what
 /// came of the last call.
-fn shift(provider: &dyn PageProvider, part: &'static Extent, to: usize) -> (usize, Moved) {
+fn shift(provider: &dyn PageProvider, part: &InHand, to: usize) -> (usize, Moved) {
     let mut done = 0;
     while done < part.bytes() {
         let from = NonNull::new(part.base_ptr().wrapping_add(done));
         let to = NonNull::new(core::ptr::with_exposed_provenance_mut(to + done));
         let (Some(from), Some(to)) = (from, to) else { break };
-        // SAFETY: a huge page of a run that is in nobody's list, and one of a run without memory
-        // that is the caller's.
+        // SAFETY: a huge page of a run that is in hand, and one of a run without memory that is
+        // the caller's.
         let moved = unsafe { provider.shift_pages(from, HUGE, to) };
         if moved != Moved::Here {
             return (done >> LG_PAGE, moved);
@@ -210,7 +200,7 @@ fn shift(provider: &dyn PageProvider, part: &'static Extent, to: usize) -> (usiz
 mod tests {
     use super::*;
     use crate::back::page_allocator::Memory;
-    use crate::back::provider::failing::Failing;
+    use crate::back::provider::failing::{Failing, Refused};
     use crate::back::provider::fixed::keep;
     use crate::back::provider::mmap::Mmap;
     use crate::ground::units::PAGE;
@@ -299,9 +289,9 @@ mod tests {
         for period in 1..6 {
             let failing = keep(Box::new(Failing::new(Mmap)));
             let Some((mut pages, _)) = heap(failing, [3, 2]) else { return };
-            failing.fail_every(period);
+            failing.fail_every(period, Refused::All);
             let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled);
-            failing.fail_every(0);
+            failing.fail_every(0, Refused::All);
             pages.check();
             if let Some(block) = block {
                 assert_eq!(block.pages(), 5 * CHUNK);

@@ -13,9 +13,9 @@
 use super::dense::CHUNK;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
+use super::in_hand::InHand;
 use super::moves;
 use super::page_allocator::PageAllocator;
-use super::split_merge::split;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
 /// Pages of the last huge page that a block must fill: to fault in that many one by one takes
@@ -51,22 +51,22 @@ impl PageAllocator {
         pages: usize,
         align: usize,
         whole: usize,
-    ) -> Option<&'static Extent> {
+    ) -> Option<InHand> {
         if pages << LG_PAGE < huge::SHORTEST || whole == pages || !huge::backs_blocks() {
             return None;
         }
         let run = self.take_addresses(whole, align.max(HUGE))?;
-        huge::back(self.provider, run, run.bytes());
-        self.leave_end(run, pages);
+        huge::back(self.provider, run.run(), run.bytes());
+        self.leave_end(&run, pages);
         Some(run)
     }
 
-    /// Cuts a run that is in no list down to its first `pages` pages.
-    pub(super) fn leave_end(&mut self, run: &'static Extent, pages: usize) {
+    /// Cuts a run down to its first `pages` pages and files the rest.
+    pub(super) fn leave_end(&mut self, run: &InHand, pages: usize) {
         if run.pages() > pages
-            && let Some(rest) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(run, pages, rest);
+            let rest = run.split_off(pages, record);
             let is_backed = moves::is_own(rest.mapping());
             let state = if is_backed { ExtentState::Dirty } else { ExtentState::Retained };
             self.file(rest, state);
@@ -120,7 +120,7 @@ mod tests {
         }) else {
             return;
         };
-        assert_eq!(made.end() % HUGE, HUGE / 2);
+        assert_eq!(made.set_aside().end() % HUGE, HUGE / 2);
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> boo
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
     // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
     if moves::is_own(extent.mapping()) && unsafe { provider.renew(base, extent.bytes()) } {
-        moves::mark(extent, 0);
+        dense::forget_chunks(extent);
         huge::advise_new(provider, base, extent.bytes());
         return true;
     }

@@ -21,13 +21,14 @@
 //! All runs of an advised chunk bear it; a run that bears it may lie elsewhere. A long block that
 //! is made of such addresses makes one mapping of them again ([`huge::back`]).
 
+use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
+use super::in_hand::InHand;
 use super::moves;
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::PageProvider;
-use super::split_merge::split;
 use super::untouched;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
@@ -83,13 +84,6 @@ pub(super) fn is_better_kept(run: &Extent) -> bool {
     run.pages() <= TENTH && is_in_huge_pages(run)
 }
 
-/// Forgets the chunks of a run whose addresses go back, if it is whole chunks.
-pub(super) fn forget_whole(run: &Extent) {
-    if run.mapping() == DENSE && is_whole_chunks(run) {
-        forget_chunks(run);
-    }
-}
-
 /// Whether a run is whole chunks and nothing else.
 pub(super) fn is_whole_chunks(run: &Extent) -> bool {
     (run.base() | run.end()).is_multiple_of(HUGE)
@@ -107,9 +101,22 @@ pub(super) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
     }
 }
 
-/// Notes that the chunks of a run are ordinary mappings again, or none.
+/// Notes that a run is an ordinary mapping again. Chunks that other runs share keep their notes.
 pub(super) fn forget_chunks(run: &Extent) {
-    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, NEVER));
+    let is_whole = |chunk: usize| chunk >= run.base() && chunk + HUGE <= run.end();
+    forget_where(run, is_whole);
+}
+
+/// Notes that the addresses of a run go back: no chunk that they lie in is whole any more.
+pub(super) fn forget_lost_chunks(run: &Extent) {
+    forget_where(run, |_| true);
+}
+
+fn forget_where(run: &Extent, wanted: impl Fn(usize) -> bool) {
+    if matches!(run.mapping(), DENSE | JOINED) {
+        let wanted = chunks(run.base(), run.bytes()).filter(|chunk| wanted(*chunk));
+        wanted.for_each(|chunk| note(chunk, NEVER));
+    }
     moves::mark(run, 0);
 }
 
@@ -128,15 +135,15 @@ impl Rest {
     pub(super) const NONE: Rest =
         Rest { run: None, is_used: false, is_open: false, is_alone: false };
 
-    fn set(&mut self, run: &'static Extent) {
+    fn set(&mut self, run: InHand) {
         untouched::LEFT.fetch_add(run.pages(), Relaxed);
-        (self.run, self.is_used) = (Some(run), true);
+        (self.run, self.is_used) = (Some(run.set_aside()), true);
     }
 
-    fn take_if(&mut self, fits: impl Fn(&Extent) -> bool) -> Option<&'static Extent> {
+    fn take_if(&mut self, fits: impl Fn(&Extent) -> bool) -> Option<InHand> {
         let run = self.run.take_if(|run| fits(run))?;
         untouched::LEFT.fetch_sub(run.pages(), Relaxed);
-        Some(run)
+        Some(InHand::hold(run, ExtentState::Dirty))
     }
 
     /// Its pages.
@@ -148,12 +155,7 @@ impl Rest {
 impl PageAllocator {
     /// A run from new memory in huge pages. `None`: the heap has not `heap` pages, the run is too
     /// long to need this, or the system does not want to.
-    pub(super) fn take_dense(
-        &mut self,
-        pages: usize,
-        align: usize,
-        heap: usize,
-    ) -> Option<&'static Extent> {
+    pub(super) fn take_dense(&mut self, pages: usize, align: usize, heap: usize) -> Option<InHand> {
         if pages << LG_PAGE >= huge::SHORTEST || !huge::backs_chunks() {
             return None;
         }
@@ -173,11 +175,11 @@ impl PageAllocator {
         run
     }
 
-    fn take_chunk(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    fn take_chunk(&mut self, pages: usize, align: usize) -> Option<InHand> {
         // What lies in broken chunks is used up first.
         let is_dense = |run: &Extent| run.mapping() == DENSE;
         if let Some(between) = self.retained.fit_where(pages, align, CHUNK - 1, is_dense) {
-            self.retained.remove(between);
+            let between = self.retained.remove(between);
             return self.cut(between, pages, align);
         }
         if !moves::has_room_for(BROKEN_CHUNKS.load(Relaxed)) {
@@ -188,7 +190,7 @@ impl PageAllocator {
             return None;
         }
         let chunk = self.take_addresses(whole, align.max(HUGE))?;
-        if !advise(self.provider, chunk) {
+        if !advise(self.provider, &chunk) {
             self.file(chunk, ExtentState::Retained);
             return None;
         }
@@ -197,39 +199,36 @@ impl PageAllocator {
         self.cut_rest(chunk, pages, align)
     }
 
-    fn take_of_rest(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    fn take_of_rest(&mut self, pages: usize, align: usize) -> Option<InHand> {
         let rest = self.rest.take_if(|rest| rest.fit(pages, align).is_some())?;
         self.cut_rest(rest, pages, align)
     }
 
     /// A run of what is left of the last chunk, if that is anybody's.
-    pub(super) fn take_of_open_rest(
-        &mut self,
-        pages: usize,
-        align: usize,
-    ) -> Option<&'static Extent> {
+    pub(super) fn take_of_open_rest(&mut self, pages: usize, align: usize) -> Option<InHand> {
         if self.rest.is_open { self.take_of_rest(pages, align) } else { None }
     }
 
-    /// Cuts a run off the front of what is to be the rest.
-    fn cut_rest(
-        &mut self,
-        rest: &'static Extent,
-        pages: usize,
-        align: usize,
-    ) -> Option<&'static Extent> {
+    /// Cuts a run off the front of what is to be the rest. `None`: it does not fit, or there are no
+    /// records; all of it is filed.
+    fn cut_rest(&mut self, rest: InHand, pages: usize, align: usize) -> Option<InHand> {
         let mut run = rest;
-        let lead = (run.fit(pages, align)? - run.base()) >> LG_PAGE;
-        if lead > 0 {
-            let behind = self.spare_record()?;
-            split(run, lead, behind);
+        let Some(begin) = run.fit(pages, align).filter(|_| self.has_records_for_cut()) else {
+            self.file(run, ExtentState::Dirty);
+            return None;
+        };
+        let lead = (begin - run.base()) >> LG_PAGE;
+        if lead > 0
+            && let Some(record) = self.spare_record()
+        {
+            let behind = run.split_off(lead, record);
             self.file(run, ExtentState::Dirty);
             run = behind;
         }
-        if run.pages() > pages {
-            let behind = self.spare_record()?;
-            split(run, pages, behind);
-            behind.state.set(ExtentState::Purging);
+        if run.pages() > pages
+            && let Some(record) = self.spare_record()
+        {
+            let behind = run.split_off(pages, record);
             self.rest.set(behind);
         }
         Some(run)
@@ -248,26 +247,22 @@ impl PageAllocator {
     }
 
     /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
-    pub(super) fn whole_chunks(
-        &mut self,
-        run: &'static Extent,
-        from: ExtentState,
-    ) -> &'static Extent {
+    pub(super) fn whole_chunks(&mut self, run: InHand) -> InHand {
         let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
         if run.mapping() != DENSE || begin >= end || self.keep_spares().is_none() {
             return run;
         }
         if end < run.end()
-            && let Some(tail) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(run, (end - run.base()) >> LG_PAGE, tail);
-            self.cache(from).insert(tail);
+            let tail = run.split_off((end - run.base()) >> LG_PAGE, record);
+            self.list_again(tail);
         }
         if begin > run.base()
-            && let Some(inner) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(run, (begin - run.base()) >> LG_PAGE, inner);
-            self.cache(from).insert(run);
+            let inner = run.split_off((begin - run.base()) >> LG_PAGE, record);
+            self.list_again(run);
             return inner;
         }
         run
@@ -275,9 +270,9 @@ impl PageAllocator {
 }
 
 /// Asks for huge pages under whole chunks that have no memory.
-fn advise(provider: &dyn PageProvider, run: &'static Extent) -> bool {
+fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
-    // SAFETY: the run is in nobody's list, and the caller's.
+    // SAFETY: the run is in hand.
     if !unsafe { provider.advise_huge(base, run.bytes(), true) } {
         return false;
     }
@@ -289,7 +284,6 @@ fn advise(provider: &dyn PageProvider, run: &'static Extent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::extension::JOINED;
     use crate::back::limit;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
@@ -427,6 +421,26 @@ mod tests {
     }
 
     #[test]
+    fn chunks_that_other_runs_share_keep_their_notes() {
+        let Some((mut pages, first)) = large_heap() else { return };
+        let rest = pages.rest.pages();
+        let last = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
+        let chunk = first.base();
+        assert_eq!(last.end(), chunk + HUGE);
+        forget_chunks(last);
+        assert!(is_advised(chunk) && last.mapping() == 0);
+        // A block of several mappings that covers the whole chunk.
+        let joined = Extent::new(0);
+        joined.set_range(chunk, CHUNK);
+        moves::mark(&joined, JOINED);
+        forget_chunks(&joined);
+        assert!(!is_advised(chunk) && joined.mapping() == 0);
+        note(chunk, ADVISED);
+        forget_lost_chunks(first);
+        assert!(!is_advised(chunk));
+    }
+
+    #[test]
     fn an_arena_that_ends_takes_its_chunks_along() {
         let Some((mut pages, run)) = large_heap() else { return };
         let base = run.base();
@@ -434,7 +448,7 @@ mod tests {
         let mut taken = 0;
         while let Some(run) = pages.take_unused() {
             taken += run.pages();
-            assert!(crate::back::release::release(&Mmap, run));
+            assert!(crate::back::release::release(&Mmap, run.run()));
             pages.strike_off(run);
         }
         assert!(taken >= CHUNK && !is_advised(base));

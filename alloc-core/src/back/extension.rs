@@ -11,9 +11,10 @@
 use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, ADVISED, PARTLY};
+use super::in_hand::InHand;
 use super::moves;
 use super::page_allocator::PageAllocator;
-use super::split_merge::{may_join, merge, neighbour_behind, split};
+use super::split_merge::{may_join, neighbour_behind};
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
@@ -28,11 +29,7 @@ const LOOKED_AT: usize = 4;
 impl PageAllocator {
     /// An unused run of at least half of `pages` pages at a multiple of `align`, made that long.
     /// Answers how many pages of it are new too. `None`: there is none.
-    pub(super) fn take_extended(
-        &mut self,
-        pages: usize,
-        align: usize,
-    ) -> Option<(&'static Extent, usize)> {
+    pub(super) fn take_extended(&mut self, pages: usize, align: usize) -> Option<(InHand, usize)> {
         if pages <= SHORT {
             return None;
         }
@@ -45,23 +42,23 @@ impl PageAllocator {
         };
         let longest = self.dirty.longest_first(pages).take(LOOKED_AT);
         let (run, behind, more, mapping) = longest.filter_map(behind).next()?;
-        self.dirty.remove(run);
-        self.retained.remove(behind);
-        if behind.pages() > more {
-            let rest = self.spare_record()?;
-            split(behind, more, rest);
-            self.retained.insert(rest);
+        let record = if behind.pages() > more { Some(self.spare_record()?) } else { None };
+        let run = self.dirty.remove(run);
+        let behind = self.retained.remove(behind);
+        if let Some(record) = record {
+            let rest = behind.split_off(more, record);
+            self.list_again(rest);
         }
-        huge::back_room(self.provider, run);
+        huge::back_room(self.provider, run.run());
         if mapping == JOINED
             && let Some(base) = NonNull::new(behind.base_ptr())
         {
-            // SAFETY: the addresses are in nobody's list, and the caller's.
+            // SAFETY: the addresses are in hand.
             unsafe { self.provider.advise_huge(base, behind.bytes(), true) };
         }
-        merge(run, behind);
-        self.recycle(behind);
-        moves::mark(run, mapping);
+        let record = run.append(behind);
+        self.recycle(record);
+        moves::mark(&run, mapping);
         Some((run, more))
     }
 }

@@ -1,13 +1,14 @@
 //! A run of pages: the record that stands for it, out of line.
 //!
 //! ```text
-//!   Active ──free──▶ Dirty ──▶ (Purging) ──▶ Muzzy ──▶ (Purging) ──▶ Retained ──▶ Active
-//!      ▲└───free──▶ Kept ──────▲
+//!   Active ──free──▶ Dirty ──▶ (InHand) ──▶ Muzzy ──▶ (InHand) ──▶ Retained ──▶ Active
+//!      ▲└───free──▶ Kept ─────▲
 //!      └──────malloc──┘
 //! ```
-//! `Purging` runs are in nobody's list while the system takes their memory outside the lock.
-//! Without `opt.retain` it takes their addresses too, and no record of them remains. `Kept` runs
-//! wait in a thread cache; for their arena they are in use.
+//! A run is `InHand` while it is in no list: see [`super::in_hand`]. One that is purged is in hand
+//! while the system takes its memory outside the lock. Without `opt.retain` the system takes the
+//! addresses too, and no record of them remains. `Kept` runs wait in a thread cache; for their
+//! arena they are in use.
 
 use super::metadata::Recycled;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -26,12 +27,14 @@ pub(crate) enum ExtentState {
     Muzzy,
     /// Free; addresses without memory.
     Retained,
-    /// On its way from one list to the next.
-    Purging,
+    /// In no list: it is being cut, moved or purged, or it waits for a certain use.
+    InHand,
     /// Given back, addresses and all (for a run of a purge batch).
     Gone,
     /// Free, in a thread's cache of runs; its memory is still there.
     Kept,
+    /// The record stands for no run.
+    Spare,
 }
 
 /// The state of a run. Neighbours look at it under the arena's lock while its owner may change it
@@ -46,15 +49,16 @@ impl StateCell {
     /// The state.
     #[inline]
     pub(crate) fn get(&self) -> ExtentState {
-        use ExtentState::{Active, Dirty, Gone, Kept, Muzzy, Purging, Retained};
-        const STATES: [ExtentState; 7] = [Active, Dirty, Muzzy, Retained, Purging, Gone, Kept];
-        const _: () = assert!(Purging as usize == 4 && Kept as usize == 6);
-        STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(Purging)
+        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare};
+        const STATES: [ExtentState; 8] =
+            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Spare];
+        const _: () = assert!(InHand as usize == 4 && Spare as usize == 7);
+        STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(InHand)
     }
 
-    /// Sets it.
+    /// Sets it. For [`super::in_hand`], and for a record that becomes spare.
     #[inline]
-    pub(crate) fn set(&self, state: ExtentState) {
+    pub(super) fn set(&self, state: ExtentState) {
         self.0.store(state as u8, Relaxed);
     }
 
@@ -77,7 +81,7 @@ pub(crate) struct Extent {
     /// different mappings are never merged: the system could not move them together.
     mapping: Cell<u16>,
     pub(crate) state: StateCell,
-    /// What it will be when its purge batch is filed. `state` stays Purging until then: neighbours
+    /// What it will be when its purge batch is filed. `state` stays `InHand` until then: neighbours
     /// look at it under the lock, and the batch is outside.
     pub(crate) after_purge: Cell<ExtentState>,
     /// Every byte reads zero (for a free or freshly allocated run).
@@ -107,7 +111,7 @@ impl Extent {
             pages: Cell::new(0),
             arena: arena as u16,
             mapping: Cell::new(0),
-            state: StateCell::new(ExtentState::Active),
+            state: StateCell::new(ExtentState::Spare),
             after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
             head: Cell::new(false),

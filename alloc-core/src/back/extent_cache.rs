@@ -2,6 +2,7 @@
 
 use super::extent::{Extent, ExtentState};
 use super::extent_heap::ExtentHeap;
+use super::in_hand::InHand;
 use crate::ground::size_class::{
     PAGE_CLASSES, page_class_ceil, page_class_floor, page_class_pages,
 };
@@ -59,8 +60,8 @@ impl ExtentCache {
     }
 
     /// Files a run as the youngest.
-    pub(crate) fn insert(&mut self, extent: &'static Extent) {
-        extent.state.set(self.state);
+    pub(super) fn insert(&mut self, run: InHand) {
+        let extent = run.release(self.state);
         let pages = extent.pages();
         self.pages += pages;
         let class = page_class_floor(pages);
@@ -84,7 +85,8 @@ impl ExtentCache {
     }
 
     /// Takes out a run that is here.
-    pub(crate) fn remove(&mut self, extent: &'static Extent) {
+    pub(super) fn remove(&mut self, extent: &'static Extent) -> InHand {
+        debug_assert_eq!(extent.state.get(), self.state, "the run is not in this list");
         let pages = extent.pages();
         self.pages -= pages;
         let class = page_class_floor(pages);
@@ -109,6 +111,7 @@ impl ExtentCache {
             Some(younger) => younger.older.set(older),
             None => self.youngest = older,
         }
+        InHand::hold(extent, self.state)
     }
 
     /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`,

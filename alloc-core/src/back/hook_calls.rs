@@ -2,15 +2,16 @@
 //! [`super::hooked_pages`].
 
 use super::extent::{Extent, ExtentState};
-use super::hooked_pages::{Taken, is_committed};
+use super::hooked_pages::is_committed;
 use super::hooks::Hooks;
+use super::in_hand::InHand;
 use super::moves::{self, DECOMMITTED};
 use super::page_map;
 use super::page_provider::{Reserved, system};
 use crate::ground::units::{LG_PAGE, PAGE};
 
 /// Gives a run memory that has none. `false`: refused.
-pub(crate) fn commit(hooks: &Hooks, taken: &Taken) -> bool {
+pub(crate) fn commit(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
     if is_committed(run) {
         return true;
@@ -24,7 +25,7 @@ pub(crate) fn commit(hooks: &Hooks, taken: &Taken) -> bool {
 }
 
 /// Asks whether a run may be cut after `pages` pages. `false`: refused.
-pub(crate) fn may_cut(hooks: &Hooks, taken: &Taken, pages: usize) -> bool {
+pub(crate) fn may_cut(hooks: &Hooks, taken: &InHand, pages: usize) -> bool {
     may_cut_run(hooks, taken.run(), pages)
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn may_cut_run(hooks: &Hooks, run: &Extent, pages: usize) -> bool {
 }
 
 /// Asks whether two neighbours may be one. `false`: refused.
-pub(crate) fn may_merge(hooks: &Hooks, left: &Taken, right: &Taken) -> bool {
+pub(crate) fn may_merge(hooks: &Hooks, left: &InHand, right: &InHand) -> bool {
     let (left, right) = (left.run(), right.run());
     is_committed(left) == is_committed(right)
         && hooks.merge(left.base_ptr(), left.bytes(), right.bytes(), is_committed(left))
@@ -42,7 +43,7 @@ pub(crate) fn may_merge(hooks: &Hooks, left: &Taken, right: &Taken) -> bool {
 
 /// Asks whether a block that the caller owns may be lengthened by the run behind it. `false`:
 /// refused.
-pub(crate) fn may_append(hooks: &Hooks, run: &Extent, taken: &Taken) -> bool {
+pub(crate) fn may_append(hooks: &Hooks, run: &Extent, taken: &InHand) -> bool {
     hooks.merge(run.base_ptr(), run.bytes(), taken.run().bytes(), true)
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn destroy(hooks: &Hooks, run: &'static Extent) {
 }
 
 /// Gives the addresses of a run back. `false`: refused.
-pub(crate) fn dalloc(hooks: &Hooks, taken: &Taken) -> bool {
+pub(crate) fn dalloc(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
     // It leaves the page map first: somebody else may be given the addresses at once.
     page_map::clear_ends(run);

@@ -19,28 +19,29 @@
 //!   in a list    Dirty,      ends       nobody                    who takes it out: into a `Taken`
 //!                Muzzy,                                           or a purge batch
 //!                Retained
-//!   taken        Purging     ends       its one holder may ask    its holder: puts it back, cuts,
+//!   taken        InHand      ends       its one holder may ask    its holder: puts it back, cuts,
 //!                                       anything                  merges, hands over, strikes off
-//!   given back   Purging     nowhere    its one holder: when the  its holder: strikes it off, or
+//!   given back   InHand      nowhere    its one holder: when the  its holder: strikes it off, or
 //!                                       hook returns, others may  files it where it was refused
 //!                                       have the addresses
-//!   ready        Purging     ends       nobody                    an allocation of its length, or
+//!   ready        InHand      ends       nobody                    an allocation of its length, or
 //!                                                                 who files the ready ones
 //!   asked for    (no record) nowhere    who asked                 nobody
 //! ```
 //! So two hooks never run for one run at a time, and the books that hooks keep say what ours do
 //! when none is under way: a cut or a merger that they granted is done, without fail, by the same
-//! holder (records for it are taken before they are asked). `Purging` passes for no free
-//! neighbour. `counts.purging` are the pages that are taken, being given back or ready; `serving`
-//! are those who may ask for memory. An arena ends when both are 0.
+//! holder (records for it are taken before they are asked). A run in hand passes for no free
+//! neighbour: see [`super::in_hand`]. `counts.purging` are the pages that are taken, being given
+//! back or ready; `serving` are those who may ask for memory. An arena ends when both are 0.
 
 use super::extent::{Extent, ExtentState};
 use super::hooks::Hooks;
+use super::in_hand::InHand;
 use super::moves::DECOMMITTED;
 use super::page_allocator::{LAST_CHUNK, PageAllocator};
 use super::page_map;
 use super::page_provider::Reserved;
-use super::split_merge::{merge, right_neighbour, split};
+use super::split_merge::{merge, right_neighbour};
 use super::wants::{Want, Wants};
 use crate::ground::size_class::{page_class_ceil, page_class_pages};
 use crate::ground::units::LG_PAGE;
@@ -57,22 +58,6 @@ pub(crate) struct Hooked {
     pub(super) wants: Wants,
     /// Threads that make runs ready now.
     pub(super) serving: usize,
-}
-
-/// A free run in nobody's list, and where it was. It is its holder's alone.
-#[must_use]
-pub(crate) struct Taken {
-    run: &'static Extent,
-    state: ExtentState,
-}
-
-impl Taken {
-    /// The run.
-    #[inline]
-    pub(crate) fn run(&self) -> &'static Extent {
-        debug_assert!(self.run.state.get() == ExtentState::Purging, "somebody else has it");
-        self.run
-    }
 }
 
 /// Whether a run has memory; else it has none until it is committed.
@@ -111,26 +96,20 @@ impl PageAllocator {
     }
 
     /// A run that needs no hook to be called. `None`: there is none; if `noted`, that is noted.
-    pub(super) fn take_ready(
-        &mut self,
-        pages: usize,
-        align: usize,
-        noted: bool,
-    ) -> Option<&'static Extent> {
+    pub(super) fn take_ready(&mut self, pages: usize, align: usize, noted: bool) -> Option<InHand> {
         let fits = |run: &Extent| run.pages() == pages && run.base().is_multiple_of(align);
         for state in [ExtentState::Dirty, ExtentState::Muzzy] {
             if let Some(run) =
                 self.cache(state).fit(pages, align, usize::MAX).filter(|run| fits(run))
             {
-                self.cache(state).remove(run);
-                return Some(run);
+                return Some(self.cache(state).remove(run));
             }
         }
         let hooked = self.hooked.as_mut()?;
         let found = hooked.ready.iter_mut().find(|slot| slot.is_some_and(&fits));
         if let Some(run) = found.and_then(Option::take) {
             self.counts.purging -= run.pages();
-            return Some(run);
+            return Some(InHand::hold(run, ExtentState::Dirty));
         }
         if !noted || !self.admits(pages) {
             return None;
@@ -145,7 +124,7 @@ impl PageAllocator {
             let ready = self.hooked.as_mut().and_then(|hooked| hooked.ready.get_mut(slot)?.take());
             if let Some(run) = ready {
                 self.counts.purging -= run.pages();
-                self.file(run, ExtentState::Dirty);
+                self.file(InHand::hold(run, ExtentState::Dirty), ExtentState::Dirty);
             }
         }
     }
@@ -162,7 +141,7 @@ impl PageAllocator {
     }
 
     /// Takes a free run that a want fits in out of its list; with `exact`, only one of its length.
-    pub(crate) fn take_for(&mut self, want: Want, exact: bool) -> Option<Taken> {
+    pub(crate) fn take_for(&mut self, want: Want, exact: bool) -> Option<InHand> {
         self.keep_spares()?;
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let (run, state) = states.into_iter().find_map(|state| {
@@ -173,18 +152,16 @@ impl PageAllocator {
         Some(self.take_out(run, state))
     }
 
-    fn take_out(&mut self, run: &'static Extent, state: ExtentState) -> Taken {
-        self.cache(state).remove(run);
-        run.state.set(ExtentState::Purging);
-        self.counts.purging += run.pages();
-        Taken { run, state }
+    fn take_out(&mut self, run: &'static Extent, state: ExtentState) -> InHand {
+        let taken = self.cache(state).remove(run);
+        self.counts.purging += taken.pages();
+        taken
     }
 
     /// Puts a run back as it is.
-    pub(crate) fn put_back(&mut self, taken: Taken) {
-        let run = taken.run();
-        self.counts.purging -= run.pages();
-        self.cache(taken.state).insert(run);
+    pub(crate) fn put_back(&mut self, taken: InHand) {
+        self.counts.purging -= taken.pages();
+        self.list_again(taken);
     }
 
     /// A record for the second part of a run, should hooks let it be cut.
@@ -196,13 +173,12 @@ impl PageAllocator {
     /// Cuts a run after `pages` pages, as hooks have; `rest` becomes the record of the second part.
     pub(crate) fn cut_taken(
         &mut self,
-        taken: Taken,
+        taken: InHand,
         pages: usize,
         rest: &'static Extent,
-    ) -> (Taken, Taken) {
-        split(taken.run(), pages, rest);
-        let state = taken.state;
-        (taken, Taken { run: rest, state })
+    ) -> (InHand, InHand) {
+        let rest = taken.split_off(pages, rest);
+        (taken, rest)
     }
 
     /// Takes back what [`PageAllocator::record_for_cut`] answered: hooks refused.
@@ -211,40 +187,36 @@ impl PageAllocator {
     }
 
     /// Makes a run ready.
-    pub(crate) fn make_ready(&mut self, taken: Taken) {
-        let Some(hooked) = self.hooked.as_mut() else { return };
-        if let Some(slot) = hooked.ready.iter_mut().find(|slot| slot.is_none()) {
-            *slot = Some(taken.run());
-            return;
+    pub(crate) fn make_ready(&mut self, taken: InHand) {
+        let is_full = |hooked: &Hooked| hooked.ready.iter().all(Option::is_some);
+        if self.hooked.as_ref().is_some_and(is_full) {
+            // Filed as dirty they are found as well, by who wants just that length.
+            self.file_ready();
         }
-        // Filed as dirty they are found as well, by who wants just that length.
-        self.file_ready();
-        if let Some(slot) = self.hooked.as_mut().and_then(|hooked| hooked.ready.first_mut()) {
-            *slot = Some(taken.run());
+        let ready = self.hooked.as_mut().map(|hooked| hooked.ready.iter_mut());
+        match ready.and_then(|mut slots| slots.find(|slot| slot.is_none())) {
+            Some(slot) => *slot = Some(taken.set_aside()),
+            // The hooks are gone.
+            None => self.put_back(taken),
         }
     }
 
     /// Files new memory as a free run that is in nobody's list. `None`: no memory for records.
-    pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<Taken> {
+    pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         self.keep_spares()?;
         let base = got.base.as_ptr().expose_provenance();
         if !page_map::cover(base, pages << LG_PAGE) {
             return None;
         }
-        let run = self.spare_record()?;
-        run.set_range(base, pages);
-        run.state.set(ExtentState::Purging);
-        run.zeroed.set(got.zeroed);
-        run.head.set(true);
-        page_map::clear_graves(run);
-        page_map::set_ends(run);
-        self.counts.mapped += pages;
+        let record = self.spare_record()?;
+        record.set_range(base, pages);
+        page_map::clear_graves(record);
         self.counts.purging += pages;
-        Some(Taken { run, state: ExtentState::Retained })
+        Some(self.hold_new(record, got.zeroed))
     }
 
     /// Takes the oldest run without memory out of its list.
-    pub(crate) fn take_retained(&mut self) -> Option<Taken> {
+    pub(crate) fn take_retained(&mut self) -> Option<InHand> {
         let run = self.cache(ExtentState::Retained).oldest()?;
         Some(self.take_out(run, ExtentState::Retained))
     }
@@ -252,7 +224,7 @@ impl PageAllocator {
     /// Takes a certain run of `pages` pages out of the list of free ones, if it is there. It may
     /// have been away meanwhile, or its record may stand for another run of that length: what is in
     /// the list is free, whichever it is.
-    pub(crate) fn take_run(&mut self, run: &'static Extent, pages: usize) -> Option<Taken> {
+    pub(crate) fn take_run(&mut self, run: &'static Extent, pages: usize) -> Option<InHand> {
         let is_there = run.state.get() == ExtentState::Retained && run.pages() == pages;
         is_there.then(|| self.take_out(run, ExtentState::Retained))
     }
@@ -269,13 +241,8 @@ impl PageAllocator {
         self.next_chunk = grown.min(LAST_CHUNK).min(self.grow_limit.max(1));
     }
 
-    /// Strikes a run off the books that a hook has taken back.
-    pub(crate) fn strike_off_taken(&mut self, taken: Taken) {
-        self.strike_off(taken.run());
-    }
-
     /// Two free neighbours in one state, in nobody's list any more.
-    pub(crate) fn take_neighbours(&mut self) -> Option<(Taken, Taken)> {
+    pub(crate) fn take_neighbours(&mut self) -> Option<(InHand, InHand)> {
         for state in [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained] {
             let by_age =
                 core::iter::successors(self.cache(state).oldest(), |run| run.younger.get());
@@ -291,11 +258,10 @@ impl PageAllocator {
     }
 
     /// Files two neighbours, made one if `merged`.
-    pub(crate) fn put_neighbours(&mut self, left: Taken, right: Taken, merged: bool) {
+    pub(crate) fn put_neighbours(&mut self, left: InHand, right: InHand, merged: bool) {
         if merged {
-            let (kept, swallowed) = (left.run(), right.run());
-            merge(kept, swallowed);
-            self.recycle(swallowed);
+            let record = left.append(right);
+            self.recycle(record);
             self.put_back(left);
         } else {
             self.put_back(left);
@@ -304,7 +270,7 @@ impl PageAllocator {
     }
 
     /// Takes the free run behind an active one out of its list, if it is `more` pages long.
-    pub(crate) fn take_behind(&mut self, run: &'static Extent, more: usize) -> Option<Taken> {
+    pub(crate) fn take_behind(&mut self, run: &'static Extent, more: usize) -> Option<InHand> {
         self.keep_spares()?;
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let right = states
@@ -325,14 +291,13 @@ impl PageAllocator {
     }
 
     /// Makes a run part of the active one before it. Answers whether it reads zero.
-    pub(crate) fn append(&mut self, run: &'static Extent, taken: Taken) -> bool {
-        let right = taken.run();
-        self.counts.purging -= right.pages();
-        self.counts.active += right.pages();
-        let (zeroed, was_zeroed) = (right.zeroed.get(), run.zeroed.get());
-        merge(run, right);
+    pub(crate) fn append(&mut self, run: &'static Extent, taken: InHand) -> bool {
+        self.counts.purging -= taken.pages();
+        self.counts.active += taken.pages();
+        let (zeroed, was_zeroed) = (taken.zeroed.get(), run.zeroed.get());
+        let record = merge(run, taken);
         run.zeroed.set(was_zeroed);
-        self.recycle(right);
+        self.recycle(record);
         zeroed
     }
 }

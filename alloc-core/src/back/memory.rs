@@ -2,8 +2,8 @@
 
 use super::block_end;
 use super::dense;
-use super::extent::Extent;
 use super::huge;
+use super::in_hand::InHand;
 use super::page_allocator::PageAllocator;
 
 /// Which memory an allocation may take.
@@ -40,11 +40,11 @@ impl PageAllocator {
         pages: usize,
         align: usize,
         memory: Memory,
-    ) -> Option<&'static Extent> {
+    ) -> Option<InHand> {
         if memory == Memory::Resident || !self.admits(pages) {
             return None;
         }
-        let (extent, new) = match memory {
+        let (run, new) = match memory {
             Memory::Filled => {
                 self.take_to_fill(pages, align, block_end::backed(pages), dense::LARGE_HEAP)?
             }
@@ -54,7 +54,7 @@ impl PageAllocator {
         };
         self.debt.incur(new, self.dirty.pages(), self.counts.active);
         self.report();
-        Some(extent)
+        Some(run)
     }
 
     /// A run for who will write most of it, and how many of its pages had no memory. In huge pages
@@ -66,7 +66,7 @@ impl PageAllocator {
         align: usize,
         whole: usize,
         heap: usize,
-    ) -> Option<(&'static Extent, usize)> {
+    ) -> Option<(InHand, usize)> {
         if let Some(made) = self.take_from_unused(pages, align, whole) {
             return Some(made);
         }

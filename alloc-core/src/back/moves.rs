@@ -17,6 +17,7 @@ use super::dense::{self, DENSE};
 use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, ADVISED, PARTLY};
+use super::in_hand::InHand;
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
@@ -115,8 +116,7 @@ impl PageAllocator {
         }
         self.keep_spares()?;
         let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
-        let new = self.take_addresses(pages, align.max(table))?;
-        new.state.set(ExtentState::Active);
+        let new = self.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
         self.counts.active += pages;
         page_map::clear_ends(run);
         page_map::clear_ends(new);
@@ -133,6 +133,7 @@ impl PageAllocator {
         let done = matches!(moved, Moved::Here | Moved::Away);
         let (kept, left) = if done { (new, run) } else { (run, new) };
         page_map::set_ends(kept);
+        let left = InHand::hold(left, ExtentState::Retained);
         self.counts.active -= left.pages();
         if done {
             mark(run, 0);
@@ -142,7 +143,7 @@ impl PageAllocator {
         match moved {
             Moved::Here | Moved::Refused => {
                 left.zeroed.set(left.zeroed.get() || done);
-                page_map::set_ends(left);
+                page_map::set_ends(left.run());
                 self.file(left, ExtentState::Retained);
             }
             Moved::Away | Moved::Lost => self.forget(left),
@@ -151,14 +152,11 @@ impl PageAllocator {
     }
 
     /// Strikes a run off the books: its addresses are not ours any more. It has left the page map.
-    pub(super) fn forget(&mut self, run: &'static Extent) {
-        if run.mapping() == DENSE {
-            dense::forget_chunks(run);
-        }
-        mark(run, 0);
+    pub(super) fn forget(&mut self, run: InHand) {
+        dense::forget_lost_chunks(&run);
         self.counts.mapped -= run.pages();
         page_map::uncover(run.bytes());
-        self.recycle(run);
+        self.recycle(run.set_aside());
     }
 }
 

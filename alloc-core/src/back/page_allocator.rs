@@ -13,6 +13,7 @@ use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::hooked_pages::Hooked;
 use super::huge;
+use super::in_hand::InHand;
 pub(crate) use super::memory::Memory;
 use super::metadata::{self, Pool};
 use super::page_counts::PageCounts;
@@ -32,6 +33,8 @@ const CHUNK_ALIGN: usize = 2 << 20;
 /// Spare records: a chunk is made and cut twice, and again if the system does not want it, and the
 /// run in it is cut twice.
 const SPARES: usize = 8;
+/// Records that cutting a part out of a run takes at most.
+const RECORDS_OF_A_CUT: usize = 2;
 
 /// The pages of one arena.
 pub(crate) struct PageAllocator {
@@ -115,24 +118,24 @@ impl PageAllocator {
             return None;
         }
         if self.is_hooked() {
-            let extent = self.take_ready(pages, align, memory != Memory::Resident)?;
-            return Some(self.hand_out(extent));
+            let run = self.take_ready(pages, align, memory != Memory::Resident)?;
+            return Some(self.hand_out(run));
         }
         self.keep_spares()?;
         let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
-        let extent = self
+        let run = self
             .take(ExtentState::Dirty, pages, align, most)
             .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
             // Cutting up a long run that has memory is better than touching new memory.
             .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
             .or_else(|| self.take_of_open_rest(pages, align))
             .or_else(|| self.allocate_fresh(pages, align, memory))?;
-        Some(self.hand_out(extent))
+        Some(self.hand_out(run))
     }
 
     /// Counts a run as in use.
-    fn hand_out(&mut self, extent: &'static Extent) -> &'static Extent {
-        extent.state.set(ExtentState::Active);
+    fn hand_out(&mut self, run: InHand) -> &'static Extent {
+        let extent = run.release(ExtentState::Active);
         self.counts.active += extent.pages();
         self.counts.taken += 1;
         if let Some(active) = &mut self.active {
@@ -142,25 +145,27 @@ impl PageAllocator {
     }
 
     /// A run without memory.
-    pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<InHand> {
         self.take(ExtentState::Retained, pages, align, usize::MAX)
             .or_else(|| self.reserve(pages, align))
     }
 
     /// Takes a run back.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
-        self.note_free(extent);
-        self.file(extent, ExtentState::Dirty);
+        let run = self.take_back(extent);
+        self.file(run, ExtentState::Dirty);
     }
 
-    /// Counts a run as free, whatever becomes of it.
-    pub(super) fn note_free(&mut self, extent: &'static Extent) {
+    /// Takes back a run that was in use and counts it as free, whatever becomes of it.
+    pub(super) fn take_back(&mut self, extent: &'static Extent) -> InHand {
+        debug_assert!(matches!(extent.state.get(), ExtentState::Active | ExtentState::Kept));
         if let Some(active) = &mut self.active {
             active.remove(extent);
         }
         self.counts.active -= extent.pages();
         self.counts.given += 1;
         extent.zeroed.set(false);
+        InHand::hold(extent, ExtentState::Dirty)
     }
 
     /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
@@ -180,7 +185,7 @@ impl PageAllocator {
         pages: usize,
         tail: &'static Extent,
     ) {
-        split(extent, pages, tail);
+        let tail = split(extent, pages, tail, ExtentState::Dirty).release(ExtentState::Active);
         if let Some(active) = &mut self.active {
             active.push(tail);
         }
@@ -199,19 +204,18 @@ impl PageAllocator {
             return None;
         }
         self.keep_spares()?;
-        let state = right.state.get();
-        self.cache(state).remove(right);
+        let right = self.cache(right.state.get()).remove(right);
         if right.pages() > more
-            && let Some(rest) = self.spare_record()
+            && let Some(record) = self.spare_record()
         {
-            split(right, more, rest);
-            self.cache(state).insert(rest);
+            let rest = right.split_off(more, record);
+            self.list_again(rest);
         }
         let (zeroed, was_zeroed) = (right.zeroed.get(), extent.zeroed.get());
         self.counts.active += right.pages();
-        merge(extent, right);
+        let record = merge(extent, right);
         extent.zeroed.set(was_zeroed);
-        self.recycle(right);
+        self.recycle(record);
         Some(zeroed)
     }
 
@@ -229,38 +233,44 @@ impl PageAllocator {
         pages: usize,
         align: usize,
         most: usize,
-    ) -> Option<&'static Extent> {
+    ) -> Option<InHand> {
         let extent = self.cache(state).fit(pages, align, most)?;
-        self.cache(state).remove(extent);
-        self.cut(extent, pages, align)
+        let run = self.cache(state).remove(extent);
+        self.cut(run, pages, align)
     }
 
-    /// Cuts the aligned part out of a run that is in no list, and files what is left over.
-    pub(super) fn cut(
-        &mut self,
-        extent: &'static Extent,
-        pages: usize,
-        align: usize,
-    ) -> Option<&'static Extent> {
-        let state = extent.state.get();
-        let lead = (extent.fit(pages, align)? - extent.base()) >> LG_PAGE;
-        let mut extent = extent;
-        if lead > 0 {
-            let rest = self.spare_record()?;
-            split(extent, lead, rest);
-            self.cache(state).insert(extent);
-            extent = rest;
+    /// Puts a run in the list that it was taken from. It is not merged with its neighbours.
+    pub(super) fn list_again(&mut self, run: InHand) {
+        self.cache(run.from()).insert(run);
+    }
+
+    /// Cuts the aligned part out of a run, and lists again what is left over. `None`: it does not
+    /// fit, or there is no record; all of the run is listed again.
+    pub(super) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
+        let Some(begin) = run.fit(pages, align).filter(|_| self.has_records_for_cut()) else {
+            self.list_again(run);
+            return None;
+        };
+        let lead = (begin - run.base()) >> LG_PAGE;
+        let mut run = run;
+        if lead > 0
+            && let Some(record) = self.spare_record()
+        {
+            let rest = run.split_off(lead, record);
+            self.list_again(run);
+            run = rest;
         }
-        if extent.pages() > pages {
-            let rest = self.spare_record()?;
-            split(extent, pages, rest);
-            self.cache(state).insert(rest);
+        if run.pages() > pages
+            && let Some(record) = self.spare_record()
+        {
+            let rest = run.split_off(pages, record);
+            self.list_again(rest);
         }
-        Some(extent)
+        Some(run)
     }
 
     /// Asks the provider for a new chunk and cuts the run out of it.
-    pub(super) fn reserve(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    pub(super) fn reserve(&mut self, pages: usize, align: usize) -> Option<InHand> {
         let is_long = !options::current().retain && pages >= FIRST_CHUNK;
         // What is not to stay is not taken in advance either.
         if align > CHUNK_ALIGN || is_long {
@@ -269,20 +279,35 @@ impl PageAllocator {
         let least = page_class_pages(page_class_ceil(pages));
         let whole = self.next_chunk.next_multiple_of(FIRST_CHUNK);
         let chunk = whole.min(self.grow_limit).max(least);
-        let extent = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
-            Some(extent) => {
+        let run = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
+            Some(run) => {
                 let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
                 let most = if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK };
                 self.next_chunk = grown.min(most).min(self.grow_limit.max(1));
-                extent
+                run
             }
             // No room for a generous chunk: what is needed and no more.
             None => self.reserve_exactly(pages, align.max(PAGE))?,
         };
-        self.cut(extent, pages, align)
+        self.cut(run, pages, align)
     }
 
-    fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+    fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<InHand> {
+        let extent = self.spare_record()?;
+        let run = self.reserve_into(extent, pages, align);
+        if run.is_none() {
+            self.recycle(extent);
+        }
+        run
+    }
+
+    /// Reserves a run that `extent` becomes the record of. `None`: there are no addresses.
+    fn reserve_into(
+        &mut self,
+        extent: &'static Extent,
+        pages: usize,
+        align: usize,
+    ) -> Option<InHand> {
         let bytes = pages << LG_PAGE;
         let got = self.provider.reserve_by(self.dss, bytes, align)?;
         let base = got.base.as_ptr().expose_provenance();
@@ -294,34 +319,38 @@ impl PageAllocator {
             return None;
         }
         huge::advise_new(self.provider, got.base, bytes);
-        let extent = self.spare_record()?;
         extent.set_range(base, pages);
-        extent.state.set(ExtentState::Retained);
-        extent.zeroed.set(got.zeroed);
-        extent.head.set(true);
         page_map::clear_graves(extent);
+        Some(self.hold_new(extent, got.zeroed))
+    }
+
+    /// Takes hold of a run of new addresses whose record has its range.
+    pub(super) fn hold_new(&mut self, extent: &'static Extent, zeroed: bool) -> InHand {
+        let run = InHand::hold(extent, ExtentState::Retained);
+        extent.zeroed.set(zeroed);
+        extent.head.set(true);
         page_map::set_ends(extent);
-        self.counts.mapped += pages;
-        Some(extent)
+        self.counts.mapped += extent.pages();
+        run
     }
 
     /// Files a run, made one with free neighbours in the same state.
-    pub(super) fn file(&mut self, extent: &'static Extent, state: ExtentState) {
-        let mut extent = extent;
+    pub(super) fn file(&mut self, run: InHand, state: ExtentState) {
+        let mut run = run;
         // Hooks are asked before runs are made one, and not here.
         let merges = !self.is_hooked();
-        if let Some(left) = left_neighbour(extent, state).filter(|_| merges) {
-            self.cache(state).remove(left);
-            merge(left, extent);
-            self.recycle(extent);
-            extent = left;
+        if let Some(left) = left_neighbour(&run, state).filter(|_| merges) {
+            let left = self.cache(state).remove(left);
+            let record = left.append(run);
+            self.recycle(record);
+            run = left;
         }
-        if let Some(right) = right_neighbour(extent, state).filter(|_| merges) {
-            self.cache(state).remove(right);
-            merge(extent, right);
-            self.recycle(right);
+        if let Some(right) = right_neighbour(&run, state).filter(|_| merges) {
+            let right = self.cache(state).remove(right);
+            let record = run.append(right);
+            self.recycle(record);
         }
-        self.cache(state).insert(extent);
+        self.cache(state).insert(run);
     }
 
     pub(super) fn keep_spares(&mut self) -> Option<()> {
@@ -343,9 +372,14 @@ impl PageAllocator {
         Some(record)
     }
 
+    /// Whether there are records to cut a part out of a run.
+    pub(super) fn has_records_for_cut(&self) -> bool {
+        self.spares >= RECORDS_OF_A_CUT
+    }
+
     pub(super) fn recycle(&mut self, record: &'static Extent) {
         // A record that neighbours may still look at must not pass for a free run.
-        record.state.set(ExtentState::Purging);
+        record.state.set(ExtentState::Spare);
         self.spare.put(record);
         self.spares += 1;
     }

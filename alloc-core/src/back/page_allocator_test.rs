@@ -1,9 +1,11 @@
-//! Random programs against a shadow of all runs, over a fixed buffer and over a failing system.
+//! Random programs against a shadow of all runs, over a fixed buffer and over systems that refuse.
 
 use super::*;
 use crate::back::dense;
+use crate::back::huge;
 use crate::back::moves;
-use crate::back::provider::failing::Failing;
+use crate::back::provider::dss::WithBreak;
+use crate::back::provider::failing::{Failing, Refused};
 use crate::back::provider::fixed::{Fixed, keep};
 use crate::back::provider::mmap::Mmap;
 use proptest::prelude::*;
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 #[derive(Clone, Debug)]
 enum Op {
-    Allocate { pages: usize, lg_align: u32, filled: bool },
+    Allocate { pages: usize, lg_align: u32, memory: Memory },
     Free { index: usize },
     Shrink { index: usize, by: usize },
     Grow { index: usize, by: usize },
@@ -20,18 +22,51 @@ enum Op {
     Decay { millis: u64 },
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn memory() -> impl Strategy<Value = Memory> {
     prop_oneof![
-        4 => (1usize..40, 12u32..18, any::<bool>())
-            .prop_map(|(pages, lg_align, filled)| Op::Allocate { pages, lg_align, filled }),
+        1 => Just(Memory::Resident),
+        4 => Just(Memory::Any),
+        4 => Just(Memory::Filled),
+        1 => Just(Memory::Begun),
+        1 => Just(Memory::Followed),
+    ]
+}
+
+/// An operation on runs whose lengths in pages are `lengths`.
+fn op(lengths: BoxedStrategy<usize>, lg_align: u32) -> impl Strategy<Value = Op> {
+    let aligns = 12..lg_align;
+    let by = lengths.clone();
+    prop_oneof![
+        4 => (lengths, aligns.clone(), memory())
+            .prop_map(|(pages, lg_align, memory)| Op::Allocate { pages, lg_align, memory }),
         3 => any::<usize>().prop_map(|index| Op::Free { index }),
-        1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Shrink { index, by }),
-        1 => (any::<usize>(), 1usize..20).prop_map(|(index, by)| Op::Grow { index, by }),
-        2 => (any::<usize>(), 1usize..20, 12u32..16)
+        1 => (any::<usize>(), by.clone()).prop_map(|(index, by)| Op::Shrink { index, by }),
+        1 => (any::<usize>(), by.clone()).prop_map(|(index, by)| Op::Grow { index, by }),
+        2 => (any::<usize>(), by, aligns)
             .prop_map(|(index, by, lg_align)| Op::Move { index, by, lg_align }),
         1 => (1u64..20_000).prop_map(|millis| Op::Decay { millis }),
     ]
 }
+
+/// Programs of slabs and other short runs.
+fn short_programs() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op((1usize..40).boxed(), 18), 1..120)
+}
+
+/// Programs whose runs are up to 64 MiB long.
+fn long_programs() -> impl Strategy<Value = Vec<Op>> {
+    let lengths = prop_oneof![
+        2 => 1usize..40,
+        2 => (1usize..24).prop_map(|part| part * (huge::HUGE / PAGE) / 4),
+        4 => 1024usize..4096,
+        1 => 1usize..=LONGEST,
+    ];
+    prop::collection::vec(op(lengths.boxed(), 24), 1..80)
+}
+
+/// Pages of the longest run of a program, and of all runs of a program together.
+const LONGEST: usize = (64 << 20) / PAGE;
+const MOST: usize = (256 << 20) / PAGE;
 
 impl PageAllocator {
     /// Of an arena of its own: runs of one arena that lie side by side are under one lock.
@@ -43,137 +78,241 @@ impl PageAllocator {
     }
 }
 
-/// Runs in use, by base address.
-type Shadow = BTreeMap<usize, &'static Extent>;
+/// A run in use, its length in pages when it was stamped, and the number of the stamp.
+#[derive(Clone, Copy)]
+struct Live {
+    run: &'static Extent,
+    pages: usize,
+    number: u64,
+}
 
-fn no_overlap(shadow: &Shadow, extent: &Extent) {
-    if let Some((_, before)) = shadow.range(..=extent.base()).next_back() {
-        assert!(before.end() <= extent.base(), "overlaps the run before");
+impl Live {
+    fn stamped(run: &'static Extent, number: u64) -> Live {
+        let live = Live { run, pages: run.pages(), number };
+        for page in live.looked_at() {
+            // SAFETY: inside the run, which is ours.
+            unsafe { live.word(page).write(number ^ page as u64) };
+        }
+        live
     }
-    if let Some((next, _)) = shadow.range(extent.base()..).next() {
-        assert!(extent.end() <= *next, "overlaps the run after");
+
+    /// The pages that are looked at: all of a short run, and some hundred of a long one with the
+    /// first and the last.
+    fn looked_at(&self) -> impl Iterator<Item = usize> + use<> {
+        (0..self.pages).step_by((self.pages / 256).max(1)).chain([self.pages - 1])
+    }
+
+    fn word(&self, page: usize) -> *mut u64 {
+        self.run.base_ptr().wrapping_add(page << LG_PAGE).cast()
+    }
+
+    /// All pages that were stamped still are.
+    fn assert_stamped(&self) {
+        for page in self.looked_at() {
+            // SAFETY: inside the run, which is ours.
+            let word = unsafe { self.word(page).read() };
+            assert_eq!(word, self.number ^ page as u64, "page {page} of {}", self.run.pages());
+        }
+    }
+
+    /// Everything behind what was stamped reads zero, as far as it is looked at.
+    fn assert_zero_behind(&self) {
+        let whole = Live { pages: self.run.pages(), ..*self };
+        for page in whole.looked_at().filter(|page| *page >= self.pages) {
+            let words = self.word(page);
+            let zero = (0..PAGE / 8).all(|at| {
+                // SAFETY: inside the run, which is ours.
+                unsafe { words.wrapping_add(at).read() == 0 }
+            });
+            assert!(zero, "page {page} of {} is called zero, and is not", self.run.pages());
+        }
     }
 }
 
-fn pick(shadow: &Shadow, index: usize) -> Option<&'static Extent> {
-    let nth = index.checked_rem(shadow.len())?;
-    shadow.values().nth(nth).copied()
+/// The runs in use, by base address.
+#[derive(Default)]
+struct Shadow {
+    live: BTreeMap<usize, Live>,
+    pages: usize,
+    number: u64,
+}
+
+impl Shadow {
+    fn has_room_for(&self, pages: usize) -> bool {
+        self.pages + pages <= MOST
+    }
+
+    /// Adds a run that overlaps no other, and stamps it.
+    fn add(&mut self, run: &'static Extent) {
+        if let Some((_, before)) = self.live.range(..=run.base()).next_back() {
+            assert!(before.run.end() <= run.base(), "overlaps the run before");
+        }
+        if let Some((next, _)) = self.live.range(run.base()..).next() {
+            assert!(run.end() <= *next, "overlaps the run after");
+        }
+        self.number += 0x0101_0000;
+        self.pages += run.pages();
+        self.live.insert(run.base(), Live::stamped(run, self.number));
+    }
+
+    /// Takes out some run that is as it was left.
+    fn take(&mut self, index: usize) -> Option<Live> {
+        let nth = index.checked_rem(self.live.len())?;
+        let base = *self.live.keys().nth(nth)?;
+        let live = self.live.remove(&base)?;
+        live.assert_stamped();
+        self.pages -= live.run.pages();
+        Some(live)
+    }
 }
 
 fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) {
     match *op {
-        Op::Allocate { pages: n, lg_align, filled } => {
-            let memory = Memory::Any.filled_if(filled);
-            let Some(extent) = pages.allocate(n, 1 << lg_align, memory) else { return };
-            assert_eq!(extent.pages(), n);
-            assert!(extent.base().is_multiple_of(1 << lg_align));
-            if extent.zeroed.get() {
-                // SAFETY: the run is ours.
-                let bytes =
-                    unsafe { std::slice::from_raw_parts(extent.base_ptr(), extent.bytes()) };
-                assert!(bytes.iter().all(|byte| *byte == 0), "called zero, is not");
+        Op::Allocate { pages: n, lg_align, memory } if shadow.has_room_for(n) => {
+            let Some(run) = pages.allocate(n, 1 << lg_align, memory) else { return };
+            assert_eq!(run.pages(), n);
+            assert!(run.base().is_multiple_of(1 << lg_align));
+            if run.zeroed.get() {
+                Live { run, pages: 0, number: 0 }.assert_zero_behind();
             }
-            // SAFETY: the run is ours.
-            unsafe { extent.base_ptr().write_bytes(0xa5, extent.bytes()) };
-            no_overlap(shadow, extent);
-            shadow.insert(extent.base(), extent);
+            if matches!(memory, Memory::Filled | Memory::Begun) {
+                huge::back(pages.provider(), run, run.bytes());
+            }
+            shadow.add(run);
         }
         Op::Free { index } => {
-            let Some(extent) = pick(shadow, index) else { return };
-            shadow.remove(&extent.base());
-            pages.free(extent);
+            if let Some(live) = shadow.take(index) {
+                pages.free(live.run);
+            }
         }
         Op::Shrink { index, by } => {
-            if let Some(extent) = pick(shadow, index).filter(|extent| extent.pages() > by) {
-                pages.shrink(extent, extent.pages() - by);
+            let Some(Live { run, .. }) = shadow.take(index) else { return };
+            if run.pages() > by {
+                pages.shrink(run, run.pages() - by);
             }
+            shadow.add(run);
         }
         Op::Grow { index, by } => {
-            let Some(extent) = pick(shadow, index) else { return };
-            shadow.remove(&extent.base());
-            if pages.grow(extent, extent.pages() + by).is_some() {
-                no_overlap(shadow, extent);
-                // SAFETY: the run is ours.
-                unsafe { extent.base_ptr().write_bytes(0xa5, extent.bytes()) };
+            let Some(live) = shadow.take(index) else { return };
+            let longer = live.pages + by;
+            if shadow.has_room_for(longer) && pages.grow(live.run, longer) == Some(true) {
+                live.assert_zero_behind();
             }
-            shadow.insert(extent.base(), extent);
+            live.assert_stamped();
+            shadow.add(live.run);
         }
         Op::Move { index, by, lg_align } => {
-            let Some(extent) = pick(shadow, index) else { return };
-            shadow.remove(&extent.base());
-            let kept = lengthen(pages, extent, by, 1 << lg_align);
-            no_overlap(shadow, kept);
-            shadow.insert(kept.base(), kept);
+            let Some(live) = shadow.take(index) else { return };
+            let fits = shadow.has_room_for(live.pages + by);
+            let kept = if fits { lengthen(pages, live, by, 1 << lg_align) } else { live.run };
+            shadow.add(kept);
         }
         Op::Decay { millis } => {
             *now += millis;
             let (dirty, muzzy) = pages.advance(*now);
-            while let Some(batch) = pages.take_batch(dirty, muzzy) {
-                batch.purge();
-                if !pages.file_batch(batch) {
-                    break;
-                }
-            }
+            purge(pages, dirty, muzzy);
+        }
+        Op::Allocate { .. } => {}
+    }
+}
+
+/// Purges what is beyond these pages, as far as the system lets it.
+fn purge(pages: &mut PageAllocator, dirty: usize, muzzy: usize) {
+    while let Some(batch) = pages.take_batch(dirty, muzzy) {
+        batch.purge();
+        if !pages.file_batch(batch) {
+            break;
         }
     }
 }
 
-/// Lengthens a run full of 0xa5 by a move, and answers what is in use then.
-fn lengthen(
-    pages: &mut PageAllocator,
-    extent: &'static Extent,
-    by: usize,
-    align: usize,
-) -> &'static Extent {
-    let before = extent.bytes();
-    let Some(new) = pages.begin_move(extent, extent.pages() + by, align) else { return extent };
-    let moved = moves::move_pages(pages.provider(), extent, new);
-    if !pages.end_move(extent, new, moved) {
-        return extent;
+/// Lengthens a stamped run by a move, and returns what is in use then.
+fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &'static Extent {
+    let longer = live.pages + by;
+    let Some(new) = pages.begin_move(live.run, longer, align) else { return live.run };
+    let moved = moves::move_pages(pages.provider(), live.run, new);
+    let is_moved = pages.end_move(live.run, new, moved);
+    let kept = if is_moved { Live { run: new, ..live } } else { live };
+    if is_moved {
+        assert!(new.base().is_multiple_of(align) && new.pages() == longer);
+        kept.assert_zero_behind();
     }
-    assert!(new.base().is_multiple_of(align) && new.bytes() == before + by * PAGE);
-    // SAFETY: the run is ours.
-    let bytes = unsafe { std::slice::from_raw_parts(new.base_ptr(), new.bytes()) };
-    assert!(bytes[..before].iter().all(|byte| *byte == 0xa5), "contents went astray");
-    assert!(bytes[before..].iter().all(|byte| *byte == 0), "the end is not zero");
-    // SAFETY: the run is ours.
-    unsafe { new.base_ptr().write_bytes(0xa5, new.bytes()) };
-    new
+    kept.assert_stamped();
+    kept.run
 }
 
-fn run(provider: &'static dyn PageProvider, ops: &[Op], large: bool) {
-    let mut pages = PageAllocator::for_test(provider);
-    let (mut shadow, mut now) = (Shadow::new(), 1_000_000);
+/// Plays a program with the provider's refusals, then without; at the end all pages are given back.
+fn run(pages: &mut PageAllocator, ops: &[Op], large: bool, go_on: impl FnOnce()) {
+    let (mut shadow, mut now) = (Shadow::default(), 1_000_000);
     let ballast = if large { pages.allocate(dense::LARGE_HEAP, PAGE, Memory::Any) } else { None };
     for op in ops {
-        step(&mut pages, &mut shadow, &mut now, op);
+        step(pages, &mut shadow, &mut now, op);
         pages.check();
     }
-    shadow.into_values().chain(ballast).for_each(|extent| pages.free(extent));
+    go_on();
+    while let Some(live) = shadow.take(0) {
+        pages.free(live.run);
+        pages.check();
+    }
+    ballast.into_iter().for_each(|run| pages.free(run));
+    purge(pages, 0, 0);
     pages.check();
-    assert_eq!(pages.counts().active, 0);
+    let counts = pages.counts();
+    assert_eq!((counts.active, counts.dirty, counts.muzzy), (0, 0, 0));
+}
+
+fn run_on(provider: &'static dyn PageProvider, ops: &[Op], large: bool) {
+    run(&mut PageAllocator::for_test(provider), ops, large, || {});
+}
+
+/// Plays a program over a system that refuses every `period`-th call of a kind.
+fn run_refused(ops: &[Op], large: bool, (kind, period): (Refused, u64), dss: Dss) {
+    let provider: &'static Failing<WithBreak<Mmap>> =
+        keep(Box::new(Failing::new(WithBreak::new(Mmap))));
+    let mut pages = PageAllocator::for_test(provider);
+    pages.dss = dss;
+    pages.set_decay_ms(false, 5_000);
+    provider.fail_every(period, kind);
+    run(&mut pages, ops, large, || provider.fail_every(0, kind));
+}
+
+const SHORT_CASES: u32 = if cfg!(debug_assertions) { 48 } else { 256 };
+const LONG_CASES: u32 = if cfg!(debug_assertions) { 6 } else { 24 };
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(SHORT_CASES))]
+
+    #[test]
+    fn fixed_random_programs_keep_every_page(ops in short_programs(), large: bool) {
+        run_on(Fixed::leak(48 << 20), &ops, large);
+    }
+
+    #[test]
+    fn a_failing_system_loses_nothing(ops in short_programs(), period in 1u64..6, large: bool) {
+        run_refused(&ops, large, (Refused::All, period), Dss::Disabled);
+    }
+}
+
+/// Each kind of call is refused alone, always and every second and third time.
+fn each_kind_refused(ops: &[Op], large: bool, dss: Dss) {
+    for kind in Refused::EACH {
+        for period in [1, 2, 3] {
+            run_refused(ops, large, (kind, period), dss);
+        }
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 256 }))]
+    #![proptest_config(ProptestConfig::with_cases(LONG_CASES))]
 
     #[test]
-    fn fixed_random_programs_keep_every_page(
-        ops in prop::collection::vec(op(), 1..120),
-        large: bool,
-    ) {
-        run(Fixed::leak(48 << 20), &ops, large);
+    fn long_runs_are_kept_apart_whatever_is_refused(ops in long_programs(), large: bool) {
+        each_kind_refused(&ops, large, Dss::Disabled);
     }
 
     #[test]
-    fn a_failing_system_loses_nothing(
-        ops in prop::collection::vec(op(), 1..120),
-        period in 1u64..6,
-        large: bool,
-    ) {
-        let provider: &'static Failing<Mmap> = keep(Box::new(Failing::new(Mmap)));
-        provider.fail_every(period);
-        run(provider, &ops, large);
+    fn short_runs_are_kept_apart_whatever_is_refused(ops in short_programs(), large: bool) {
+        each_kind_refused(&ops, large, Dss::Disabled);
     }
 }
 
@@ -223,11 +362,9 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let behind = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let (base, retained) = (run.base(), pages.counts().retained);
-    // SAFETY: the run is ours.
-    unsafe { run.base_ptr().write_bytes(0xa5, run.bytes()) };
     // Twice: the second time all of it is moved, what was added too.
-    let first = lengthen(&mut pages, run, 4, PAGE);
-    let second = lengthen(&mut pages, first, 8, PAGE);
+    let first = lengthen(&mut pages, Live::stamped(run, 1), 4, PAGE);
+    let second = lengthen(&mut pages, Live::stamped(first, 2), 8, PAGE);
     assert!(second.pages() == 16 && second.mapping() != 0 && first.mapping() == 0);
     assert_eq!(pages.counts().active, 20);
     assert_eq!(pages.counts().dirty, 0);

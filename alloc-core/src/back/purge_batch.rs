@@ -6,12 +6,11 @@ use super::extent::{Extent, ExtentState};
 use super::hook_calls;
 use super::hooks::Hooks;
 use super::huge::{self, HUGE};
-use super::moves;
+use super::in_hand::InHand;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
 use super::page_counts::Purges;
 use super::page_map;
 use super::page_provider::{PageProvider, Purged};
-use super::split_merge::split;
 use crate::ground::options;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down};
 use core::ptr::NonNull;
@@ -69,10 +68,7 @@ impl Batch {
         let renew = if is_dense { dense::is_whole_chunks(extent) } else { extent.mapping() != 0 };
         // SAFETY: the run is free; nobody needs its contents.
         if renew && unsafe { self.provider.renew(base, size) } {
-            if is_dense {
-                dense::forget_chunks(extent);
-            }
-            moves::mark(extent, 0);
+            dense::forget_chunks(extent);
             huge::advise_new(self.provider, base, size);
             return (ExtentState::Retained, true);
         }
@@ -130,12 +126,10 @@ impl PageAllocator {
 
     /// Takes a run back that is to be purged now, and not to wait among the unused ones.
     pub(crate) fn free_into_batch(&mut self, extent: &'static Extent) -> Batch {
-        self.note_free(extent);
-        extent.state.set(ExtentState::Purging);
-        self.counts.purging += extent.pages();
-        extent.younger.set(None);
+        let run = self.take_back(extent);
+        self.counts.purging += run.pages();
         Batch {
-            first: Some(extent),
+            first: Some(chained(run, None)),
             from: ExtentState::Dirty,
             lazily: false,
             retain: options::current().retain,
@@ -159,20 +153,21 @@ impl PageAllocator {
         self.purges_of(batch.from).passes += 1;
         while let Some(extent) = next {
             next = extent.younger.take();
-            self.counts.purging -= extent.pages();
-            let state = extent.after_purge.get();
+            let run = InHand::hold(extent, batch.from);
+            self.counts.purging -= run.pages();
+            let state = run.after_purge.get();
             // What was refused would be refused again.
             let refused = state == ExtentState::Dirty || state == batch.from;
             all &= !refused;
             if !refused {
                 let purges = self.purges_of(batch.from);
                 purges.calls += 1;
-                purges.pages += extent.pages() as u64;
+                purges.pages += run.pages() as u64;
             }
             if state == ExtentState::Gone {
-                self.forget(extent);
+                self.forget(run);
             } else {
-                self.file(extent, state);
+                self.file(run, state);
             }
         }
         self.report();
@@ -187,13 +182,11 @@ impl PageAllocator {
                 break;
             }
             let Some(extent) = self.next_to_purge(from) else { break };
-            self.cache(from).remove(extent);
-            let extent = self.whole_chunks(extent, from);
-            let extent = self.cut_excess(extent, from, excess);
-            extent.state.set(ExtentState::Purging);
-            self.counts.purging += extent.pages();
-            extent.younger.set(first);
-            first = Some(extent);
+            let run = self.cache(from).remove(extent);
+            let run = self.whole_chunks(run);
+            let run = self.cut_excess(run, excess);
+            self.counts.purging += run.pages();
+            first = Some(chained(run, first));
         }
         first
     }
@@ -207,27 +200,29 @@ impl PageAllocator {
     }
 
     /// Cuts off the end of a run that is much longer than what has to go; the rest stays.
-    fn cut_excess(
-        &mut self,
-        extent: &'static Extent,
-        from: ExtentState,
-        excess: usize,
-    ) -> &'static Extent {
+    fn cut_excess(&mut self, run: InHand, excess: usize) -> InHand {
         if self.is_hooked() {
-            return extent;
+            return run;
         }
         let mut part = excess.next_multiple_of(PURGE_UNIT);
-        if extent.mapping() != 0 {
+        if run.mapping() != 0 {
             // No huge page is cut in two.
-            let cut = round_down(extent.end().saturating_sub(part << LG_PAGE), HUGE);
-            part = extent.end().saturating_sub(cut.max(extent.base())) >> LG_PAGE;
+            let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
+            part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
         }
-        if part + PURGE_UNIT > extent.pages() || self.keep_spares().is_none() {
-            return extent;
+        if part + PURGE_UNIT > run.pages() || self.keep_spares().is_none() {
+            return run;
         }
-        let Some(tail) = self.spare_record() else { return extent };
-        split(extent, extent.pages() - part, tail);
-        self.cache(from).insert(extent);
+        let Some(record) = self.spare_record() else { return run };
+        let tail = run.split_off(run.pages() - part, record);
+        self.list_again(run);
         tail
     }
+}
+
+/// Puts a run at the front of a batch.
+fn chained(run: InHand, next: Option<&'static Extent>) -> &'static Extent {
+    let extent = run.set_aside();
+    extent.younger.set(next);
+    extent
 }

@@ -3,6 +3,7 @@
 
 use super::dense;
 use super::extent::{Extent, ExtentState};
+use super::in_hand::InHand;
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::PageProvider;
@@ -11,7 +12,7 @@ use core::ptr::NonNull;
 /// Gives a run's addresses back, which is in nobody's list and not in the page map. Under no lock.
 /// `false`: they stay ours.
 pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool {
-    dense::forget_whole(run);
+    dense::forget_lost_chunks(run);
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
     // SAFETY: the run is unused, and nobody looks at it.
     unsafe { provider.release(base, run.bytes()) }
@@ -19,22 +20,21 @@ pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool
 
 impl PageAllocator {
     /// An unused run that is in nobody's list any more, nor in the page map.
-    pub(crate) fn take_unused(&mut self) -> Option<&'static Extent> {
+    pub(crate) fn take_unused(&mut self) -> Option<InHand> {
         self.file_rest();
         self.file_ready();
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let (state, run) = states
             .into_iter()
             .find_map(|state| self.cache(state).oldest().map(|run| (state, run)))?;
-        self.cache(state).remove(run);
-        run.state.set(ExtentState::Purging);
+        let run = self.cache(state).remove(run);
         self.counts.purging += run.pages();
-        page_map::bury(run);
+        page_map::bury(&run);
         Some(run)
     }
 
     /// Strikes a run that [`PageAllocator::take_unused`] answered off the books.
-    pub(crate) fn strike_off(&mut self, run: &'static Extent) {
+    pub(crate) fn strike_off(&mut self, run: InHand) {
         self.counts.purging -= run.pages();
         self.forget(run);
         self.report();
@@ -46,13 +46,10 @@ impl PageAllocator {
         if self.keep_spares().is_none() {
             return;
         }
-        let Some(run) = self.spare_record() else { return };
-        run.set_range(base, pages);
-        run.zeroed.set(false);
-        run.head.set(true);
-        page_map::set_ends(run);
-        page_map::recover(run.bytes());
-        self.counts.mapped += pages;
+        let Some(record) = self.spare_record() else { return };
+        record.set_range(base, pages);
+        page_map::recover(record.bytes());
+        let run = self.hold_new(record, false);
         self.file(run, ExtentState::Dirty);
     }
 }

@@ -3,30 +3,36 @@
 use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
 use super::huge::{ADVISED, PARTLY};
+use super::in_hand::InHand;
 use super::moves;
 use super::page_map;
 use crate::ground::units::{LG_PAGE, PAGE};
 
-/// Cuts `extent` after its first `pages` pages; `tail` becomes the record of the rest.
-///
-/// Neither part is in a list.
-pub(crate) fn split(extent: &'static Extent, pages: usize, tail: &'static Extent) {
+/// Cuts `extent` after its first `pages` pages and returns the rest, of which `tail` becomes the
+/// record. `extent` is in no list. `from` is the list that parts of the rest go back to.
+pub(super) fn split(
+    extent: &'static Extent,
+    pages: usize,
+    tail: &'static Extent,
+    from: ExtentState,
+) -> InHand {
     debug_assert!(pages > 0 && pages < extent.pages());
     tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
-    tail.state.set(extent.state.get());
     tail.zeroed.set(extent.zeroed.get());
     tail.head.set(false);
     moves::mark(tail, extent.mapping());
     extent.set_range(extent.base(), pages);
+    let rest = InHand::hold(tail, from);
     page_map::set_ends(extent);
     page_map::set_ends(tail);
+    rest
 }
 
-/// Makes `left` swallow `right`, which lies right behind it. The record of `right` is free after.
-///
-/// Neither part is in a list.
-pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
+/// Makes `right`, which begins where `left` ends, a part of `left`. `left` is in no list. Returns
+/// the record of `right`, which is free.
+pub(super) fn merge(left: &'static Extent, right: InHand) -> &'static Extent {
     debug_assert_eq!(left.end(), right.base());
+    let right = right.set_aside();
     page_map::clear_ends(left);
     page_map::clear_ends(right);
     if matches!(right.mapping(), DENSE | PARTLY) {
@@ -36,6 +42,7 @@ pub(crate) fn merge(left: &'static Extent, right: &'static Extent) {
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
     left.set_range(left.base(), left.pages() + right.pages());
     page_map::set_ends(left);
+    right
 }
 
 /// Whether runs of two mappings may be one: one of chunks and an ordinary one are one of chunks, of

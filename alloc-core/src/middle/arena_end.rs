@@ -256,10 +256,10 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         let provider = arena.provider();
         // It has left the page map: somebody else may be given the addresses at once.
         let gone = if arena.is_hooked() {
-            hook_calls::destroy(&arena.hooks, extent);
+            hook_calls::destroy(&arena.hooks, extent.run());
             true
         } else {
-            release::release(provider, extent)
+            release::release(provider, extent.run())
         };
         let (base, pages) = (extent.base(), extent.pages());
         arena.pages.lock().allocator.strike_off(extent);

@@ -14,8 +14,8 @@
 use super::arena::{self, Arena};
 use crate::back::extent::Extent;
 use crate::back::hook_calls;
-use crate::back::hooked_pages::Taken;
 use crate::back::hooks::ExtentHooks;
+use crate::back::in_hand::InHand;
 use crate::back::wants::{self, Want};
 use crate::ground::callback;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -187,7 +187,7 @@ impl Arena {
     }
 
     /// Cuts a wanted run out of a free one. `false`: hooks refused; what there is was put back.
-    fn cut_free(&'static self, taken: Option<Taken>, want: Want) -> bool {
+    fn cut_free(&'static self, taken: Option<InHand>, want: Want) -> bool {
         let Some(mut taken) = taken else { return false };
         let Some(lead) = lead_of(taken.run(), want) else { return self.put_back(taken) };
         if !hook_calls::commit(&self.hooks, &taken) {
@@ -210,7 +210,7 @@ impl Arena {
     }
 
     /// Cuts a run that is in nobody's list in two. `Err`: refused.
-    fn cut(&'static self, taken: Taken, pages: usize) -> Result<(Taken, Taken), Taken> {
+    fn cut(&'static self, taken: InHand, pages: usize) -> Result<(InHand, InHand), InHand> {
         let record = self.pages.lock().allocator.record_for_cut();
         let Some(record) = record else { return Err(taken) };
         let may = hook_calls::may_cut(&self.hooks, &taken, pages);
@@ -223,7 +223,7 @@ impl Arena {
     }
 
     /// Cuts a run down to `pages` pages. `Err`: refused.
-    fn shorten(&'static self, taken: Taken, pages: usize) -> Result<Taken, Taken> {
+    fn shorten(&'static self, taken: InHand, pages: usize) -> Result<InHand, InHand> {
         if taken.run().pages() == pages {
             return Ok(taken);
         }
@@ -232,7 +232,7 @@ impl Arena {
         Ok(front)
     }
 
-    fn put_back(&'static self, taken: Taken) -> bool {
+    fn put_back(&'static self, taken: InHand) -> bool {
         self.pages.lock().allocator.put_back(taken);
         false
     }
@@ -271,7 +271,7 @@ impl Arena {
         self.cut_free(taken, want)
     }
 
-    fn reserve(&'static self, pages: usize, align: usize) -> Option<Taken> {
+    fn reserve(&'static self, pages: usize, align: usize) -> Option<InHand> {
         let got = hook_calls::reserve(&self.hooks, pages, align)?;
         let taken = self.pages.lock().allocator.take_in(&got, pages);
         if taken.is_none() {
@@ -304,11 +304,11 @@ impl Arena {
     }
 
     /// Gives a run back. `false`: refused; it was put back.
-    fn give_back_taken(&'static self, taken: Taken) -> bool {
+    fn give_back_taken(&'static self, taken: InHand) -> bool {
         if !hook_calls::dalloc(&self.hooks, &taken) {
             return self.put_back(taken);
         }
-        self.pages.lock().allocator.strike_off_taken(taken);
+        self.pages.lock().allocator.strike_off(taken);
         true
     }
 

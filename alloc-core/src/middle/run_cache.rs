@@ -88,7 +88,8 @@ impl RunCache {
         self.worth = (self.worth + 1).min(WORTH_MOST);
         let at = self.newest(pages, align.max(PAGE))?;
         let run = self.remove(at)?;
-        run.state.set(ExtentState::Active);
+        let is_active = run.state.advance(ExtentState::Kept, ExtentState::Active);
+        debug_assert!(is_active, "a kept run has another state");
         Some(run)
     }
 

@@ -1,4 +1,7 @@
 //! The parts of the shadow map's test.
+//!
+//! Each test program uses a part of it.
+#![allow(dead_code)]
 
 pub(crate) mod map;
 pub(crate) mod op;

@@ -3,6 +3,8 @@
 use super::super::common::random::Random;
 use lumalloc::raw::Flags;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 /// Threads of a program.
 pub(crate) const THREADS: usize = 4;
@@ -125,6 +127,14 @@ pub(crate) fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Flush),
         3 => Just(Op::Totals),
     ]
+}
+
+/// A program of any steps, the same for each seed.
+pub(crate) fn any_program(seed: u8, steps: usize) -> Vec<(usize, Op)> {
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
+    let program = prop::collection::vec((0..THREADS, any_op()), steps);
+    program.new_tree(&mut runner).expect("a program").current()
 }
 
 /// A long program of few sizes.

@@ -139,7 +139,7 @@ unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::provider::failing::Failing;
+    use crate::back::provider::failing::{Failing, Refused};
     use crate::back::provider::mmap::Mmap;
     use crate::ground::units::PAGE;
 
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(from_segment(Dss::Primary, PAGE), Some(true));
         assert_eq!(from_segment(Dss::Secondary, PAGE), Some(false));
         assert_eq!(from_segment(Dss::Disabled, PAGE), Some(false));
-        system.inner.fail_every(1);
+        system.inner.fail_every(1, Refused::All);
         assert_eq!(from_segment(Dss::Primary, PAGE), Some(true));
         assert_eq!(from_segment(Dss::Secondary, PAGE), Some(true));
         assert_eq!(from_segment(Dss::Disabled, PAGE), None);

@@ -70,7 +70,11 @@ unsafe impl PageProvider for Mmap {
     }
 
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
-        is_whole_pages(base, size) && map_at(base, size, libc::MAP_FIXED) == Some(base)
+        // The system takes the old pages away before it refuses new ones, where it has no room to
+        // note these. What is missing then is mapped as before; where nothing is missing the
+        // second call is refused.
+        is_whole_pages(base, size)
+            && (map_at(base, size, libc::MAP_FIXED) == Some(base) || map_there(base, size))
     }
 
     unsafe fn move_pages(
