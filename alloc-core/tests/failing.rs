@@ -7,7 +7,7 @@ mod common;
 
 use common::assert_empty;
 use common::block::{Block, assert_zero, errno, set_errno};
-use common::child::{play_well, scenario};
+use common::child::{play, play_well, scenario};
 use common::random::Random;
 use lumalloc::control::{limits, tcache};
 use lumalloc::observe::{Totals, totals};
@@ -60,6 +60,14 @@ fn a_cache_that_cannot_have_a_number_costs_nothing() {
     play_well("numbers", "");
 }
 
+/// A start without memory is made again; the options are read once.
+#[test]
+fn options_are_read_once_although_the_start_fails() {
+    let outcome = play("late_start", &[("LUMALLOC_CONF", "narenas:3,nonsense:1")]);
+    assert!(outcome.success, "{outcome:#?}");
+    assert_eq!(outcome.stderr, "<lumalloc>: Invalid conf pair: nonsense:1 (LUMALLOC_CONF)\n");
+}
+
 #[test]
 #[ignore = "the scenarios of the tests here"]
 fn child() {
@@ -72,6 +80,7 @@ fn child() {
         "refused_purge" => refused_purge(),
         "threads" => threads(n),
         "numbers" => numbers(),
+        "late_start" => late_start(),
         _ => panic!("no scenario {name}"),
     }
 }
@@ -229,6 +238,22 @@ fn refused_purge() {
     assert!(control::purge(control::ARENAS_ALL));
     assert_eq!((totals().dirty, held(&totals())), (0, held(&before)));
     goes_on();
+}
+
+fn late_start() {
+    fail_system_calls(1);
+    for _ in 0..2 {
+        assert!(raw::malloc(10).is_null());
+        // SAFETY: this thread alone uses the environment.
+        unsafe { std::env::set_var("LUMALLOC_CONF", "narenas:5,nonsense:2") };
+    }
+    let options = lumalloc::options::current();
+    assert_eq!(options.narenas, 3);
+    fail_system_calls(0);
+    free(Block::filled(raw::malloc(10), 10, 1).expect("a block"));
+    assert!(std::ptr::eq(options, lumalloc::options::current()));
+    assert_eq!((options.narenas, control::narenas()), (3, 3));
+    assert_eq!(lumalloc::options::ignored(), c"Invalid conf pair: nonsense:1 (LUMALLOC_CONF)");
 }
 
 fn threads(n: u64) {

@@ -17,7 +17,7 @@ use common::alone;
 use common::block::Block;
 use common::child::{play_well, scenario, tell};
 use lumalloc::control::arenas::{self, Pages};
-use lumalloc::control::{ARENAS_ALL, limits, purge};
+use lumalloc::control::{self, ARENAS_ALL, limits, purge};
 use lumalloc::raw::{self, Flags};
 use recording::{Op, Recording};
 use std::ffi::c_void;
@@ -253,4 +253,37 @@ fn who_is_asked_at_a_bound_may_purge_arenas_with_hooks() {
     free(&second);
     destroy(arena);
     assert_eq!(recording.bytes_held(), 0);
+}
+
+/// What a byte of a block reads that was just allocated. It is 1 when the block is freed.
+fn byte_then_one() -> u8 {
+    let block = raw::malloc(500);
+    // SAFETY: a block of ours, this long.
+    let byte = unsafe { block.wrapping_add(100).replace(1) };
+    // SAFETY: a block of ours, freed once.
+    unsafe { raw::free(block) };
+    byte
+}
+
+#[test]
+fn a_thread_inside_a_hook_follows_a_switch_of_modes_when_the_hook_is_done() {
+    let _alone = alone();
+    let before = control::fill();
+    for junk_allocated in [true, false] {
+        let of_x = Recording::of_buffer(64 * MIB);
+        let x = create(of_x);
+        let (door, stopped) = stop_at(of_x, Op::Alloc);
+        let worker = thread::spawn(move || {
+            // The thread has a cache before the hook runs in it.
+            byte_then_one();
+            free(&block_in(x, MIB));
+            byte_then_one()
+        });
+        stopped.recv().unwrap();
+        assert!(control::set_fill(control::Fill { junk_allocated, ..before }));
+        door.open();
+        assert_eq!(worker.join().unwrap(), if junk_allocated { 0xa5 } else { 1 });
+        destroy(x);
+    }
+    assert!(control::set_fill(before));
 }

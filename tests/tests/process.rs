@@ -75,6 +75,24 @@ fn frees_in_rounds_of_key_destructors() {
     assert!(number(&text, "late_kib") < number(&text, "early_kib") + MIB, "{text}");
 }
 
+/// Their words are neither read nor changed after their end, and what they freed is free.
+#[test]
+fn threads_whose_end_is_not_told_get_no_cache() {
+    let _alone = alone();
+    let program = cc("proc_no_exit_call.c", &["-rdynamic"]);
+    let alive = |refused: &str| {
+        let text = Run::preloaded(&program).env("REFUSED", refused).stdout();
+        number(&text, "alive")
+    };
+    assert_eq!(["", "key", "value"].map(alive), [1, 0, 0]);
+}
+
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[test]
+fn a_thread_made_by_clone_leaves_nothing_that_dangles() {
+    assert_eq!(preloaded("proc_raw_clone.c", &[]), "alive=1\n");
+}
+
 #[test]
 fn a_thread_that_only_frees_keeps_little() {
     let _alone = alone();

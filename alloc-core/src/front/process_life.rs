@@ -13,6 +13,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// One thread makes the start. Fork waits for it.
 pub(crate) static START: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// The options were read. They stay as they are, also where the start then failed.
+static READ: AtomicBool = AtomicBool::new(false);
 
 /// Makes the start if nobody has. `false`: no memory; the next caller tries again.
 ///
@@ -33,24 +35,13 @@ fn start() -> bool {
     if STARTED.load(Ordering::Relaxed) {
         return true;
     }
-    if arena::count() == 0 {
-        // SAFETY: once, as arenas are made after; and nobody else is here.
-        let read = unsafe { conf_record::keep(conf::read_all) };
-        // SAFETY: as above.
-        unsafe { options::freeze(read) };
-        fill_mode::set(fill_mode::of(options::current()));
-        if options::current().is_watching() {
-            switch::begin_watching();
-        }
-        if options::current().hardened {
-            canary::prepare();
-        }
-        if options::current().guarded_sample > 0 {
-            guarded::prepare();
-        }
-        if arena::make_next(1).is_none() {
-            return false;
-        }
+    if !READ.load(Ordering::Relaxed) {
+        // SAFETY: this thread holds START, and READ is set before the lock is released.
+        unsafe { read_options() };
+        READ.store(true, Ordering::Relaxed);
+    }
+    if arena::count() == 0 && arena::make_next(1).is_none() {
+        return false;
     }
     callback::set_scope(&thread_cache::SCOPE);
     thread_life::register_exit();
@@ -61,4 +52,25 @@ fn start() -> bool {
     // Release: pairs with the Acquire above.
     STARTED.store(true, Ordering::Release);
     true
+}
+
+/// Reads the options, and puts in force what they say of all threads.
+///
+/// # Safety
+/// Called once, under START.
+unsafe fn read_options() {
+    // SAFETY: the caller's promise: it is the one call.
+    let read = unsafe { conf_record::keep(conf::read_all) };
+    // SAFETY: as above.
+    unsafe { options::freeze(read) };
+    fill_mode::set(fill_mode::of(options::current()));
+    if options::current().is_watching() {
+        switch::begin_watching();
+    }
+    if options::current().hardened {
+        canary::prepare();
+    }
+    if options::current().guarded_sample > 0 {
+        guarded::prepare();
+    }
 }

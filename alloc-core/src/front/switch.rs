@@ -94,7 +94,14 @@ fn watch_all(registry: &registry::Locked<'_>, on: bool) -> bool {
         return false;
     }
     thread::for_each_word(registry, |word| move_word(word, now));
-    os::fence_all_threads()
+    if !os::fence_all_threads() {
+        // Some threads may not have seen it yet, so none is to follow it.
+        // SeqCst: pairs with the fences of the next switch; until then either front does.
+        STATE.store(before, Ordering::SeqCst);
+        thread::for_each_word(registry, |word| move_word(word, before));
+        return false;
+    }
+    true
 }
 
 /// Has the calling thread's every operation seen, which moves the cells that it counts in. `false`:
@@ -114,7 +121,7 @@ pub(crate) fn watch_own(thread: &'static Thread, cache: &'static RealCache) -> b
 /// Moves another thread's word to the front that a state asks for.
 fn move_word(word: &AtomicPtr<u8>, state: u32) {
     let mut seen = word.load(Ordering::Relaxed);
-    // A thread that has just begun, or is about to end, sees to its word itself.
+    // A thread that has just begun, is about to end, or runs a callback shows its cache itself.
     while let Some(cache) = thread_cache::named_by(seen).as_real() {
         let front = core::ptr::from_ref(front_of(cache, state)).cast_mut().cast();
         // SeqCst: pairs with the fences that `fence_all_threads` makes in every thread.

@@ -85,9 +85,18 @@ pub(crate) static SCOPE: Scope = Scope {
         });
         word
     },
-    leave: tls::store,
+    leave,
     is_in_hook: || core::ptr::eq(current(), &HOOK),
 };
+
+/// Leads back to what the thread's word was. A mode may have been switched meanwhile, which passed
+/// over this thread: so a real cache is shown anew.
+fn leave(word: *mut u8) {
+    match named_by(word).as_real() {
+        Some(cache) => switch::show(cache),
+        None => tls::store(word),
+    }
+}
 
 impl ThreadCache {
     const fn facade(kind: Kind) -> ThreadCache {

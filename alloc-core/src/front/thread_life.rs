@@ -7,6 +7,11 @@
 //! its word is on the real cache's façade ([`super::facade`]) instead.
 //! The exit call is the destructor of one pthread key: it runs after C++ and Rust thread-local
 //! destructors. What still allocates or frees after it goes past all caches.
+//!
+//! Other threads read and change the words of all threads that have a cache, and the exit call ends
+//! that. A thread for which it will not run therefore gets no cache, and goes past all caches from
+//! its first call on: where no key could be had, where the thread's value of the key could not be
+//! set, and in a thread that the program made by clone(2) and not by the C library.
 
 use super::background;
 use super::process_life;
@@ -24,7 +29,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 const NO_KEY: u32 = u32::MAX;
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
 
-/// Creates the key whose destructor is the exit call. Without one, exits leak what caches hold.
+/// Creates the key whose destructor is the exit call. Without one, no thread has a cache.
 pub(crate) fn register_exit() {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a place for the answer; the destructor takes what `begin` stores.
@@ -44,17 +49,23 @@ pub(crate) fn begin() {
         thread_cache::set_current(&EMPTY);
         return;
     }
+    // Acquire: pairs with the Release in `register_exit`.
+    let key = KEY.load(Ordering::Acquire);
+    if key == NO_KEY || !os::is_thread_of_libc() {
+        thread_cache::set_current(&UNCACHED);
+        return;
+    }
     let Some(thread) = make() else {
         thread_cache::set_current(&EMPTY);
         return;
     };
-    // Acquire: pairs with the Release in `register_exit`.
-    let key = KEY.load(Ordering::Acquire);
-    if key != NO_KEY {
-        // SAFETY: the key was created, and is never deleted.
-        os::keep_errno(|| unsafe {
-            libc::pthread_setspecific(key, core::ptr::from_ref(thread).cast())
-        });
+    // SAFETY: the key was created, and is never deleted.
+    let status = os::keep_errno(|| unsafe {
+        libc::pthread_setspecific(key, core::ptr::from_ref(thread).cast())
+    });
+    if status != 0 {
+        retire(thread);
+        return;
     }
     thread.caches().for_each(switch::show);
 }
@@ -75,6 +86,12 @@ fn make() -> Option<&'static Thread> {
 unsafe extern "C" fn on_exit(thread: *mut c_void) {
     // SAFETY: `begin` stored a thread's record, and those live for ever.
     let thread: &'static Thread = unsafe { &*thread.cast::<Thread>() };
+    retire(thread);
+}
+
+/// Takes the calling thread's record and caches away. What it does from then on goes past all
+/// caches.
+fn retire(thread: &'static Thread) {
     thread_cache::set_current(&REENTRANT);
     thread.caches().for_each(empty);
     let mut next = thread.caches().next();

@@ -95,6 +95,7 @@ mod word {
 #[cfg(all(target_arch = "aarch64", not(feature = "dlopen")))]
 mod word {
     use core::arch::{asm, global_asm};
+    use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
     global_asm!(
         ".pushsection .tdata.lumalloc,\"awT\",@progbits",
@@ -127,41 +128,47 @@ mod word {
     }
 
     #[inline(always)]
+    fn word() -> &'static AtomicPtr<u8> {
+        // SAFETY: this thread's own word, mapped while the thread runs; all accesses are atomic.
+        unsafe { AtomicPtr::from_ptr(address()) }
+    }
+
+    // Relaxed: what the word names lives for ever. `switch` orders the stores of other threads.
+    #[inline(always)]
     pub(super) fn load() -> *mut u8 {
-        // SAFETY: this thread's own word, always mapped while the thread runs.
-        unsafe { *address() }
+        word().load(Relaxed)
     }
 
     #[inline]
     pub(super) fn store(cache: *mut u8) {
-        // SAFETY: this thread's own word, always mapped while the thread runs.
-        unsafe { *address() = cache }
+        word().store(cache, Relaxed);
     }
 }
 
 #[cfg(any(feature = "dlopen", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod word {
     extern crate std;
-    use core::cell::Cell;
+    use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
     std::thread_local! {
-        static CACHE: Cell<*mut u8> = const {
-            Cell::new((&raw const super::super::thread_cache::EMPTY).cast_mut().cast())
+        static CACHE: AtomicPtr<u8> = const {
+            AtomicPtr::new((&raw const super::super::thread_cache::EMPTY).cast_mut().cast())
         };
     }
 
+    // Relaxed: what the word names lives for ever. `switch` orders the stores of other threads.
     #[inline(always)]
     pub(super) fn load() -> *mut u8 {
-        CACHE.get()
+        CACHE.with(|cache| cache.load(Relaxed))
     }
 
     pub(super) fn address() -> *mut *mut u8 {
-        CACHE.with(Cell::as_ptr)
+        CACHE.with(AtomicPtr::as_ptr)
     }
 
     #[inline]
     pub(super) fn store(cache: *mut u8) {
-        CACHE.set(cache);
+        CACHE.with(|word| word.store(cache, Relaxed));
     }
 }
 

@@ -14,7 +14,6 @@ use core::ffi::{CStr, c_char};
 /// Reads all sources and answers the options that result. Notes what was read in `record`.
 pub(crate) fn read_all(record: &mut Record) -> Options {
     let mut options = DEFAULTS;
-    record.clear();
     for_each_source(|source, text| {
         record.add_source(source, text);
         let mut reader = Reader { source, record, only_confirm: true, bad: false };

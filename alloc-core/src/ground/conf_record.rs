@@ -62,12 +62,6 @@ impl Record {
         names: Texts::EMPTY,
     };
 
-    /// Forgets everything: a start that had no memory is made again.
-    pub(crate) fn clear(&mut self) {
-        (self.texts, self.ignored, self.names) = (Texts::EMPTY, Texts::EMPTY, Texts::EMPTY);
-        self.sources = [None; SOURCES];
-    }
-
     /// Notes a source and its text.
     pub(crate) fn add_source(&mut self, source: &'static str, text: &[u8]) {
         let Some(slot) = self.sources.iter_mut().find(|slot| slot.is_none()) else { return };

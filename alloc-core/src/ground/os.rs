@@ -292,6 +292,19 @@ pub(crate) fn thread_id() -> usize {
     (unsafe { libc::syscall(libc::SYS_gettid) }) as usize
 }
 
+/// Whether the C library made the calling thread, and will therefore run destructors at its end.
+///
+/// The library knows the number of each thread that it made; the clock of a thread holds that
+/// number, inverted, above three bits. In a thread made by clone(2) it is another one, or none.
+pub(crate) fn is_thread_of_libc() -> bool {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: takes nothing, and returns the thread's handle.
+    let own = unsafe { libc::pthread_self() };
+    // SAFETY: the handle is the calling thread's, and `clock` is a place for the result.
+    let status = unsafe { libc::pthread_getcpuclockid(own, &raw mut clock) };
+    status == 0 && usize::try_from(!(clock >> 3)) == Ok(thread_id())
+}
+
 /// What tells the calling thread from the others that are there now, without a system call.
 pub(crate) fn own_mark() -> usize {
     // SAFETY: takes nothing, answers a number.
