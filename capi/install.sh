@@ -56,11 +56,11 @@ case $prefix in /*) ;; *) fail "--prefix must be an absolute path: $prefix" ;; e
 case $libdir in /*) ;; *) fail "--libdir must be an absolute path: $libdir" ;; esac
 
 if [ -z "$from" ]; then
-  (cd "$here/.." && cargo build --release -p lumalloc-capi && cargo build --release)
+  (cd "$here/.." && cargo build --release)
   from=${CARGO_TARGET_DIR:-$here/../target}/release
 fi
 for file in liblumalloc.so liblumalloc.a; do
-  [ -f "$from/$file" ] || fail "$from/$file: no such file; build it with cargo build --release -p lumalloc-capi"
+  [ -f "$from/$file" ] || fail "$from/$file: no such file; build it with cargo build --release"
 done
 
 lib=$destdir$libdir include=$destdir$prefix/include man=$destdir$prefix/share/man/man3

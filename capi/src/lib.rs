@@ -14,6 +14,10 @@
 //!
 //! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
 //! rules, `errno`. Nothing here allocates, panics or takes a lock.
+//!
+//! The crate names the C library itself. The crate `libc` leaves that to `std` when its feature `std`
+//! is on, and cargo turns the feature on for all when a package of the same build asks for it; but
+//! there is no `std` here.
 #![no_std]
 
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
@@ -36,3 +40,10 @@ mod spare_stderr;
 pub mod standard;
 #[allow(unsafe_code, reason = "exported variables, calls through one of them")]
 pub mod variables;
+
+// Since glibc 2.34 the other two are empty archives. None is recorded that no symbol comes from.
+#[allow(unsafe_code, reason = "libraries to link with are named on a foreign block")]
+#[link(name = "c")]
+#[link(name = "pthread")]
+#[link(name = "dl")]
+unsafe extern "C" {}

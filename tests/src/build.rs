@@ -38,12 +38,9 @@ pub fn liblumalloc_archive() -> PathBuf {
     library(ARCHIVE_VARIABLE, "liblumalloc.a")
 }
 
-/// The exporter's shared object, built once per process; it lies beside the library under test if
-/// that is ours.
+/// The exporter's shared object; it lies beside the library under test if that is ours.
 pub fn liblumalloc_exporter() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = || built_release("lumalloc-exporter-so").join("liblumalloc_exporter.so");
-    BUILT.get_or_init(built).clone()
+    release_dir().join("liblumalloc_exporter.so")
 }
 
 /// True when the tests look at another allocator than ours.
@@ -58,36 +55,44 @@ fn library(variable: &str, file: &str) -> PathBuf {
         return path;
     }
     let path = release_dir().join(file);
-    assert!(path.is_file(), "the build of lumalloc-capi left no {}", path.display());
+    assert!(path.is_file(), "cargo build --release left no {}", path.display());
     path
 }
 
-/// Builds the C library and answers the directory it lies in.
+/// Builds what is shipped, by the command that README.md, `capi/install.sh` and `deploy/Dockerfile`
+/// name, and returns the directory of the results. Other packages on the command line would make
+/// other libraries: cargo chooses the features of a dependency for all that one command builds.
 fn release_dir() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built_release("lumalloc-capi"))
+    BUILT.get_or_init(|| {
+        cargo(&["build", "--release", "--quiet"]);
+        target_dir().join("release")
+    })
 }
 
-/// Builds a package as it is shipped and answers the directory that its libraries lie in.
-fn built_release(package: &str) -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "-p", package])
-        .current_dir(root())
-        .status()
-        .expect("cargo starts");
-    assert!(status.success(), "cargo build --release -p {package}: {status}");
-    target_dir().join("release")
+/// Runs cargo at the root of the workspace, demands success and returns the standard output.
+pub fn cargo(args: &[&str]) -> String {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    let output = command.args(args).current_dir(root()).output().expect("cargo starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {args:?}: {}\n{errors}", output.status);
+    String::from_utf8(output.stdout).expect("cargo's output is text")
 }
 
-/// Compiles `tests/c/<source>` with `args` behind it and answers the program. `*.cc` is C++.
+/// Compiles `tests/c/<source>` by gcc with `args` behind it and returns the program. `*.cc` is C++.
 ///
 /// Same source and arguments give the same path; a program is moved into place when complete, so
 /// tests may compile at the same time.
 pub fn cc(source: &str, args: &[&str]) -> PathBuf {
+    compile(if source.ends_with(".cc") { "g++" } else { "gcc" }, source, args)
+}
+
+/// The same by another compiler.
+pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut hasher = DefaultHasher::new();
-    (source, args).hash(&mut hasher);
+    (compiler, source, args).hash(&mut hasher);
     let stem = Path::new(source).file_stem().expect("a file name").to_string_lossy();
     let name = format!("{stem}-{:016x}", hasher.finish());
     let dir = target_dir().join("test-programs");
@@ -95,7 +100,7 @@ pub fn cc(source: &str, args: &[&str]) -> PathBuf {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let partial = dir.join(format!("{name}.{}.{count}", std::process::id()));
 
-    let output = Command::new(if source.ends_with(".cc") { "g++" } else { "gcc" })
+    let output = Command::new(compiler)
         .args(COMPILER_FLAGS)
         .arg("-o")
         .arg(&partial)
@@ -103,9 +108,10 @@ pub fn cc(source: &str, args: &[&str]) -> PathBuf {
         .arg(format!("-I{}", root().join("capi/include").display()))
         .args(args)
         .output()
-        .expect("gcc starts");
+        .unwrap_or_else(|error| panic!("{compiler} does not start: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "gcc {source} {args:?}: {}\n{errors}", output.status);
+    let status = output.status;
+    assert!(status.success(), "{compiler} {source} {args:?}: {status}\n{errors}");
     let program = dir.join(name);
     std::fs::rename(&partial, &program).expect("the program moves into place");
     program

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::run::{ending, find_program};
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, root, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
 
 /// Where the built files are: beside the library under test.
 fn built() -> PathBuf {
@@ -66,7 +66,6 @@ fn a_program_is_built_by_pkg_config() {
 
 #[test]
 fn the_exporter_s_library_comes_along() {
-    liblumalloc_exporter();
     let prefix = install("install-exporter", &[]);
     assert!(prefix.join("lib/liblumalloc_exporter.so").is_file());
 }
@@ -144,8 +143,7 @@ fn wrong_arguments_are_named() {
         ),
         (
             &["--from", "/nowhere"],
-            "/nowhere/liblumalloc.so: no such file; build it with \
-             cargo build --release -p lumalloc-capi",
+            "/nowhere/liblumalloc.so: no such file; build it with cargo build --release",
         ),
     ] {
         let output = Run::plain("/bin/sh").args([&script]).args(args).output();

@@ -1,0 +1,154 @@
+//! What the documented commands build: what the shared objects need, whether programs link with
+//! them by each linker, and whether the programs start.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lumalloc_tests::run::find_program;
+use lumalloc_tests::{
+    Run, cargo, compile, liblumalloc, liblumalloc_exporter, root, scratch, target_dir,
+};
+
+/// What a program of binutils prints about a file.
+fn told(program: &str, args: &[&str], file: &Path) -> String {
+    let output = Command::new(find_program(program)).args(args).arg(file).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} does not start: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The libraries that a shared object asks the loader for, without the loader itself.
+fn needed(file: &Path) -> BTreeSet<String> {
+    let entries = told("readelf", &["--dynamic", "--wide"], file);
+    let needed = entries.lines().filter(|line| line.contains("(NEEDED)"));
+    let name = |line: &str| line.split(['[', ']']).nth(1).expect("a name in brackets").to_owned();
+    needed.map(name).filter(|name| !name.starts_with("ld-linux")).collect()
+}
+
+/// The undefined symbols that have no version. Weak ones may be of a library that is not there.
+fn unversioned(file: &Path) -> Vec<String> {
+    let undefined = told("nm", &["--dynamic", "--undefined-only"], file);
+    let strong = undefined.lines().filter_map(|line| line.trim_start().strip_prefix("U "));
+    strong.filter(|name| !name.contains('@')).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn asks_for(file: &Path, libraries: &[&str]) {
+    let expected: BTreeSet<String> = libraries.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(needed(file), expected, "{}", file.display());
+    assert_eq!(unversioned(file), [""; 0], "{}", file.display());
+}
+
+/// The tests use what `cargo build --release` builds, so nothing else may be documented.
+#[test]
+fn one_command_is_documented() {
+    for file in ["README.md", "capi/install.sh", "deploy/Dockerfile", "tests/run"] {
+        let text = fs::read_to_string(root().join(file)).expect("a text of the repository");
+        let after = text.split("cargo build").skip(1);
+        let options: Vec<&str> = after
+            .map(|rest| rest.split(['#', ')', '\\', '"', '`', '\n']).next().unwrap_or("").trim())
+            .collect();
+        assert!(!options.is_empty(), "{file} builds nothing");
+        let known = |options: &&str| ["--release", "--release --locked"].contains(options);
+        assert!(options.iter().all(known), "{file}: {options:?}");
+    }
+}
+
+#[test]
+fn the_libraries_ask_for_what_they_use() {
+    asks_for(&liblumalloc(), &["libc.so.6"]);
+    asks_for(&liblumalloc_exporter(), &["libc.so.6", "libgcc_s.so.1", "libm.so.6"]);
+}
+
+/// Cargo resolves features for each command, and `libc` links nothing itself when `std` is said to.
+#[test]
+fn the_library_built_alone_asks_for_the_same() {
+    cargo(&["build", "--quiet", "-p", "lumalloc-capi"]);
+    asks_for(&target_dir().join("debug/liblumalloc.so"), &["libc.so.6"]);
+}
+
+/// `cargo run` builds the libraries too, and the same ones, for `lumalloc run` to preload.
+#[test]
+fn the_command_built_and_run_by_cargo_preloads_the_library() {
+    let library = liblumalloc();
+    let built = fs::read(&library).expect("the library");
+    let preloaded = ["run", "--", "/bin/sh", "-c", "echo $LD_PRELOAD"];
+    let said = [&["run", "--release", "--quiet", "--"], &preloaded[..]].concat();
+    let expected = format!("{}\n", library.display());
+    assert_eq!(cargo(&said), expected);
+    assert!(fs::read(&library).expect("the library") == built, "cargo run builds another one");
+    let command = target_dir().join("release/lumalloc");
+    assert_eq!(Run::plain(command).args(preloaded).stdout(), expected);
+}
+
+/// The directory in which rustup's `rust-lld` lies under the name that gcc looks for.
+fn rust_lld() -> PathBuf {
+    let output = Command::new(find_program("rustc")).args(["--print", "sysroot"]).output();
+    let sysroot = output.expect("rustc starts").stdout;
+    let sysroot = String::from_utf8(sysroot).expect("a path in UTF-8");
+    let host = format!("lib/rustlib/{}-unknown-linux-gnu/bin/gcc-ld", std::env::consts::ARCH);
+    let dir = Path::new(sysroot.trim()).join(host);
+    assert!(dir.join("ld.lld").is_file(), "{}: no rust-lld", dir.display());
+    dir
+}
+
+/// Links three programs and runs them: with the library, with the C library before it, and with a
+/// library of its own that alone was linked with ours.
+fn linked_by(compiler: &str, linker: &[&str]) {
+    let library = liblumalloc();
+    let dir = library.parent().expect("a file in a directory").to_str().expect("UTF-8");
+    let search = format!("-L{dir}");
+    let ours = [search.as_str(), "-Wl,--no-as-needed", "-llumalloc"];
+    let linked = |source: &str, args: &[&str]| compile(compiler, source, &[linker, args].concat());
+
+    let with = linked("artefact_program.c", &ours);
+    let behind =
+        linked("artefact_program.c", &[&["-Wl,--no-as-needed", "-lc"], &ours[..]].concat());
+    let between = linked("artefact_library.c", &[&["-shared", "-fPIC"], &ours[..]].concat());
+    let between = between.to_str().expect("a path in UTF-8");
+    let path = format!("-Wl,-rpath-link,{dir}");
+    let through = linked("artefact_program.c", &["-DTHROUGH", between, &path]);
+    for program in [with, behind, through] {
+        let run = Run::plain(&program).env("LD_LIBRARY_PATH", dir);
+        assert_eq!(run.stdout(), "ok\n", "{compiler} {linker:?}: {}", program.display());
+    }
+}
+
+#[test]
+fn programs_are_linked_by_gcc() {
+    linked_by("gcc", &[]);
+}
+
+#[test]
+fn programs_are_linked_by_clang() {
+    linked_by("clang", &[]);
+}
+
+#[test]
+fn programs_are_linked_by_lld() {
+    linked_by("clang", &["-fuse-ld=lld"]);
+}
+
+#[test]
+fn programs_are_linked_by_rust_lld() {
+    let dir = format!("-B{}", rust_lld().display());
+    linked_by("gcc", &["-fuse-ld=lld", &dir]);
+}
+
+/// Without `--from` the script builds, and installs what the tests look at.
+#[test]
+fn the_install_script_installs_the_same() {
+    let library = liblumalloc();
+    let prefix = scratch("install-built");
+    let run = Run::plain("/bin/sh").args([root().join("capi/install.sh")]);
+    let run = run.args(["--prefix".as_ref(), prefix.as_os_str()]);
+    run.env("CARGO_TARGET_DIR", target_dir()).stdout();
+    for (installed, file) in
+        [("lib/liblumalloc.so", &library), ("lib/liblumalloc_exporter.so", &liblumalloc_exporter())]
+    {
+        let installed = fs::read(prefix.join(installed)).expect("an installed file");
+        assert!(installed == fs::read(file).expect("the library"), "{}", file.display());
+    }
+}
