@@ -15,9 +15,9 @@
 //! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
 //! rules, `errno`. Nothing here allocates, panics or takes a lock.
 //!
-//! The crate names the C library itself. The crate `libc` leaves that to `std` when its feature `std`
-//! is on, and cargo turns the feature on for all when a package of the same build asks for it; but
-//! there is no `std` here.
+//! The crate names the C library itself. The crate `libc` leaves that to `std` when its feature
+//! `std` is on, and cargo turns the feature on for all when a package of the same build asks for
+//! it; but there is no `std` here.
 #![no_std]
 
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
