@@ -5,4 +5,12 @@ fn main() {
     // A thread's exit calls back into the library at any time, so dlclose must not unmap it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblumalloc.so");
+    // The archive does not define these two: a static program has no other to pass a call on to.
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    if ["x86_64", "aarch64"].contains(&arch.as_str()) {
+        for name in ["dlopen", "dlmopen"] {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-u,lumalloc_{name}");
+            println!("cargo:rustc-cdylib-link-arg=-Wl,--defsym={name}=lumalloc_{name}");
+        }
+    }
 }

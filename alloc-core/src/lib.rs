@@ -58,7 +58,7 @@ pub mod options {
     pub use crate::ground::cache_limits::CacheLimits;
     pub use crate::ground::conf_check::{Problem, check, names};
     pub use crate::ground::options::{
-        Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+        DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
     };
 
     /// The options in force, read now if nobody has allocated yet.

@@ -10,6 +10,7 @@
 //! | [`allocx`] | `mallocx` and its family |
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
+//! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
 //! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
@@ -24,6 +25,9 @@
 pub mod allocx;
 #[allow(unsafe_code, reason = "C++ interface: raw pointers, assembly that lets exceptions through")]
 pub mod cxx;
+#[allow(unsafe_code, reason = "C interface: assembly that passes calls on to the loader")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod deepbind;
 #[allow(unsafe_code, reason = "errno is a C variable")]
 mod errno;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]

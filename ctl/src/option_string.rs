@@ -1,6 +1,7 @@
 //! Option strings with types.
 use core::fmt;
-use lumalloc::options::{Dss, Junk, MetadataThp, PercpuArena, Problem, Thp, ZeroRealloc, check};
+use lumalloc::options::{DlopenDeepbind, Dss, Junk, MetadataThp, PercpuArena};
+use lumalloc::options::{Problem, Thp, ZeroRealloc, check};
 
 /// An option that would not count as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +245,17 @@ impl Options {
         self.set("zero_realloc", word)
     }
 
+    /// What `dlopen` does with `RTLD_DEEPBIND`.
+    #[must_use]
+    pub fn dlopen_deepbind(self, value: DlopenDeepbind) -> Options {
+        let word = match value {
+            DlopenDeepbind::Drop => "drop",
+            DlopenDeepbind::Warn => "warn",
+            DlopenDeepbind::Keep => "keep",
+        };
+        self.set("dlopen_deepbind", word)
+    }
+
     /// What is filled with junk.
     #[must_use]
     pub fn junk(self, value: Junk) -> Options {
@@ -259,7 +271,7 @@ impl Options {
     /// The options that have a method and a type of their own.
     #[cfg(test)]
     const WORDS: &'static [&'static str] =
-        &["percpu_arena", "dss", "thp", "metadata_thp", "zero_realloc", "junk"];
+        &["percpu_arena", "dss", "thp", "metadata_thp", "zero_realloc", "dlopen_deepbind", "junk"];
 }
 
 #[cfg(test)]
@@ -284,6 +296,7 @@ mod tests {
             .thp(Thp::Never)
             .metadata_thp(MetadataThp::Auto)
             .zero_realloc(ZeroRealloc::Abort)
+            .dlopen_deepbind(DlopenDeepbind::Warn)
             .junk(Junk { alloc: true, free: false })
             .stats_print_opts("Jmd")
             .narenas_ratio(2.5)
@@ -291,7 +304,7 @@ mod tests {
         assert_eq!(
             options.build().unwrap(),
             "percpu_arena:percpu,dss:primary,thp:never,metadata_thp:auto,zero_realloc:abort,\
-             junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
+             dlopen_deepbind:warn,junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
         );
     }
 

@@ -61,6 +61,11 @@ fn sqlite_on_a_generated_database() {
 }
 
 #[test]
+fn php_data_job() {
+    same_output("php.sh");
+}
+
+#[test]
 fn rustc_builds_a_small_crate() {
     same_output("rustc.sh");
 }

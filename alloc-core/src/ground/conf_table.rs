@@ -4,7 +4,9 @@
 //! goes, and it is reported as having no effect.
 
 use super::cache_limits::CacheLimits;
-use super::options::{Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc};
+use super::options::{
+    DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+};
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and where it goes.
@@ -210,6 +212,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("prof_time_resolution", Shape::Words(&["default", "high"])),
     none("prof_unbias", Shape::Bool),
     none("log", Shape::Any),
+    row("dlopen_deepbind", Kind::Word(&["drop", "warn", "keep"], set_dlopen_deepbind)),
     row("thp", Kind::Word(&["default", "always", "never"], set_thp)),
     none("lg_san_uaf_align", Shape::Number),
     none("san_guard_small", Shape::Number),
@@ -257,6 +260,14 @@ fn set_metadata_thp(options: &mut Options, word: usize) {
     };
 }
 
+fn set_dlopen_deepbind(options: &mut Options, word: usize) {
+    options.dlopen_deepbind = match word {
+        0 => DlopenDeepbind::Drop,
+        1 => DlopenDeepbind::Warn,
+        _ => DlopenDeepbind::Keep,
+    };
+}
+
 fn set_junk(options: &mut Options, word: usize) {
     options.junk = Junk { alloc: word & 1 != 0, free: word & 2 != 0 };
 }
@@ -273,7 +284,7 @@ mod tests {
         names.dedup();
         assert_eq!(before, names.len());
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and ours.
-        let ours = ["allocatedp_live", "guarded_sample", "hardened"];
+        let ours = ["allocatedp_live", "dlopen_deepbind", "guarded_sample", "hardened"];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));
     }

@@ -52,6 +52,18 @@ pub enum MetadataThp {
     Always,
 }
 
+/// What `dlopen` of `liblumalloc.so` does with the flag `RTLD_DEEPBIND`: the file that
+/// is opened would use the C library's `malloc` and `free`, and the program uses lumalloc's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DlopenDeepbind {
+    /// Removes it.
+    Drop,
+    /// Removes it, with a message the first time.
+    Warn,
+    /// Passes it on.
+    Keep,
+}
+
 /// What is filled with junk bytes. Source: jemalloc(3), `opt.junk`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Junk {
@@ -184,6 +196,8 @@ pub struct Options {
     /// Requests of up to 4 KiB between two that get a page of their own between guard pages, on
     /// average; 0: none does.
     pub guarded_sample: usize,
+    /// What `dlopen` does with `RTLD_DEEPBIND`.
+    pub dlopen_deepbind: DlopenDeepbind,
 }
 
 impl Options {
@@ -226,6 +240,7 @@ pub(crate) const DEFAULTS: Options = Options {
     zero: false,
     hardened: false,
     guarded_sample: 0,
+    dlopen_deepbind: DlopenDeepbind::Drop,
 };
 
 struct Frozen(UnsafeCell<Options>);

@@ -37,6 +37,10 @@ pub const DIRTY_DECAY_MS: Key<Read<isize>> = Key::new("opt.dirty_decay_ms");
 /// classes per doubling.
 pub const DISABLE_LARGE_SIZE_CLASSES: Key<Read<bool>> = Key::new("opt.disable_large_size_classes");
 
+/// `opt.dlopen_deepbind`: what dlopen does with RTLD_DEEPBIND: drop, warn (drop with a message) or
+/// keep.
+pub const DLOPEN_DEEPBIND: Key<Read<Text>> = Key::new("opt.dlopen_deepbind");
+
 /// `opt.dss`: when addresses come from the data segment: disabled, primary or secondary.
 pub const DSS: Key<Read<Text>> = Key::new("opt.dss");
 

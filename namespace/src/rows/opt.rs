@@ -4,7 +4,8 @@ use crate::row_macros::ro;
 use crate::self_description::option_text;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, Dss, Junk, MetadataThp, PercpuArena, Thp, ZeroRealloc};
+use lumalloc::options::{self, DlopenDeepbind, Dss, Junk, MetadataThp};
+use lumalloc::options::{PercpuArena, Thp, ZeroRealloc};
 
 /// A row of an option that is kept as it is read.
 macro_rules! opt {
@@ -75,6 +76,13 @@ pub static ROWS: &[Row] = &[
     opt!(zero, Bool, None, "fresh memory reads zero"),
     opt!(guarded_sample, Size, Count, "requests between two guarded samples, on average; 0: none"),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
+    ro!(
+        "opt.dlopen_deepbind",
+        Str,
+        None,
+        |_| dlopen_deepbind(),
+        "what dlopen does with RTLD_DEEPBIND: drop, warn (drop with a message) or keep"
+    ),
     opt!(stats_print, Bool, None, "print the statistics at exit"),
     ro!(
         "opt.stats_print_opts",
@@ -170,6 +178,14 @@ fn metadata_thp() -> &'static CStr {
         MetadataThp::Disabled => c"disabled",
         MetadataThp::Auto => c"auto",
         MetadataThp::Always => c"always",
+    }
+}
+
+fn dlopen_deepbind() -> &'static CStr {
+    match options::current().dlopen_deepbind {
+        DlopenDeepbind::Drop => c"drop",
+        DlopenDeepbind::Warn => c"warn",
+        DlopenDeepbind::Keep => c"keep",
     }
 }
 

@@ -1,0 +1,269 @@
+//! `dlopen` and `dlmopen` without `RTLD_DEEPBIND`, which `opt.dlopen_deepbind` passes on.
+//!
+//! A file opened with this flag looks for symbols in itself and its dependencies first, and the C
+//! library is one of these: its `free` is the C library's, which aborts on a block of lumalloc.
+//! PHP opens its modules so, with blocks going both ways.
+//!
+//! The loader looks at the return address of `dlopen` to find the caller: it searches the
+//! directories in the caller's `RUNPATH` and opens the file in the caller's namespace. So the
+//! functions here change the flags and then jump to the C library's function, with the caller's
+//! return address where it was. Only assembly can promise that.
+//!
+//! The functions have names of their own, `lumalloc_dlopen` and `lumalloc_dlmopen`. `build.rs`
+//! gives them the names `dlopen` and `dlmopen` in the shared object. The archive has no `dlopen`:
+//! the linker would take it into static programs, where there is no other to jump to.
+use alloc_core::message;
+use alloc_core::options::{self, DlopenDeepbind};
+use core::arch::{asm, global_asm};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::mem;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// Where to jump, and with which flags: two registers in both calling conventions.
+#[repr(C)]
+struct Onward {
+    function: *mut c_void,
+    flags: c_long,
+}
+
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".pushsection .text.lumalloc_dlopen, \"ax\", @progbits",
+    // void *dlopen(const char *file /* rdi */, int flags /* esi */)
+    ".globl lumalloc_dlopen",
+    ".type lumalloc_dlopen, @function",
+    "lumalloc_dlopen:",
+    ".cfi_startproc",
+    "endbr64",
+    "push rdi",
+    ".cfi_adjust_cfa_offset 8",
+    "call {open}",
+    "pop rdi",
+    ".cfi_adjust_cfa_offset -8",
+    "mov esi, edx",
+    "jmp rax",
+    ".cfi_endproc",
+    ".size lumalloc_dlopen, . - lumalloc_dlopen",
+    // void *dlmopen(Lmid_t namespace /* rdi */, const char *file /* rsi */, int flags /* edx */)
+    ".globl lumalloc_dlmopen",
+    ".type lumalloc_dlmopen, @function",
+    "lumalloc_dlmopen:",
+    ".cfi_startproc",
+    "endbr64",
+    "push rdi",
+    ".cfi_adjust_cfa_offset 8",
+    "push rsi",
+    ".cfi_adjust_cfa_offset 8",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call {open_in}",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rsi",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rdi",
+    ".cfi_adjust_cfa_offset -8",
+    // The flags are in edx.
+    "jmp rax",
+    ".cfi_endproc",
+    ".size lumalloc_dlmopen, . - lumalloc_dlmopen",
+    ".popsection",
+    open = sym onward_open,
+    open_in = sym onward_open_in,
+);
+
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".pushsection .text.lumalloc_dlopen, \"ax\", @progbits",
+    ".p2align 2",
+    // void *dlopen(const char *file /* x0 */, int flags /* w1 */)
+    ".globl lumalloc_dlopen",
+    ".type lumalloc_dlopen, @function",
+    "lumalloc_dlopen:",
+    ".cfi_startproc",
+    "hint #34",
+    "stp x29, x30, [sp, #-32]!",
+    ".cfi_adjust_cfa_offset 32",
+    ".cfi_offset x29, -32",
+    ".cfi_offset x30, -24",
+    "mov x29, sp",
+    "str x0, [sp, #16]",
+    "bl {open}",
+    "mov x16, x0",
+    "ldr x0, [sp, #16]",
+    // The flags are in w1.
+    "ldp x29, x30, [sp], #32",
+    ".cfi_adjust_cfa_offset -32",
+    ".cfi_restore x29",
+    ".cfi_restore x30",
+    "br x16",
+    ".cfi_endproc",
+    ".size lumalloc_dlopen, . - lumalloc_dlopen",
+    // void *dlmopen(Lmid_t namespace /* x0 */, const char *file /* x1 */, int flags /* w2 */)
+    ".globl lumalloc_dlmopen",
+    ".type lumalloc_dlmopen, @function",
+    "lumalloc_dlmopen:",
+    ".cfi_startproc",
+    "hint #34",
+    "stp x29, x30, [sp, #-32]!",
+    ".cfi_adjust_cfa_offset 32",
+    ".cfi_offset x29, -32",
+    ".cfi_offset x30, -24",
+    "mov x29, sp",
+    "stp x0, x1, [sp, #16]",
+    "bl {open_in}",
+    "mov x16, x0",
+    "mov w2, w1",
+    "ldp x0, x1, [sp, #16]",
+    "ldp x29, x30, [sp], #32",
+    ".cfi_adjust_cfa_offset -32",
+    ".cfi_restore x29",
+    ".cfi_restore x30",
+    "br x16",
+    ".cfi_endproc",
+    ".size lumalloc_dlmopen, . - lumalloc_dlmopen",
+    ".popsection",
+    open = sym onward_open,
+    open_in = sym onward_open_in,
+);
+
+/// Puts `dlopen` on the list of exported symbols, as [`crate::variables`] explains for
+/// `malloc_conf`. The value means nothing.
+#[unsafe(export_name = "[d]lopen")]
+pub static DLOPEN_PATTERN: u8 = 0;
+
+/// The same for `dlmopen`.
+#[unsafe(export_name = "[d]lmopen")]
+pub static DLMOPEN_PATTERN: u8 = 0;
+
+/// What `dlopen` goes on with.
+///
+/// # Safety
+/// `file` must be NULL or a C string.
+unsafe extern "C" fn onward_open(file: *const c_char, flags: c_int) -> Onward {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    // SAFETY: the caller's promise is ours.
+    unsafe { onward(&REAL, c"dlopen", file, flags) }
+}
+
+/// What `dlmopen` goes on with. Another namespace than the program's has its own C library, whose
+/// `malloc` and `free` are used in all of it: flags pass as they are.
+///
+/// # Safety
+/// `file` must be NULL or a C string.
+unsafe extern "C" fn onward_open_in(
+    namespace: c_long,
+    file: *const c_char,
+    flags: c_int,
+) -> Onward {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    if namespace == libc::LM_ID_BASE {
+        // SAFETY: the caller's promise is ours.
+        unsafe { onward(&REAL, c"dlmopen", file, flags) }
+    } else {
+        Onward { function: real(&REAL, c"dlmopen"), flags: flags.into() }
+    }
+}
+
+/// # Safety
+/// `file` must be NULL or a C string.
+unsafe fn onward(
+    known: &AtomicPtr<c_void>,
+    name: &CStr,
+    file: *const c_char,
+    flags: c_int,
+) -> Onward {
+    let function = real(known, name);
+    let option = options::current().dlopen_deepbind;
+    if flags & libc::RTLD_DEEPBIND == 0 || option == DlopenDeepbind::Keep {
+        return Onward { function, flags: flags.into() };
+    }
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if option == DlopenDeepbind::Warn && !SAID.swap(true, Ordering::Relaxed) {
+        // SAFETY: the caller's promise.
+        let file = if file.is_null() { c"NULL" } else { unsafe { CStr::from_ptr(file) } };
+        say(name, file);
+    }
+    Onward { function, flags: (flags & !libc::RTLD_DEEPBIND).into() }
+}
+
+/// Says that the flag was removed, in one message. A long path is cut.
+#[cold]
+fn say(name: &CStr, file: &CStr) {
+    let mut line = [0; 1024];
+    let mut used = 0;
+    let longest = file.to_bytes().len().min(700);
+    for part in [
+        b"<lumalloc>: ".as_slice(),
+        name.to_bytes(),
+        b" of ",
+        file.to_bytes().get(..longest).unwrap_or_default(),
+        b": RTLD_DEEPBIND was removed, because the file would use the C library's malloc and free \
+          and the program uses lumalloc's (dlopen_deepbind:keep passes the flag on)\n",
+    ] {
+        for (place, &byte) in line.iter_mut().skip(used).zip(part) {
+            *place = byte;
+        }
+        used += part.len();
+    }
+    message::write(line.get(..used).unwrap_or_default());
+}
+
+/// The next function of this name after ours: the C library's, or a debugging tool's. It is looked
+/// up at the first call, when all libraries of the program are there. Two threads may both do so.
+fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let function = known.load(Ordering::Relaxed);
+    if !function.is_null() {
+        return function;
+    }
+    // dlsym may allocate, which is lumalloc's, and does not call dlopen.
+    let found = match dlsym() {
+        // SAFETY: RTLD_NEXT stands for the libraries after the one that calls, and name is a C
+        // string.
+        Some(dlsym) => unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) },
+        None => ptr::null_mut(),
+    };
+    if found.is_null() {
+        return refuse as *mut c_void;
+    }
+    known.store(found, Ordering::Relaxed);
+    found
+}
+
+/// Stands for the function where the process has none: nothing can be opened.
+extern "C" fn refuse() -> *mut c_void {
+    ptr::null_mut()
+}
+
+type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+/// The C library's `dlsym`, by a weak reference: a program that is linked with the archive takes
+/// nothing of the loader in because of it.
+fn dlsym() -> Option<Dlsym> {
+    let address: *mut c_void;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a weak reference reads as null where nobody defines it.
+    unsafe {
+        asm!(
+            ".weak dlsym",
+            "mov {}, qword ptr [rip + dlsym@GOTPCREL]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        asm!(
+            ".weak dlsym",
+            "adrp {0}, :got:dlsym",
+            "ldr {0}, [{0}, :got_lo12:dlsym]",
+            out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: an Option of a function pointer has the layout of a C function pointer, NULL being
+    // None, and the symbol is POSIX's function of this type.
+    unsafe { mem::transmute::<*mut c_void, Option<Dlsym>>(address) }
+}
