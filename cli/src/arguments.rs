@@ -112,7 +112,8 @@ pub(crate) struct ShownArguments {
 #[command(override_usage = "lumalloc run [OPTIONS] -- PROGRAM [ARGS]...")]
 #[command(after_help = "\
 The library is taken from --library, else $LUMALLOC_LIBRARY, else beside this executable, else
-../lib from there. The exit status is the program's; 127 when it is not found, 126 when it cannot
+../lib from there. $LUMALLOC_EXPORTER means the same as --exporter, which wins; --exporter '' serves
+nowhere. The exit status is the program's; 127 when it is not found, 126 when it cannot
 be executed, 125 when lumalloc itself fails.")]
 pub(crate) struct RunArguments {
     /// Options for the allocator, put after those in $LUMALLOC_CONF

@@ -33,9 +33,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     let mut command = Command::new(&path);
     command.arg0(name).args(rest);
     let mut libraries = vec![library];
-    if let Some(wish) = &arguments.exporter {
-        libraries.push(library::exporter(&libraries[0])?);
-        command.env("LUMALLOC_EXPORTER", wish);
+    let inherited = std::env::var_os(environment::EXPORTER);
+    match environment::exporter(arguments.exporter.as_deref(), inherited.as_deref()) {
+        Some((address, origin)) => {
+            libraries.push(library::exporter(&libraries[0], origin)?);
+            command.env(environment::EXPORTER, address);
+        }
+        None => {
+            command.env_remove(environment::EXPORTER);
+        }
     }
     let preload = std::env::var_os("LD_PRELOAD");
     command.env("LD_PRELOAD", environment::preload(&libraries, preload.as_deref()));

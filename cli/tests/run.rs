@@ -106,6 +106,35 @@ fn an_exporter_is_preloaded_behind_the_library_and_told_where() {
 }
 
 #[test]
+fn the_exporter_s_variable_means_the_same_and_the_option_wins() {
+    let directory = Directory::new("exporter-variable");
+    let harmless = fs::read(harmless_library()).unwrap();
+    let library = directory.file("liblumalloc.so", &harmless, 0o644);
+    let script = "echo \"$LD_PRELOAD|${LUMALLOC_EXPORTER-unset}\"";
+    let run = |variable: &str, options: &[&str]| {
+        let mut run = command();
+        run.env("LUMALLOC_EXPORTER", variable).args(["--library", &library]).args(options);
+        outcome(run.args(["--", "sh", "-c", script]))
+    };
+    let shows = |shown: String| (Some(0), shown, String::new());
+    let missing = format!(
+        "lumalloc: run: {}: no such file: LUMALLOC_EXPORTER needs it beside liblumalloc.so; build \
+         both with 'cargo build --release'\n",
+        directory.0.join("liblumalloc_exporter.so").display()
+    );
+    assert_eq!(run("127.0.0.1:9464", &[]), (Some(125), String::new(), missing));
+    assert_eq!(run("127.0.0.1:9464", &["--exporter", ""]), shows(format!("{library}|unset\n")));
+    assert_eq!(run("", &[]), shows(format!("{library}|unset\n")));
+
+    let exporter = directory.file("liblumalloc_exporter.so", &harmless, 0o644);
+    let both = format!("{library}:{exporter}");
+    let wish = "127.0.0.1:9464,program:sh";
+    assert_eq!(run(wish, &[]), shows(format!("{both}|{wish}\n")));
+    let options = ["--exporter", "unix:/run/%p.sock"];
+    assert_eq!(run(wish, &options), shows(format!("{both}|unix:/run/%p.sock\n")));
+}
+
+#[test]
 fn options_are_the_program_s_alone() {
     // What is bad about them is said by the library in the program, here another one: by nobody.
     let mut command = command();

@@ -1,4 +1,4 @@
-//! The two variables that `run` sets for the program.
+//! The variables that `run` sets for the program.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,6 +9,20 @@ pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
     let others = existing.into_iter().flat_map(entries).filter(|other| !is_ours(other));
     let all: Vec<&OsStr> = ours.iter().map(|library| library.as_os_str()).chain(others).collect();
     all.join(OsStr::new(":"))
+}
+
+/// Tells the exporter's library where to serve.
+pub(crate) const EXPORTER: &str = "LUMALLOC_EXPORTER";
+
+/// Where the program is to serve its metrics, and who said so: the option, else the variable. An
+/// empty text means nowhere.
+pub(crate) fn exporter<'a>(
+    option: Option<&'a OsStr>,
+    existing: Option<&'a OsStr>,
+) -> Option<(&'a OsStr, &'static str)> {
+    let option = option.map(|address| (address, "--exporter"));
+    let chosen = option.or(existing.map(|address| (address, EXPORTER)));
+    chosen.filter(|(address, _)| !address.is_empty())
 }
 
 /// `LUMALLOC_CONF`: ours after what is there, because the last of two equal keys wins.
@@ -48,6 +62,17 @@ mod tests {
         let both = [PathBuf::from("/x/a.so"), PathBuf::from("/x/b.so")];
         let existing = OsStr::new("/x/b.so /c.so /x/a.so");
         assert_eq!(preload(&both, Some(existing)), "/x/a.so:/x/b.so:/c.so");
+    }
+
+    #[test]
+    fn the_option_wins_over_the_variable() {
+        let [a, b, empty] = ["a:1", "b:2", ""].map(OsStr::new);
+        assert_eq!(exporter(None, None), None);
+        assert_eq!(exporter(None, Some(a)), Some((a, "LUMALLOC_EXPORTER")));
+        assert_eq!(exporter(None, Some(empty)), None);
+        assert_eq!(exporter(Some(b), Some(a)), Some((b, "--exporter")));
+        assert_eq!(exporter(Some(b), None), Some((b, "--exporter")));
+        assert_eq!(exporter(Some(empty), Some(a)), None);
     }
 
     #[test]

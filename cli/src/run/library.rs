@@ -26,12 +26,13 @@ pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// The exporter's library, which lies beside the other one: both come from one build.
-pub(crate) fn exporter(library: &Path) -> Outcome<PathBuf> {
+/// The exporter's library, which lies beside the other one: both come from one build. `origin` is
+/// the option or the variable that asks for it.
+pub(crate) fn exporter(library: &Path, origin: &str) -> Outcome<PathBuf> {
     let path = library.with_file_name(EXPORTER);
     if !path.is_file() {
         return Err(failure(format!(
-            "{}: no such file: --exporter needs it beside {NAME}; build both with \
+            "{}: no such file: {origin} needs it beside {NAME}; build both with \
              'cargo build --release'",
             path.display()
         )));
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_exporter_s_library_lies_beside() {
-        let failure = exporter(Path::new("/nowhere/liblumalloc.so")).unwrap_err();
+        let failure = exporter(Path::new("/nowhere/liblumalloc.so"), "--exporter").unwrap_err();
         assert_eq!(failure.status, 125);
         assert_eq!(
             failure.message,
