@@ -132,7 +132,7 @@ void cfree(void *ptr) LUMALLOC_NOTHROW;
     ((int)(((size_t)(a) < (size_t)INT_MAX) ? ffs((int)(a)) - 1 \
                                            : ffs((int)(((size_t)(a)) >> 32)) + 31))
 #endif
-/* Zero bytes; for rallocx and xallocx those that are added. */
+/* All usable bytes are zero; for rallocx and xallocx those behind the old usable size. */
 #define MALLOCX_ZERO ((int)0x40)
 /* The explicit thread cache `tc`, which "tcache.create" answered. */
 #define MALLOCX_TCACHE(tc) ((int)(((tc) + 2) << 8))

@@ -51,8 +51,8 @@ const fn decode(flags: c_int) -> Flags {
     decoded
 }
 
-/// `mallocx(3)`: at least `size` bytes. (A size of 0, undefined in jemalloc, gives a smallest
-/// block.)
+/// `mallocx(3)`: at least `size` bytes; with `MALLOCX_ZERO` all usable bytes are zero. (A size of 0,
+/// undefined in jemalloc, gives a smallest block.)
 ///
 /// Errors: NULL when there is no memory, and for an arena or a cache that does not exist.
 #[unsafe(no_mangle)]
@@ -61,8 +61,8 @@ pub extern "C" fn mallocx(size: usize, flags: c_int) -> *mut c_void {
     block.cast()
 }
 
-/// `rallocx(3)`: resizes, perhaps moving; with `MALLOCX_ZERO`, what is added is zero. NULL
-/// allocates.
+/// `rallocx(3)`: resizes, perhaps moving; with `MALLOCX_ZERO`, all bytes behind the old usable size
+/// are zero. NULL allocates.
 ///
 /// Errors: NULL, and the old block stays as it was.
 ///

@@ -17,7 +17,7 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
     raw::malloc(size).cast()
 }
 
-/// `calloc(3)`: `count * size` zero bytes.
+/// `calloc(3)`: `count * size` zero bytes; what is usable behind them is zero too, as in jemalloc.
 ///
 /// Errors: NULL and `ENOMEM`, also when the product overflows.
 #[unsafe(no_mangle)]

@@ -92,6 +92,7 @@ programs! {
     aligned "api_aligned.c"
     contents "api_contents.c"
     allocx "api_allocx.c"
+    zeroed "api_zeroed.c"
     mallctl "api_mallctl.c"
     ctl_rules "api_ctl_rules.c"
     ctl_sweep "api_ctl_sweep.c"
@@ -106,6 +107,25 @@ programs! {
     jemalloc_header_in_cxx "api_jemalloc_header.cc"
     operators "api_operators.cc"
     bad_alloc "api_bad_alloc.cc"
+}
+
+/// Whatever mode hands the block out: its end is another then.
+#[test]
+fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
+    let program = cc("api_zeroed.c", &[&stand_in()]);
+    for conf in [
+        "hardened:true",
+        "hardened:true,guarded_sample:1",
+        "guarded_sample:2",
+        "junk:true",
+        "junk:true,hardened:true,guarded_sample:2",
+        "zero:true",
+        "tcache:false",
+        "dirty_decay_ms:0",
+        "thp:always",
+    ] {
+        assert_eq!(Run::preloaded(&program).conf(conf).stdout(), "ok\n", "{conf}");
+    }
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Flags {
         Flags { align, ..self }
     }
 
-    /// All zero (`MALLOCX_ZERO`).
+    /// All usable bytes are zero; after a change of size, those behind the old usable size
+    /// (`MALLOCX_ZERO`).
     #[must_use]
     pub const fn zeroed(self) -> Flags {
         Flags { zero: true, ..self }
@@ -170,8 +171,8 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
     }
 }
 
-/// Changes the size of a block, in place or by a move; with `zeroed`, what is added reads zero.
-/// Null: no memory, and the block is as it was.
+/// Changes the size of a block, in place or by a move; with `zeroed`, all bytes from the old usable
+/// size to the new one are zero. Null: no memory, and the block is as it was.
 ///
 /// # Safety
 /// `ptr` is a block of this allocator's; after success it is used no more.

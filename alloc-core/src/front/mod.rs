@@ -7,8 +7,8 @@
 //! and [`modes`] (where they are applied), [`refill`] (between bins and slabs), [`thread_life`],
 //! [`process_life`], [`fork`], [`background`] (who purges), [`limit_callback`], [`retry`] (before
 //! it fails), [`slow`] and [`missed`] (what the fast paths call when they cannot), [`raw`] (malloc,
-//! free, realloc), [`growth`] (room for what grows), [`flags`] (the `*allocx` family),
-//! [`global_alloc`].
+//! free, realloc), [`zeroed`] (blocks that read zero), [`growth`] (room for what grows), [`flags`]
+//! (the `*allocx` family), [`global_alloc`].
 
 #[allow(unsafe_code)]
 pub(crate) mod tls;
@@ -53,6 +53,8 @@ pub(crate) mod slow;
 pub(crate) mod missed;
 #[allow(unsafe_code)]
 pub mod raw;
+#[allow(unsafe_code)]
+pub(crate) mod zeroed;
 #[allow(unsafe_code)]
 pub(crate) mod growth;
 #[allow(unsafe_code)]

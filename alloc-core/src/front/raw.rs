@@ -24,6 +24,7 @@ pub use super::flags::{
     Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,
 };
 pub use super::growth::{free_roomy, realloc_roomy, stays};
+pub use super::zeroed::{malloc_aligned_zeroed, malloc_zeroed};
 
 /// Where the bin of a size begins, in units of [`OFFSET_UNIT`]; the size is at most [`MAX_CACHED`].
 #[inline(always)]
@@ -81,16 +82,7 @@ pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u
     }
 }
 
-/// As [`malloc`], all zero.
-#[inline]
-#[must_use]
-pub fn malloc_zeroed(size: usize) -> *mut u8 {
-    if size > MAX_CACHED {
-        return slow::malloc_large(size, 1, true);
-    }
-    zeroed(malloc(size), size)
-}
-
+/// Zeroes the first `size` bytes, for callers who never ask for the usable size.
 #[inline]
 pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     if !block.is_null() {
@@ -107,19 +99,6 @@ pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
     match size_for_align(size, align) {
         Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align),
         Some(_) => slow::malloc_large(size, align, false),
-        None => slow::no_memory(size),
-    }
-}
-
-/// As [`malloc_aligned`], all zero.
-#[inline]
-#[must_use]
-pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
-    match size_for_align(size, align) {
-        Some(rounded) if rounded <= MAX_CACHED => {
-            zeroed(malloc_rounded(rounded, size, align), size)
-        }
-        Some(_) => slow::malloc_large(size, align, true),
         None => slow::no_memory(size),
     }
 }
