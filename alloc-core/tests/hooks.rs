@@ -185,6 +185,36 @@ fn memory_goes_back_as_far_as_it_is_let() {
     assert_eq!(way(&[Dalloc, Decommit, PurgeForced, PurgeLazy]), (last, false));
 }
 
+/// Memory that was in use, memory that was purged, and the rest of a chunk that never was in use.
+#[test]
+fn what_alloc_gave_comes_back_by_dalloc_or_destroy_when_the_arena_ends() {
+    let _alone = alone();
+    let end = |refused: &[Op], has_destroy: bool| {
+        let recording = Recording::of_buffer(256 << 20);
+        let destroy_hook = recording.hooks().destroy.filter(|_| has_destroy);
+        let table = ExtentHooks { destroy: destroy_hook, ..*recording.hooks() };
+        let table: &ExtentHooks = Box::leak(Box::new(table));
+        recording.answer_for(table);
+        recording.refuse(refused);
+        let arena = create(table);
+        traffic(arena);
+        assert!(purge(arena));
+        let blocks = [100, 20_000, 1 << 20].map(|size| allocate(arena, size, 1).expect("a block"));
+        free(&blocks[1]);
+        let held = recording.bytes_held();
+        recording.forget();
+        destroy(arena);
+        let returned = held - recording.bytes_held();
+        (returned == held, recording.count(Op::Dalloc) > 0, recording.count(Op::Destroy) > 0)
+    };
+    assert_eq!(end(&[], true), (true, true, false));
+    assert_eq!(end(&[], false), (true, true, false));
+    assert_eq!(end(&[Op::Split, Op::Merge], false), (true, true, false));
+    assert_eq!(end(&[Op::Dalloc], true), (true, true, true));
+    assert_eq!(end(&[Op::Dalloc, Op::Decommit], true), (true, true, true));
+    assert_eq!(end(&[Op::Dalloc], false), (false, true, false), "the hooks keep it");
+}
+
 #[test]
 fn purged_memory_reads_zero_where_hooks_say_so() {
     let _alone = alone();

@@ -129,6 +129,12 @@ fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
 }
 
 #[test]
+fn an_automatic_arena_that_is_not_made_takes_hooks() {
+    let program = cc("api_unmade_arena.c", &[&stand_in()]);
+    assert_eq!(Run::preloaded(program).conf("narenas:9").stdout(), "ok\n");
+}
+
+#[test]
 fn opened_with_dlopen() {
     let program = cc("api_dlopen.c", &["-ldl"]);
     assert_eq!(Run::plain(program).args([liblumalloc()]).stdout(), "ok\n");

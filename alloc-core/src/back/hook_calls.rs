@@ -78,9 +78,16 @@ pub(super) fn give_back(
     (ExtentState::Retained, false)
 }
 
-/// Gives the addresses of a run back, whose arena is no more. It has left the page map.
-pub(crate) fn destroy(hooks: &Hooks, run: &'static Extent) {
-    hooks.destroy(run.base_ptr(), run.bytes(), is_committed(run));
+/// Gives the addresses of a run back, whose arena is no more: to `dalloc`, or to `destroy` if that
+/// refuses. The run has left the page map. What both refuse stays the program's.
+///
+/// jemalloc asks `dalloc` only about runs with memory, and loses the others where `destroy` is not
+/// there. A hook cannot tell the two apart, so `dalloc` is asked about all of them here.
+pub(crate) fn dalloc_or_destroy(hooks: &Hooks, run: &'static Extent) {
+    let (base, size, committed) = (run.base_ptr(), run.bytes(), is_committed(run));
+    if !hooks.dalloc(base, size, committed) {
+        hooks.destroy(base, size, committed);
+    }
 }
 
 /// Gives the addresses of a run back. `false`: refused.

@@ -54,7 +54,7 @@ pub struct ExtentHooks {
     pub alloc: Option<ExtentAlloc>,
     /// Takes it back, or refuses.
     pub dalloc: Option<ExtentDalloc>,
-    /// Takes it back when the arena is destroyed.
+    /// Takes back what `dalloc` refused, when the arena is destroyed.
     pub destroy: Option<ExtentDestroy>,
     /// Gives pages memory again that were decommitted; it reads zero.
     pub commit: Option<ExtentRange>,

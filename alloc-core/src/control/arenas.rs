@@ -6,6 +6,7 @@
 //! arena was destroyed.
 
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
+use crate::back::hooks::default_hooks;
 use crate::front::registry::REGISTRY;
 use crate::front::{guarded, slow};
 use crate::ground::options::Dss;
@@ -70,8 +71,9 @@ pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
 }
 
 /// The functions that supply an arena's pages: those that were set, or the default ones, which work
-/// on any memory that came from them. `None`: there is no arena with this index. Source:
-/// jemalloc(3), `arena.<i>.extent_hooks`.
+/// on any memory that came from them. An automatic arena that has not been made has the default
+/// ones, and is not made by this. `None`: there is no arena with this index. Source: jemalloc(3),
+/// `arena.<i>.extent_hooks`.
 ///
 /// ```
 /// let hooks = lumalloc::control::arenas::extent_hooks(0).unwrap();
@@ -80,7 +82,8 @@ pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
 /// ```
 #[must_use]
 pub fn extent_hooks(index: u32) -> Option<*mut ExtentHooks> {
-    find(index).map(Arena::hook_table)
+    let made = find(index).map(Arena::hook_table);
+    made.or_else(|| (index < choose_arena::limit()).then(default_hooks))
 }
 
 /// Sets the functions that supply an arena's pages, and answers those before; an automatic arena
@@ -141,7 +144,9 @@ pub unsafe fn reset(index: u32) -> bool {
 
 /// Discards every block of a created arena, gives its memory back, and ends it: the index may come
 /// again. `false`: there is no created arena with this index, or threads are bound to it; then
-/// nothing is done. Source: jemalloc(3), `arena.<i>.destroy`.
+/// nothing is done. Memory that came by functions of the program's goes back by their `dalloc`, and
+/// what that refuses by `destroy`; without `destroy`, that part stays the program's. Source:
+/// jemalloc(3), `arena.<i>.destroy`.
 ///
 /// # Safety
 /// As [`reset`].

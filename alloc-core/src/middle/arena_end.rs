@@ -256,7 +256,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         let provider = arena.provider();
         // It has left the page map: somebody else may be given the addresses at once.
         let gone = if arena.is_hooked() {
-            hook_calls::destroy(&arena.hooks, extent.run());
+            hook_calls::dalloc_or_destroy(&arena.hooks, extent.run());
             true
         } else {
             release::release(provider, extent.run())
