@@ -51,6 +51,44 @@ static void too_large(void)
   dallocx(kept, 0);
 }
 
+#ifndef FOREIGN /* the last class of jemalloc is 7 * 2^60 */
+/* The last class is 2^48: what is larger has no real size, and no memory, whatever the flags. */
+static void boundaries(void)
+{
+  static const int WAYS[] = {0, MALLOCX_TCACHE_NONE, MALLOCX_ARENA(0), MALLOCX_ZERO,
+                             MALLOCX_LG_ALIGN(4), MALLOCX_LG_ALIGN(12), MALLOCX_LG_ALIGN(21)};
+  const size_t largest = (size_t)1 << 48;
+  unsigned count = 0;
+  size_t length = sizeof count, last, way, size, mib[4], mib_length = 4;
+  int lg, lg_align;
+  CHECK(mallctl("arenas.nlextents", &count, &length, NULL, 0) == 0);
+  CHECK(mallctlnametomib("arenas.lextent.0.size", mib, &mib_length) == 0);
+  mib[2] = count - 1;
+  length = sizeof last;
+  CHECK(mallctlbymib(mib, mib_length, &last, &length, NULL, 0) == 0 && last == largest);
+  for (lg = 14; lg < 64; lg++)
+    for (size = ((size_t)1 << lg) - 1; size <= ((size_t)1 << lg) + 1; size++) {
+      for (lg_align = 0; lg_align < 64; lg_align++) {
+        size_t real = nallocx(opaque(size), MALLOCX_LG_ALIGN(lg_align));
+        int is_there = size <= largest && lg_align <= 48;
+        CHECK(is_there ? real >= size && real <= largest : real == 0);
+        CHECK(nallocx(opaque(real), 0) == real || real == 0);
+      }
+      for (way = 0; way < sizeof WAYS / sizeof WAYS[0]; way++) {
+        void *kept = mallocx(20000, WAYS[way]);
+        if (size <= largest) {
+          dallocx(kept, WAYS[way]);
+          continue;
+        }
+        FAILS_WITH(ENOMEM, mallocx(opaque(size), WAYS[way]));
+        FAILS_WITH(ENOMEM, rallocx(kept, opaque(size), WAYS[way]));
+        CHECK(xallocx(kept, opaque(size), 0, WAYS[way]) == sallocx(kept, 0));
+        dallocx(kept, WAYS[way]);
+      }
+    }
+}
+#endif
+
 static const int FLAGS[] = {0, MALLOCX_TCACHE_NONE, MALLOCX_ARENA(0),
                             MALLOCX_ARENA(0) | MALLOCX_TCACHE_NONE, MALLOCX_LG_ALIGN(6),
                             MALLOCX_LG_ALIGN(13) | MALLOCX_TCACHE_NONE};
@@ -134,6 +172,9 @@ int main(void)
   encoding();
   sizes_agree();
   too_large();
+#ifndef FOREIGN
+  boundaries();
+#endif
   zeroed();
   resized();
   in_place();

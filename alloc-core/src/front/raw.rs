@@ -14,9 +14,9 @@ use crate::ground::checked::at;
 use crate::ground::fatal;
 use crate::ground::fill_mode;
 use crate::ground::size_class::{
-    BIN_BYTES, MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, class_round, size_for_align,
+    BIN_BYTES, MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, SizeClass, size_for_align,
 };
-use crate::ground::units::{MAX_SIZE, PAGE, round_up};
+use crate::ground::units::PAGE;
 use crate::middle::large;
 use crate::middle::slab::Slab;
 
@@ -189,7 +189,8 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     fatal::foreign_query(address)
 }
 
-/// What [`malloc_aligned`] would give for a size (`align` 1: [`malloc`]); 0 where there is none.
+/// What [`malloc_aligned`] would give for a size (`align` 1: [`malloc`]); 0 where the size or the
+/// alignment is beyond 2^48, the last size class.
 #[must_use]
 pub fn good_size(size: usize, align: usize) -> usize {
     // Even as the very first call it knows the modes.
@@ -198,10 +199,8 @@ pub fn good_size(size: usize, align: usize) -> usize {
         return modes::usable(SizeClass::of(room));
     }
     let Some(rounded) = size_for_align(size, align) else { return 0 };
-    if rounded > MAX_SIZE {
-        return 0;
-    }
-    class_round(if align > PAGE { size } else { rounded }).map_or(0, |class| round_up(class, PAGE))
+    let usable = large::usable(if align > PAGE { size } else { rounded });
+    usable.filter(|_| align <= large::LONGEST).unwrap_or(0)
 }
 
 /// Whether an address lies in a slab, or is the beginning of a large block, of this allocator's.

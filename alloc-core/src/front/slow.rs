@@ -18,11 +18,9 @@ use crate::ground::fatal;
 use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::os;
-use crate::ground::size_class::{
-    BIN_BYTES, MAX_CACHED, MAX_RUN_PAGES, OFFSET_UNIT, SizeClass, size_for_align,
-};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 use crate::ground::stats_interval;
-use crate::ground::units::{LG_PAGE, PAGE};
+use crate::ground::units::LG_PAGE;
 use crate::middle::arena::{self, Arena};
 use crate::middle::choose_arena::{self, Home};
 use crate::middle::slab::Slab;
@@ -105,9 +103,7 @@ pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
 }
 
 fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {
-    let Some(bytes) = bytes.filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE) else {
-        return no_memory(size);
-    };
+    let Some(bytes) = bytes else { return no_memory(size) };
     let block = retry::with_retry(|| match large_run(bytes, align, if zero { 0 } else { size }) {
         Some(extent) => finish_large(extent, size, zero),
         None => core::ptr::null_mut(),

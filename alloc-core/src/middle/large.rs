@@ -13,7 +13,7 @@ use crate::back::moves;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
-use crate::ground::units::{LG_PAGE, MAX_SIZE, PAGE, round_up};
+use crate::ground::units::{LG_PAGE, PAGE, round_up};
 
 /// No block shorter than this is moved by the system: below, copying is faster.
 const SHORTEST_MOVE: usize = 512 << 10;
@@ -27,11 +27,14 @@ pub(crate) enum From<'a> {
     Arena(&'static Arena),
 }
 
+/// Bytes of the longest block, and the largest alignment: the last large class.
+pub(crate) const LONGEST: usize = MAX_RUN_PAGES * PAGE;
+
 /// Bytes that a large request of `size` gets, `None` above the largest.
 pub(crate) const fn usable(size: usize) -> Option<usize> {
     match class_round(size) {
-        Some(rounded) => Some(round_up(rounded, PAGE)),
-        None => None,
+        Some(rounded) if rounded <= LONGEST => Some(round_up(rounded, PAGE)),
+        _ => None,
     }
 }
 
@@ -114,7 +117,7 @@ pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
 
 /// Bytes of the whole pages that a request of `size` takes, `None` above the largest.
 pub(crate) const fn whole_pages(size: usize) -> Option<usize> {
-    if size > MAX_SIZE { None } else { Some(round_up(if size == 0 { 1 } else { size }, PAGE)) }
+    if size > LONGEST { None } else { Some(round_up(if size == 0 { 1 } else { size }, PAGE)) }
 }
 
 /// Makes a large block at least `size` bytes long where it stands. `false`: it cannot be; nothing
@@ -171,7 +174,7 @@ pub(crate) fn lengthen_by_move(
     size: usize,
     align: usize,
 ) -> Option<&'static Extent> {
-    let bytes = usable(size).filter(|bytes| *bytes <= MAX_RUN_PAGES * PAGE)?;
+    let bytes = usable(size)?;
     let before = extent.bytes();
     if before < SHORTEST_MOVE || bytes <= before {
         return None;
