@@ -27,7 +27,6 @@ fn child() {
         Some("sleeps") => sleeps(),
         Some("refused") => refused(),
         Some("lent") => lent(),
-        Some("none_at_most") => none_at_most(),
         Some("exit") => assert_ne!(dirty(MIB), 0),
         _ => {}
     }
@@ -329,26 +328,7 @@ fn at_most_one_and_within_the_option() {
     assert!(control::set_max_background_threads(1));
     assert_eq!(control::max_background_threads(), 1);
     assert!(!control::set_max_background_threads(5));
+    assert!(!control::set_max_background_threads(0), "as in jemalloc");
+    assert_eq!(control::max_background_threads(), 1);
     assert!(control::set_max_background_threads(4));
-}
-
-/// In a child: the number of this process's threads would be that of the other tests too.
-fn none_at_most() {
-    assert!(control::set_background_thread(true));
-    wait_for("a thread", || background_threads() == 1);
-    assert!(control::set_max_background_threads(0));
-    assert_eq!(control::max_background_threads(), 0);
-    wait_for("its end", || background_threads() == 0);
-    assert!(control::background_thread(), "it is on, and none may run");
-    assert!(control::set_background_thread(true) && background_threads() == 0);
-    let dirtied = dirty(1 << 20);
-    assert!(dirtied > 0 && background_threads() == 0, "need alone starts none");
-    assert!(control::set_max_background_threads(1));
-    assert!(control::set_background_thread(true));
-    wait_for("a thread again", || background_threads() == 1);
-}
-
-#[test]
-fn with_none_allowed_none_runs() {
-    play_well("none_at_most", "");
 }

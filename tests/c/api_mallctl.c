@@ -106,9 +106,9 @@ static void directions(void)
   flag = false;
   CHECK(mallctl("background_thread", &old, &length, &flag, sizeof flag) == 0 && old);
   CHECK(mallctl("background_thread", &old, &length, NULL, 0) == 0 && !old);
-  /* max_background_threads: up to what the option allows; 0 is none. */
+  /* max_background_threads: from 1 to what the option allows. */
   value = 0;
-  CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == 0);
+  CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == EINVAL);
   value = 5;
   CHECK(mallctl("max_background_threads", NULL, NULL, &value, sizeof value) == EINVAL);
   value = 2;
@@ -126,6 +126,9 @@ static void epochs(void)
   size_t before, after, big = (size_t)10 << 20;
   char *block;
   CHECK(refresh() == first + 1);
+  before = read_size("stats.zero_reallocs");
+  free(realloc(malloc(100), opaque(0)));
+  CHECK(read_size("stats.zero_reallocs") == before + 1); /* no snapshot: at once */
   before = read_size("stats.allocated");
   block = malloc(big);
   memset(block, 1, big);

@@ -173,8 +173,8 @@ pub fn max_background_threads() -> usize {
     background::most()
 }
 
-/// Sets how many background threads may run: up to `opt.max_background_threads`; `false` for more.
-/// With 0 none runs, even where `background_thread` is on: threads that allocate purge.
+/// Sets how many background threads may run: from 1 up to `opt.max_background_threads`; `false` for
+/// others. (To have none, [`set_background_thread`] says so.)
 pub fn set_max_background_threads(most: usize) -> bool {
     slow::real_cache();
     background::set_most(most)

@@ -124,16 +124,11 @@ pub(crate) fn most() -> usize {
     }
 }
 
-/// Sets the most threads that may run; with 0 it stays on, but none runs, and those that allocate
-/// make the passes. `false`: more than the options allow.
+/// Sets the most threads that may run. `false`: 0, or more than the options allow.
 pub(crate) fn set_most(most: usize) -> bool {
-    let fits = most <= options::current().max_background_threads;
+    let fits = (1..=options::current().max_background_threads).contains(&most);
     if fits {
         MOST.store(most, Relaxed);
-    }
-    if fits && most == 0 && is_on() {
-        disable();
-        let _ = change(OFF, WANTED);
     }
     fits
 }
@@ -141,10 +136,6 @@ pub(crate) fn set_most(most: usize) -> bool {
 /// Starts it if it does not run. `false`: the system refuses, which is also said in a message.
 pub(crate) fn enable() -> bool {
     if threads() > 0 && is_on() {
-        return true;
-    }
-    if most() == 0 {
-        let _ = change(OFF, WANTED);
         return true;
     }
     let started = {
@@ -202,7 +193,7 @@ fn start_if_needed() {
     if thread_cache::lives_on_reserve() {
         return;
     }
-    if most() > 0 && arena::all().any(arena::Arena::has_aging_pages) {
+    if arena::all().any(arena::Arena::has_aging_pages) {
         let started = match CHANGE.try_lock() {
             Some(_change) if STATE.load(Relaxed) == WANTED => start(),
             _ => Ok(()),

@@ -12,7 +12,7 @@ pub const BACKGROUND_THREAD: Key<ReadWrite<bool>> = Key::new("background_thread"
 /// count.
 pub const EPOCH: Key<ReadWrite<u64>> = Key::new("epoch");
 
-/// `max_background_threads` (count): most background threads: up to opt.max_background_threads; one
+/// `max_background_threads` (count): most background threads: 1 to opt.max_background_threads; one
 /// is all there ever is.
 pub const MAX_BACKGROUND_THREADS: Key<ReadWrite<usize>> = Key::new("max_background_threads");
 

@@ -38,7 +38,8 @@ pub const RESIDENT: Key<Read<usize>> = Key::new("stats.resident");
 /// `stats.retained` (bytes): of address space kept for later without physical pages.
 pub const RETAINED: Key<Read<usize>> = Key::new("stats.retained");
 
-/// `stats.zero_reallocs` (count): calls of realloc(p, 0) with a block.
+/// `stats.zero_reallocs` (count): calls of realloc(p, 0) with a block until now, without a new
+/// epoch.
 pub const ZERO_REALLOCS: Key<Read<usize>> = Key::new("stats.zero_reallocs");
 
 #[path = "stats_arenas.rs"]

@@ -20,6 +20,6 @@ pub static ROWS: &[Row] = &[
         Count,
         |_| control::max_background_threads(),
         |_, most| control::set_max_background_threads(most).then_some(()).ok_or(Error::Invalid),
-        "most background threads: up to opt.max_background_threads; one is all there ever is"
+        "most background threads: 1 to opt.max_background_threads; one is all there ever is"
     ),
 ];

@@ -2,7 +2,7 @@
 use crate::row::Row;
 use crate::row_macros::{act, mutex_rows, ro};
 use crate::snapshot;
-use lumalloc::observe::{MutexStats, ProcessMutexes};
+use lumalloc::observe::{self, MutexStats, ProcessMutexes};
 
 /// A row from the totals.
 macro_rules! stat {
@@ -52,8 +52,8 @@ pub static ROWS: &[Row] = &[
         "stats.zero_reallocs",
         Size,
         Count,
-        |_| snapshot::read(|published| published.totals().zero_reallocs as usize),
-        "calls of realloc(p, 0) with a block"
+        |_| observe::zero_reallocs() as usize,
+        "calls of realloc(p, 0) with a block until now, without a new epoch"
     ),
     stat!("out_of_memory", U64, Count, out_of_memory, "allocations that were answered NULL"),
     stat!(
