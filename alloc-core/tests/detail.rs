@@ -7,8 +7,8 @@ mod common;
 use common::alone;
 use lumalloc::control::{ARENAS_ALL, arenas, flush_thread_cache, purge};
 use lumalloc::observe::{
-    ArenaStats, BINS, BinStats, Detail, LargeStats, SLAB_CLASSES, lextent_size, reset_mutexes,
-    slab_class_size, totals,
+    ArenaStats, BINS, BinStats, Detail, LargeStats, lextent_size, reset_mutexes, slab_class_size,
+    totals,
 };
 use lumalloc::raw::{self, Flags};
 use lumalloc::{Arena, PAGE};
@@ -33,7 +33,7 @@ fn taken() -> Box<Detail> {
 }
 
 fn class_of(size: usize) -> usize {
-    (0..SLAB_CLASSES).find(|class| slab_class_size(*class) >= size).unwrap()
+    (0..BINS).find(|class| slab_class_size(*class) >= size).unwrap()
 }
 
 fn bin(detail: &Detail, arena: Arena, size: usize) -> BinStats {
@@ -205,8 +205,10 @@ fn judge(detail: &Detail) {
         for large in &arena.lextents {
             assert_eq!(large.curlextents as u64, large.nmalloc - large.ndalloc);
         }
-        let small = arena.bins[..BINS].iter().map(|bin| bin.nmalloc).sum::<u64>();
+        let small = arena.bins.iter().map(|bin| bin.nmalloc).sum::<u64>();
         assert_eq!(small, arena.small.nmalloc);
+        let large = arena.lextents.iter().map(|large| large.nmalloc).sum::<u64>();
+        assert_eq!(large, arena.large.nmalloc);
     }
     let sum = |of: fn(&ArenaStats) -> usize| arenas.iter().map(|arena| of(arena)).sum::<usize>();
     assert_eq!(totals.allocated, sum(ArenaStats::allocated));
@@ -310,7 +312,8 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
         let lived = detail.arena(index as usize).unwrap();
         let class = class_of(5120);
         assert_eq!((lived.bins[class].curregs, lived.bins[class].nmalloc), (n, n as u64));
-        assert_eq!((lived.large.nmalloc, lived.lextents[1].curlextents), (2 * n as u64, n));
+        assert_eq!((lived.small.nmalloc, lived.large.nmalloc), (2 * n as u64, n as u64));
+        assert_eq!(lived.bins[class_of(20_000)].curregs, n, "slabs end at 32 KiB");
         assert!(lived.allocated() >= n * 225_000 && lived.space.tcache_bytes == 0);
         // SAFETY: nobody uses its blocks any more.
         assert!(unsafe { arenas::destroy(index) });
@@ -319,9 +322,9 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
         assert!(detail.arena(index as usize).is_none());
     }
     let destroyed = detail.destroyed().unwrap();
-    assert_eq!((destroyed.small.nmalloc, destroyed.small.ndalloc), (13, 13));
-    assert_eq!((destroyed.large.nmalloc, destroyed.large.ndalloc), (26, 26));
-    assert_eq!((destroyed.lextents[1].nmalloc, destroyed.allocated()), (13, 0));
+    assert_eq!((destroyed.small.nmalloc, destroyed.small.ndalloc), (26, 26));
+    assert_eq!((destroyed.large.nmalloc, destroyed.large.ndalloc), (13, 13));
+    assert_eq!((destroyed.bins[class_of(20_000)].nmalloc, destroyed.allocated()), (13, 0));
     let now = counters(detail.merged().unwrap());
     assert!(now.iter().zip(&merged).all(|(now, before)| now >= before));
     assert_eq!(requests(&detail) - requested, 39, "none is counted twice");

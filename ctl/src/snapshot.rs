@@ -64,13 +64,13 @@ pub struct Arena {
     pub dirty: PurgeStats,
     /// Giving back of muzzy pages.
     pub muzzy: PurgeStats,
-    /// Classes up to 14 KiB together.
+    /// Small classes together.
     pub small: ClassesStats,
-    /// Classes from 16 KiB on together.
+    /// Large classes together.
     pub large: ClassesStats,
-    /// Classes of blocks that come from slabs and were ever used, up to 32 KiB.
+    /// Small classes that were ever used: up to 32 KiB, their blocks come from slabs.
     pub bins: Vec<Bin>,
-    /// Large classes that were ever used; those up to 32 KiB are among `bins` too.
+    /// Large classes that were ever used.
     pub lextents: Vec<Large>,
     /// Classes of runs of which some are unused.
     pub extents: Vec<Extents>,

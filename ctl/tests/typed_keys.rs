@@ -43,7 +43,7 @@ fn errors_of_typed_keys_say_what_was_wrong() {
 #[test]
 fn names_lead_to_json_and_back() {
     let whole = read_json("arenas").unwrap();
-    assert_eq!(whole["bin"].as_object().unwrap().len(), 36);
+    assert_eq!(whole["bin"].as_object().unwrap().len(), 41);
     assert_eq!(whole["page"], 4096);
     assert!(read_json("prof").unwrap().as_object().unwrap().is_empty(), "nothing is built in");
     assert_eq!(read_json("").unwrap_err().to_string(), "no key is named \"\"");

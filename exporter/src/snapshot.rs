@@ -1,8 +1,7 @@
 //! A whole snapshot as a value, read by the names of the namespace, wherever the allocator is.
 //!
 //! It is what [`Snapshot::take`](lumalloc_ctl::Snapshot::take) makes of the allocator of its own
-//! executable. Only bins beyond `arenas.nbins` are not among it: no key tells of their slabs, while
-//! what is allocated in them is told as of large classes.
+//! executable.
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::numbers::{
     ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,

@@ -53,16 +53,17 @@ cli debug mallctl-str version > version.txt
 [ -s version.txt ] || die "DEBUG MALLCTL-STR version is empty"
 
 # DEBUG MALLCTL reads, or writes and answers the old value; it tries 8, 4, 2 and 1 bytes. Debian's
-# redis has jemalloc 5.3.0 without our library, so both must answer the same.
+# redis has jemalloc 5.3.0 without our library, so both must answer the same. (Their slabs end at
+# 14 KiB and ours at 32 KiB: the number of bins, and where large classes begin, are amounts.)
 answers() { echo "$1 ${2:-}: $(cli debug mallctl "$@")"; }
-for name in arenas.page arenas.quantum arenas.nbins arenas.bin.0.size arenas.bin.35.size \
-  arenas.lextent.0.size arenas.lextent.10.size opt.dirty_decay_ms opt.abort_conf opt.zero \
+for name in arenas.page arenas.quantum arenas.bin.0.size arenas.bin.35.size opt.dirty_decay_ms opt.abort_conf opt.zero \
   opt.stats_interval config.stats config.debug background_thread thread.tcache.flush \
-  arena.0.initialized arena.4097.purge arena.0.nonsense arenas.bin.37.size stats stats.nonsense; do
+  arena.0.initialized arena.4097.purge arena.0.nonsense arenas.bin.50.size stats stats.nonsense; do
   answers "$name"
 done
 # Those that name an amount: only that it is one.
-for name in epoch opt.narenas arenas.narenas arenas.bin.0.nregs stats.allocated stats.resident \
+for name in epoch opt.narenas arenas.narenas arenas.nbins arenas.lextent.0.size \
+  arenas.lextent.10.size arenas.bin.0.nregs stats.allocated stats.resident \
   stats.arenas.0.pactive stats.arenas.4096.small.allocated stats.arenas.0.bins.0.curregs \
   stats.arenas.0.nthreads stats.background_thread.num_threads; do
   answers "$name" | sed -E 's/: [0-9]+$/: a number/'

@@ -1,22 +1,19 @@
 //! Size classes: jemalloc(3), Table 1.
 //!
 //! 8, then multiples of 16 to 128, then four classes per doubling. Classes up to 32 KiB are served
-//! from slabs through the thread cache ([`SizeClass`]); jemalloc calls those up to 14336 "small".
-//! Larger requests are page runs, rounded by [`class_round`] to the same four per doubling.
+//! from slabs through the thread cache ([`SizeClass`]); jemalloc's slabs end at 14336. Larger
+//! requests are page runs, rounded by [`class_round`] to the same four per doubling.
 //!
 //! ```text
 //!   class  0   1   2   3  …  8    9   10   11   12   13 …        35      36 …    40
 //!   size   8  16  32  48  … 128  160  192  224  256  320 …      14336   16384 … 32768
-//!          \__ step 16 __/  \__ step 32 ______/ \_ step 64 …     small    cached, large by name
+//!          \__ step 16 __/  \__ step 32 ______/ \_ step 64 …
 //! ```
 
 use super::units::{MAX_SIZE, PAGE, SLAB_BYTES, checked_round_up, round_up};
 
-/// How many classes are served from slabs.
+/// How many classes are served from slabs (`arenas.nbins`).
 pub(crate) const CLASSES: usize = 41;
-
-/// How many of them jemalloc(3) calls small (`arenas.nbins`).
-pub(crate) const SMALL_CLASSES: usize = 36;
 
 /// The largest size that is served from a slab.
 pub(crate) const MAX_CACHED: usize = 32 << 10;
@@ -158,7 +155,6 @@ const _: () = {
         index += 1;
     }
     assert!(class_size(CLASSES - 1) == MAX_CACHED);
-    assert!(class_size(SMALL_CLASSES - 1) == 14336);
 };
 
 impl SizeClass {

@@ -2,20 +2,19 @@
 
 use super::mutex_stats::MutexStats;
 use crate::ground::size_class::{
-    CLASSES, PAGE_CLASSES, SMALL_CLASSES, SizeClass, page_class_pages,
+    CLASSES, MAX_CACHED, PAGE_CLASSES, SizeClass, page_class_floor, page_class_pages,
 };
 use crate::ground::units::PAGE;
 
-/// Classes of blocks that come from slabs.
-pub const SLAB_CLASSES: usize = CLASSES;
-/// Those of them that jemalloc(3) calls small: `arenas.nbins`.
-pub const BINS: usize = SMALL_CLASSES;
-/// Classes that jemalloc(3) calls large, from 16 KiB on: `arenas.nlextents`.
+/// Small classes, up to 32 KiB: their blocks come from slabs (`arenas.nbins`). jemalloc's end at
+/// 14 KiB.
+pub const BINS: usize = CLASSES;
+/// Large classes: each block is a run of pages (`arenas.nlextents`).
 pub const LEXTENTS: usize = PAGE_CLASSES - SHORT_RUNS;
 /// Classes of runs of pages.
 pub const PAGE_RUN_CLASSES: usize = PAGE_CLASSES;
 /// Classes of runs that are shorter than the smallest large class.
-const SHORT_RUNS: usize = 3;
+const SHORT_RUNS: usize = page_class_floor(MAX_CACHED / PAGE) + 1;
 
 macro_rules! summed {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* }) => {
@@ -202,15 +201,15 @@ pub struct ArenaStats {
     pub dirty: PurgeStats,
     /// Giving back of muzzy pages.
     pub muzzy: PurgeStats,
-    /// Classes up to 14 KiB together.
+    /// Small classes together.
     pub small: ClassesStats,
-    /// Classes from 16 KiB on together.
+    /// Large classes together.
     pub large: ClassesStats,
-    /// Classes of blocks that come from slabs: the first [`BINS`] are `bins.<j>`.
-    pub bins: [BinStats; SLAB_CLASSES],
+    /// Small classes.
+    pub bins: [BinStats; BINS],
     /// Their locks.
-    pub bin_mutexes: [MutexStats; SLAB_CLASSES],
-    /// Large classes, from 16 KiB on; the first of them come from slabs.
+    pub bin_mutexes: [MutexStats; BINS],
+    /// Large classes.
     pub lextents: [LargeStats; LEXTENTS],
     /// Unused runs of pages.
     pub extents: [ExtentStats; PAGE_RUN_CLASSES],
@@ -221,7 +220,7 @@ pub struct ArenaStats {
     /// The lock of the allocator's records, in arena 0.
     pub base_mutex: MutexStats,
     /// Requests as the last walk saw them: a countdown that is just being armed is seen too far on.
-    pub(super) seen_requests: [u64; SLAB_CLASSES],
+    pub(super) seen_requests: [u64; BINS],
 }
 
 impl ArenaStats {
@@ -295,7 +294,7 @@ impl ArenaStats {
         (self.small, self.large) = (ClassesStats::EMPTY, ClassesStats::EMPTY);
         self.bin_mutexes.fill(MutexStats::EMPTY);
         (self.pages_mutex, self.caches_mutex) = (MutexStats::EMPTY, MutexStats::EMPTY);
-        self.seen_requests = [0; SLAB_CLASSES];
+        self.seen_requests = [0; BINS];
     }
 
     /// What was counted from here to `now`.
@@ -348,11 +347,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_classes_begin_at_16_kib() {
-        assert_eq!((slab_class_size(0), slab_class_size(BINS - 1)), (8, 14336));
-        assert_eq!((slab_class_size(BINS), lextent_size(0)), (16384, 16384));
-        assert_eq!((slab_class_size(SLAB_CLASSES - 1), lextent_size(4)), (32768, 32768));
-        assert_eq!((slab_class_size(SLAB_CLASSES), lextent_size(5)), (0, 40960));
+    fn large_classes_begin_where_slabs_end() {
+        assert_eq!((slab_class_size(0), slab_class_size(BINS - 1)), (8, 32768));
+        assert_eq!((slab_class_size(BINS), lextent_size(0)), (0, 40960));
         assert_eq!(lextent_of_run(0), 0);
         assert_eq!((lextent_size(LEXTENTS - 1), lextent_size(LEXTENTS)), (1 << 48, 0));
     }

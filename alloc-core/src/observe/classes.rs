@@ -1,7 +1,11 @@
 //! The size classes, as `arenas.bin.<i>.*` and `arenas.lextent.<i>.*` of jemalloc(3) list them.
+//!
+//! The sizes are those of jemalloc(3), Table 1. But slabs serve sizes up to 32 KiB here and up to
+//! 14 KiB there, so five classes that are the first large ones there are the last small ones here.
 
+use super::arena_stats::{BINS, LEXTENTS, lextent_size};
 use crate::ground::options;
-use crate::ground::size_class::{PAGE_CLASSES, SMALL_CLASSES, SizeClass, page_class_pages};
+use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 
 /// A small size class. Source: jemalloc(3), `arenas.bin.<i>.*`.
@@ -18,7 +22,7 @@ pub struct Bin {
 /// How many small size classes there are. Source: jemalloc(3), `arenas.nbins`.
 #[must_use]
 pub fn nbins() -> u32 {
-    SMALL_CLASSES as u32
+    BINS as u32
 }
 
 /// A small size class; `None` from [`nbins`] on.
@@ -31,7 +35,7 @@ pub fn nbins() -> u32 {
 /// ```
 #[must_use]
 pub fn bin(index: usize) -> Option<Bin> {
-    let class = SizeClass::all().take(SMALL_CLASSES).nth(index)?;
+    let class = SizeClass::all().nth(index)?;
     Some(Bin {
         size: class.size(),
         nregs: class.slots() as u32,
@@ -47,28 +51,24 @@ pub fn nhbins() -> u32 {
     SizeClass::all().filter(|class| class.size() <= largest).count() as u32
 }
 
-/// Classes of runs of pages that are shorter than the first large class.
-const SHORT_RUNS: usize = 3;
-
 /// How many large size classes there are, up to the longest run that any address space holds.
 /// Source: jemalloc(3), `arenas.nlextents`.
 #[must_use]
 pub fn nlextents() -> u32 {
-    (PAGE_CLASSES - SHORT_RUNS) as u32
+    LEXTENTS as u32
 }
 
 /// The size of a large class; `None` from [`nlextents`] on. Source: jemalloc(3),
 /// `arenas.lextent.<i>.size`.
 ///
 /// ```
-/// assert_eq!(lumalloc::observe::lextent(0), Some(16384));
-/// assert_eq!(lumalloc::observe::lextent(1), Some(20480));
+/// assert_eq!(lumalloc::observe::lextent(0), Some(40960));
+/// assert_eq!(lumalloc::observe::lextent(1), Some(49152));
 /// let last = lumalloc::observe::nlextents() as usize - 1;
 /// assert_eq!(lumalloc::observe::lextent(last), Some(1 << 48));
 /// assert_eq!(lumalloc::observe::lextent(last + 1), None);
 /// ```
 #[must_use]
 pub fn lextent(index: usize) -> Option<usize> {
-    let class = index.checked_add(SHORT_RUNS).filter(|&class| class < PAGE_CLASSES)?;
-    Some(page_class_pages(class) * PAGE)
+    (index < LEXTENTS).then(|| lextent_size(index))
 }

@@ -1,7 +1,7 @@
 //! The only walker of all tiers.
 
 use super::arena_stats::{
-    ArenaStats, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, SLAB_CLASSES, lextent_of_run,
+    ArenaStats, BINS, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, lextent_of_run,
 };
 use super::detail::Detail;
 use super::process::zero_reallocs;
@@ -116,7 +116,7 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Opt
     let mut served = cache.owner.ledger.used();
     if cache.facade().is_some() {
         // Blocks may wait behind it of classes that the cache never served.
-        served |= (1 << SLAB_CLASSES) - 1;
+        served |= (1 << BINS) - 1;
     }
     for class in SizeClass::all().filter(|class| served >> class.index() & 1 != 0) {
         let (level, waiting) = (cache.level(class), cache.waiting(class));
@@ -203,9 +203,9 @@ fn add_kept(
             arena.space.kept_bytes += run.bytes();
         }
     }
-    for length in (0..run_cache::LENGTHS).filter(|n| served >> (SLAB_CLASSES + n) & 1 != 0) {
+    for length in (0..run_cache::LENGTHS).filter(|n| served >> (BINS + n) & 1 != 0) {
         let class = lextent_of_run(run_cache::page_class(length));
-        for account in cache.owner.ledger.accounts(SLAB_CLASSES + length) {
+        for account in cache.owner.ledger.accounts(BINS + length) {
             let arena = detail.arena_mut(account.arena());
             if let Some(large) = arena.and_then(|arena| arena.lextents.get_mut(class)) {
                 large.nrequests += account.filled.get();

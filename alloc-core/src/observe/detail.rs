@@ -17,7 +17,7 @@
 //! many out, then to others. With one arena, and for arenas whose blocks go past the caches,
 //! that is exact too.
 
-use super::arena_stats::{ArenaStats, BINS, SLAB_CLASSES, slab_class_size};
+use super::arena_stats::{ArenaStats, BINS, slab_class_size};
 use super::collect::{self, Sum};
 use super::graves;
 use super::mutex_stats::MutexStats;
@@ -39,7 +39,7 @@ pub struct Detail {
     /// Places below this have been looked at.
     made: usize,
     /// Cached blocks that no home can be charged with.
-    excess: [usize; SLAB_CLASSES],
+    excess: [usize; BINS],
 }
 
 /// What is kept for one index.
@@ -89,7 +89,7 @@ impl Detail {
             destroyed: None,
             places: [const { Place { stats: None, before: None, ends: 0 } }; MAX_ARENAS],
             made: 0,
-            excess: [0; SLAB_CLASSES],
+            excess: [0; BINS],
         }
     }
 
@@ -182,7 +182,7 @@ impl Detail {
     /// Clears what is counted anew.
     fn begin(&mut self) {
         self.mutexes = ProcessMutexes::default();
-        self.excess = [0; SLAB_CLASSES];
+        self.excess = [0; BINS];
         self.all_mut().for_each(ArenaStats::clear);
     }
 
@@ -289,7 +289,6 @@ fn retire(
     }
     let (Some(before), Some(destroyed)) = (before, destroyed) else { return };
     before.become_difference(now);
-    add_slab_classes(before);
     destroyed.add(before);
     destroyed.keep_counts();
     sum_up_classes(destroyed);
@@ -311,7 +310,6 @@ fn finish(arena: &mut ArenaStats) {
     for (bin, seen) in arena.bins.iter_mut().zip(&arena.seen_requests) {
         bin.nrequests = bin.nrequests.max(*seen);
     }
-    add_slab_classes(arena);
     sum_up_classes(arena);
     let space = &mut arena.space;
     space.tcache_bytes += space.kept_bytes;
@@ -326,32 +324,19 @@ fn finish(arena: &mut ArenaStats) {
     space.resident = space.mapped;
 }
 
-/// Large by name, small by nature: the first large classes come from slabs.
-fn add_slab_classes(arena: &mut ArenaStats) {
-    for (class, bin) in arena.bins.iter().enumerate().skip(BINS) {
-        if let Some(large) = arena.lextents.get_mut(class - BINS) {
-            large.nmalloc += bin.nmalloc;
-            large.ndalloc += bin.ndalloc;
-            large.nrequests += bin.nrequests;
-        }
-    }
-}
-
 /// Adds up classes.
 fn sum_up_classes(arena: &mut ArenaStats) {
     for (class, bin) in arena.bins.iter().enumerate() {
         let size = slab_class_size(class);
         arena.space.tcache_bytes += bin.cached * size;
         arena.space.slab_used_bytes += bin.curregs * size;
-        let sums = if class < BINS { &mut arena.small } else { &mut arena.large };
+        let sums = &mut arena.small;
         sums.allocated += (bin.curregs - bin.cached) * size;
         sums.nfills += bin.nfills;
         sums.nflushes += bin.nflushes;
-        if class < BINS {
-            sums.nmalloc += bin.nmalloc;
-            sums.ndalloc += bin.ndalloc;
-            sums.nrequests += bin.nrequests;
-        }
+        sums.nmalloc += bin.nmalloc;
+        sums.ndalloc += bin.ndalloc;
+        sums.nrequests += bin.nrequests;
     }
     for large in &mut arena.lextents {
         large.curlextents = (large.nmalloc - large.ndalloc) as usize;

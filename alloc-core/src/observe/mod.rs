@@ -20,7 +20,7 @@ pub(crate) mod work;
 pub use active::{active_pages_place, approximate_active};
 pub use arena_stats::{
     ArenaSpace, ArenaStats, BINS, BinStats, ClassesStats, ExtentStats, LEXTENTS, LargeStats,
-    PAGE_RUN_CLASSES, PurgeStats, SLAB_CLASSES, lextent_size, slab_class_size, slab_class_slab,
+    PAGE_RUN_CLASSES, PurgeStats, lextent_size, slab_class_size, slab_class_slab,
 };
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
 pub use collect::totals;

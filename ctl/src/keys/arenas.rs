@@ -22,13 +22,13 @@ pub const MUZZY_DECAY_MS: Key<ReadWrite<isize>> = Key::new("arenas.muzzy_decay_m
 /// `arenas.narenas` (count): limit on the number of arenas.
 pub const NARENAS: Key<Read<u32>> = Key::new("arenas.narenas");
 
-/// `arenas.nbins` (count): small size classes.
+/// `arenas.nbins` (count): small size classes, whose blocks come from slabs: up to 32 KiB.
 pub const NBINS: Key<Read<u32>> = Key::new("arenas.nbins");
 
 /// `arenas.nhbins` (count): size classes that threads cache.
 pub const NHBINS: Key<Read<u32>> = Key::new("arenas.nhbins");
 
-/// `arenas.nlextents` (count): large size classes.
+/// `arenas.nlextents` (count): large size classes, each block a run of pages: from 40 KiB on.
 pub const NLEXTENTS: Key<Read<u32>> = Key::new("arenas.nlextents");
 
 /// `arenas.page` (bytes): size of the allocator's page.

@@ -197,8 +197,8 @@ mod tests {
         let mut names = Names::default();
         let mut reader = Reader::new(&Linked, &mut names);
         let bins = reader.sizes(Classes::Bins).unwrap();
-        assert_eq!((bins[0], bins[bins.len() - 1]), (8.0, 14336.0));
-        assert_eq!(reader.sizes(Classes::Lextents).unwrap()[0], 16384.0);
+        assert_eq!((bins[0], bins[bins.len() - 1]), (8.0, 32768.0));
+        assert_eq!(reader.sizes(Classes::Lextents).unwrap()[0], 40960.0);
         let runs = reader.sizes(Classes::Extents).unwrap().len();
         assert!((100..1000).contains(&runs), "{runs}");
     }

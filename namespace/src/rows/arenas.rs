@@ -62,13 +62,25 @@ pub static ROWS: &[Row] = &[
         |_| options::current().tcache_max,
         "largest size that threads cache"
     ),
-    ro!("arenas.nbins", Unsigned, Count, |_| observe::nbins(), "small size classes"),
+    ro!(
+        "arenas.nbins",
+        Unsigned,
+        Count,
+        |_| observe::nbins(),
+        "small size classes, whose blocks come from slabs: up to 32 KiB"
+    ),
     ro!("arenas.nhbins", Unsigned, Count, |_| observe::nhbins(), "size classes that threads cache"),
     ro!("arenas.bin.<i>.size", Size, Bytes, |mib| Ok(bin(mib)?.size), "size of a block"),
     ro!("arenas.bin.<i>.nregs", U32, Count, |mib| Ok(bin(mib)?.nregs), "blocks in a slab"),
     ro!("arenas.bin.<i>.slab_size", Size, Bytes, |mib| Ok(bin(mib)?.slab_size), "size of a slab"),
     ro!("arenas.bin.<i>.nshards", U32, Count, |_| 1, "bins of the class in an arena"),
-    ro!("arenas.nlextents", Unsigned, Count, |_| observe::nlextents(), "large size classes"),
+    ro!(
+        "arenas.nlextents",
+        Unsigned,
+        Count,
+        |_| observe::nlextents(),
+        "large size classes, each block a run of pages: from 40 KiB on"
+    ),
     ro!("arenas.lextent.<i>.size", Size, Bytes, lextent, "size of a large class"),
 ];
 

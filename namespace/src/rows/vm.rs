@@ -2,9 +2,8 @@
 use crate::row::Row;
 use crate::row_macros::{ro, rw};
 use crate::snapshot::{self, Published};
-use core::iter;
 use lumalloc::control;
-use lumalloc::observe::{self, BINS};
+use lumalloc::observe;
 
 /// A row from the published snapshot.
 macro_rules! stat {
@@ -105,15 +104,11 @@ impl Blocks {
     fn busy(now: &Published) -> Blocks {
         let mut blocks = Blocks::default();
         let Some(all) = now.arena(snapshot::ALL) else { return blocks };
-        let (small, large) = all.bins.split_at_checked(BINS).unwrap_or_default();
-        for (class, bin) in small.iter().enumerate() {
+        for (class, bin) in all.bins.iter().enumerate() {
             blocks.add(bin.curregs.saturating_sub(bin.cached), observe::slab_class_size(class));
         }
-        // The first large classes come from slabs too, so that some of them are in caches.
-        let cached = large.iter().map(|bin| bin.cached).chain(iter::repeat(0));
-        for (class, (large, cached)) in all.lextents.iter().zip(cached).enumerate() {
-            let number = large.curlextents.saturating_sub(cached);
-            blocks.add(number, observe::lextent_size(class));
+        for (class, large) in all.lextents.iter().enumerate() {
+            blocks.add(large.curlextents, observe::lextent_size(class));
         }
         blocks
     }
