@@ -128,6 +128,15 @@ fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
     }
 }
 
+/// As the help of `thread.allocated` says.
+#[test]
+fn a_realloc_that_keeps_the_block_as_long_as_it_is_counts_nothing() {
+    let program = cc("api_thread_counts.c", &[&stand_in()]);
+    for conf in ["", "hardened:true", "allocatedp_live:false", "tcache:false", "junk:true"] {
+        assert_eq!(Run::preloaded(&program).conf(conf).stdout(), "ok\n", "{conf}");
+    }
+}
+
 #[test]
 fn an_automatic_arena_that_is_not_made_takes_hooks() {
     let program = cc("api_unmade_arena.c", &[&stand_in()]);

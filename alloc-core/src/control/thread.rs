@@ -111,9 +111,10 @@ pub fn count_in(arena: u32) -> u32 {
     thread::count_in(arena)
 }
 
-/// Bytes that the calling thread has ever allocated, by usable size, exactly; a block that is
-/// resized where it stands counts when its usable size changes. Source: jemalloc(3),
-/// `thread.allocated`.
+/// Bytes that the calling thread has ever allocated, by usable size, exactly. A resized block counts
+/// as freed and allocated, moved or not, unless its usable size stays the same: then it counts
+/// nothing. (jemalloc counts both then too; the difference of both counts is the same.) Source:
+/// jemalloc(3), `thread.allocated`.
 ///
 /// ```
 /// use lumalloc::{control::thread, raw};
@@ -128,7 +129,8 @@ pub fn allocated() -> u64 {
     own().map_or(0, |thread| volume(thread).allocated)
 }
 
-/// Bytes that the calling thread has ever freed. Source: jemalloc(3), `thread.deallocated`.
+/// Bytes that the calling thread has ever freed; resized blocks as for [`allocated`]. Source:
+/// jemalloc(3), `thread.deallocated`.
 #[must_use]
 pub fn deallocated() -> u64 {
     own().map_or(0, |thread| volume(thread).freed)

@@ -3,7 +3,9 @@
 use crate::key::{Act, Key, Read, ReadWrite};
 use core::ffi::c_void;
 
-/// `thread.allocated` (bytes): what this thread has ever allocated, by usable size.
+/// `thread.allocated` (bytes): what this thread has ever allocated, by usable size; a realloc that
+/// leaves a block as long as it is counts nothing (jemalloc: as allocated and freed), any other
+/// counts both.
 pub const ALLOCATED: Key<Read<u64>> = Key::new("thread.allocated");
 
 /// `thread.allocatedp`: where thread.allocated stands, for the thread's life; once asked for, it
@@ -14,7 +16,8 @@ pub const ALLOCATEDP: Key<Read<*mut c_void>> = Key::new("thread.allocatedp");
 /// no such arena; EPERM: one of those by CPU).
 pub const ARENA: Key<ReadWrite<u32>> = Key::new("thread.arena");
 
-/// `thread.deallocated` (bytes): what this thread has ever freed, by usable size.
+/// `thread.deallocated` (bytes): what this thread has ever freed, by usable size; of a realloc as
+/// thread.allocated.
 pub const DEALLOCATED: Key<Read<u64>> = Key::new("thread.deallocated");
 
 /// `thread.deallocatedp`: where thread.deallocated stands, as thread.allocatedp.

@@ -23,7 +23,8 @@ pub static ROWS: &[Row] = &[
         U64,
         Bytes,
         |_| thread::allocated(),
-        "what this thread has ever allocated, by usable size"
+        "what this thread has ever allocated, by usable size; a realloc that leaves a block as \
+         long as it is counts nothing (jemalloc: as allocated and freed), any other counts both"
     ),
     ro!(
         "thread.allocatedp",
@@ -38,7 +39,7 @@ pub static ROWS: &[Row] = &[
         U64,
         Bytes,
         |_| thread::deallocated(),
-        "what this thread has ever freed, by usable size"
+        "what this thread has ever freed, by usable size; of a realloc as thread.allocated"
     ),
     ro!(
         "thread.deallocatedp",
