@@ -87,6 +87,26 @@ fn threads_whose_end_is_not_told_get_no_cache() {
     assert_eq!(["", "key", "value"].map(alive), [1, 0, 0]);
 }
 
+/// The system counts addresses against such a limit: a table of 8 MiB would be refused.
+#[test]
+fn a_user_who_may_lock_little_memory_gets_some() {
+    let text = preloaded("proc_locked.c", &["8192"]);
+    assert!(number(&text, "allocated_kib") >= 512, "{text}");
+}
+
+/// Whoever may lock everything locks what is used, and not the tables.
+#[test]
+fn a_process_that_locks_its_memory_locks_no_unused_tables() {
+    let text = preloaded("proc_locked.c", &[]);
+    if text == "only root may lock everything\n" {
+        // The test before this one is for all others.
+        return;
+    }
+    // The library and the C library take 4 MiB of it, and the first pages of the heap 2.
+    assert!(number(&text, "resident_kib") < 12 * MIB, "{text}");
+    assert_eq!(number(&text, "allocated_kib"), 4000);
+}
+
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 fn a_thread_made_by_clone_leaves_nothing_that_dangles() {

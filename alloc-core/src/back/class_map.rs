@@ -10,11 +10,12 @@
 //! wrong: 0 sends a free the slow way, by the page map. So addresses outside of the window, pages
 //! that are no slab's, and slabs made while the window was not yet open are all 0.
 
-use super::page_map;
-use super::page_provider::system;
+use super::page_words;
+use super::table::{self, PIECE, Writable};
 use crate::ground::os;
 use crate::ground::size_class::OFFSET_UNIT;
 use crate::ground::units::{LG_PAGE, PAGE};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Pages of the window: 128 GiB of addresses, a table of 32 MiB of which only what is used is
@@ -35,6 +36,9 @@ struct Window {
     /// 0 until the rest is written.
     pages: AtomicUsize,
 }
+
+/// Which parts of the table are writable.
+static OPEN: Writable<{ PAGES / PIECE / 64 }> = Writable::none();
 
 static WINDOW: Window = Window {
     first: AtomicUsize::new(0),
@@ -75,6 +79,14 @@ pub(crate) fn set(base: usize, pages: usize, bin_offset: usize) {
     let (Some(first), Some(_)) = (byte_of(base), byte_of(base + (pages - 1) * PAGE)) else {
         return;
     };
+    let table = WINDOW.bytes.load(Ordering::Relaxed);
+    let (from, size) = (first.addr() - table.addr(), WINDOW.pages.load(Ordering::Relaxed));
+    let Some(table) = NonNull::new(table) else { return };
+    // SAFETY: the table and its notes; first and last byte lie in the table.
+    if !unsafe { OPEN.open(table, size, from, pages) } {
+        // Where it cannot be written all bytes are 0, which sends each free by the page map.
+        return;
+    }
     // SAFETY: first and last byte lie in the table; who holds the run alone writes its bytes.
     unsafe { first.write_bytes((bin_offset / OFFSET_UNIT) as u8, pages) };
 }
@@ -86,10 +98,15 @@ pub(crate) fn open(base: usize) {
         return;
     }
     let pages = PAGES.min(os::address_limit() / PART_OF_LIMIT / PAGE * PAGE);
-    let Some(table) = (pages > 0).then(|| system().reserve(pages, PAGE)).flatten() else { return };
-    page_map::MAPPED.add(pages as u64);
-    WINDOW.bytes.store(table.base.as_ptr(), Ordering::Relaxed);
-    WINDOW.first.store(first_page(base, pages), Ordering::Relaxed);
+    if pages == 0 {
+        return;
+    }
+    let first = first_page(base, pages);
+    let own = ((base >> LG_PAGE) - first).min(pages - 1);
+    let Some(table) = table::reserve(pages, own, 1, &OPEN) else { return };
+    page_words::MAPPED.add(pages as u64);
+    WINDOW.bytes.store(table.as_ptr(), Ordering::Relaxed);
+    WINDOW.first.store(first, Ordering::Relaxed);
     // Release: pairs with the Acquire in `byte_of`.
     WINDOW.pages.store(pages, Ordering::Release);
 }

@@ -6,7 +6,7 @@
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
-//! of pages), [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`]
+//! of pages), [`table`] (long, written piece by piece), [`page_words`] and [`page_map`] (address → record), [`class_map`] (address → bin), [`active_list`]
 //! (runs in use), [`in_hand`] (runs in no list), [`extent_heap`] and [`extent_cache`] (free runs),
 //! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
 //! system), [`page_counts`], [`memory`], [`page_allocator`] (all of it for one arena),
@@ -23,6 +23,10 @@ pub(crate) mod provider;
 pub(crate) mod metadata;
 #[allow(unsafe_code)]
 pub(crate) mod extent;
+#[allow(unsafe_code)]
+pub(crate) mod table;
+#[allow(unsafe_code)]
+pub(crate) mod page_words;
 #[allow(unsafe_code)]
 pub(crate) mod page_map;
 #[allow(unsafe_code)]

@@ -1,50 +1,28 @@
 //! The page map: address → class and record, in two loads.
 //!
+//! A word for each page ([`page_words`]):
+//!
 //! ```text
-//!   address   47 ………… 32 │ 31 ………………… 12 │ 11 … 0
-//!                 │              │
-//!   ROOT[65536] ──┘   leaf[1M] ──┘──▶ word = record << 16 │ offset of the class's bin
+//!   record << 16 │ offset of the class's bin
 //! ```
-//! The root is zero pages of .bss; a leaf (8 MiB of addresses, touched where used) is made on
-//! demand. A page of a slab holds the slab's record and the offset of its class's bin in a thread
-//! cache. A run that is no slab writes its first and last page only, with the offset of the trap
-//! bin, 0; all other words are 0. So the low half of a word sends the free of anything unusual to
-//! the trap bin, which always takes the slow path.
+//! A page of a slab holds the slab's record and the offset of its class's bin in a thread cache. A
+//! run that is no slab writes its first and last page only, with the offset of the trap bin, 0; all
+//! other words are 0. So the low half of a word sends the free of anything unusual to the trap bin,
+//! which always takes the slow path.
 
 use super::class_map;
 use super::extent::Extent;
-use super::page_provider::system;
-use crate::ground::checked::at;
+use super::page_words;
+pub(super) use super::page_words::chunk_note;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
-
-const LEAF_BITS: u32 = 32;
-const LEAF_WORDS: usize = 1 << (LEAF_BITS - LG_PAGE);
-const ROOT_WORDS: usize = 1 << (48 - LEAF_BITS);
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// No record lies below this address: what does is the index of an arena that was destroyed.
 const FIRST_RECORD: usize = 1 << 16;
 
-/// Bits of an address inside a chunk, the part of the address space that one huge page backs.
-const LG_CHUNK: u32 = 21;
-const LEAF_CHUNKS: usize = 1 << (LEAF_BITS - LG_CHUNK);
-
-#[repr(C, align(4096))]
-struct Leaf {
-    words: [AtomicU64; LEAF_WORDS],
-    /// What `dense` knows of each chunk.
-    chunks: [AtomicU8; LEAF_CHUNKS],
-}
-
-static ROOT: [AtomicPtr<Leaf>; ROOT_WORDS] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; ROOT_WORDS];
-
 /// Bytes of leaves that heap addresses make use of.
 pub(crate) static USED: SharedCount = SharedCount::new();
-/// Bytes of addresses that leaves take.
-pub(crate) static MAPPED: SharedCount = SharedCount::new();
-
 /// Arenas have been destroyed.
 static GRAVES: AtomicBool = AtomicBool::new(false);
 
@@ -102,59 +80,21 @@ impl Entry {
     }
 }
 
-#[inline(always)]
-fn leaf_of(address: usize) -> Option<&'static Leaf> {
-    let index = address >> LEAF_BITS;
-    if index >= ROOT_WORDS {
-        return None;
-    }
-    // SAFETY: just checked.
-    let slot = unsafe { at(&ROOT, index) };
-    // Acquire: pairs with the Release in `make_leaf`.
-    let leaf = slot.load(Ordering::Acquire);
-    // SAFETY: a leaf in the root is mapped for ever.
-    unsafe { leaf.as_ref() }
-}
-
-/// A 32-bit shift: the bits of the root fall away, and the index is in range by construction.
-#[inline(always)]
-fn word_index(address: usize) -> usize {
-    ((address as u32) >> LG_PAGE) as usize
-}
-
-#[inline(always)]
-fn word_in(leaf: &Leaf, address: usize) -> &AtomicU64 {
-    // SAFETY: 2^32 >> 12 is the number of words.
-    unsafe { at(&leaf.words, word_index(address)) }
-}
-
 /// The word of the page that `address` lies in. Any address may be asked for.
 #[inline(always)]
 pub(crate) fn lookup(address: usize) -> Entry {
-    match leaf_of(address) {
+    match page_words::word_of(address) {
         // Relaxed: who holds a block synchronised with who allocated it, after the word was
         // written.
-        Some(leaf) => Entry(word_in(leaf, address).load(Ordering::Relaxed)),
+        Some(word) => Entry(word.load(Ordering::Relaxed)),
         None => Entry::NONE,
     }
 }
 
-/// The note on the chunk that an address lies in; 0 at first. `None`: no addresses of ours.
-pub(super) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
-    let chunk = (address as u32) >> LG_CHUNK;
-    leaf_of(address)?.chunks.get(chunk as usize)
-}
-
-/// Makes the leaves that a new reservation needs. `false`: no memory; nothing is lost.
+/// Makes the words ready that a new reservation needs. `false`: no memory; nothing is lost.
 pub(crate) fn cover(base: usize, bytes: usize) -> bool {
-    let Some(last) = base.checked_add(bytes - 1) else { return false };
-    if last >> LEAF_BITS >= ROOT_WORDS {
+    if !page_words::cover(base, bytes) {
         return false;
-    }
-    for index in base >> LEAF_BITS..=last >> LEAF_BITS {
-        if leaf_of(index << LEAF_BITS).is_none() && !make_leaf(index) {
-            return false;
-        }
     }
     class_map::open(base);
     // A word and the class map's byte for each page.
@@ -172,27 +112,11 @@ pub(crate) fn recover(bytes: usize) {
     USED.add((bytes >> LG_PAGE) as u64 * 8);
 }
 
-fn make_leaf(index: usize) -> bool {
-    let Some(got) = system().reserve(size_of::<Leaf>(), PAGE) else { return false };
-    // SAFETY: `cover` checked the index.
-    let slot = unsafe { at(&ROOT, index) };
-    let leaf = got.base.as_ptr().cast();
-    let null = core::ptr::null_mut();
-    // Release: pairs with the Acquire in `leaf_of`.
-    if slot.compare_exchange(null, leaf, Ordering::Release, Ordering::Relaxed).is_err() {
-        // SAFETY: just reserved, and nobody else knows it.
-        unsafe { system().release(got.base, size_of::<Leaf>()) };
-    } else {
-        MAPPED.add(size_of::<Leaf>() as u64);
-    }
-    true
-}
-
 /// Sets the word of one page, which [`cover`] was asked for.
 #[inline]
 pub(crate) fn set(address: usize, entry: Entry) {
-    if let Some(leaf) = leaf_of(address) {
-        word_in(leaf, address).store(entry.0, Ordering::Relaxed);
+    if let Some(word) = page_words::word_of(address) {
+        word.store(entry.0, Ordering::Relaxed);
     }
 }
 
@@ -211,18 +135,9 @@ pub(crate) fn clear_ends(extent: &Extent) {
 
 /// Sets the words of all pages of a run, and the bytes of the class map.
 pub(crate) fn set_all(extent: &Extent, entry: Entry) {
-    let (mut address, end) = (extent.base(), extent.end());
-    while address < end {
-        // Leaf by leaf; few runs lie in two.
-        let stop = end.min((address | ((1 << LEAF_BITS) - 1)) + 1);
-        if let Some(leaf) = leaf_of(address) {
-            let (first, pages) = (word_index(address), (stop - address) >> LG_PAGE);
-            for word in leaf.words.get(first..first + pages).unwrap_or_default() {
-                word.store(entry.0, Ordering::Relaxed);
-            }
-        }
-        address = stop;
-    }
+    page_words::for_range(extent.base(), extent.pages(), |word| {
+        word.store(entry.0, Ordering::Relaxed);
+    });
     class_map::set(extent.base(), extent.pages(), entry.bin_offset());
 }
 
@@ -245,7 +160,10 @@ pub(crate) fn clear_graves(run: &Extent) {
 pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
     let (mut begin, mut end) = (0, 0);
     let mut open = None;
-    for_each_word(|page, word| {
+    page_words::for_each(|page, word| {
+        if Entry(word).dead_arena().is_some() {
+            return;
+        }
         let is_last = open.take() == Some(word);
         if is_last || page == end {
             end = page + PAGE;
@@ -264,21 +182,6 @@ pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
     }
 }
 
-/// Calls `visit` with each page that has a word, and the word.
-fn for_each_word(mut visit: impl FnMut(usize, u64)) {
-    for (index, slot) in ROOT.iter().enumerate() {
-        // Acquire: pairs with the Release in `make_leaf`.
-        // SAFETY: a leaf in the root is mapped for ever.
-        let Some(leaf) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
-        for (page, word) in leaf.words.iter().enumerate() {
-            let word = word.load(Ordering::Relaxed);
-            if word != 0 && Entry(word).dead_arena().is_none() {
-                visit((index << LEAF_BITS) + (page << LG_PAGE), word);
-            }
-        }
-    }
-}
-
 /// The run around an address inside it, found by walking down: for last words only.
 pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
     let mut page = address & !(PAGE - 1);
@@ -288,8 +191,9 @@ pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
             return entry.extent().filter(|extent| address < extent.end());
         }
         page = page.checked_sub(PAGE)?;
-        // Skip what has no leaf at all.
-        leaf_of(page)?;
+        if !page_words::is_near(page) {
+            return None;
+        }
     }
     None
 }

@@ -4,6 +4,7 @@
 //! `Failing<Mmap>` fails on demand, `Fixed` carves a buffer for tools that cannot see `mmap`.
 
 use crate::ground::options::Dss;
+use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
 /// Memory that a provider handed out.
@@ -50,7 +51,7 @@ pub(crate) struct Resident {
 
 /// A source of pages.
 ///
-/// All sizes are multiples of [`crate::ground::units::PAGE`] and not zero; every base is a multiple
+/// All sizes are multiples of [`PAGE`] and not zero; every base is a multiple
 /// of it. Calls come from any thread, several at once, never under a signal. None may allocate,
 /// panic, or change `errno`. What a provider need not know how to do is refused by default.
 ///
@@ -66,6 +67,20 @@ pub(crate) unsafe trait PageProvider: Sync {
     /// The same, with the data segment where `dss` says; for most there is none.
     fn reserve_by(&self, _dss: Dss, size: usize, align: usize) -> Option<Reserved> {
         self.reserve(size, align)
+    }
+
+    /// Reserves `size` bytes that read zero and need not be writable before
+    /// [`PageProvider::make_writable`] is called for them. `None` when there is no room.
+    fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
+        self.reserve(size, PAGE).map(|got| got.base)
+    }
+
+    /// Makes pages writable. `false`: refused, nothing changed.
+    ///
+    /// # Safety
+    /// The range lies within what [`PageProvider::reserve_readable`] returned.
+    unsafe fn make_writable(&self, _base: NonNull<u8>, _size: usize) -> bool {
+        true
     }
 
     /// Gives addresses back. `false`: they stay mapped and the caller keeps them.

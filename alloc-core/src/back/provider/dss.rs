@@ -84,6 +84,15 @@ unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
         }
     }
 
+    fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
+        self.inner.reserve_readable(size)
+    }
+
+    unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.inner.make_writable(base, size) }
+    }
+
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         !is_in_segment(base) && unsafe { self.inner.release(base, size) }

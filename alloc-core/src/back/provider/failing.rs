@@ -20,6 +20,8 @@ pub enum Refused {
     All,
     /// Reserving addresses.
     Reserve,
+    /// Making a table of the allocator's own writable.
+    MakeWritable,
     /// Giving addresses back.
     Release,
     /// Giving memory back.
@@ -43,9 +45,10 @@ pub enum Refused {
 impl Refused {
     /// Each kind, and all of them together.
     #[cfg_attr(not(feature = "testing"), expect(unreachable_pub, reason = "as the type"))]
-    pub const EACH: [Refused; 11] = [
+    pub const EACH: [Refused; 12] = [
         Refused::All,
         Refused::Reserve,
+        Refused::MakeWritable,
         Refused::Release,
         Refused::Purge,
         Refused::PurgeLazily,
@@ -113,6 +116,15 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
 
     fn reserve_by(&self, dss: Dss, size: usize, align: usize) -> Option<Reserved> {
         if self.refuses(Refused::Reserve) { None } else { self.inner.reserve_by(dss, size, align) }
+    }
+
+    fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
+        if self.refuses(Refused::Reserve) { None } else { self.inner.reserve_readable(size) }
+    }
+
+    unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        !self.refuses(Refused::MakeWritable) && unsafe { self.inner.make_writable(base, size) }
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {

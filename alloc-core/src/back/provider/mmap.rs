@@ -34,6 +34,14 @@ unsafe impl PageProvider for Mmap {
         Some(Reserved { base, zeroed: true })
     }
 
+    fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
+        map(size, libc::PROT_READ)
+    }
+
+    unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
+        make_accessible(base, size)
+    }
+
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
         is_whole_pages(base, size) && unmap(base, size)
     }
@@ -223,7 +231,7 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
 fn make_accessible(base: NonNull<u8>, size: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     calls::count(Call::Mprotect);
-    // SAFETY: the caller's range is its own, and fresh.
+    // SAFETY: the caller's range is its own, and becomes only more accessible.
     os::keep_errno(|| unsafe { libc::mprotect(base.as_ptr().cast(), size, protection) }) == 0
 }
 

@@ -1,0 +1,40 @@
+/* A process that locks its memory, what it has and what it will have, before its first request.
+ * With an argument it first becomes a user who may lock so many KiB, which the system counts by
+ * addresses; without one it must be root, who may lock everything.
+ * Prints the resident memory, and how many KiB it could allocate before it was refused more. */
+#include "proc_common.h"
+
+#include <sys/resource.h>
+
+enum { NOBODY = 65534, BLOCK = 1000, MOST = 4096 };
+
+static void become_a_user_who_may_lock(size_t kib) {
+    struct rlimit limit = {kib << 10, kib << 10};
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    if (geteuid() == 0) CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) become_a_user_who_may_lock(strtoul(argv[1], NULL, 10));
+    if (argc == 1 && geteuid() != 0) {
+        say("only root may lock everything\n");
+        return 0;
+    }
+    CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+    static unsigned char *blocks[MOST];
+    size_t count = 0;
+    free(marked(BLOCK, 1));
+    size_t resident = kib_of("/proc/self/status", "\nVmRSS:");
+    while (count < MOST) {
+        errno = 0;
+        blocks[count] = malloc(BLOCK);
+        if (blocks[count] == NULL) break;
+        memset(blocks[count], 7, BLOCK);
+        count++;
+    }
+    CHECK(count == MOST || errno == ENOMEM);
+    for (size_t i = 0; i < count; i++) check_and_free(blocks[i], BLOCK, 7);
+    free(marked(BLOCK, 1));
+    say("resident_kib=%zu allocated_kib=%zu\n", resident, count * BLOCK / 1024);
+    return 0;
+}
