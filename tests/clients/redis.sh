@@ -82,10 +82,13 @@ for name in opt.dss arena.0.dss opt.junk opt.percpu_arena opt.thp opt.zero_reall
 done
 echo "arena.0.dss: $(cli debug mallctl-str arena.0.dss disabled)"
 echo "arena.0.dss: $(cli debug mallctl-str arena.0.dss)"
+# The thread names itself when it begins, and is there for a moment after it has stopped its work.
+background_runs() { grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm; }
+background_is_gone() { ! background_runs; }
 cli config set jemalloc-bg-thread no
-[ -z "$LIBRARY" ] || ! grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm || die "off, it still runs"
+[ -z "$LIBRARY" ] || wait_for background_is_gone
 cli config set jemalloc-bg-thread yes
-[ -z "$LIBRARY" ] || grep -qx lumalloc_bg "/proc/$SERVER/task/"*/comm || die "on, it does not run"
+[ -z "$LIBRARY" ] || wait_for background_runs
 
 cli -n 1 flushdb
 [ "$(cli debug digest)" = "$before" ] || die "the benchmark changed database 0"
