@@ -5,6 +5,7 @@
 //! thread's [`Facade`](super::facade::Facade) does the same without asking for the options.
 
 use super::fill;
+use super::guarded;
 use super::hardened::canary;
 use super::switch;
 use crate::back::page_map::{self, Entry};
@@ -103,12 +104,15 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 
 /// Dies of a sized free whose size is another class's, in the hardened tier.
 pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
-    if options::current().hardened {
-        let bin = bin_of(given);
-        if bin * BIN_BYTES != entry.bin_offset() {
-            wrong_size(entry, address, given);
-        }
+    if options::current().hardened && bin_of(given) != bin_at(entry, address) {
+        wrong_size(entry, address, given);
     }
+}
+
+/// The bin that serves the block at an address, of which the page map says `entry`; 0 for a large
+/// block's, or for no block.
+fn bin_at(entry: Entry, address: usize) -> usize {
+    guarded::bin_of(address).unwrap_or(entry.bin_offset() / BIN_BYTES)
 }
 
 /// Dies of a sized free whose size is neither of the block's class nor of the one before, but for
@@ -122,7 +126,7 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
         Some(rounded) if rounded <= MAX_CACHED => SizeClass::of(rounded).bin(),
         _ => 0,
     };
-    let bin = entry.bin_offset() / BIN_BYTES;
+    let bin = bin_at(entry, address);
     if bin != asked && (asked == 0 || bin != asked + 1) {
         wrong_size(entry, address, given);
     }
@@ -142,6 +146,7 @@ pub(crate) fn bin_of(given: Given) -> usize {
 #[cold]
 #[inline(never)]
 pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given) {
+    guarded::wrong_size(address, given.size);
     let place = match (Slab::of(entry), entry.extent()) {
         (Some(slab), _) if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() => {
             place_of(slab)

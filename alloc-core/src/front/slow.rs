@@ -135,13 +135,13 @@ pub(crate) unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
         return;
     }
     let address = block.expose_provenance();
-    if guarded::holds(address) {
-        count_freed(guarded::usable_size(address).unwrap_or(0));
-        return guarded::free(address);
-    }
     let entry = page_map::lookup(address);
     if let Some(given) = given {
         modes::check_size(entry, address, given);
+    }
+    if guarded::holds(address) {
+        count_freed(guarded::usable_size(address).unwrap_or(0));
+        return guarded::free(address);
     }
     if let Some(slab) = Slab::of(entry) {
         // SAFETY: the slab was found by the address; the caller's promise.

@@ -187,6 +187,36 @@ pub(crate) fn guarded_invalid_free(address: usize, sample: &Sample) -> ! {
     die(&mut line)
 }
 
+/// Behind a guarded sample, before its guard, something was written. Found when it is freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn guarded_overflow_found(address: usize, sample: &Sample) -> ! {
+    let mut line = touched("buffer overflow", address);
+    let behind = address.saturating_sub(sample.block + sample.size);
+    guarded(line.number(behind as u64).text(" bytes behind the end of "), sample);
+    die(line.text("; found when it was freed"))
+}
+
+/// Before a guarded sample, behind its guard, something was written. Found when it is freed.
+#[cold]
+#[inline(never)]
+pub(crate) fn guarded_underflow_found(address: usize, sample: &Sample) -> ! {
+    let mut line = touched("buffer underflow", address);
+    let before = sample.block.saturating_sub(address);
+    guarded(line.number(before as u64).text(" bytes before "), sample);
+    die(line.text("; found when it was freed"))
+}
+
+/// A sized free of a guarded sample named a size of another class than its own.
+#[cold]
+#[inline(never)]
+pub(crate) fn guarded_wrong_size(given: usize, sample: &Sample) -> ! {
+    let mut line = begin("sized free", sample.block);
+    line.text(" with size ").number(given as u64).text(", which is not its own: ");
+    guarded(&mut line, sample);
+    die(&mut line)
+}
+
 /// No memory, and the program asked to die of it.
 #[cold]
 #[inline(never)]

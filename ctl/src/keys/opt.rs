@@ -44,7 +44,8 @@ pub const DLOPEN_DEEPBIND: Key<Read<Text>> = Key::new("opt.dlopen_deepbind");
 /// `opt.dss`: when addresses come from the data segment: disabled, primary or secondary.
 pub const DSS: Key<Read<Text>> = Key::new("opt.dss");
 
-/// `opt.guarded_sample` (count): requests between two guarded samples, on average; 0: none.
+/// `opt.guarded_sample` (count): one small request in so many is a guarded sample, on average; 1:
+/// each; 0: none.
 pub const GUARDED_SAMPLE: Key<Read<usize>> = Key::new("opt.guarded_sample");
 
 /// `opt.hardened`: look for misuse at each call, and make its use harder.

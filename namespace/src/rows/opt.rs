@@ -74,7 +74,12 @@ pub static ROWS: &[Row] = &[
     ),
     ro!("opt.junk", Str, None, |_| junk(), "fill with junk: true, false, alloc or free"),
     opt!(zero, Bool, None, "fresh memory reads zero"),
-    opt!(guarded_sample, Size, Count, "requests between two guarded samples, on average; 0: none"),
+    opt!(
+        guarded_sample,
+        Size,
+        Count,
+        "one small request in so many is a guarded sample, on average; 1: each; 0: none"
+    ),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
     ro!(
         "opt.dlopen_deepbind",

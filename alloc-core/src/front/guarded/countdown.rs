@@ -34,19 +34,36 @@ pub(crate) fn draw() -> u32 {
     (next >> 32) as u32
 }
 
-/// Requests until the next sample: geometric about a mean.
+/// Requests from one sample to the next: geometric, so that each request has the same chance of one
+/// in `mean`, whatever came before.
 ///
-/// -ln u by the place of the highest bit of a random number and, between powers of two, a straight
-/// line.
-fn gap(mean: usize) -> usize {
-    let u = u64::from(draw() | 1);
-    let zeros = u64::from(u.leading_zeros() - 32);
-    let fraction = ((u << (zeros + 1)) & 0xffff_ffff) >> 16;
-    let log2 = ((zeros + 1) << 16) - fraction;
-    let mean = (mean as u64).min(1 << 32);
-    // ln 2 in 16.16 is 45426.
-    1 + ((mean * ((log2 * 45426) >> 16)) >> 16) as usize
+/// The binary digits of what a geometric variable is above 1 are independent of each other, so each
+/// is drawn by itself. See [`digits`].
+fn gap(mean: usize, mut draw: impl FnMut() -> u32) -> usize {
+    let drawn = digits(mean).map(|(value, chance)| if draw() < chance { value } else { 0 });
+    1 + drawn.sum::<usize>()
 }
+
+/// The binary digits of a gap's excess over 1: what each is worth, and its chance to be set in
+/// 2^-32.
+///
+/// A request gets no sample by the chance q = 1 - 1 / `mean`, and the excess is n by the chance
+/// (1 - q) q^n. So the digit that is worth v is set by the chance q^v / (1 + q^v).
+fn digits(mean: usize) -> impl Iterator<Item = (usize, u32)> {
+    // q^v in 2^-64; with a mean of 1 it is 0.
+    let mean = (mean as u64).clamp(1, 1 << 32);
+    let mut power = if mean == 1 { 0 } else { (u64::MAX / mean).wrapping_neg() };
+    (0..LONGEST).map_while(move |digit| {
+        let half = power >> 1;
+        let chance = half / ((half | 1 << 63) >> 32);
+        power = (u128::from(power) * u128::from(power) >> 64) as u64;
+        (chance > 0).then_some((1 << digit, chance as u32))
+    })
+}
+
+/// Binary digits of the longest gap: that of the largest mean, which is 2^32, has a chance below
+/// 2^-32 to be longer.
+const LONGEST: u32 = 37;
 
 /// For how many requests a bin's countdown is armed, of `most`: the one at hand, which found it run
 /// out, is the first of them, and becomes a sample if its time has come.
@@ -68,7 +85,7 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
 }
 
 fn next() -> usize {
-    gap(options::current().guarded_sample)
+    gap(options::current().guarded_sample, draw)
 }
 
 /// A sample in place of a block that was just popped, if the request is to get one; the block is
@@ -78,7 +95,7 @@ pub(crate) fn take(class: SizeClass, block: *mut u8, size: usize, align: usize) 
     if !cache.sample_due.replace(false) {
         return None;
     }
-    let Some(sample) = super::allocate(size, align) else {
+    let Some(sample) = super::allocate(class, size, align) else {
         let thread = cache.thread().filter(|_| cache.holds(class));
         thread.into_iter().for_each(|thread| thread.got_cached(modes::usable(class)));
         return None;
@@ -99,15 +116,45 @@ pub(crate) fn take(class: SizeClass, block: *mut u8, size: usize, align: usize) 
 mod tests {
     use super::*;
 
+    const MEANS: [usize; 10] = [1, 2, 3, 7, 10, 100, 1000, 4096, 1_000_000, 1 << 32];
+
+    /// Of the chance of a digit, in 2^-32.
+    fn share(chance: u32) -> f64 {
+        f64::from(chance) / 4_294_967_296.0
+    }
+
+    fn is_near(value: f64, expected: f64) -> bool {
+        (value - expected).abs() <= expected.abs() * 1e-6
+    }
+
+    /// On paper, from the chances alone: nothing is drawn.
     #[test]
-    fn gaps_are_about_their_mean_and_vary() {
-        prepare();
-        for mean in [1, 10, 1000] {
-            let sum: usize = (0..20_000).map(|_| gap(mean)).sum();
-            let seen = sum / 20_000;
-            assert!(seen >= mean && seen <= mean + mean / 5 + 1, "{seen} for {mean}");
+    fn the_mean_gap_is_what_was_asked_for_and_each_request_has_the_same_chance() {
+        for mean in MEANS {
+            let mean_gap: f64 = 1.0 + digits(mean).map(|(v, p)| v as f64 * share(p)).sum::<f64>();
+            assert!(is_near(mean_gap, mean as f64), "{mean_gap} for {mean}");
+            // Of a geometric variable; so it is none of another kind with that mean.
+            let of_digit = |(v, p): (usize, u32)| (v as f64).powi(2) * share(p) * (1.0 - share(p));
+            let variance: f64 = digits(mean).map(of_digit).sum();
+            let expected = mean as f64 * (mean as f64 - 1.0);
+            assert!(is_near(variance, expected), "{variance} for {mean}");
+            let at_once: f64 = digits(mean).map(|(_, p)| 1.0 - share(p)).product();
+            assert!(is_near(at_once, 1.0 / mean as f64), "{at_once} for {mean}");
         }
-        let short = (0..1000).filter(|_| gap(1000) < 500).count();
-        assert!((300..500).contains(&short), "{short}: e to the minus a half is 0.61");
+    }
+
+    #[test]
+    fn a_mean_of_one_leaves_no_request_out() {
+        assert_eq!(digits(1).count(), 0);
+        assert_eq!([gap(1, || 0), gap(1, || u32::MAX), gap(0, || 0)], [1; 3]);
+    }
+
+    #[test]
+    fn digits_add_up_to_the_gap() {
+        let (first, rest) = (0, u32::MAX);
+        let mut draws = [rest, first, first, rest].into_iter();
+        assert_eq!(gap(1000, || draws.next().unwrap_or(rest)), 1 + 2 + 4);
+        assert_eq!(gap(1000, || u32::MAX), 1);
+        assert_eq!(gap(usize::MAX, || 0), 1 << LONGEST);
     }
 }

@@ -6,20 +6,22 @@
 //!            block at the end of its page, or at the beginning
 //! ```
 //! What is freed stays out of reach until its slot is used again, slots in turn. A touch of a guard
-//! or of a freed slot is a fault, and [`fault`] says what it was. Which requests get one is the
-//! matter of [`countdown`]; frees that tell the size are that of [`layouts`]. The idea is
-//! GWP-ASan's.
+//! or of a freed slot is a fault, and [`fault`] says what it was. A write between block and guard is
+//! found by the free ([`rest`]). Which requests get one is the matter of [`countdown`]; frees that
+//! tell the size are that of [`layouts`]. The idea is GWP-ASan's.
 
 pub(crate) mod countdown;
 pub(crate) mod fault;
 pub(crate) mod layouts;
+mod rest;
 
 use crate::ground::counters::SharedCount;
 use crate::ground::fatal::{self, Sample};
 use crate::ground::os;
+use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// So many samples live, or wait freed, at a time.
 pub(crate) const SLOTS: usize = 128;
@@ -36,6 +38,10 @@ struct Slot {
     state: AtomicUsize,
     block: AtomicUsize,
     size: AtomicUsize,
+    /// The bin that would have served the request.
+    bin: AtomicUsize,
+    /// What the rest of the page is filled with.
+    pattern: AtomicU64,
     allocated_by: AtomicUsize,
     freed_by: AtomicUsize,
     allocated_from: [AtomicUsize; TRACE],
@@ -64,6 +70,8 @@ impl Slot {
             state: AtomicUsize::new(UNUSED),
             block: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
+            bin: AtomicUsize::new(0),
+            pattern: AtomicU64::new(0),
             allocated_by: AtomicUsize::new(0),
             freed_by: AtomicUsize::new(0),
             allocated_from: [const { AtomicUsize::new(0) }; TRACE],
@@ -118,10 +126,10 @@ fn page_of(index: usize) -> usize {
     BASE.load(Relaxed) + (2 * index + 1) * UNIT.load(Relaxed)
 }
 
-/// A block of its own. `None`: too large for a page, all slots are in use, or the system has no
-/// memory.
-pub(crate) fn allocate(size: usize, align: usize) -> Option<*mut u8> {
-    let block = make(size, align);
+/// A block of its own for a request that the class would serve. `None`: too large for a page, all
+/// slots are in use, or the system has no memory.
+pub(crate) fn allocate(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
+    let block = make(class, size, align);
     if block.is_some() {
         MADE.add(1)
     } else {
@@ -130,7 +138,7 @@ pub(crate) fn allocate(size: usize, align: usize) -> Option<*mut u8> {
     block
 }
 
-fn make(size: usize, align: usize) -> Option<*mut u8> {
+fn make(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
     let unit = UNIT.load(Relaxed);
     let align = align.max(if size >= 16 { 16 } else { 8 });
     let room = size.max(1).checked_next_multiple_of(align)?;
@@ -145,9 +153,16 @@ fn make(size: usize, align: usize) -> Option<*mut u8> {
     }
     *next = index + 1;
     let block = if countdown::draw() & 1 == 0 { page } else { page + unit - room };
+    let pattern = rest::pattern(u64::from(countdown::draw()) << 32 | u64::from(countdown::draw()));
+    for range in [page..block, block + size..page + unit] {
+        // SAFETY: parts of the page that was just opened, which nobody knows yet.
+        unsafe { rest::fill(range, pattern) };
+    }
     let slot = slot(index);
     slot.block.store(block, Relaxed);
     slot.size.store(size, Relaxed);
+    slot.bin.store(class.bin(), Relaxed);
+    slot.pattern.store(pattern, Relaxed);
     slot.allocated_by.store(os::thread_id(), Relaxed);
     note(&slot.allocated_from);
     slot.state.store(LIVE, Relaxed);
@@ -189,6 +204,7 @@ pub(crate) fn free(address: usize) {
     if slot.block.load(Relaxed) != address {
         fatal::guarded_invalid_free(address, &slot.sample());
     }
+    judge_rest(slot);
     slot.freed_by.store(os::thread_id(), Relaxed);
     note(&slot.freed_from);
     slot.state.store(FREED, Relaxed);
@@ -197,13 +213,44 @@ pub(crate) fn free(address: usize) {
     os::close_page(address & !(unit - 1), unit);
 }
 
-/// Bytes that a sample may hold: what was asked for. `None`: no sample begins there.
-pub(crate) fn usable_size(address: usize) -> Option<usize> {
+/// Dies if something was written between a live sample and its guards.
+fn judge_rest(slot: &Slot) {
+    let (block, unit) = (slot.block.load(Relaxed), UNIT.load(Relaxed));
+    let (page, end) = (block & !(unit - 1), block + slot.size.load(Relaxed));
+    let pattern = slot.pattern.load(Relaxed);
+    // SAFETY: the page of a live sample is open, and this part of it is the allocator's.
+    if let Some(address) = unsafe { rest::damaged(end..page + unit, pattern) } {
+        fatal::guarded_overflow_found(address, &slot.sample());
+    }
+    // SAFETY: as above.
+    if let Some(address) = unsafe { rest::damaged(page..block, pattern) } {
+        fatal::guarded_underflow_found(address, &slot.sample());
+    }
+}
+
+/// The slot of a live sample that begins at an address.
+fn live_at(address: usize) -> Option<&'static Slot> {
     if !holds(address) {
         return None;
     }
-    let index = pages_before(address) / 2;
-    let slot = TABLE.get(index)?;
-    let is_block = slot.is(LIVE) && slot.block.load(Relaxed) == address;
-    is_block.then(|| slot.size.load(Relaxed))
+    let slot = TABLE.get(pages_before(address) / 2)?;
+    (slot.is(LIVE) && slot.block.load(Relaxed) == address).then_some(slot)
+}
+
+/// Bytes that a sample may hold: what was asked for. `None`: no sample begins there.
+pub(crate) fn usable_size(address: usize) -> Option<usize> {
+    live_at(address).map(|slot| slot.size.load(Relaxed))
+}
+
+/// The bin that would have served a sample's request. `None`: no sample begins there.
+pub(crate) fn bin_of(address: usize) -> Option<usize> {
+    live_at(address).map(|slot| slot.bin.load(Relaxed))
+}
+
+/// Dies of a sample that was freed by another size than its own.
+#[cold]
+pub(crate) fn wrong_size(address: usize, given: usize) {
+    if let Some(slot) = live_at(address) {
+        fatal::guarded_wrong_size(given, &slot.sample());
+    }
 }

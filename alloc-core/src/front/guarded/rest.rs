@@ -1,0 +1,103 @@
+//! The rest of a sample's page: bytes that nobody may write, and no guard lies there.
+//!
+//! ```text
+//!   guard │ rest │ block │ rest │ guard        one of the two is short, or empty
+//! ```
+//! It is filled with a pattern when the sample is made, and compared when the sample is freed: an
+//! overflow that does not reach the guard is found then. The pattern is random for each sample.
+//! All its bytes are odd, so that the zero byte at a string's end always differs.
+
+use core::ops::Range;
+
+/// Makes all bytes of a pattern odd.
+const ODD: u64 = 0x0101_0101_0101_0101;
+
+/// The pattern that random bits make.
+pub(super) fn pattern(bits: u64) -> u64 {
+    bits | ODD
+}
+
+/// What the byte at an address is to read.
+fn byte_at(pattern: u64, address: usize) -> u8 {
+    pattern.to_le().rotate_right(8 * (address as u32 % 8)) as u8
+}
+
+fn pointer(address: usize) -> *mut u8 {
+    core::ptr::with_exposed_provenance_mut(address)
+}
+
+/// Whether a word lies at an address that ends before `end`.
+fn is_word(address: usize, end: usize) -> bool {
+    address.is_multiple_of(8) && end - address >= 8
+}
+
+/// Fills a range of addresses.
+///
+/// # Safety
+/// It is mapped, and the caller's to write.
+pub(super) unsafe fn fill(range: Range<usize>, pattern: u64) {
+    let mut at = range.start;
+    while at < range.end {
+        if is_word(at, range.end) {
+            // SAFETY: an aligned word in the range.
+            unsafe { pointer(at).cast::<u64>().write(pattern) };
+            at += 8;
+        } else {
+            // SAFETY: a byte in the range.
+            unsafe { pointer(at).write(byte_at(pattern, at)) };
+            at += 1;
+        }
+    }
+}
+
+/// The first address in a range whose byte is not what [`fill`] wrote.
+///
+/// # Safety
+/// It is mapped, and nobody has business there.
+pub(super) unsafe fn damaged(range: Range<usize>, pattern: u64) -> Option<usize> {
+    let mut at = range.start;
+    while at < range.end {
+        // SAFETY: an aligned word in the range.
+        if is_word(at, range.end) && unsafe { pointer(at).cast::<u64>().read() } == pattern {
+            at += 8;
+            continue;
+        }
+        // SAFETY: a byte in the range.
+        if unsafe { pointer(at).read() } != byte_at(pattern, at) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_changed_byte_is_found_and_no_other() {
+        let mut page = [0u64; 8];
+        let base = page.as_mut_ptr().expose_provenance();
+        for bits in [0, u64::MAX, 0x0123_4567_89ab_cdef] {
+            let pattern = pattern(bits);
+            for (from, to) in [(0, 64), (3, 61), (8, 56), (5, 6), (9, 9), (1, 15)] {
+                let range = base + from..base + to;
+                // SAFETY: inside the array.
+                unsafe { fill(range.clone(), pattern) };
+                // SAFETY: as above.
+                assert_eq!(unsafe { damaged(range.clone(), pattern) }, None);
+                for at in range.clone() {
+                    let byte = byte_at(pattern, at);
+                    assert_eq!(byte & 1, 1);
+                    // SAFETY: as above.
+                    unsafe { pointer(at).write(0) };
+                    // SAFETY: as above.
+                    assert_eq!(unsafe { damaged(range.clone(), pattern) }, Some(at));
+                    // SAFETY: as above.
+                    unsafe { pointer(at).write(byte) };
+                }
+            }
+        }
+    }
+}
