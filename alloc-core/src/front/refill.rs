@@ -32,9 +32,6 @@ const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 /// Refills of a class that come from shared slabs before the cache wants one of its own.
 const SHARED_REFILLS: u8 = 4;
-/// The largest blocks that come from slabs of the cache's own. Above, a slab is four blocks, too
-/// few to be worth owning: all threads of an arena share them, which keeps them full.
-const OWNED_MAX: usize = 4096;
 /// log2 of the most blocks that a thread begins with because the one before used so many, and how
 /// many bytes they are at most.
 const LG_HABIT: u8 = 3;
@@ -112,12 +109,12 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
     let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
     // There are few in a bin of these: all of them, to come here less often.
-    let parked = if class.size() > OWNED_MAX { bin.capacity() } else { want };
+    let parked = if class.is_shared() { bin.capacity() } else { want };
     if refill_from_depot(cache, &mut state, class, parked) {
         return;
     }
     let fill = |filler: &mut Filler| {
-        if class.size() > OWNED_MAX || cold.refills.get() < SHARED_REFILLS {
+        if class.is_shared() || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
             let Owner { home, effort, ledger, .. } = &cache.owner;
             let give = |block| filler.give(block);
@@ -230,7 +227,7 @@ fn depot_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
     if cache.largest.get() < MAX_CACHED || options::current().dirty_decay_ms == 0 {
         return 0;
     }
-    depot::share(registry::ALIVE.get(), class.size() > OWNED_MAX)
+    depot::share(registry::ALIVE.get(), class.is_shared())
 }
 
 /// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.

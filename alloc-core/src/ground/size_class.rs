@@ -35,6 +35,8 @@ pub(crate) struct Row {
     pub(crate) slab_pages: u16,
     /// Blocks in a slab.
     pub(crate) slots: u16,
+    /// The slabs are always guarded by the arena's bin, see [`SizeClass::is_shared`].
+    shared: bool,
     /// `ceil(2^40 / size)`: division by `size` as a multiplication.
     reciprocal: u64,
     /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 8.
@@ -68,6 +70,9 @@ const fn slab_pages(size: usize) -> usize {
     blocks * size / PAGE
 }
 
+/// Slabs of no more blocks than this are shared.
+const FEW_BLOCKS: usize = 4;
+
 const fn clamp(n: usize, low: usize, high: usize) -> usize {
     if n < low {
         low
@@ -81,10 +86,12 @@ const fn clamp(n: usize, low: usize, high: usize) -> usize {
 const fn row(index: usize) -> Row {
     let size = class_size(index);
     let pages = slab_pages(size);
+    let slots = pages * PAGE / size;
     Row {
         size: size as u32,
         slab_pages: pages as u16,
-        slots: (pages * PAGE / size) as u16,
+        slots: slots as u16,
+        shared: slots <= FEW_BLOCKS,
         reciprocal: (1u64 << 40).div_ceil(size as u64),
         cache_max: clamp((32 << 10) / size, 8, 2048) as u16,
         bulk_max: clamp((32 << 10) / size, clamp((512 << 10) / size, 8, 63), 2048) as u16,
@@ -152,6 +159,8 @@ const _: () = {
         if index > 0 {
             assert!(class_size(index) > class_size(index - 1));
         }
+        // What refills and depots do with long blocks was measured with this boundary.
+        assert!(row.shared == (row.size > 4096));
         index += 1;
     }
     assert!(class_size(CLASSES - 1) == MAX_CACHED);
@@ -211,6 +220,14 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) fn slots(self) -> usize {
         self.row().slots as usize
+    }
+
+    /// Whether the slabs of the class are guarded by the arena's bin for all their lives: of so few
+    /// blocks they are not worth owning by a thread cache. Such blocks go from thread to thread by
+    /// the transfer cache, which knows no slab that a cache owns.
+    #[inline(always)]
+    pub(crate) fn is_shared(self) -> bool {
+        self.row().shared
     }
 
     /// The fewest blocks that fill cache lines to the last byte.
@@ -429,12 +446,13 @@ mod tests {
             let slab = row.slab_pages as usize * PAGE;
             let waste = slab % class.size();
             text += &format!(
-                "{:5} slab {:3} KiB, {:4} blocks, {:5} unused, cached {:4}\n",
+                "{:5} slab {:3} KiB, {:4} blocks, {:5} unused, cached {:4}{}\n",
                 row.size,
                 slab >> 10,
                 row.slots,
                 waste,
-                row.cache_max
+                row.cache_max,
+                if class.is_shared() { ", shared" } else { "" }
             );
         }
         assert_eq!(text, include_str!("size_class_table.txt"), "\n{text}");

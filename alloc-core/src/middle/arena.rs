@@ -35,9 +35,6 @@ pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
 /// Bytes of slabs of one class that a bin keeps while all their blocks are free.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// Slabs of no more blocks than this are always filled.
-pub(super) const FEW_BLOCKS: usize = 4;
-
 /// One arena.
 pub(crate) struct Arena {
     id: u32,
@@ -257,8 +254,8 @@ impl Arena {
             self.drain_bin(slabs, class, effort);
             if slabs.partial.first().is_none() {
                 let mut pages = self.pages.lock();
-                // Slabs of a few blocks are filled; of others the threads take a few lines each.
-                let memory = memory.filled_if(class.slots() <= FEW_BLOCKS);
+                // Shared slabs are filled; of others the threads take a few lines each.
+                let memory = memory.filled_if(class.is_shared());
                 let slab = Arena::new_slab(&mut pages, class, Guard::Bin, memory);
                 let Some(slab) = slab else { return 0 };
                 effort.add(Deed::Fresh, 1);

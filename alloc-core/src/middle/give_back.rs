@@ -85,7 +85,7 @@ pub(crate) fn give_back(
     class: SizeClass,
     blocks: &[*mut u8],
 ) {
-    if transfer_cache::serves(class) {
+    if class.is_shared() {
         return transfer_cache::give_back(owner, class, blocks);
     }
     let (grid, groups) = (class.grid(), Groups::new());

@@ -196,6 +196,10 @@ impl Owner {
         want: usize,
         mut give: impl FnMut(*mut u8),
     ) -> usize {
+        debug_assert!(
+            !class.is_shared(),
+            "the transfer cache takes its blocks, and knows no owners"
+        );
         self.effort.add(Deed::RefillOwned, 1);
         // What others freed is memory that nobody uses: take it in before touching more. Where a
         // slab has many words that costs more, and is done now and then.

@@ -18,7 +18,7 @@
 //! decay pass sends all of it home, so nothing stays longer than that unused; where unused memory
 //! is to go at once, nothing waits.
 
-use super::arena::{self, Arena, FEW_BLOCKS};
+use super::arena::{self, Arena};
 use super::bin::BinSlabs;
 use super::effort::Deed;
 use super::give_back::find_slab;
@@ -64,12 +64,6 @@ struct Ring {
 
 // SAFETY: the ring is memory of ours, reached under the lock of the bin only.
 unsafe impl Send for TransferCache {}
-
-/// Whether blocks of a class come here.
-#[inline]
-pub(super) fn serves(class: SizeClass) -> bool {
-    class.slots() <= FEW_BLOCKS
-}
 
 fn key(block: Slot) -> u16 {
     (block as usize >> LG_PAGE) as u16
