@@ -100,6 +100,16 @@ pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// A slab of an arena that ends has remote frees, and lies on no stack of such slabs.
+#[cold]
+#[inline(never)]
+pub(crate) fn lost_slab(base: usize, at: Place) -> ! {
+    let mut line = begin("internal error: lost slab", base);
+    line.text(": PENDING, and on no stack");
+    place(&mut line, at);
+    die(&mut line)
+}
+
 /// A query (usable size, realloc) named a pointer that is not a block's.
 #[cold]
 #[inline(never)]

@@ -18,10 +18,11 @@ use super::owner;
 use super::purge_gate::GATE;
 use super::remote_free::Guard;
 use super::slab::Slab;
-use super::slab_guard::{absorb, stack_of, stack_of_remote};
+use super::slab_guard::{absorb, place_of, stack_of, stack_of_remote};
 use crate::back::hook_calls;
 use crate::back::page_map;
 use crate::back::release;
+use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
@@ -188,12 +189,19 @@ fn strike(arena: &'static Arena) {
 }
 
 /// Ends a slab that is in no list.
+///
+/// Nobody frees a block of it meanwhile: each remote free, from its bit to the push on a stack, is
+/// made under the lock of an owner ([`give_back`](super::give_back)) or of the arena's bin
+/// ([`uncached`](super::uncached)), and stacks are drained under these locks; this thread holds all
+/// of them, and so does a fork. So a slab that is PENDING lies on the stack of its guard. One look
+/// there is enough, and a slab that is still PENDING after it would stay so for ever.
 fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
     let class = slab.class();
-    while !slab.remote.release() {
-        // Somebody frees a block of it at this moment, which he must not; but he will be done soon.
+    if !slab.remote.release() {
         take_in(arena, slab, class);
-        os::yield_now();
+        if !slab.remote.release() {
+            fatal::lost_slab(slab.base(), place_of(slab));
+        }
     }
     // Under the bin's lock, which this thread holds.
     arena.bin(class).flushed.add(slab.used() as u64);
@@ -266,5 +274,80 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         if !gone && let Some(first) = arena::by_id(0) {
             first.pages.lock().allocator.adopt(base, pages);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middle::choose_arena;
+    use std::process::Command;
+    use std::string::String;
+
+    /// A new arena, and a slab of its bin whose blocks are all in use.
+    fn with_a_full_slab() -> (&'static Arena, &'static Slab) {
+        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let class = SizeClass::of(20_000);
+        let blocks = [(); 2].map(|()| arena.allocate_uncached(class).0);
+        assert!(blocks.iter().all(|block| !block.is_null()));
+        let slab = Slab::of(page_map::lookup(blocks[0] as usize)).expect("a slab");
+        (arena, slab)
+    }
+
+    #[test]
+    fn a_pending_slab_is_found_on_the_stack_of_its_guard() {
+        let (arena, slab) = with_a_full_slab();
+        let (id, class) = (arena.id(), slab.class());
+        // SAFETY: a block in use, and records live for ever.
+        let freed = unsafe { slab.remote.free(0, 1, |guard| stack_of(guard, id, class)) };
+        assert!(freed.expect("a block").pushed && !slab.remote.release());
+        for class in SizeClass::all() {
+            arena.bin(class).slabs.lock_for_fork();
+        }
+        // SAFETY: this thread holds the lock.
+        while unsafe { arena.bin(class).slabs.held() }.pop().is_some() {}
+        discard_slab(arena, slab);
+        for class in SizeClass::all() {
+            // SAFETY: taken above, by this thread.
+            unsafe { arena.bin(class).slabs.unlock_in_parent() };
+        }
+        assert_eq!(slab.remote.guard(), None, "free");
+    }
+
+    /// Only a fault of the allocator's own makes such a slab: a push that never comes.
+    #[test]
+    fn a_pending_slab_on_no_stack_ends_the_process() {
+        let name = "middle::arena_end::tests::child";
+        let output = Command::new(std::env::current_exe().expect("a program"))
+            .args(["--ignored", "--exact", name, "--nocapture"])
+            .env("LUMALLOC_LOST_SLAB", "1")
+            .output()
+            .expect("a child");
+        let [told, said] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let expected = told.lines().find(|line| line.starts_with("<lumalloc>")).expect("words");
+        let said = said.split("; from").next().unwrap_or_default();
+        assert_eq!(said.trim_end(), expected);
+        assert!(!output.status.success());
+    }
+
+    #[test]
+    #[ignore = "the scenario of the test above"]
+    fn child() {
+        if std::env::var_os("LUMALLOC_LOST_SLAB").is_none() {
+            return;
+        }
+        // SAFETY: where the process would wait for ever, it ends.
+        unsafe { libc::alarm(60) };
+        let (arena, slab) = with_a_full_slab();
+        std::println!(
+            "\n<lumalloc>: internal error: lost slab of {:#x}: PENDING, and on no stack (size \
+             20480, arena {})",
+            slab.base(),
+            arena.id()
+        );
+        // SAFETY: a block in use, and records live for ever.
+        unsafe { slab.remote.free(0, 1, |_| None) }.expect("a block");
+        discard_all(arena);
     }
 }
