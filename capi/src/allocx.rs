@@ -51,8 +51,8 @@ const fn decode(flags: c_int) -> Flags {
     decoded
 }
 
-/// `mallocx(3)`: at least `size` bytes; with `MALLOCX_ZERO` all usable bytes are zero. (A size of 0,
-/// undefined in jemalloc, gives a smallest block.)
+/// `mallocx(3)`: at least `size` bytes; with `MALLOCX_ZERO` all usable bytes are zero. (A size of
+/// 0, undefined in jemalloc, gives a smallest block.)
 ///
 /// Errors: NULL when there is no memory, and for an arena or a cache that does not exist.
 #[unsafe(no_mangle)]

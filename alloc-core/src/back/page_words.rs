@@ -132,7 +132,8 @@ fn piece_of(pieces: &'static Pieces, address: usize) -> Option<&'static Piece> {
     unsafe { piece.as_ref() }
 }
 
-/// The note on the chunk that an address lies in; 0 at first. `None`: nothing near it was ever ours.
+/// The note on the chunk that an address lies in; 0 at first. `None`: nothing near it was ever
+/// ours.
 pub(super) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
     let notes = match part_of(address)? {
         Part::Whole(leaf) => &leaf.notes,
@@ -173,7 +174,7 @@ pub(super) fn cover(base: usize, bytes: usize) -> bool {
 
 /// Makes the words of a range in one leaf writable.
 fn open_words(leaf: &'static Leaf, begin: usize, end: usize) -> bool {
-    let (from, bytes) = (word_index(begin) * 8, (end - begin >> LG_PAGE) * 8);
+    let (from, bytes) = (word_index(begin) * 8, ((end - begin) >> LG_PAGE) * 8);
     // SAFETY: the leaf was reserved as a table with this size, and the words lie in it.
     unsafe { leaf.writable.open(NonNull::from(leaf).cast(), size_of::<Leaf>(), from, bytes) }
 }

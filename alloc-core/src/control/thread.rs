@@ -111,10 +111,10 @@ pub fn count_in(arena: u32) -> u32 {
     thread::count_in(arena)
 }
 
-/// Bytes that the calling thread has ever allocated, by usable size, exactly. A resized block counts
-/// as freed and allocated, moved or not, unless its usable size stays the same: then it counts
-/// nothing. (jemalloc counts both then too; the difference of both counts is the same.) Source:
-/// jemalloc(3), `thread.allocated`.
+/// Bytes that the calling thread has ever allocated, by usable size, exactly. A resized block
+/// counts as freed and allocated, moved or not, unless its usable size stays the same: then it
+/// counts nothing. (jemalloc counts both then too; the difference of both counts is the same.)
+/// Source: jemalloc(3), `thread.allocated`.
 ///
 /// ```
 /// use lumalloc::{control::thread, raw};
