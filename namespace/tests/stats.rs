@@ -74,7 +74,7 @@ fn an_arena_s_classes_say_what_happened_in_it() {
     assert_eq!(size(&format!("{of}.bins.{}.curregs", bin_of(20_000))), 1);
     assert_eq!(size(&format!("{of}.small.allocated")), 70 * 96 + (20 << 10));
     assert_eq!(count(&format!("{of}.small.nmalloc")), 101);
-    assert_eq!(size(&format!("{of}.large.allocated")), 2 * 40 << 10);
+    assert_eq!(size(&format!("{of}.large.allocated")), (2 * 40) << 10);
     assert_eq!(count(&format!("{of}.large.nmalloc")), 3);
     // A slab of 64 KiB, one of two blocks of 20 KiB, and two large blocks.
     assert_eq!(size(&format!("{of}.pactive")), 16 + 10 + 20);

@@ -56,7 +56,7 @@ fn digits(mean: usize) -> impl Iterator<Item = (usize, u32)> {
     (0..LONGEST).map_while(move |digit| {
         let half = power >> 1;
         let chance = half / ((half | 1 << 63) >> 32);
-        power = (u128::from(power) * u128::from(power) >> 64) as u64;
+        power = ((u128::from(power) * u128::from(power)) >> 64) as u64;
         (chance > 0).then_some((1 << digit, chance as u32))
     })
 }

@@ -6,9 +6,9 @@
 //!            block at the end of its page, or at the beginning
 //! ```
 //! What is freed stays out of reach until its slot is used again, slots in turn. A touch of a guard
-//! or of a freed slot is a fault, and [`fault`] says what it was. A write between block and guard is
-//! found by the free ([`rest`]). Which requests get one is the matter of [`countdown`]; frees that
-//! tell the size are that of [`layouts`]. The idea is GWP-ASan's.
+//! or of a freed slot is a fault, and [`fault`] says what it was. A write between block and guard
+//! is found by the free ([`rest`]). Which requests get a sample is the matter of [`countdown`];
+//! frees that tell the size are that of [`layouts`]. The idea is GWP-ASan's.
 
 pub(crate) mod countdown;
 pub(crate) mod fault;

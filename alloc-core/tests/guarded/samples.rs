@@ -1,0 +1,54 @@
+//! Samples of a test's own, and messages about them.
+
+use lumalloc::raw;
+
+pub(crate) fn pointer(address: usize) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+pub(crate) fn free(address: usize) {
+    // SAFETY: live and not used after, or the mistake that is tested.
+    unsafe { raw::free(pointer(address)) };
+}
+
+pub(crate) fn is_sample(address: usize, size: usize) -> bool {
+    // SAFETY: a live block. A sample holds what was asked for, others 112 for 100.
+    (unsafe { raw::usable_size(pointer(address)) }) == size
+}
+
+/// A sample of 96 bytes at the end of its page, or at the beginning.
+pub(crate) fn sample(at_end: bool) -> usize {
+    for _ in 0..10_000 {
+        let block = raw::malloc(100).expose_provenance();
+        let spare = block % 4096;
+        if is_sample(block, 100) && (spare != 0) == at_end {
+            return block;
+        }
+        free(block);
+    }
+    panic!("no sample");
+}
+
+/// Digits and addresses that differ from run to run become `#`; traces go.
+pub(crate) fn plain(message: &str) -> String {
+    let mut words = Vec::new();
+    let mut in_trace = false;
+    for word in message.split(' ') {
+        let bare = word.trim_end_matches([',', ';', ':', '\n']);
+        let is_address = bare.starts_with("0x");
+        in_trace = word == "from" || (in_trace && is_address);
+        if in_trace {
+            if word != bare
+                && word != "from"
+                && let Some(last) = words.last_mut()
+            {
+                *last = format!("{last}{}", &word[bare.len()..]);
+            }
+        } else if is_address || words.last().is_some_and(|last| last == "thread") {
+            words.push(format!("#{}", &word[bare.len()..]));
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(" ")
+}
