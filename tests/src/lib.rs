@@ -3,6 +3,7 @@
 //! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
 //! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
 //! * [`memory`]: what a process occupies;
+//! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
 //! * [`tidy`]: the rules that the sources themselves obey.
 //!
@@ -12,6 +13,7 @@
 pub mod build;
 pub mod memory;
 pub mod run;
+pub mod storm;
 pub mod template;
 pub mod tidy;
 

@@ -49,6 +49,12 @@ impl Run {
         self
     }
 
+    /// Sets what messages call the child, instead of its path.
+    pub fn called(mut self, name: &str) -> Run {
+        self.name = name.into();
+        self
+    }
+
     /// Sets the options, in the form of `LUMALLOC_CONF`.
     pub fn conf(mut self, conf: &str) -> Run {
         let variable = if is_foreign() { "MALLOC_CONF" } else { "LUMALLOC_CONF" };

@@ -1,0 +1,173 @@
+/* A shared object that refuses system calls. Preloaded before the allocator's library, it takes the
+ * place of the C library's wrappers, and has calls of one kind fail as the kernel would:
+ *
+ *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
+ *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any
+ *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
+ *   REFUSE_AFTER=K       the first K of them pass (0)
+ *
+ * Without REFUSE it refuses nothing. Two threads may call sbrk at once, as the C library's own sbrk
+ * does not allow. Calls that the C library makes inside itself are not seen here. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *kind = "";
+static long advice = -1;
+static long every;
+static long after;
+static atomic_long calls;
+static atomic_long refused;
+
+/* The value of NAME=VALUE, if `entry` is that. */
+static const char *value_of(const char *entry, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+static void read_variable(const char *entry) {
+    const char *value;
+    if ((value = value_of(entry, "REFUSE_EVERY")) != NULL) every = atol(value);
+    if ((value = value_of(entry, "REFUSE_AFTER")) != NULL) after = atol(value);
+    if ((value = value_of(entry, "REFUSE")) == NULL) return;
+    kind = value;
+    if (strncmp(value, "madvise:", 8) == 0) {
+        kind = "madvise";
+        advice = atol(value + 8);
+    }
+}
+
+__attribute__((constructor)) static void begin(void) {
+    for (char **entry = environ; *entry != NULL; entry++) read_variable(*entry);
+}
+
+/* How many calls were refused so far; for the program, if it asks. */
+long refused_calls(void) { return atomic_load(&refused); }
+
+static bool is_refused(const char *name) {
+    if (every <= 0 || (strcmp(kind, name) != 0 && strcmp(kind, "any") != 0)) return false;
+    long call = atomic_fetch_add(&calls, 1) + 1 - after;
+    if (call <= 0 || call % every != 0) return false;
+    atomic_fetch_add(&refused, 1);
+    return true;
+}
+
+/* A system call itself: the wrappers that this file replaces would come back here. */
+static long raw(long number, long a, long b, long c, long d, long e, long f) {
+#if defined __x86_64__
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined __aarch64__
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+#else
+#error "no system calls for this machine"
+#endif
+}
+
+/* What the kernel returned, as the C library tells it: -1 and errno for an error. */
+static long told(long result) {
+    if (result >= -4095 && result < 0) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+static long refuse(int error) {
+    errno = error;
+    return -1;
+}
+
+int madvise(void *at, size_t length, int which) {
+    if ((advice < 0 || advice == which) && is_refused("madvise")) return (int)refuse(ENOMEM);
+    return (int)told(raw(SYS_madvise, (long)at, (long)length, which, 0, 0, 0));
+}
+
+void *mmap(void *at, size_t length, int access, int flags, int file, off_t offset) {
+    if (is_refused("mmap")) return (void *)refuse(ENOMEM);
+    return (void *)told(raw(SYS_mmap, (long)at, (long)length, access, flags, file, offset));
+}
+
+void *mmap64(void *at, size_t length, int access, int flags, int file, off64_t offset) {
+    return mmap(at, length, access, flags, file, offset);
+}
+
+int munmap(void *at, size_t length) {
+    if (is_refused("munmap")) return (int)refuse(ENOMEM);
+    return (int)told(raw(SYS_munmap, (long)at, (long)length, 0, 0, 0, 0));
+}
+
+void *mremap(void *at, size_t length, size_t new_length, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    long to = flags & MREMAP_FIXED ? (long)va_arg(list, void *) : 0;
+    va_end(list);
+    if (is_refused("mremap")) return (void *)refuse(ENOMEM);
+    return (void *)told(raw(SYS_mremap, (long)at, (long)length, (long)new_length, flags, to, 0));
+}
+
+int mprotect(void *at, size_t length, int access) {
+    if (is_refused("mprotect")) return (int)refuse(ENOMEM);
+    return (int)told(raw(SYS_mprotect, (long)at, (long)length, access, 0, 0, 0));
+}
+
+int mincore(void *at, size_t length, unsigned char *pages) {
+    if (is_refused("mincore")) return (int)refuse(ENOMEM);
+    return (int)told(raw(SYS_mincore, (long)at, (long)length, (long)pages, 0, 0, 0));
+}
+
+int prctl(int option, ...) {
+    long more[4];
+    va_list list;
+    va_start(list, option);
+    for (int i = 0; i < 4; i++) more[i] = va_arg(list, long);
+    va_end(list);
+    if (is_refused("prctl")) return (int)refuse(EPERM);
+    return (int)told(raw(SYS_prctl, option, more[0], more[1], more[2], more[3], 0));
+}
+
+/* membarrier has no wrapper: it comes by this one. */
+long syscall(long number, ...) {
+    long more[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++) more[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_membarrier && is_refused("membarrier")) return refuse(ENOSYS);
+    return told(raw(number, more[0], more[1], more[2], more[3], more[4], more[5]));
+}
+
+void *sbrk(intptr_t increment) {
+    static atomic_flag moving = ATOMIC_FLAG_INIT;
+    if (increment != 0 && is_refused("sbrk")) return (void *)refuse(ENOMEM);
+    while (atomic_flag_test_and_set(&moving)) continue;
+    long before = raw(SYS_brk, 0, 0, 0, 0, 0, 0);
+    long now = increment == 0 ? before : raw(SYS_brk, before + increment, 0, 0, 0, 0, 0);
+    atomic_flag_clear(&moving);
+    return now == before + increment ? (void *)before : (void *)refuse(ENOMEM);
+}

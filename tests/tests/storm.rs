@@ -1,0 +1,108 @@
+//! Storms of allocations while system calls are refused: no block is handed out twice, and none
+//! loses what was written into it.
+//!
+//! `tests/c/storm.c` checks; a failure's message names the options, the refusal and the seed, as
+//! the command that repeats the run.
+
+use lumalloc_tests::memory::number;
+use lumalloc_tests::storm::{HARDSHIPS, OPTIONS, Refusal, Storm, refusals, run_all};
+use lumalloc_tests::{Run, cc};
+
+/// Operations of a storm: one takes about a second on a quiet core.
+const OPERATIONS: u32 = 10_000;
+
+fn storm(conf: &'static str, refusal: Refusal, hardship: &'static str) -> Storm {
+    Storm { conf, refusal, hardship, operations: OPERATIONS, seed: 1 }
+}
+
+fn all_pass(storms: &[Storm]) -> Vec<u64> {
+    run_all(storms).unwrap_or_else(|failures| panic!("{failures}"))
+}
+
+#[test]
+fn storms_under_refused_calls() {
+    const BACKGROUND: &str = "background_thread:true,dirty_decay_ms:200";
+    let storms = [
+        storm("", Refusal::NONE, ""),
+        storm("", Refusal::third("madvise:14"), ""),
+        storm("", Refusal::late("any"), ""),
+        storm("dirty_decay_ms:0", Refusal::third("madvise:14"), ""),
+        storm("dirty_decay_ms:0", Refusal::third("mremap"), ""),
+        storm("dirty_decay_ms:0", Refusal::third("mmap"), ""),
+        storm("dirty_decay_ms:0", Refusal::all("madvise:4"), ""),
+        storm("dirty_decay_ms:100,muzzy_decay_ms:100", Refusal::third("madvise:8"), ""),
+        storm(BACKGROUND, Refusal::all("madvise:14"), ""),
+        storm("dss:primary", Refusal::third("sbrk"), ""),
+        storm("retain:false", Refusal::third("munmap"), ""),
+        storm("thp:always", Refusal::third("madvise"), ""),
+        storm("guarded_sample:100", Refusal::third("mprotect"), ""),
+    ];
+    let refused = all_pass(&storms);
+    // With nothing refused where much was to be, nothing would be tested.
+    for (storm, refused) in storms.iter().zip(refused) {
+        assert_eq!(refused > 0, storm.refusal != Refusal::NONE, "{storm}: {refused} refused");
+    }
+}
+
+#[test]
+fn storms_under_a_filter_of_system_calls() {
+    let of_kernel = |hardship| storm("dirty_decay_ms:0", Refusal::NONE, hardship);
+    all_pass(&["seccomp:madvise:14", "seccomp:madvise:4", "seccomp:mremap"].map(of_kernel));
+}
+
+#[test]
+fn storms_with_a_full_map_and_with_others_at_the_break() {
+    all_pass(&[
+        storm("dirty_decay_ms:0", Refusal::NONE, "map"),
+        storm("dss:primary", Refusal::NONE, "map"),
+        storm("dss:primary", Refusal::NONE, "break"),
+        storm("", Refusal::third("membarrier"), "keys"),
+    ]);
+}
+
+/// Blocks of 5 MB in a process that has as many mappings as it may have, but for `left`.
+fn full_map(conf: &str, blocks: &str, left: usize) -> u64 {
+    let name = format!("LUMALLOC_CONF={conf} full_map {blocks} 5000000 {left}");
+    let run = Run::preloaded(cc("full_map.c", &[])).called(&name).conf(conf);
+    number(&run.args([blocks, "5000000", &left.to_string()]).stdout(), "blocks")
+}
+
+#[test]
+fn no_two_blocks_coincide_where_the_map_is_full() {
+    let blocks: Vec<u64> = (0..8).map(|left| full_map("", "64", left)).collect();
+    // Where there is room for some mappings there are some blocks, and not all of them.
+    assert!(blocks[7] > 0, "{blocks:?}");
+}
+
+#[test]
+fn no_two_blocks_of_the_data_segment_coincide_where_the_map_is_full() {
+    for left in 0..4 {
+        assert!(full_map("dss:primary", "2", left) > 0);
+    }
+}
+
+#[test]
+#[ignore = "some 900 storms: tests/run --all"]
+fn slow_storms_under_all_options_and_refusals() {
+    let of = |conf| refusals().into_iter().map(move |refusal| storm(conf, refusal, ""));
+    let storms: Vec<Storm> = OPTIONS.into_iter().flat_map(of).collect();
+    let refused = all_pass(&storms);
+    // Each kind is met under some options, else its refusal is not tested at all.
+    for refusal in refusals().into_iter().skip(1) {
+        let of_it = storms.iter().zip(&refused).filter(|(storm, _)| storm.refusal == refusal);
+        let sum: u64 = of_it.map(|(_, refused)| refused).sum();
+        // Only keys of the namespace need it, which the other test writes.
+        assert!(sum > 0 || refusal.kind == "membarrier", "{refusal:?} was never met");
+    }
+}
+
+#[test]
+#[ignore = "some 300 storms: tests/run --all"]
+fn slow_storms_under_all_options_and_hardships() {
+    let of = |conf| HARDSHIPS.map(move |hardship| storm(conf, Refusal::NONE, hardship));
+    let mut storms: Vec<Storm> = OPTIONS.into_iter().flat_map(of).collect();
+    let fenced = |conf| storm(conf, Refusal::third("membarrier"), "keys");
+    storms.extend(OPTIONS.map(fenced));
+    let refused = all_pass(&storms);
+    assert!(refused.iter().sum::<u64>() > 0, "membarrier was never refused");
+}
