@@ -2,7 +2,9 @@
 //!
 //! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
 //! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
+//! * [`identities`]: what holds of every snapshot;
 //! * [`memory`]: what a process occupies;
+//! * [`resident`]: how the resident memory of a process may change under a steady load;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
 //! * [`tidy`]: the rules that the sources themselves obey.
@@ -11,7 +13,9 @@
 //! `LUMALLOC_TEST_LIBRARY` (a shared object) and `LUMALLOC_TEST_ARCHIVE` (a static library).
 
 pub mod build;
+pub mod identities;
 pub mod memory;
+pub mod resident;
 pub mod run;
 pub mod storm;
 pub mod template;

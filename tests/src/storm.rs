@@ -161,7 +161,29 @@ impl Programs {
     }
 }
 
+/// The `number`-th pair of options and one of `others`, which follow each other in no order.
+fn pair(number: u64, others: usize) -> (&'static str, usize) {
+    let pairs = OPTIONS.len() * others;
+    // A prime that divides no number of pairs: all come once before one comes again.
+    let place = usize::try_from(number.wrapping_mul(7919) % pairs as u64).unwrap_or(0);
+    (OPTIONS[place % OPTIONS.len()], place / OPTIONS.len())
+}
+
 impl Storm {
+    /// The `number`-th of those that take turns: all options under all refusals, and each fourth
+    /// storm under a hardship instead.
+    pub fn in_turn(number: u64) -> Storm {
+        let refusals = refusals();
+        let (conf, refusal, hardship) = if number % 4 == 3 {
+            let (conf, which) = pair(number / 4, HARDSHIPS.len());
+            (conf, Refusal::NONE, HARDSHIPS[which])
+        } else {
+            let (conf, which) = pair(number - (number + 1) / 4, refusals.len());
+            (conf, refusals[which], "")
+        };
+        Storm { conf, refusal, hardship, operations: 10_000, seed: number + 1 }
+    }
+
     /// How many calls were refused. Errors: what the storm found, with how to repeat it. Panics if
     /// it hangs.
     pub fn run(&self, programs: &Programs) -> Result<u64, String> {
@@ -229,6 +251,20 @@ mod tests {
         let expected = "LUMALLOC_CONF=dss:primary REFUSE=mmap REFUSE_EVERY=3 REFUSE_AFTER=0 \
                         storm 100 4 600 7 map";
         assert_eq!(storm.to_string(), expected);
+    }
+
+    #[test]
+    fn storms_that_take_turns_are_all_there_are() {
+        let refused = OPTIONS.len() * refusals().len();
+        let seen = |of: fn(&Storm) -> String, is_one: fn(&Storm) -> bool| {
+            let storms = (0..2 * refused as u64).map(Storm::in_turn).filter(is_one);
+            storms.map(|storm| of(&storm)).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let by_refusal = |storm: &Storm| format!("{} {:?}", storm.conf, storm.refusal);
+        assert_eq!(seen(by_refusal, |storm| storm.hardship.is_empty()), refused);
+        let by_hardship = |storm: &Storm| format!("{} {}", storm.conf, storm.hardship);
+        let hard = OPTIONS.len() * HARDSHIPS.len();
+        assert_eq!(seen(by_hardship, |storm| !storm.hardship.is_empty()), hard);
     }
 
     #[test]
