@@ -55,6 +55,37 @@ fn what_is_held_is_what_was_taken_and_not_given_back() {
 }
 
 #[test]
+fn an_exempt_arena_is_refused_by_its_own_bound_only() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    let arena = arenas::create().unwrap();
+    let allocate = || raw::allocate(4 * MIB, Flags::NONE.arena(arena));
+    assert!(purge(ARENAS_ALL));
+    limits::set_hard(limits::held());
+    assert!(allocate().is_null());
+    assert!(arenas::set_limit_exempt(arena, true));
+    let block = allocate();
+    assert!(!block.is_null());
+    assert!(raw::malloc(4 * MIB).is_null(), "others are bound");
+    assert!(arenas::set_limit(arena, MIB));
+    assert!(allocate().is_null());
+    free(block);
+    assert!(!arenas::set_limit_exempt(4000, true));
+    assert_eq!(arenas::is_limit_exempt(4000), None);
+}
+
+#[test]
+fn a_checked_bound_is_not_below_what_is_held() {
+    let (_alone, _unbound) = (alone(), Unbound);
+    let block = large(8 * MIB);
+    assert!(limits::set_hard_checked(MIB).is_err_and(|held| held > 8 * MIB));
+    assert_eq!(limits::hard(), 0);
+    assert_eq!(limits::set_hard_checked(1 << 40), Ok(()));
+    assert_eq!(limits::hard(), 1 << 40);
+    assert_eq!(limits::set_hard_checked(0), Ok(()));
+    free(block);
+}
+
+#[test]
 fn beyond_the_hard_bound_there_is_no_memory() {
     let (_alone, _unbound) = (alone(), Unbound);
     assert!(purge(ARENAS_ALL));

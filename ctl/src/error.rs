@@ -77,6 +77,7 @@ fn meaning(error: Error) -> &'static str {
         Error::NotPermitted => "is not permitted (EPERM)",
         Error::Invalid => "the value is out of range (EINVAL)",
         Error::Again => "the system refuses it now (EAGAIN)",
+        Error::Busy => "what is held stands in the way (EBUSY)",
         Error::Fault => "failed (EFAULT)",
         Error::NoMemory => "no memory for it (ENOMEM)",
     }
@@ -110,6 +111,7 @@ mod tests {
             (refused(Error::NotPermitted), "k: is not permitted (EPERM)"),
             (refused(Error::Invalid), "k: the value is out of range (EINVAL)"),
             (refused(Error::Again), "k: the system refuses it now (EAGAIN)"),
+            (refused(Error::Busy), "k: what is held stands in the way (EBUSY)"),
             (refused(Error::Fault), "k: failed (EFAULT)"),
             (refused(Error::NoMemory), "k: no memory for it (ENOMEM)"),
         ];

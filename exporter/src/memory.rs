@@ -9,7 +9,7 @@ use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::Value;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The arena's name.
 pub(crate) const NAME: &str = "exporter";
@@ -36,6 +36,7 @@ pub(crate) struct OwnMemory {
     namespace: &'static dyn Namespace,
     arena: Option<u32>,
     longest: AtomicUsize,
+    is_short: AtomicBool,
 }
 
 impl OwnMemory {
@@ -44,7 +45,8 @@ impl OwnMemory {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = find(namespace).or_else(|| make(namespace));
-        OwnMemory { namespace, arena, longest: AtomicUsize::new(0) }
+        let is_short = AtomicBool::new(false);
+        OwnMemory { namespace, arena, longest: AtomicUsize::new(0), is_short }
     }
 
     /// The calling thread allocates from the arena from now on.
@@ -84,7 +86,23 @@ impl OwnMemory {
     pub(crate) fn has_for_job(&self) -> bool {
         let job = self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB);
         // Not out of the reserve.
-        has(job.saturating_add(RESERVE))
+        let has = has(job.saturating_add(RESERVE));
+        self.is_short.store(!has, Relaxed);
+        has
+    }
+
+    /// Whether there was no memory for the last job, and is none now. Where there was, nothing is
+    /// asked of the allocator.
+    pub(crate) fn is_short(&self) -> bool {
+        if !self.is_short.load(Relaxed) {
+            return false;
+        }
+        !self.has_for_job()
+    }
+
+    /// The arena, unless none could be made.
+    pub(crate) fn arena(&self) -> Option<u32> {
+        self.arena
     }
 
     /// Notes the length of an answer, and gives back what the job has left beyond the reserve.
@@ -127,6 +145,10 @@ fn make(namespace: &'static dyn Namespace) -> Option<u32> {
         if let Ok(target) = namespace.find(&format!("arena.{arena}.{kind}_decay_ms")) {
             let _ = namespace.write(&target, Value::Ssize(-1));
         }
+    }
+    // Who is at the limit must be able to raise it.
+    if let Ok(target) = namespace.find(&format!("arena.{arena}.limit_exempt")) {
+        let _ = namespace.write(&target, Value::Bool(true));
     }
     let sizes = [("oversize_threshold", 0), ("reserve", RESERVE)];
     for (key, bytes) in sizes {

@@ -1,10 +1,10 @@
-//! A process that has no memory left: at its own limit, and at the system's. The exporter answers
-//! from its reserve, and never ends the process.
+//! A process that has no memory left: at its own limit, from which the exporter is exempt, and at
+//! the system's, where it answers from its reserve. It never ends the process.
 #![allow(unsafe_code, reason = "limits of the process")]
 mod client;
 
 use client::any;
-use lumalloc::control::limits;
+use lumalloc::control::{arenas, limits};
 use lumalloc_exporter::Exporter;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -28,22 +28,48 @@ fn use_up() -> Vec<Vec<u8>> {
     all
 }
 
+const HEAD: &str = " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+
 /// The status of an answer, all of which is read; 0: the connection was closed. Takes no memory of
 /// the heap.
 fn get(address: SocketAddr, path: &str) -> u16 {
+    ask(address, &["GET ", path, HEAD, "\r\n"], &mut [0; 4096]).0
+}
+
+/// The same for a write of one digit, or seven.
+fn post<'a>(
+    address: SocketAddr,
+    path: &str,
+    value: &str,
+    buffer: &'a mut [u8; 4096],
+) -> (u16, &'a str) {
+    let length = match value.len() {
+        1 => "Content-Length: 1\r\n\r\n",
+        7 => "Content-Length: 7\r\n\r\n",
+        other => panic!("{other} digits"),
+    };
+    let (status, text) = ask(address, &["POST ", path, HEAD, length, value], buffer);
+    (status, client::body(text))
+}
+
+/// The status of an answer and the beginning of its text.
+fn ask<'a>(address: SocketAddr, parts: &[&str], buffer: &'a mut [u8; 4096]) -> (u16, &'a str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(client::LONG)).unwrap();
-    for part in ["GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"] {
+    for part in parts {
         let _ = stream.write_all(part.as_bytes());
     }
-    let (mut buffer, mut status) = ([0; 4096], 0);
-    while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        let text = std::str::from_utf8(&buffer[..count]).unwrap_or_default();
-        if status == 0 {
-            status = client::status(text);
+    let mut used = 0;
+    while let Ok(count @ 1..) = stream.read(&mut buffer[used..]) {
+        used += count;
+        if used == buffer.len() {
+            // The rest of a long one.
+            let mut rest = [0; 4096];
+            while let Ok(1..) = stream.read(&mut rest) {}
         }
     }
-    status
+    let text = std::str::from_utf8(&buffer[..used]).unwrap_or_default();
+    (if used == 0 { 0 } else { client::status(text) }, text)
 }
 
 fn healthy(address: SocketAddr) -> u16 {
@@ -88,15 +114,79 @@ fn alone(name: &str, test: fn(SocketAddr)) {
     assert!(errors.contains("besieged"), "{errors}");
 }
 
+/// The exporter is exempt from the limit.
 #[test]
-fn at_the_hard_limit_health_is_answered() {
-    alone("at_the_hard_limit_health_is_answered", |address| {
+fn at_the_hard_limit_all_is_answered() {
+    alone("at_the_hard_limit_all_is_answered", |address| {
         limits::set_hard(limits::held());
         let (answered, refused) = besiege(address);
         limits::set_hard(0);
         eprintln!("besieged: {answered} answered, {refused} refused");
-        assert!(refused > 0, "nothing was too much");
-        assert_eq!(get(address, "/stats"), 200);
+        assert_eq!((answered, refused), (60, 0));
+    });
+}
+
+/// Who sets a limit that is too low can see so, and undo it.
+#[test]
+fn a_limit_below_what_is_held_is_forced_and_undone_by_http() {
+    alone("a_limit_below_what_is_held_is_forced_and_undone_by_http", |address| {
+        let held = vec![1u8; 32 << 20];
+        let buffer = &mut [0; 4096];
+        let (status, text) = post(address, "/ctl/limit.hard", "1000000", buffer);
+        let told = text
+            .strip_prefix("limit.hard: 1000000 bytes are refused: ")
+            .and_then(|rest| {
+                rest.strip_suffix(
+                    " are held now (limit.held), and what needs new pages would fail (EBUSY); \
+                     ?force=1 writes it all the same\n",
+                )
+            })
+            .and_then(|number| number.parse::<usize>().ok());
+        assert!(status == 409 && told.is_some_and(|told| told > held.len()), "{status} {text}");
+        assert_eq!(limits::hard(), 0);
+
+        assert_eq!(post(address, "/ctl/limit.hard?force=1", "1000000", buffer).0, 200);
+        assert_eq!(limits::hard(), 1_000_000);
+        let mut more = Vec::<u8>::new();
+        assert!(more.try_reserve_exact(32 << 20).is_err());
+        for path in ["/", "/metrics", "/stats", "/ctl", "/doctor", "/-/ready"] {
+            assert_eq!(get(address, path), 200, "{path}");
+        }
+        // A lower one still, or none.
+        assert_eq!(post(address, "/ctl/limit.hard", "5", buffer).0, 409);
+        assert_eq!(post(address, "/ctl/limit.hard?force=0", "5", buffer).0, 409);
+        assert_eq!(post(address, "/ctl/limit.hard", "0", buffer).0, 200);
+        assert_eq!(limits::hard(), 0);
+        assert!(more.try_reserve_exact(32 << 20).is_ok());
+        eprintln!("besieged: all answered");
+    });
+}
+
+/// By a limit of the exporter's own arena, which it does not let itself be given.
+#[test]
+fn readiness_is_memory_for_other_answers() {
+    alone("readiness_is_memory_for_other_answers", |address| {
+        let is_own =
+            |arena: &u32| arenas::name(*arena).is_some_and(|name| name.starts_with(b"exporter\0"));
+        let own = (0..lumalloc::control::narenas()).find(is_own).unwrap();
+        assert_eq!(arenas::is_limit_exempt(own), Some(true));
+        let buffer = &mut [0; 4096];
+        let path = format!("/ctl/arena.{own}.limit");
+        let reason = "arena.<i>.limit: it is the exporter's own arena, which must go on when others \
+                      are at a limit\n";
+        assert_eq!(post(address, &path, "1000000", buffer), (403, reason));
+
+        // Enough for connections, and less than a job may need.
+        assert!(arenas::set_limit(own, 4 << 20));
+        assert_eq!(get(address, "/-/ready"), 200, "nobody has asked for anything yet");
+        assert_eq!(get(address, "/stats"), 503);
+        let (status, text) = ask(address, &["GET ", "/-/ready", HEAD, "\r\n"], buffer);
+        let reason = "lumalloc: not ready: there is no memory for other answers\n";
+        assert_eq!((status, client::body(text)), (503, reason));
+        assert_eq!(healthy(address), 200);
+        assert!(arenas::set_limit(own, 0));
+        assert_eq!(get(address, "/-/ready"), 200);
+        eprintln!("besieged: all answered");
     });
 }
 

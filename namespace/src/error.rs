@@ -14,6 +14,8 @@ pub enum Error {
     Invalid,
     /// `EAGAIN`: the system refuses to start what was asked for, or memory for it ran out.
     Again,
+    /// `EBUSY`: what the program holds stands in the way.
+    Busy,
     /// `EFAULT`: the action failed.
     Fault,
     /// `ENOMEM`: no memory for what was asked for.
@@ -29,6 +31,7 @@ impl Error {
             Error::NotPermitted => libc::EPERM,
             Error::Invalid => libc::EINVAL,
             Error::Again => libc::EAGAIN,
+            Error::Busy => libc::EBUSY,
             Error::Fault => libc::EFAULT,
             Error::NoMemory => libc::ENOMEM,
         }

@@ -213,6 +213,16 @@ fn limits_are_read_and_written() {
         assert_eq!(write(key, &before), Ok(()));
     }
     assert!(read::<usize>("limit.held").unwrap() > 0);
+    assert_eq!(write("limit.hard", &4096usize), Err(Error::Busy));
+    assert_eq!(read("limit.hard"), Ok(0usize));
+    assert_eq!(write("limit.hard_forced", &4096usize), Ok(()));
+    assert_eq!(read("limit.hard"), Ok(4096usize));
+    assert_eq!(read::<usize>("limit.hard_forced"), Err(Error::NotPermitted));
+    assert_eq!(write("limit.hard", &0usize), Ok(()));
+    assert_eq!(read("arena.0.limit_exempt"), Ok(false));
+    assert_eq!(write("arena.0.limit_exempt", &true), Ok(()));
+    assert_eq!(read("arena.0.limit_exempt"), Ok(true));
+    assert_eq!(write("arena.0.limit_exempt", &false), Ok(()));
     assert_eq!(write("limit.held", &1usize), Err(Error::NotPermitted));
     let mut before = (1usize, 1usize);
     assert_eq!(call::<_, u8>("limit.callback", Some(&mut before), None), Ok(()));

@@ -141,7 +141,8 @@ impl PageAllocator {
     /// Whose bound so many new pages would go beyond, if any.
     fn bound_of(&self, pages: usize) -> Option<usize> {
         let hard = HARD.load(Relaxed);
-        if hard != 0 && held().saturating_add(pages << LG_PAGE) > hard {
+        let is_bound = hard != 0 && !self.limit_exempt;
+        if is_bound && held().saturating_add(pages << LG_PAGE) > hard {
             return Some(ANY);
         }
         let own = self.limit != 0 && (self.held() + pages) << LG_PAGE > self.limit;

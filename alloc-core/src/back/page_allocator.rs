@@ -64,6 +64,8 @@ pub(crate) struct PageAllocator {
     /// Bytes that it may hold; 0: any. And pages held as they were last reported.
     pub(crate) limit: usize,
     pub(super) reported: usize,
+    /// The bound of all arenas refuses it nothing.
+    pub(crate) limit_exempt: bool,
 }
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
@@ -94,6 +96,7 @@ impl PageAllocator {
             oversize: 0,
             limit: 0,
             reported: 0,
+            limit_exempt: false,
         }
     }
 

@@ -18,6 +18,7 @@ impl PageAllocator {
         self.grow_limit = LAST_CHUNK;
         self.oversize = 0;
         self.limit = 0;
+        self.limit_exempt = false;
     }
 
     /// The decay time of dirty pages, or of muzzy ones, in milliseconds.

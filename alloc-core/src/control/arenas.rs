@@ -333,6 +333,28 @@ pub fn set_limit(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena.set_limit(bytes)).is_some()
 }
 
+/// Whether the hard bound of all arenas refuses it no pages. Its own limit holds.
+#[must_use]
+pub fn is_limit_exempt(index: u32) -> Option<bool> {
+    find(index).map(Arena::is_limit_exempt)
+}
+
+/// Sets it, for threads that can raise the limit. `false`: there is no arena with this index.
+///
+/// ```
+/// use lumalloc::control::{arenas, limits};
+/// use lumalloc::raw::{self, Flags};
+/// let arena = arenas::create().unwrap();
+/// assert!(arenas::set_limit_exempt(arena, true));
+/// limits::set_hard(limits::held());
+/// assert!(!raw::allocate(1 << 20, Flags::NONE.arena(arena)).is_null());
+/// limits::set_hard(0);
+/// ```
+#[must_use]
+pub fn set_limit_exempt(index: u32, is_exempt: bool) -> bool {
+    find(index).map(|arena| arena.set_limit_exempt(is_exempt)).is_some()
+}
+
 /// Bytes of unused pages of an arena that stay, whatever purges; 0 unless somebody sets it.
 #[must_use]
 pub fn reserve(index: u32) -> Option<usize> {

@@ -39,7 +39,8 @@ pub fn hard() -> usize {
     limit::hard()
 }
 
-/// Sets the hard bound; 0: none. What is held beyond it stays.
+/// Sets the hard bound; 0: none. What is held beyond it stays. [`set_hard_checked`] refuses a bound
+/// below what is held.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -50,6 +51,29 @@ pub fn hard() -> usize {
 pub fn set_hard(bytes: usize) {
     slow::real_cache();
     limit::set_hard(bytes);
+}
+
+/// As [`set_hard`], unless more than the bound is held now: then every allocation that needs new
+/// pages would fail.
+///
+/// # Errors
+/// The bytes held, where they are more than the bound. Nothing is changed.
+///
+/// ```
+/// use lumalloc::control::limits;
+/// assert_eq!(limits::set_hard_checked(1 << 40), Ok(()));
+/// assert!(limits::set_hard_checked(1).unwrap_err() > 1);
+/// assert_eq!(limits::hard(), 1 << 40);
+/// assert_eq!(limits::set_hard_checked(0), Ok(()));
+/// ```
+pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
+    slow::real_cache();
+    let held = limit::held();
+    if bytes != 0 && bytes < held {
+        return Err(held);
+    }
+    limit::set_hard(bytes);
+    Ok(())
 }
 
 /// Bytes held now, as the bounds count them.

@@ -192,6 +192,16 @@ impl Arena {
         self.pages.lock().allocator.limit = bytes;
     }
 
+    /// Whether the bound of all arenas refuses it nothing.
+    pub(crate) fn is_limit_exempt(&self) -> bool {
+        self.pages.lock().allocator.limit_exempt
+    }
+
+    /// Sets it.
+    pub(crate) fn set_limit_exempt(&self, is_exempt: bool) {
+        self.pages.lock().allocator.limit_exempt = is_exempt;
+    }
+
     /// Bytes from which on a run that is freed is given back at once; 0: none is.
     pub(crate) fn oversize(&self) -> usize {
         self.pages.lock().allocator.oversize

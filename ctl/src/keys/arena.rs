@@ -29,6 +29,10 @@ pub const INITIALIZED: Key<Read<bool>, 1> = Key::new("arena.<i>.initialized");
 /// 0: any.
 pub const LIMIT: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.limit");
 
+/// `arena.<i>.limit_exempt`: limit.hard refuses the arena no pages, as it must not for threads that
+/// can raise it.
+pub const LIMIT_EXEMPT: Key<ReadWrite<bool>, 1> = Key::new("arena.<i>.limit_exempt");
+
 /// `arena.<i>.muzzy_decay_ms` (ms): time until unused muzzy pages are purged; a write purges what
 /// is unused now.
 pub const MUZZY_DECAY_MS: Key<ReadWrite<isize>, 1> = Key::new("arena.<i>.muzzy_decay_ms");
@@ -45,7 +49,7 @@ pub const OVERSIZE_THRESHOLD: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.ove
 pub const PURGE: Key<Act, 1> = Key::new("arena.<i>.purge");
 
 /// `arena.<i>.reserve` (bytes): unused bytes that no purge takes; a write purges what is unused
-/// beyond.
+/// beyond, empty slabs too.
 pub const RESERVE: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.reserve");
 
 /// `arena.<i>.reset`: discards every block of an arena that was created; EFAULT for automatic ones.

@@ -1,13 +1,18 @@
 //! `limit.*`. Made from the rows of the namespace.
 
-use crate::key::{Bytes, Key, Read, ReadWrite};
+use crate::key::{Bytes, Key, Read, ReadWrite, Write};
 
 /// `limit.callback`: asked at a hard bound, under no lock: true if it freed anything; arena 4096
 /// means all.
 pub const CALLBACK: Key<Bytes> = Key::new("limit.callback");
 
-/// `limit.hard` (bytes): beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none.
+/// `limit.hard` (bytes): beyond it: purge, limit.callback, then NULL and ENOMEM; 0: none; EBUSY
+/// below limit.held.
 pub const HARD: Key<ReadWrite<usize>> = Key::new("limit.hard");
+
+/// `limit.hard_forced` (bytes): writes limit.hard, also below limit.held: what needs new pages
+/// fails until enough is freed.
+pub const HARD_FORCED: Key<Write<usize>> = Key::new("limit.hard_forced");
 
 /// `limit.hard_reached` (count): times that limit.hard or an arena's own refused pages, whether
 /// room was made or not.

@@ -149,6 +149,7 @@ fn result(code: c_int) -> Result<(), Error> {
         libc::EPERM => Error::NotPermitted,
         libc::EINVAL => Error::Invalid,
         libc::EAGAIN => Error::Again,
+        libc::EBUSY => Error::Busy,
         libc::ENOMEM => Error::NoMemory,
         _ => Error::Fault,
     })
@@ -168,6 +169,7 @@ mod tests {
         assert_eq!(result(0), Ok(()));
         for error in [
             Error::NoEntry,
+            Error::Busy,
             Error::NotPermitted,
             Error::Invalid,
             Error::Again,

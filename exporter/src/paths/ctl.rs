@@ -7,6 +7,7 @@
 //! | `GET /ctl/arena.0` | an object of all values below a branch |
 //! | `POST /ctl/arena.0.purge` | does it |
 //! | `POST /ctl/limit.soft` with a JSON value | writes it; answers the values before and after |
+//! | `POST /ctl/limit.hard?force=1` | the same, even where more than that is held |
 //!
 //! Statistics (`stats.*`, `vm.stat.*`) are of the moment: a new snapshot is taken for each request.
 mod allow;
@@ -16,7 +17,7 @@ mod suggest;
 
 use crate::answer::{Answer, body};
 use crate::context::Context;
-use crate::format::{Format, only, or_refused};
+use crate::format::{Bad, Format, bad, only, or_refused};
 use crate::namespace::walk::{self, ARENA_NAME};
 use crate::namespace::{Namespace, Target, row_of};
 use crate::query;
@@ -30,6 +31,9 @@ use std::ffi::CString;
 
 /// What all these paths begin with.
 const BASE: &str = "/ctl/";
+/// The key that is written where a limit may be below what is held.
+const HARD: &str = "limit.hard";
+const HARD_FORCED: &str = "limit.hard_forced";
 /// A name that is longer is no key's, and is not repeated to its sender.
 const LONGEST: usize = 128;
 
@@ -56,13 +60,23 @@ pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
 /// `POST /ctl/<name>`
 pub(crate) fn write(context: &Context, asked: &Asked) -> Answer {
     let write = || -> Result<Answer, Refusal> {
-        only(asked, &["format"])?;
         let name = name(asked)?;
+        let parameters = ["format", "force"];
+        only(asked, if name == HARD { &parameters } else { &parameters[..1] })?;
         let format = Format::of(asked, Format::Json)?;
-        let done = write_one(context.namespace, &name, asked.body())?;
+        let done = write_one(context, &name, is_forced(asked)?, asked.body())?;
         Ok(written(format, &done))
     };
     or_refused(write())
+}
+
+/// Whether a limit may be below what is held.
+fn is_forced(asked: &Asked) -> Result<bool, Bad> {
+    match query::values(asked.uri().query(), "force").next().as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => Err(bad(format_args!("force is 0 or 1, not {other:?}"))),
+    }
 }
 
 /// The name in a path.
@@ -102,7 +116,8 @@ fn found(namespace: &dyn Namespace, row: &'static Fact, name: &str) -> Result<Ta
 }
 
 /// Does or writes a key, and says what came of it.
-fn write_one(namespace: &dyn Namespace, name: &str, body: &[u8]) -> Result<Json, Refusal> {
+fn write_one(context: &Context, name: &str, force: bool, body: &[u8]) -> Result<Json, Refusal> {
+    let namespace = context.namespace;
     let Some(row) = row_of(name) else {
         return Err(match walk::below(namespace, name) {
             Some(_) => Refusal::Branch(name.into()),
@@ -111,6 +126,7 @@ fn write_one(namespace: &dyn Namespace, name: &str, body: &[u8]) -> Result<Json,
     };
     allow::check(row)?;
     let target = found(namespace, row, name)?;
+    allow::check_arena(&target, context.memory.arena())?;
     let given = given(row, body)?;
     if row.door == Door::Trigger {
         if !given.is_null() {
@@ -120,7 +136,12 @@ fn write_one(namespace: &dyn Namespace, name: &str, body: &[u8]) -> Result<Json,
         return Ok(json!({ "name": name, "done": true }));
     }
     let before = walk::value(namespace, &target).ok();
-    write_value(namespace, &target, &given)?;
+    let mut written = target;
+    if force {
+        written = found(namespace, row, HARD_FORCED)?;
+        written.row = row;
+    }
+    write_value(namespace, &written, &given)?;
     let after = walk::value(namespace, &target).ok();
     Ok(json!({ "name": name, "before": before, "value": after }))
 }
@@ -152,7 +173,16 @@ fn write_value(namespace: &dyn Namespace, target: &Target, given: &Json) -> Resu
     };
     outcome
         .ok_or_else(|| Refusal::WrongType(row, given.clone()))?
-        .map_err(|error| Refusal::write(row, error, given))
+        .map_err(|error| refused(namespace, row, error, given))
+}
+
+/// Why a value is refused, with what is held where that is the reason.
+fn refused(namespace: &dyn Namespace, row: &'static Fact, error: Error, given: &Json) -> Refusal {
+    let held = namespace.find("limit.held").and_then(|held| namespace.read(&held));
+    match (error, held) {
+        (Error::Busy, Ok(Value::Size(held))) => Refusal::BelowHeld(row, given.clone(), held),
+        _ => Refusal::write(row, error, given),
+    }
 }
 
 /// A value for people is what is asked for, and nothing else.

@@ -205,6 +205,20 @@ fn what_cannot_be_written_says_why() {
 }
 
 #[test]
+fn only_the_hard_limit_is_forced() {
+    let no_force = "no such parameter: \"force\"; there are: format";
+    let unfit = "limit.hard: \"1\" is not fit; its type is size_t, its unit bytes";
+    for (name, body, text) in [
+        ("limit.soft?force=1", "1", no_force),
+        ("limit.hard?x", "1", "no such parameter: \"x\"; there are: format, force"),
+        ("limit.hard?force=yes", "1", "force is 0 or 1, not \"yes\""),
+        ("limit.hard?force=1", "\"1\"", unfit),
+    ] {
+        assert_eq!(write_of(name, body), (400, format!("{text}\n")), "{name}");
+    }
+}
+
+#[test]
 fn a_long_value_is_not_repeated_whole() {
     let (status, text) = write_of("background_thread", &format!("\"{}\"", "é".repeat(1000)));
     let expected =
@@ -219,6 +233,7 @@ fn errors_of_the_system_are_not_the_client_s() {
         (Error::Again, 503, "true is refused: the system cannot do it now (EAGAIN)"),
         (Error::NoMemory, 503, "true is refused: there is no memory for it (ENOMEM)"),
         (Error::NotPermitted, 403, "true is refused: it is not permitted (EPERM)"),
+        (Error::Busy, 409, "true is refused: what is held stands in the way (EBUSY)"),
     ] {
         let answer: Answer = Refusal::write(row, error, &true.into()).into();
         let expected = format!("background_thread: {text}; its type is bool\n");

@@ -1,5 +1,6 @@
-//! `/-/healthy` and `/-/ready`: whether this process answers at all. Neither asks the allocator, so
-//! both answer when it is out of memory or stuck.
+//! `/-/healthy` and `/-/ready`: whether this process answers at all, and whether it has the memory
+//! for other answers. Neither reads the allocator's numbers, so both answer when it is out of
+//! memory or stuck.
 use crate::answer::{Answer, line};
 use crate::context::Context;
 use crate::routes::Asked;
@@ -11,6 +12,10 @@ pub(crate) fn healthy(_: &Context, _: &Asked) -> Answer {
 }
 
 /// `GET /-/ready`
-pub(crate) fn ready(_: &Context, _: &Asked) -> Answer {
+pub(crate) fn ready(context: &Context, _: &Asked) -> Answer {
+    if context.memory.is_short() {
+        let reason = "lumalloc: not ready: there is no memory for other answers";
+        return line(StatusCode::SERVICE_UNAVAILABLE, reason);
+    }
     line(StatusCode::OK, "lumalloc: ready")
 }

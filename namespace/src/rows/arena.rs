@@ -100,12 +100,20 @@ pub static ROWS: &[Row] = &[
         "bytes with memory that the arena may hold; beyond it as limit.hard; 0: any"
     ),
     rw!(
+        "arena.<i>.limit_exempt",
+        Bool,
+        None,
+        |mib| arenas::is_limit_exempt(one(mib)?).ok_or(Error::Fault),
+        |mib, on| done(arenas::set_limit_exempt(one(mib)?, on)),
+        "limit.hard refuses the arena no pages, as it must not for threads that can raise it"
+    ),
+    rw!(
         "arena.<i>.reserve",
         Size,
         Bytes,
         |mib| arenas::reserve(one(mib)?).ok_or(Error::Fault),
         |mib, bytes| done(arenas::set_reserve(one(mib)?, bytes)),
-        "unused bytes that no purge takes; a write purges what is unused beyond"
+        "unused bytes that no purge takes; a write purges what is unused beyond, empty slabs too"
     ),
     row!(
         "arena.<i>.name",

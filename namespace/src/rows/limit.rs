@@ -1,7 +1,7 @@
 //! `limit.*`: bounds on what is taken from the system.
 use crate::buffers::Buffers;
 use crate::row::{Access, Row};
-use crate::row_macros::{ro, row, rw};
+use crate::row_macros::{ro, row, rw, wo};
 use crate::{Error, Type};
 use core::ffi::c_void;
 use core::ptr;
@@ -25,11 +25,18 @@ pub static ROWS: &[Row] = &[
         Size,
         Bytes,
         |_| limits::hard(),
+        |_, bytes| limits::set_hard_checked(bytes).map_err(|_| Error::Busy),
+        "beyond it: purge, limit.callback, then NULL and ENOMEM; 0: none; EBUSY below limit.held"
+    ),
+    wo!(
+        "limit.hard_forced",
+        Size,
+        Bytes,
         |_, bytes| {
             limits::set_hard(bytes);
             Ok(())
         },
-        "beyond it: purge, then limit.callback, then NULL and ENOMEM; 0: none"
+        "writes limit.hard, also below limit.held: what needs new pages fails until enough is freed"
     ),
     ro!("limit.held", Size, Bytes, |_| limits::held(), "bytes held now, as the bounds count them"),
     ro!(

@@ -1,5 +1,6 @@
 //! Which keys a request may write: a short list, and the reason for each that is not on it.
 use super::refusal::Refusal;
+use crate::namespace::Target;
 use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
 
@@ -36,6 +37,17 @@ pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
         return Err(Refusal::ReadOnly(row));
     }
     Err(Refusal::Forbidden(row, reason(row)))
+}
+
+/// Whether it may be written for this arena: not a limit of the exporter's own, which serves the
+/// request that would undo it.
+pub(super) fn check_arena(target: &Target, own: Option<u32>) -> Result<(), Refusal> {
+    let is_own = own.is_some_and(|own| target.mib().get(1) == Some(&(own as usize)));
+    if is_own && target.row.name == "arena.<i>.limit" {
+        let reason = "it is the exporter's own arena, which must go on when others are at a limit";
+        return Err(Refusal::Forbidden(target.row, reason));
+    }
+    Ok(())
 }
 
 /// Why it is not.

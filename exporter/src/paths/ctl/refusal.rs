@@ -41,6 +41,8 @@ pub(super) enum Refusal {
     Object(&'static Fact),
     /// The value is of another type.
     WrongType(&'static Fact, Json),
+    /// A limit below the bytes held now.
+    BelowHeld(&'static Fact, Json, usize),
     /// The key answers this, to this value.
     Refused(&'static Fact, Error, Option<Json>),
 }
@@ -100,6 +102,7 @@ impl Refusal {
                 StatusCode::FORBIDDEN
             }
             Refusal::Refused(_, Error::NotPermitted, _) => StatusCode::FORBIDDEN,
+            Refusal::BelowHeld(..) | Refusal::Refused(_, Error::Busy, _) => StatusCode::CONFLICT,
             Refusal::Refused(_, Error::Again | Error::NoMemory, _) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -151,6 +154,13 @@ impl fmt::Display for Refusal {
             Refusal::WrongType(row, given) => {
                 write!(to, "{}: {} is not fit; {}", row.name, shown(given), wanted(row))
             }
+            Refusal::BelowHeld(row, given, held) => write!(
+                to,
+                "{}: {} bytes are refused: {held} are held now (limit.held), and what needs new \
+                 pages would fail (EBUSY); ?force=1 writes it all the same",
+                row.name,
+                shown(given)
+            ),
             Refusal::Refused(row, error, Some(given)) => {
                 let (given, errno) = (shown(given), meaning(*error));
                 write!(to, "{}: {given} is refused: {errno}; {}", row.name, wanted(row))
@@ -188,6 +198,7 @@ fn meaning(error: Error) -> &'static str {
         Error::NotPermitted => "it is not permitted (EPERM)",
         Error::Invalid => "it is out of range (EINVAL)",
         Error::Again => "the system cannot do it now (EAGAIN)",
+        Error::Busy => "what is held stands in the way (EBUSY)",
         Error::Fault => "it cannot be done (EFAULT)",
         Error::NoMemory => "there is no memory for it (ENOMEM)",
     }
