@@ -66,6 +66,7 @@ impl Chores for Decay {
 
     fn next(&mut self, now: Instant) -> Option<Instant> {
         self.ring.look(self.namespace, now, || self.memory.has_for_job());
+        self.memory.trim();
         if self.due.is_some_and(|due| now >= due) {
             if let Some(decay) = &self.decay {
                 let _ = self.namespace.act(decay);

@@ -171,11 +171,10 @@ fn read(
     _alone: Option<Flight>,
 ) -> Answer {
     if !context.memory.has_for_job() {
-        context.memory.done(0);
         return line(UNAVAILABLE, "there is no memory for an answer");
     }
     let answer = (route.answer)(context, asked);
-    context.memory.done(answer.body().size_hint().lower() as usize);
+    context.memory.note(answer.body().size_hint().lower() as usize);
     answer
 }
 

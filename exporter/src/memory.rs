@@ -14,12 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// The arena's name.
 pub(crate) const NAME: &str = "exporter";
 const C_NAME: &std::ffi::CStr = c"exporter";
-/// Bytes that stay: slabs of every length that connections need, and as many as may be open.
-pub(crate) const RESERVE: usize = 4 << 20;
-/// The part of it that has its memory from the start.
-const READY: usize = 1 << 20;
-/// A block of about the reserve. One of 4 MiB would lie on huge pages, and take 2 MiB at once.
+/// Bytes of unused pages that stay, and have their memory from the start. With what is in use, most
+/// of which is a slab for each size, the arena of an idle exporter holds less than 2 MiB.
+pub(crate) const RESERVE: usize = 128 << 10;
+/// A block of about the reserve.
 const BLOCK: usize = RESERVE / 8 * 7;
+/// Bytes of addresses that are there from the start: slabs of every length that connections need,
+/// and as many as may be open. A block of 4 MiB would lie on huge pages.
+const ADDRESSES: usize = (4 << 20) / 8 * 7;
 /// Bytes beside which a connection does not matter.
 const PLENTY: usize = 128 << 10;
 /// What one connection needs, in the lengths that it needs it in: buffers, its task, a request, a
@@ -35,6 +37,9 @@ const TIMES: usize = 5;
 pub(crate) struct OwnMemory {
     namespace: &'static dyn Namespace,
     arena: Option<u32>,
+    /// The arena's reserve. Names are looked up once, because a name takes memory.
+    reserve: Option<Target>,
+    flush: Option<Target>,
     longest: AtomicUsize,
     is_short: AtomicBool,
 }
@@ -45,8 +50,14 @@ impl OwnMemory {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = find(namespace).or_else(|| make(namespace));
-        let is_short = AtomicBool::new(false);
-        OwnMemory { namespace, arena, longest: AtomicUsize::new(0), is_short }
+        OwnMemory {
+            namespace,
+            arena,
+            reserve: arena.and_then(|arena| reserve_of(namespace, arena)),
+            flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
+            longest: AtomicUsize::new(0),
+            is_short: AtomicBool::new(false),
+        }
     }
 
     /// The calling thread allocates from the arena from now on.
@@ -59,10 +70,15 @@ impl OwnMemory {
 
     /// Makes the reserve ready. By a thread that has entered.
     pub(crate) fn fill(&self) {
+        if self.arena.is_none() {
+            return;
+        }
+        has(ADDRESSES);
+        self.trim();
         let mut reserve = Vec::new();
-        if self.arena.is_some() && reserve.try_reserve_exact(BLOCK).is_ok() {
+        if reserve.try_reserve_exact(BLOCK).is_ok() {
             // Not zero, which fresh pages are without being touched.
-            reserve.resize(READY, 1u8);
+            reserve.resize(BLOCK, 1u8);
             std::hint::black_box(&reserve);
         }
     }
@@ -82,7 +98,7 @@ impl OwnMemory {
         std::hint::black_box(&blocks).iter().all(Option::is_some)
     }
 
-    /// Whether a job can be done. By a thread that has entered.
+    /// Whether a job can be done. By a thread that has entered; the reading one trims afterwards.
     pub(crate) fn has_for_job(&self) -> bool {
         let job = self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB);
         // Not out of the reserve.
@@ -105,15 +121,26 @@ impl OwnMemory {
         self.arena
     }
 
-    /// Notes the length of an answer, and gives back what the job has left beyond the reserve.
-    pub(crate) fn done(&self, length: usize) {
+    /// Notes the length of an answer.
+    pub(crate) fn note(&self, length: usize) {
         self.longest.fetch_max(length, Relaxed);
-        self.trim();
     }
 
-    fn trim(&self) {
-        if let Some(target) = self.arena.and_then(|arena| reserve_of(self.namespace, arena)) {
-            let _ = self.namespace.write(&target, Value::Size(RESERVE));
+    /// Gives back what this thread's cache keeps: a few blocks of many sizes keep a slab for each.
+    /// By a thread that has entered.
+    pub(crate) fn flush(&self) {
+        if let Some(flush) = &self.flush {
+            let _ = self.namespace.act(flush);
+        }
+    }
+
+    /// Gives back what the reading thread's cache keeps, and what is unused beyond the reserve. The
+    /// pages of the arena do not age, because nobody would purge them in an idle process. By the
+    /// reading thread, after whatever may have used memory.
+    pub(crate) fn trim(&self) {
+        self.flush();
+        if let Some(target) = &self.reserve {
+            let _ = self.namespace.write(target, Value::Size(RESERVE));
         }
     }
 }

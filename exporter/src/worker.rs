@@ -92,6 +92,16 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Has the thread do its chores soon, unless a job waits, after which it does them anyway.
+    pub(crate) fn wake(&self) {
+        if self.waiting.load(Relaxed) == 0 {
+            // Nobody waits for the answer, so no answer is made.
+            let _ = self.run(Instant::now(), false, || line(StatusCode::NO_CONTENT, ""));
+        }
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.jobs.get_mut().unwrap_or_else(PoisonError::into_inner).take());
@@ -236,6 +246,20 @@ mod tests {
         drop(worker);
         let now = runs.load(Relaxed);
         assert_eq!(now, runs.load(Relaxed));
+    }
+
+    #[test]
+    fn chores_are_done_when_it_is_woken() {
+        let runs = Arc::new(AtomicU32::new(0));
+        let worker = Worker::start(Count(Arc::clone(&runs), None)).unwrap();
+        drop(worker.run(later(), true, answer).unwrap().blocking_recv());
+        while runs.load(Relaxed) < 2 {
+            std::thread::yield_now();
+        }
+        worker.wake();
+        while runs.load(Relaxed) < 3 {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! once where nothing is left (see `front/background.rs` and `front/retry.rs`).
 
 use super::arena::Arena;
+use super::owner::{self, Owner};
 use crate::ground::units::{LG_PAGE, PAGE};
+use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Arena {
@@ -18,9 +20,12 @@ impl Arena {
         self.reserve.load(Relaxed) != 0
     }
 
-    /// Sets how many bytes stay, in whole pages, and purges what is unused beyond.
-    pub(crate) fn set_reserve(&self, bytes: usize) {
+    /// Sets how many bytes stay, in whole pages, and purges what is unused beyond. Slabs without a
+    /// block in use are unused pages too: those of its threads are given back before.
+    pub(crate) fn set_reserve(&'static self, bytes: usize) {
         self.reserve.store(bytes.div_ceil(PAGE), Relaxed);
+        owner::all().filter(|owner| ptr::eq(owner.home.get(), self)).for_each(Owner::settle);
+        self.tidy_bins();
         self.purge_by_hand(0, 0);
     }
 

@@ -150,11 +150,15 @@ fn take_in(stream: Stream, noted: Noted, places: &Arc<Places>, dispatch: Dispatc
 
 async fn serve(mut stream: Stream, noted: Noted, place: Place, dispatch: Dispatch) {
     let watch = Arc::clone(&place.watch);
+    let (context, worker) = (Arc::clone(&dispatch.context), Arc::clone(&dispatch.worker));
     match &mut stream {
         Stream::Tcp(stream) => connection::serve(stream, watch, dispatch).await,
         Stream::Unix(stream) => connection::serve(stream, watch, dispatch).await,
     }
     close(stream, noted);
+    // The reading thread gives back what the connection had.
+    context.memory.flush();
+    worker.wake();
 }
 
 /// Forgets and closes a socket.
