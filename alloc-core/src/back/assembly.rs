@@ -120,7 +120,7 @@ impl PageAllocator {
 
     /// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
     fn take_part(&mut self, most: usize) -> Option<InHand> {
-        self.keep_spares()?;
+        self.spares.keep()?;
         let run = self.find_part()?;
         let begin = run.fit(CHUNK, HUGE)?;
         let whole = ((run.end() - begin) >> LG_PAGE) / CHUNK * CHUNK;
@@ -131,7 +131,7 @@ impl PageAllocator {
     /// Files a run of which the first `moved` pages gave their memory away.
     fn file_part(&mut self, part: InHand, moved: usize) {
         if moved < part.pages() {
-            let record = if moved > 0 { self.spare_record() } else { None };
+            let record = if moved > 0 { self.spares.take() } else { None };
             let Some(record) = record else { return self.file(part, ExtentState::Dirty) };
             let rest = part.split_off(moved, record);
             self.file(rest, ExtentState::Dirty);
@@ -157,7 +157,7 @@ impl PageAllocator {
         // Without records for the parts all of it is given up.
         let mut lost = run;
         if at > 0
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let behind = lost.split_off(at, record);
             moves::mark(&lost, JOINED);
@@ -166,7 +166,7 @@ impl PageAllocator {
             lost = behind;
         }
         if lost.pages() > CHUNK
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let behind = lost.split_off(CHUNK, record);
             behind.head.set(true);

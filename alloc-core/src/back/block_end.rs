@@ -64,7 +64,7 @@ impl PageAllocator {
     /// Cuts a run down to its first `pages` pages and files the rest.
     pub(super) fn leave_end(&mut self, run: &InHand, pages: usize) {
         if run.pages() > pages
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let rest = run.split_off(pages, record);
             let is_backed = moves::is_own(rest.mapping());

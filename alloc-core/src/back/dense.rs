@@ -213,20 +213,20 @@ impl PageAllocator {
     /// records; all of it is filed.
     fn cut_rest(&mut self, rest: InHand, pages: usize, align: usize) -> Option<InHand> {
         let mut run = rest;
-        let Some(begin) = run.fit(pages, align).filter(|_| self.has_records_for_cut()) else {
+        let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
             self.file(run, ExtentState::Dirty);
             return None;
         };
         let lead = (begin - run.base()) >> LG_PAGE;
         if lead > 0
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let behind = run.split_off(lead, record);
             self.file(run, ExtentState::Dirty);
             run = behind;
         }
         if run.pages() > pages
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let behind = run.split_off(pages, record);
             self.rest.set(behind);
@@ -249,17 +249,17 @@ impl PageAllocator {
     /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
     pub(super) fn whole_chunks(&mut self, run: InHand) -> InHand {
         let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
-        if run.mapping() != DENSE || begin >= end || self.keep_spares().is_none() {
+        if run.mapping() != DENSE || begin >= end || self.spares.keep().is_none() {
             return run;
         }
         if end < run.end()
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let tail = run.split_off((end - run.base()) >> LG_PAGE, record);
             self.list_again(tail);
         }
         if begin > run.base()
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let inner = run.split_off((begin - run.base()) >> LG_PAGE, record);
             self.list_again(run);

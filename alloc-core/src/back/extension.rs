@@ -42,7 +42,7 @@ impl PageAllocator {
         };
         let longest = self.dirty.longest_first(pages).take(LOOKED_AT);
         let (run, behind, more, mapping) = longest.filter_map(behind).next()?;
-        let record = if behind.pages() > more { Some(self.spare_record()?) } else { None };
+        let record = if behind.pages() > more { Some(self.spares.take()?) } else { None };
         let run = self.dirty.remove(run);
         let behind = self.retained.remove(behind);
         if let Some(record) = record {
@@ -57,7 +57,7 @@ impl PageAllocator {
             unsafe { self.provider.advise_huge(base, behind.bytes(), true) };
         }
         let record = run.append(behind);
-        self.recycle(record);
+        self.spares.put(record);
         moves::mark(&run, mapping);
         Some((run, more))
     }

@@ -142,7 +142,7 @@ impl PageAllocator {
 
     /// Takes a free run that a want fits in out of its list; with `exact`, only one of its length.
     pub(crate) fn take_for(&mut self, want: Want, exact: bool) -> Option<InHand> {
-        self.keep_spares()?;
+        self.spares.keep()?;
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let (run, state) = states.into_iter().find_map(|state| {
             let run = self.cache(state).fit(want.pages, want.align, usize::MAX)?;
@@ -166,8 +166,8 @@ impl PageAllocator {
 
     /// A record for the second part of a run, should hooks let it be cut.
     pub(crate) fn record_for_cut(&mut self) -> Option<&'static Extent> {
-        self.keep_spares()?;
-        self.spare_record()
+        self.spares.keep()?;
+        self.spares.take()
     }
 
     /// Cuts a run after `pages` pages, as hooks have; `rest` becomes the record of the second part.
@@ -183,7 +183,7 @@ impl PageAllocator {
 
     /// Takes back what [`PageAllocator::record_for_cut`] answered: hooks refused.
     pub(crate) fn keep_record(&mut self, rest: &'static Extent) {
-        self.recycle(rest);
+        self.spares.put(rest);
     }
 
     /// Makes a run ready.
@@ -203,12 +203,12 @@ impl PageAllocator {
 
     /// Files new memory as a free run that is in nobody's list. `None`: no memory for records.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
-        self.keep_spares()?;
+        self.spares.keep()?;
         let base = got.base.as_ptr().expose_provenance();
         if !page_map::cover(base, pages << LG_PAGE) {
             return None;
         }
-        let record = self.spare_record()?;
+        let record = self.spares.take()?;
         record.set_range(base, pages);
         page_map::clear_graves(record);
         self.counts.purging += pages;
@@ -261,7 +261,7 @@ impl PageAllocator {
     pub(crate) fn put_neighbours(&mut self, left: InHand, right: InHand, merged: bool) {
         if merged {
             let record = left.append(right);
-            self.recycle(record);
+            self.spares.put(record);
             self.put_back(left);
         } else {
             self.put_back(left);
@@ -271,7 +271,7 @@ impl PageAllocator {
 
     /// Takes the free run behind an active one out of its list, if it is `more` pages long.
     pub(crate) fn take_behind(&mut self, run: &'static Extent, more: usize) -> Option<InHand> {
-        self.keep_spares()?;
+        self.spares.keep()?;
         let states = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
         let right = states
             .into_iter()
@@ -297,7 +297,7 @@ impl PageAllocator {
         let (zeroed, was_zeroed) = (taken.zeroed.get(), run.zeroed.get());
         let record = merge(run, taken);
         run.zeroed.set(was_zeroed);
-        self.recycle(record);
+        self.spares.put(record);
         zeroed
     }
 }

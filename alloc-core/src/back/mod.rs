@@ -8,13 +8,13 @@
 //! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
 //! of pages), [`table`] (long, written piece by piece), [`page_words`] and [`page_map`] (address →
 //! record), [`class_map`] (address → bin), [`active_list`] (runs in use), [`in_hand`] (runs in no
-//! list), [`extent_heap`] and [`extent_cache`] (free runs), [`decay`] and [`debt`] (when to give
-//! back), [`split_merge`], [`purge_batch`] (on the way to the system), [`page_counts`],
-//! [`memory`], [`page_allocator`] (all of it for one arena), [`page_aging`], [`limit`],
-//! [`untouched`] (pages of slabs), [`page_settings`], [`hooks`] (the program's), [`wants`],
-//! [`hooked_pages`], [`hook_calls`], [`release`] (of all of it), [`moves`] (of a run's memory),
-//! [`huge`] (pages), [`dense`] (chunks in them), [`block_end`] (in one of them), [`assembly`] (of
-//! unused runs) and their [`extension`], [`contents`] (of a run in use).
+//! list), [`spares`] (records of no run), [`extent_heap`] and [`extent_cache`] (free runs),
+//! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
+//! system), [`page_counts`], [`memory`], [`page_allocator`] (all of it for one arena),
+//! [`page_aging`], [`limit`], [`untouched`] (pages of slabs), [`page_settings`], [`hooks`] (the
+//! program's), [`wants`], [`hooked_pages`], [`hook_calls`], [`release`] (of all of it), [`moves`]
+//! (of a run's memory), [`huge`] (pages), [`dense`] (chunks in them), [`block_end`] (in one of
+//! them), [`assembly`] (of unused runs) and their [`extension`], [`contents`] (of a run in use).
 
 #[allow(unsafe_code)]
 pub(crate) mod page_provider;
@@ -34,6 +34,8 @@ pub(crate) mod page_map;
 pub(crate) mod class_map;
 pub(crate) mod active_list;
 pub(crate) mod in_hand;
+#[allow(unsafe_code)]
+pub(crate) mod spares;
 pub(crate) mod extent_heap;
 pub(crate) mod extent_cache;
 pub(crate) mod decay;

@@ -114,7 +114,7 @@ impl PageAllocator {
         if !self.admits(pages.saturating_sub(run.pages())) {
             return None;
         }
-        self.keep_spares()?;
+        self.spares.keep()?;
         let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
         let new = self.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
         self.counts.active += pages;
@@ -156,7 +156,7 @@ impl PageAllocator {
         dense::forget_lost_chunks(&run);
         self.counts.mapped -= run.pages();
         page_map::uncover(run.bytes());
-        self.recycle(run.set_aside());
+        self.spares.put(run.set_aside());
     }
 }
 

@@ -15,10 +15,10 @@ use super::hooked_pages::Hooked;
 use super::huge;
 use super::in_hand::InHand;
 pub(crate) use super::memory::Memory;
-use super::metadata::{self, Pool};
 use super::page_counts::PageCounts;
 use super::page_map;
 use super::page_provider::PageProvider;
+use super::spares::Spares;
 use super::split_merge::{left_neighbour, merge, right_neighbour, split};
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
@@ -30,11 +30,6 @@ pub(super) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
 pub(super) const LAST_CHUNK: usize = (1 << 30) / PAGE;
 /// Reservations begin at a multiple of this.
 const CHUNK_ALIGN: usize = 2 << 20;
-/// Spare records: a chunk is made and cut twice, and again if the system does not want it, and the
-/// run in it is cut twice.
-const SPARES: usize = 8;
-/// Records that cutting a part out of a run takes at most.
-const RECORDS_OF_A_CUT: usize = 2;
 
 /// The pages of one arena.
 pub(crate) struct PageAllocator {
@@ -45,8 +40,7 @@ pub(crate) struct PageAllocator {
     pub(super) retained: ExtentCache,
     pub(super) dirty_decay: Decay,
     pub(super) muzzy_decay: Decay,
-    pub(super) spare: Pool<Extent>,
-    pub(super) spares: usize,
+    pub(super) spares: Spares,
     pub(super) rest: Rest,
     pub(super) next_chunk: usize,
     pub(super) debt: Debt,
@@ -83,8 +77,7 @@ impl PageAllocator {
             retained: ExtentCache::new(ExtentState::Retained),
             dirty_decay: Decay::new(options.dirty_decay_ms),
             muzzy_decay: Decay::new(options.muzzy_decay_ms),
-            spare: Pool::new(),
-            spares: 0,
+            spares: Spares::new(arena),
             rest: Rest::NONE,
             next_chunk: FIRST_CHUNK,
             debt: Debt::new(),
@@ -124,7 +117,7 @@ impl PageAllocator {
             let run = self.take_ready(pages, align, memory != Memory::Resident)?;
             return Some(self.hand_out(run));
         }
-        self.keep_spares()?;
+        self.spares.keep()?;
         let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
         let run = self
             .take(ExtentState::Dirty, pages, align, most)
@@ -173,10 +166,10 @@ impl PageAllocator {
 
     /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
     pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
-        if self.keep_spares().is_none() {
+        if self.spares.keep().is_none() {
             return false;
         }
-        let Some(tail) = self.spare_record() else { return false };
+        let Some(tail) = self.spares.take() else { return false };
         self.shrink_into(extent, pages, tail);
         true
     }
@@ -206,10 +199,10 @@ impl PageAllocator {
         if right.state.get() == ExtentState::Retained && !self.admits(more) {
             return None;
         }
-        self.keep_spares()?;
+        self.spares.keep()?;
         let right = self.cache(right.state.get()).remove(right);
         if right.pages() > more
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let rest = right.split_off(more, record);
             self.list_again(rest);
@@ -218,7 +211,7 @@ impl PageAllocator {
         self.counts.active += right.pages();
         let record = merge(extent, right);
         extent.zeroed.set(was_zeroed);
-        self.recycle(record);
+        self.spares.put(record);
         Some(zeroed)
     }
 
@@ -250,21 +243,21 @@ impl PageAllocator {
     /// Cuts the aligned part out of a run, and lists again what is left over. `None`: it does not
     /// fit, or there is no record; all of the run is listed again.
     pub(super) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
-        let Some(begin) = run.fit(pages, align).filter(|_| self.has_records_for_cut()) else {
+        let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
             self.list_again(run);
             return None;
         };
         let lead = (begin - run.base()) >> LG_PAGE;
         let mut run = run;
         if lead > 0
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let rest = run.split_off(lead, record);
             self.list_again(run);
             run = rest;
         }
         if run.pages() > pages
-            && let Some(record) = self.spare_record()
+            && let Some(record) = self.spares.take()
         {
             let rest = run.split_off(pages, record);
             self.list_again(rest);
@@ -296,10 +289,10 @@ impl PageAllocator {
     }
 
     fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        let extent = self.spare_record()?;
+        let extent = self.spares.take()?;
         let run = self.reserve_into(extent, pages, align);
         if run.is_none() {
-            self.recycle(extent);
+            self.spares.put(extent);
         }
         run
     }
@@ -345,46 +338,15 @@ impl PageAllocator {
         if let Some(left) = left_neighbour(&run, state).filter(|_| merges) {
             let left = self.cache(state).remove(left);
             let record = left.append(run);
-            self.recycle(record);
+            self.spares.put(record);
             run = left;
         }
         if let Some(right) = right_neighbour(&run, state).filter(|_| merges) {
             let right = self.cache(state).remove(right);
             let record = run.append(right);
-            self.recycle(record);
+            self.spares.put(record);
         }
         self.cache(state).insert(run);
-    }
-
-    pub(super) fn keep_spares(&mut self) -> Option<()> {
-        while self.spares < SPARES {
-            let memory = metadata::allocate(size_of::<Extent>(), align_of::<Extent>())?;
-            let record = memory.cast::<Extent>();
-            // SAFETY: fresh memory of the right size and alignment.
-            unsafe { record.write(Extent::new(self.arena)) };
-            self.counts.records += 1;
-            // SAFETY: just written, and never unmapped.
-            self.recycle(unsafe { record.as_ref() });
-        }
-        Some(())
-    }
-
-    pub(super) fn spare_record(&mut self) -> Option<&'static Extent> {
-        let record = self.spare.take()?;
-        self.spares -= 1;
-        Some(record)
-    }
-
-    /// Whether there are records to cut a part out of a run.
-    pub(super) fn has_records_for_cut(&self) -> bool {
-        self.spares >= RECORDS_OF_A_CUT
-    }
-
-    pub(super) fn recycle(&mut self, record: &'static Extent) {
-        // A record that neighbours may still look at must not pass for a free run.
-        record.state.set(ExtentState::Spare);
-        self.spare.put(record);
-        self.spares += 1;
     }
 
     /// Judges itself.

@@ -52,6 +52,7 @@ impl PageAllocator {
             dirty: self.unused(),
             muzzy: self.muzzy.pages(),
             retained: self.retained.pages(),
+            records: self.spares.made(),
             ..self.counts
         }
     }
@@ -79,7 +80,7 @@ impl PageAllocator {
 
     /// Records of runs that wait for their next use.
     pub(crate) fn spare_records(&self) -> usize {
-        self.spares
+        self.spares.count()
     }
 
     /// Where the active pages are counted, in bytes from the beginning.

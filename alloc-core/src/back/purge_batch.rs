@@ -210,10 +210,10 @@ impl PageAllocator {
             let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
             part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
         }
-        if part + PURGE_UNIT > run.pages() || self.keep_spares().is_none() {
+        if part + PURGE_UNIT > run.pages() || self.spares.keep().is_none() {
             return run;
         }
-        let Some(record) = self.spare_record() else { return run };
+        let Some(record) = self.spares.take() else { return run };
         let tail = run.split_off(run.pages() - part, record);
         self.list_again(run);
         tail

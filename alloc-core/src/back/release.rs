@@ -43,10 +43,10 @@ impl PageAllocator {
     /// Takes in addresses, with or without memory, that another arena leaves. Without memory for a
     /// record they are lost.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
-        if self.keep_spares().is_none() {
+        if self.spares.keep().is_none() {
             return;
         }
-        let Some(record) = self.spare_record() else { return };
+        let Some(record) = self.spares.take() else { return };
         record.set_range(base, pages);
         page_map::recover(record.bytes());
         let run = self.hold_new(record, false);

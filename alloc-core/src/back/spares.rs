@@ -1,0 +1,72 @@
+//! Records of runs that stand for no run and wait for their next use.
+//!
+//! A run cannot be cut without a record for its second part. So records are made before anything
+//! is taken out of a list, where a lack of memory does no harm.
+
+use super::extent::{Extent, ExtentState};
+use super::metadata::{self, Pool};
+
+/// Records that [`Spares::keep`] ensures: a chunk is made and cut twice, and again if the system
+/// does not want it, and the run in it is cut twice.
+const KEPT: usize = 8;
+/// Records that cutting a part out of a run takes at most.
+const FOR_A_CUT: usize = 2;
+
+/// The spare records of one arena. Records never leave their arena.
+pub(super) struct Spares {
+    arena: u32,
+    free: Pool<Extent>,
+    count: usize,
+    made: usize,
+}
+
+impl Spares {
+    /// None yet.
+    pub(super) const fn new(arena: u32) -> Spares {
+        Spares { arena, free: Pool::new(), count: 0, made: 0 }
+    }
+
+    /// Makes as many records as one operation on the pages of an arena needs. `None`: no memory.
+    pub(super) fn keep(&mut self) -> Option<()> {
+        while self.count < KEPT {
+            let memory = metadata::allocate(size_of::<Extent>(), align_of::<Extent>())?;
+            let record = memory.cast::<Extent>();
+            // SAFETY: fresh memory of the right size and alignment.
+            unsafe { record.write(Extent::new(self.arena)) };
+            self.made += 1;
+            // SAFETY: just written, and never unmapped.
+            self.put(unsafe { record.as_ref() });
+        }
+        Some(())
+    }
+
+    /// A record. `None`: there is none.
+    pub(super) fn take(&mut self) -> Option<&'static Extent> {
+        let record = self.free.take()?;
+        self.count -= 1;
+        Some(record)
+    }
+
+    /// Takes back a record that stands for no run any more.
+    pub(super) fn put(&mut self, record: &'static Extent) {
+        // A record that neighbours may still look at must not pass for a free run.
+        record.state.set(ExtentState::Spare);
+        self.free.put(record);
+        self.count += 1;
+    }
+
+    /// Whether there are enough to cut a part out of a run.
+    pub(super) fn suffice_for_cut(&self) -> bool {
+        self.count >= FOR_A_CUT
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many records the arena ever made, those in use among them.
+    pub(super) fn made(&self) -> usize {
+        self.made
+    }
+}
