@@ -7,6 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::machine;
+
 /// Replaces the shared object that is preloaded.
 pub const LIBRARY_VARIABLE: &str = "LUMALLOC_TEST_LIBRARY";
 /// Replaces the static library that the static client links.
@@ -65,8 +67,11 @@ fn library(variable: &str, file: &str) -> PathBuf {
 fn release_dir() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        cargo(&["build", "--release", "--quiet"]);
-        target_dir().join("release")
+        let mut args = vec!["build", "--release", "--quiet"];
+        let target = machine::target();
+        args.extend(target.iter().flat_map(|target| ["--target", target]));
+        cargo(&args);
+        target_dir().join(target.unwrap_or_default()).join("release")
     })
 }
 
@@ -80,12 +85,13 @@ pub fn cargo(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo's output is text")
 }
 
-/// Compiles `tests/c/<source>` by gcc with `args` behind it and returns the program. `*.cc` is C++.
+/// Compiles `tests/c/<source>` by gcc for the machine under test, with `args` behind it, and returns
+/// the program. `*.cc` is C++.
 ///
 /// Same source and arguments give the same path; a program is moved into place when complete, so
 /// tests may compile at the same time.
 pub fn cc(source: &str, args: &[&str]) -> PathBuf {
-    compile(if source.ends_with(".cc") { "g++" } else { "gcc" }, source, args)
+    compile(&machine::tool(if source.ends_with(".cc") { "g++" } else { "gcc" }), source, args)
 }
 
 /// The same by another compiler.

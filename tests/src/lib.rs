@@ -3,6 +3,7 @@
 //! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
 //! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
 //! * [`identities`]: what holds of every snapshot;
+//! * [`machine`]: the machine under test: this one, or another in an emulator;
 //! * [`memory`]: what a process occupies;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
 //! * [`storm`]: storms of allocations under options and refused system calls;
@@ -11,9 +12,11 @@
 //!
 //! Two variables replace what is under test, so that the tests can be tried on another allocator:
 //! `LUMALLOC_TEST_LIBRARY` (a shared object) and `LUMALLOC_TEST_ARCHIVE` (a static library).
+//! `LUMALLOC_TEST_TARGET` replaces the machine.
 
 pub mod build;
 pub mod identities;
+pub mod machine;
 pub mod memory;
 pub mod resident;
 pub mod run;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::build::{is_foreign, liblumalloc};
+use crate::machine;
 
 /// A child hangs when it takes longer: far more than any of them needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -22,25 +23,27 @@ pub struct Run {
     command: Command,
     name: OsString,
     limit: Duration,
+    /// Variables for the loader of an emulated program.
+    handed_on: Vec<(String, OsString)>,
 }
 
 impl Run {
     /// A program under the library under test.
     pub fn preloaded(program: impl AsRef<OsStr>) -> Run {
-        let mut run = Run::plain(program);
-        run.command.env("LD_PRELOAD", liblumalloc());
-        run
+        Run::plain(program).env("LD_PRELOAD", liblumalloc())
     }
 
     /// A program as it is, without any of our variables.
     pub fn plain(program: impl AsRef<OsStr>) -> Run {
-        let mut command = Command::new(program.as_ref());
+        let words = machine::words(program.as_ref());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         for variable in ["LD_PRELOAD", "MALLOC_CONF", "LUMALLOC_CONF", "LUMALLOC_EXPORTER"] {
             command.env_remove(variable);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        Run { command, name: program.as_ref().to_owned(), limit: LIMIT }
+        Run { command, name: program.as_ref().to_owned(), limit: LIMIT, handed_on: Vec::new() }
     }
 
     /// Adds arguments.
@@ -66,7 +69,13 @@ impl Run {
 
     /// Sets a variable of the environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Run {
-        self.command.env(name, value);
+        if machine::is_emulated() && name.starts_with("LD_") {
+            self.handed_on.push((name.to_owned(), value.as_ref().to_owned()));
+            let (name, value) = machine::hand_on(&self.handed_on);
+            self.command.env(name, value);
+        } else {
+            self.command.env(name, value);
+        }
         self
     }
 
@@ -92,7 +101,10 @@ impl Run {
         let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
         let status = wait(&mut child, self.limit);
         let stdout = stdout.join().expect("the reader of stdout ends");
-        let stderr = stderr.join().expect("the reader of stderr ends");
+        let mut stderr = stderr.join().expect("the reader of stderr ends");
+        if machine::is_emulated() {
+            stderr = machine::without_notice(stderr);
+        }
         let Some(status) = status else {
             let errors = String::from_utf8_lossy(&stderr);
             panic!("{:?} hangs: not finished after {:?}\n{errors}", self.name, self.limit);

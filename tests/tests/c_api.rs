@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lumalloc_tests::build::is_foreign;
+use lumalloc_tests::machine::{command_line, system_program, tool};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root};
 
@@ -218,7 +219,8 @@ fn statistics_at_exit_are_printed_where_standard_error_was() {
     assert_eq!(closing(&["handler"], ""), ["", ""]);
     let [stdout, stderr] = closing(&["message"], "stats_print:true");
     assert_eq!((stdout.matches("--- End ").count(), stderr.as_str()), (1, ""), "{stdout}");
-    let cat = Run::preloaded("cat").args(["/dev/null"]).conf("stats_print:true").output();
+    let cat =
+        Run::preloaded(system_program("cat")).args(["/dev/null"]).conf("stats_print:true").output();
     let said = String::from_utf8_lossy(&cat.stderr);
     assert_eq!(
         (cat.status.code(), said.matches("--- End ").count()),
@@ -249,7 +251,7 @@ fn the_second_standard_error_is_the_process_s_alone() {
     assert_eq!(counts("stats_print:true"), [i32::from(!is_foreign()), 0]);
     assert_eq!(counts("stats_print:false"), [0, 0]);
     let program = cc("api_closed_stderr.c", &[&stand_in()]);
-    let limited = format!("ulimit -n 63 && exec {} count", program.display());
+    let limited = format!("ulimit -n 63 && exec {} count", command_line(&program));
     let run = Run::preloaded("sh").args(["-c", &limited]).conf("stats_print:true");
     let counts = run.stdout();
     let counts: Vec<&str> = counts.split_whitespace().collect();
@@ -307,7 +309,8 @@ fn the_header_suits_every_language_level() {
 
 /// Lines `kind name` of the symbols that `nm` with these arguments tells of.
 fn symbols(args: &[&str]) -> BTreeSet<String> {
-    let output = Command::new("nm").args(args).arg(liblumalloc()).output().expect("nm starts");
+    let output =
+        Command::new(tool("nm")).args(args).arg(liblumalloc()).output().expect("nm starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("symbols are text");
     let kind_and_name = |line: &str| line.get(17..).map(str::to_owned);

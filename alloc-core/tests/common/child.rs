@@ -33,8 +33,7 @@ pub(crate) struct Outcome {
 
 /// Plays a scenario in a child with these variables in its environment.
 pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
-    let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program)
+    let output = this_program()
         .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env_remove("MALLOC_CONF")
         .env_remove("LUMALLOC_CONF")
@@ -46,13 +45,30 @@ pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
     Outcome {
         signal: output.status.signal(),
         success: output.status.success(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        stderr: without_notice(&String::from_utf8_lossy(&output.stderr)),
         told: stdout
             .split(MARK)
             .skip(1)
             .map(|part| part.split('\n').next().unwrap_or("").to_owned())
             .collect(),
     }
+}
+
+/// This program, behind the emulator that runs it if there is one (`tests/aarch64`).
+fn this_program() -> Command {
+    let program = std::env::current_exe().expect("this program");
+    let runner = std::env::var("LUMALLOC_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(emulator) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(emulator);
+    command.args(words).arg(program);
+    command
+}
+
+/// Standard error without the line that the emulator adds when a signal ends the program.
+fn without_notice(stderr: &str) -> String {
+    const NOTICE: &str = "qemu: uncaught target signal";
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with(NOTICE)).collect()
 }
 
 const MARK: &str = "told: ";

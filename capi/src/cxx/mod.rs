@@ -7,10 +7,15 @@
 use alloc_core::raw;
 use core::ffi::c_void;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod exceptions;
 #[cfg(target_arch = "x86_64")]
 #[path = "throwing_x86_64.rs"]
 pub mod throwing;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+#[path = "throwing_aarch64.rs"]
+pub mod throwing;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "throwing_portable.rs"]
 pub mod throwing;
 

@@ -1,0 +1,184 @@
+//! The throwing forms of `operator new`, and what all forms do when there is no memory: AArch64.
+//! [`exceptions`](super::exceptions) says why this is assembly.
+use super::exceptions::{again, cannot_throw};
+use super::{aligned, plain};
+use core::arch::naked_asm;
+use core::ffi::c_void;
+
+/// Defines a throwing `operator new(size_t)`.
+macro_rules! throwing_new {
+    ($($name:ident)*) => {$(
+        /// `operator new`: a block, or `std::bad_alloc`.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize) -> *mut c_void {
+            naked_asm!(
+                ".cfi_startproc",
+                "hint #34", // bti c
+                "stp x29, x30, [sp, #-32]!",
+                ".cfi_adjust_cfa_offset 32",
+                ".cfi_offset x29, -32",
+                ".cfi_offset x30, -24",
+                "mov x29, sp",
+                "str x0, [sp, #16]",
+                "bl {allocate}",
+                "ldr x2, [sp, #16]",
+                "ldp x29, x30, [sp], #32",
+                ".cfi_adjust_cfa_offset -32",
+                ".cfi_restore x29",
+                ".cfi_restore x30",
+                "cbz x0, 2f",
+                "ret",
+                "2: mov x0, x2",
+                "mov x1, #1",
+                "b {no_memory}",
+                ".cfi_endproc",
+                allocate = sym plain,
+                no_memory = sym no_memory_throwing,
+            )
+        }
+    )*};
+}
+throwing_new!(_Znwm _Znam);
+
+/// Defines a throwing `operator new(size_t, align_val_t)`.
+macro_rules! throwing_aligned_new {
+    ($($name:ident)*) => {$(
+        /// Aligned `operator new`: a block, or `std::bad_alloc`.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[allow(non_snake_case, reason = "the mangled name")]
+        pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {
+            naked_asm!(
+                ".cfi_startproc",
+                "hint #34", // bti c
+                "stp x29, x30, [sp, #-32]!",
+                ".cfi_adjust_cfa_offset 32",
+                ".cfi_offset x29, -32",
+                ".cfi_offset x30, -24",
+                "mov x29, sp",
+                "stp x0, x1, [sp, #16]",
+                "bl {allocate}",
+                "ldp x2, x1, [sp, #16]",
+                "ldp x29, x30, [sp], #32",
+                ".cfi_adjust_cfa_offset -32",
+                ".cfi_restore x29",
+                ".cfi_restore x30",
+                "cbz x0, 2f",
+                "ret",
+                "2: mov x0, x2",
+                "b {no_memory}",
+                ".cfi_endproc",
+                allocate = sym aligned,
+                no_memory = sym no_memory_throwing,
+            )
+        }
+    )*};
+}
+throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
+
+/// The loop over the new-handler. `$on_no_handler` goes where there is none (any more).
+macro_rules! handler_loop {
+    ($before:literal, $on_no_handler:literal, $tail:literal, $($argument:tt)*) => {
+        naked_asm!(
+            ".weak _ZSt15get_new_handlerv", // std::get_new_handler()
+            ".cfi_startproc",
+            $before,
+            "stp x29, x30, [sp, #-32]!",
+            ".cfi_adjust_cfa_offset 32",
+            ".cfi_offset x29, -32",
+            ".cfi_offset x30, -24",
+            "mov x29, sp",
+            "stp x19, x20, [sp, #16]",
+            ".cfi_offset x19, -16",
+            ".cfi_offset x20, -8",
+            "mov x19, x0",
+            "mov x20, x1",
+            "2: adrp x8, :got:_ZSt15get_new_handlerv",
+            "ldr x8, [x8, :got_lo12:_ZSt15get_new_handlerv]",
+            "cbz x8, 4f",
+            "blr x8",
+            "cbz x0, 4f",
+            "5: blr x0",
+            "6: mov x0, x19",
+            "mov x1, x20",
+            "bl {again}",
+            "cbz x0, 2b",
+            "3: ldp x19, x20, [sp, #16]",
+            "ldp x29, x30, [sp], #32",
+            ".cfi_remember_state",
+            ".cfi_adjust_cfa_offset -32",
+            ".cfi_restore x19",
+            ".cfi_restore x20",
+            ".cfi_restore x29",
+            ".cfi_restore x30",
+            "ret",
+            ".cfi_restore_state",
+            $on_no_handler,
+            "8:",
+            ".cfi_endproc",
+            $tail,
+            again = sym again,
+            $($argument)*
+        )
+    };
+}
+
+/// What a throwing form does when there is no memory.
+#[unsafe(naked)]
+pub(crate) extern "C" fn no_memory_throwing(size: usize, alignment: usize) -> *mut c_void {
+    handler_loop!(
+        "",
+        ".weak _ZSt17__throw_bad_allocv
+         4: adrp x8, :got:_ZSt17__throw_bad_allocv
+            ldr x8, [x8, :got_lo12:_ZSt17__throw_bad_allocv]
+            cbz x8, 7f
+            blr x8
+         7: bl {cannot_throw}
+            brk #1",
+        "",
+        cannot_throw = sym cannot_throw,
+    )
+}
+
+/// What a nothrow form does when there is no memory.
+#[unsafe(naked)]
+pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mut c_void {
+    handler_loop!(
+        // DW_EH_PE_indirect|pcrel|sdata4: a pointer to the personality; pcrel|sdata4: the table
+        // below.
+        ".cfi_personality 0x9b, lumalloc_personality
+         .cfi_lsda 0x1b, .Llumalloc_nothrow_table
+         10:",
+        ".weak __cxa_begin_catch
+         .weak __cxa_end_catch
+         4: mov x0, xzr
+            b 3b
+         9: adrp x8, :got:__cxa_begin_catch // landing pad: the exception is in x0
+            ldr x8, [x8, :got_lo12:__cxa_begin_catch]
+            blr x8
+            adrp x8, :got:__cxa_end_catch
+            ldr x8, [x8, :got_lo12:__cxa_end_catch]
+            blr x8
+            b 4b",
+        // The table: what the call between 5 and 6 throws lands at 9, whatever its type; a throw
+        // elsewhere in this function terminates.
+        ".pushsection .gcc_except_table, \"a\", @progbits
+         .p2align 2
+         .Llumalloc_nothrow_table:
+             .byte 0xff            // landing pads count from the function's start
+             .byte 0x9b            // types: indirect, pc-relative
+             .uleb128 25f - 21f
+         21: .byte 1               // call sites: uleb128
+             .uleb128 23f - 22f
+         22: .uleb128 5b - 10b
+             .uleb128 6b - 5b
+             .uleb128 9b - 10b
+             .uleb128 1            // the first action
+         23: .byte 1, 0            // the action: type 1, no next
+             .p2align 2
+             .long 0               // type 1: everything
+         25: .popsection",
+    )
+}
