@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, machine, scratch};
 
 const SAME: &str = "the same malloc\n";
 const OWN: &str = "its own malloc\n";
@@ -106,7 +106,7 @@ fn a_program_linked_with_the_library_is_served_too() {
 #[test]
 fn the_archive_leaves_dlopen_alone() {
     let archive = liblumalloc_archive();
-    let output = Command::new("nm").arg(&archive).output().expect("nm starts");
+    let output = Command::new(machine::tool("nm")).arg(&archive).output().expect("nm starts");
     let symbols = String::from_utf8_lossy(&output.stdout);
     let named = |name: &&str| ["dlopen", "dlmopen", "dlsym"].contains(name);
     let found: Vec<&str> = symbols
