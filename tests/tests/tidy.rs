@@ -1,6 +1,7 @@
 //! The sources obey the rules of `lumalloc_tests::tidy`: tiers, crates, lengths, docs, orderings.
+//! The plants of `tests/gates` fit the sources.
 
-use lumalloc_tests::{root, tidy};
+use lumalloc_tests::{Run, root, tidy};
 
 #[test]
 fn the_tree_is_tidy() {
@@ -16,4 +17,11 @@ fn the_walk_sees_the_workspace() {
         assert!(files.iter().any(|file| file == path), "{path} is not seen");
     }
     assert!(files.iter().all(|file| !file.starts_with("target")));
+}
+
+/// Without this a change of the code would be noticed only when somebody runs `tests/gates`.
+#[test]
+fn each_plant_of_the_gates_fits_the_tree_and_each_step_has_one() {
+    let output = Run::plain(root().join("tests/gates")).args(["--check"]).output();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

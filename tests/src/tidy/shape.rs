@@ -27,8 +27,8 @@ pub fn check(source: &Source, is_test: bool) -> Vec<String> {
 
 /// Lengths of lines in C, C++ and shell.
 pub fn check_other_texts(root: &Path, files: &[String]) -> Vec<String> {
-    const ENDINGS: [&str; 7] =
-        [".c", ".cc", ".h", ".sh", "tests/run", "tests/soak", "tests/aarch64"];
+    const ENDINGS: [&str; 8] =
+        [".c", ".cc", ".h", ".sh", "tests/run", "tests/soak", "tests/aarch64", "tests/gates"];
     let mut findings = Vec::new();
     for path in files.iter().filter(|path| ENDINGS.iter().any(|ending| path.ends_with(ending))) {
         let text = super::read(root, path);
