@@ -85,8 +85,8 @@ pub fn cargo(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo's output is text")
 }
 
-/// Compiles `tests/c/<source>` by gcc for the machine under test, with `args` behind it, and returns
-/// the program. `*.cc` is C++.
+/// Compiles `tests/c/<source>` by gcc for the machine under test, with `args` behind it, and
+/// returns the program. `*.cc` is C++.
 ///
 /// Same source and arguments give the same path; a program is moved into place when complete, so
 /// tests may compile at the same time.

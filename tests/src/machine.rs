@@ -2,8 +2,8 @@
 //! programs an emulator runs.
 //!
 //! [`TARGET_VARIABLE`] names another machine by its Rust target. Its compilers and tools are GNU's,
-//! as `aarch64-linux-gnu-gcc` for `aarch64-unknown-linux-gnu`. [`RUNNER_VARIABLE`] says what runs its
-//! programs: `qemu-aarch64 -L ROOT`, where ROOT has the machine's libraries and programs.
+//! as `aarch64-linux-gnu-gcc` for `aarch64-unknown-linux-gnu`. [`RUNNER_VARIABLE`] says what runs
+//! its programs: `qemu-aarch64 -L ROOT`, where ROOT has the machine's libraries and programs.
 //! `tests/aarch64` sets both.
 
 use std::ffi::{OsStr, OsString};
