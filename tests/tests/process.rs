@@ -102,7 +102,8 @@ fn a_process_that_locks_its_memory_locks_no_unused_tables() {
         // The test before this one is for all others.
         return;
     }
-    // The library and the C library take 4 MiB of it, and the first pages of the heap 2.
+    // The library and the C library take 4 MiB of it, the first pages of the heap and the first
+    // records 2 each.
     assert!(number(&text, "resident_kib") < 12 * MIB, "{text}");
     assert_eq!(number(&text, "allocated_kib"), 4000);
 }

@@ -14,9 +14,7 @@ use crate::ground::units::{PAGE, round_up};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// How much is asked of the system at a time; half of it, and so on, where that is refused. The
-/// first time it is less, because a process that locks its memory pays for all of it at once.
-const FIRST_CHUNK: usize = 256 << 10;
+/// How much is asked of the system at a time; half of it, and so on, where that is refused.
 const CHUNK: usize = 2 << 20;
 const CHUNK_MIN: usize = 64 << 10;
 
@@ -64,7 +62,7 @@ impl State {
 
     fn refill(&mut self, size: usize) -> Option<()> {
         let least = round_up(size, PAGE).max(CHUNK_MIN);
-        let mut bytes = least.max(if MAPPED.get() == 0 { FIRST_CHUNK } else { CHUNK });
+        let mut bytes = least.max(CHUNK);
         let huge = huge::for_records(MAPPED.get());
         let got = loop {
             match system().reserve(bytes, if huge { HUGE } else { PAGE }) {
