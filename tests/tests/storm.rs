@@ -52,10 +52,13 @@ fn storms_under_a_filter_of_system_calls() {
 }
 
 #[test]
-fn storms_with_a_full_map_and_with_others_at_the_break() {
+fn storms_where_the_map_is_full() {
+    all_pass(&["dirty_decay_ms:0", "dss:primary"].map(|conf| storm(conf, Refusal::NONE, "map")));
+}
+
+#[test]
+fn storms_with_others_at_the_break_and_with_keys_written() {
     all_pass(&[
-        storm("dirty_decay_ms:0", Refusal::NONE, "map"),
-        storm("dss:primary", Refusal::NONE, "map"),
         storm("dss:primary", Refusal::NONE, "break"),
         storm("", Refusal::third("membarrier"), "keys"),
     ]);
