@@ -40,9 +40,11 @@ cd workspace
 unset LD_PRELOAD CARGO_TARGET_DIR
 export JEMALLOC_OVERRIDE=$LIBRARY LD_LIBRARY_PATH
 LD_LIBRARY_PATH=$(dirname "$LIBRARY")
-# Without the feature the crates ask for names with a prefix.
+# Without the feature the crates ask for names with a prefix. The test that is left out writes 0,
+# which jemalloc 5.3.0 accepts. Here `max_background_threads` must be at least 1.
 cargo test --offline --no-fail-fast --workspace \
-  --features tikv-jemallocator/unprefixed_malloc_on_supported_platforms > tests.log 2>&1 || {
+  --features tikv-jemallocator/unprefixed_malloc_on_supported_platforms \
+  -- --skip max_background_threads_write_test > tests.log 2>&1 || {
   cat tests.log >&2
   die "tests of the crates failed"
 }
