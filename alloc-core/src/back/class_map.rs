@@ -29,41 +29,95 @@ const ABOVE: usize = 8 << 30;
 /// Where the system hands out higher and higher addresses, it begins below this.
 const UPWARDS_BELOW: usize = 1 << 46;
 
+/// The window around the first reservation.
 #[repr(align(64))]
 struct Window {
     first: AtomicUsize,
     bytes: AtomicPtr<u8>,
     /// 0 until the rest is written.
     pages: AtomicUsize,
+    /// It was opened, or could not be.
+    is_tried: AtomicBool,
+    /// Which parts of the table are writable.
+    writable: Writable<NOTES>,
 }
 
-/// Which parts of the table are writable.
-static OPEN: Writable<{ PAGES / PIECE / 64 }> = Writable::none();
+/// Words that hold a bit for each piece of the table.
+const NOTES: usize = PAGES / PIECE / 64;
+const _: () = assert!(NOTES * 64 * PIECE == PAGES);
 
-static WINDOW: Window = Window {
-    first: AtomicUsize::new(0),
-    bytes: AtomicPtr::new(core::ptr::null_mut()),
-    pages: AtomicUsize::new(0),
-};
+static WINDOW: Window = Window::closed();
 
-/// The byte of the page that an address lies in; `None` outside of the window.
-#[inline(always)]
-fn byte_of(address: usize) -> Option<*mut u8> {
-    // Acquire: pairs with the Release in `open`.
-    let pages = WINDOW.pages.load(Ordering::Acquire);
-    let page = (address >> LG_PAGE).wrapping_sub(WINDOW.first.load(Ordering::Relaxed));
-    if page >= pages { None } else { Some(WINDOW.bytes.load(Ordering::Relaxed).wrapping_add(page)) }
+impl Window {
+    const fn closed() -> Window {
+        Window {
+            first: AtomicUsize::new(0),
+            bytes: AtomicPtr::new(core::ptr::null_mut()),
+            pages: AtomicUsize::new(0),
+            is_tried: AtomicBool::new(false),
+            writable: Writable::none(),
+        }
+    }
+
+    /// The byte of the page that an address lies in; `None` outside of the window.
+    #[inline(always)]
+    fn byte_of(&self, address: usize) -> Option<*mut u8> {
+        // Acquire: pairs with the Release in `open`.
+        let pages = self.pages.load(Ordering::Acquire);
+        let page = (address >> LG_PAGE).wrapping_sub(self.first.load(Ordering::Relaxed));
+        if page >= pages {
+            return None;
+        }
+        Some(self.bytes.load(Ordering::Relaxed).wrapping_add(page))
+    }
+
+    #[inline(always)]
+    fn bin_units(&self, address: usize) -> Option<usize> {
+        let byte = self.byte_of(address)?;
+        // A plain load: the byte of a block in use was written before the block was handed out, and
+        // stands still until the block has gone home.
+        // SAFETY: the table has a byte for each page of the window, and is never unmapped.
+        Some(usize::from(unsafe { byte.read() }))
+    }
+
+    fn set(&self, base: usize, pages: usize, bin_offset: usize) {
+        debug_assert!(bin_offset.is_multiple_of(OFFSET_UNIT) && bin_offset / OFFSET_UNIT <= 255);
+        let last = base + (pages - 1) * PAGE;
+        let (Some(first), Some(_)) = (self.byte_of(base), self.byte_of(last)) else { return };
+        let table = self.bytes.load(Ordering::Relaxed);
+        let (from, size) = (first.addr() - table.addr(), self.pages.load(Ordering::Relaxed));
+        let Some(table) = NonNull::new(table) else { return };
+        // SAFETY: the table and its notes; first and last byte lie in the table.
+        if !unsafe { self.writable.open(table, size, from, pages) } {
+            // Where it cannot be written all bytes are 0, which sends each free by the page map.
+            return;
+        }
+        // SAFETY: first and last byte lie in the table; who holds the run alone writes its bytes.
+        unsafe { first.write_bytes((bin_offset / OFFSET_UNIT) as u8, pages) };
+    }
+
+    /// Opens the window around `base`, in a process that may have `limit` bytes of addresses.
+    fn open(&self, base: usize, limit: usize) {
+        let pages = PAGES.min(limit / PART_OF_LIMIT / PAGE * PAGE);
+        if pages == 0 {
+            return;
+        }
+        let first = first_page(base, pages);
+        let own = ((base >> LG_PAGE) - first).min(pages - 1);
+        let Some(table) = table::reserve(pages, own, 1, &self.writable) else { return };
+        page_words::MAPPED.add(pages as u64);
+        self.bytes.store(table.as_ptr(), Ordering::Relaxed);
+        self.first.store(first, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `byte_of`.
+        self.pages.store(pages, Ordering::Release);
+    }
 }
 
 /// The offset of the bin for a block's page, in units of [`OFFSET_UNIT`]; `None` or the trap's, 0,
 /// where the page map must be asked.
 #[inline(always)]
 pub(crate) fn bin_units(block: *mut u8) -> Option<usize> {
-    let byte = byte_of(block as usize)?;
-    // A plain load: the byte of a block in use was written before the block was handed out, and
-    // stands still until the block has gone home.
-    // SAFETY: the table has a byte for each page of the window, and is never unmapped.
-    Some(usize::from(unsafe { byte.read() }))
+    WINDOW.bin_units(block as usize)
 }
 
 /// As [`bin_units`], in bytes.
@@ -75,40 +129,15 @@ pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
 /// Notes the bin of all pages of a slab, or 0 when it is one no more. A slab that reaches out of
 /// the window is not noted.
 pub(crate) fn set(base: usize, pages: usize, bin_offset: usize) {
-    debug_assert!(bin_offset.is_multiple_of(OFFSET_UNIT) && bin_offset / OFFSET_UNIT <= 255);
-    let (Some(first), Some(_)) = (byte_of(base), byte_of(base + (pages - 1) * PAGE)) else {
-        return;
-    };
-    let table = WINDOW.bytes.load(Ordering::Relaxed);
-    let (from, size) = (first.addr() - table.addr(), WINDOW.pages.load(Ordering::Relaxed));
-    let Some(table) = NonNull::new(table) else { return };
-    // SAFETY: the table and its notes; first and last byte lie in the table.
-    if !unsafe { OPEN.open(table, size, from, pages) } {
-        // Where it cannot be written all bytes are 0, which sends each free by the page map.
-        return;
-    }
-    // SAFETY: first and last byte lie in the table; who holds the run alone writes its bytes.
-    unsafe { first.write_bytes((bin_offset / OFFSET_UNIT) as u8, pages) };
+    WINDOW.set(base, pages, bin_offset);
 }
 
 /// Opens the window around the first reservation. Without memory for the table there is none.
 pub(crate) fn open(base: usize) {
-    static OPENED: AtomicBool = AtomicBool::new(false);
-    if OPENED.load(Ordering::Relaxed) || OPENED.swap(true, Ordering::Relaxed) {
-        return;
+    let tried = &WINDOW.is_tried;
+    if !tried.load(Ordering::Relaxed) && !tried.swap(true, Ordering::Relaxed) {
+        WINDOW.open(base, os::address_limit());
     }
-    let pages = PAGES.min(os::address_limit() / PART_OF_LIMIT / PAGE * PAGE);
-    if pages == 0 {
-        return;
-    }
-    let first = first_page(base, pages);
-    let own = ((base >> LG_PAGE) - first).min(pages - 1);
-    let Some(table) = table::reserve(pages, own, 1, &OPEN) else { return };
-    page_words::MAPPED.add(pages as u64);
-    WINDOW.bytes.store(table.as_ptr(), Ordering::Relaxed);
-    WINDOW.first.store(first, Ordering::Relaxed);
-    // Release: pairs with the Acquire in `byte_of`.
-    WINDOW.pages.store(pages, Ordering::Release);
 }
 
 fn first_page(base: usize, pages: usize) -> usize {
@@ -126,9 +155,9 @@ mod tests {
     #[test]
     fn a_window_reaches_below_the_first_reservation_or_above_a_low_one() {
         let high = 0x7f12_3456_7000;
-        let first = first_page(high, PAGES);
-        assert!((high >> LG_PAGE) - first > PAGES - PAGES / 8 - 1);
-        assert!((high >> LG_PAGE) + (4 << 30 >> LG_PAGE) < first + PAGES);
+        let above = (high >> LG_PAGE) + (ABOVE >> LG_PAGE);
+        assert_eq!(first_page(high, PAGES), above - PAGES);
+        assert_eq!(first_page(UPWARDS_BELOW, 4096), (UPWARDS_BELOW >> LG_PAGE) + 512 - 4096);
         assert_eq!(first_page(0x2aaa_0000_0000, PAGES), 0x2aaa_0000_0000 >> LG_PAGE);
         assert_eq!(first_page(high, 4096), (high >> LG_PAGE) + 512 - 4096);
     }
@@ -139,5 +168,59 @@ mod tests {
             let block = core::ptr::without_provenance_mut(address);
             assert_eq!(bin_offset(block).unwrap_or(0), 0);
         }
+    }
+
+    #[test]
+    fn the_pages_of_a_slab_inside_a_window_have_its_bin() {
+        const HIGH: usize = 0x7f12_3456_7000;
+        let window = Window::closed();
+        assert_eq!(window.bin_units(HIGH), None);
+        window.open(HIGH, 0);
+        assert_eq!(window.bin_units(HIGH), None);
+
+        // Not all of what the limit allows: a whole number of pages of the table.
+        let pages = 4 * PIECE;
+        window.open(HIGH, (pages + PAGE - 1) * PART_OF_LIMIT);
+        // The last eighth is above the first reservation, whose piece is writable.
+        assert_eq!([0, 1, 2, 3].map(|at| window.writable.is_set(at)), [false, false, false, true]);
+        let begin = HIGH + ((pages / 8) << LG_PAGE) - (pages << LG_PAGE);
+        let end = begin + (pages << LG_PAGE);
+        let units = |address| window.bin_units(address);
+        assert_eq!([begin - 1, begin, end - 1, end].map(units), [None, Some(0), Some(0), None]);
+        window.set(end - 3 * PAGE, 3, 3 * OFFSET_UNIT);
+        let ends = [end - 3 * PAGE - 1, end - 3 * PAGE, end - 1];
+        assert_eq!(ends.map(units), [Some(0), Some(3), Some(3)]);
+        // One that reaches out of the window is not noted.
+        window.set(end - 2 * PAGE, 3, OFFSET_UNIT);
+        window.set(begin - PAGE, 2, OFFSET_UNIT);
+        assert_eq!([begin, end - 2 * PAGE].map(units), [Some(0), Some(3)]);
+        window.set(begin, pages, 255 * OFFSET_UNIT);
+        assert_eq!([begin, begin + ((pages / 2) << LG_PAGE), end - 1].map(units), [Some(255); 3]);
+        window.set(begin, pages, 0);
+        assert_eq!(ends.map(units), [Some(0); 3]);
+    }
+
+    #[test]
+    fn the_longest_window_notes_each_piece() {
+        let window = Window::closed();
+        window.open(0x2aaa_0000_0000, usize::MAX);
+        let last = 0x2aaa_0000_0000 + ((PAGES - 1) << LG_PAGE);
+        assert!(window.writable.is_set(0) && !window.writable.is_set(PAGES / PIECE - 1));
+        window.set(last, 1, OFFSET_UNIT);
+        assert!(window.writable.is_set(PAGES / PIECE - 1));
+        assert_eq!((window.bin_units(last), window.bin_units(last + PAGE)), (Some(1), None));
+    }
+
+    #[test]
+    fn the_process_has_one_window() {
+        open(0x7f12_3456_7000);
+        // The last page, which is far from all that the tests have.
+        let last = WINDOW.first.load(Ordering::Relaxed) + WINDOW.pages.load(Ordering::Acquire) - 1;
+        let block = core::ptr::without_provenance_mut(last << LG_PAGE);
+        assert_eq!(bin_offset(block), Some(0));
+        set(last << LG_PAGE, 1, 3 * OFFSET_UNIT);
+        assert_eq!((bin_units(block), bin_offset(block)), (Some(3), Some(3 * OFFSET_UNIT)));
+        set(last << LG_PAGE, 1, 0);
+        assert_eq!(bin_units(block), Some(0));
     }
 }

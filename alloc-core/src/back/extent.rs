@@ -196,3 +196,18 @@ impl Recycled for Extent {
         &self.heap_next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_advances_from_the_expected_one_only() {
+        use ExtentState::{Active, Dirty, Kept};
+        let state = StateCell::new(Active);
+        assert!(!state.advance(Kept, Dirty));
+        assert_eq!(state.get(), Active);
+        assert!(state.advance(Active, Kept));
+        assert_eq!(state.get(), Kept);
+    }
+}

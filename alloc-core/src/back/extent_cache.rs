@@ -196,3 +196,72 @@ impl ExtentCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::provider::fixed::keep;
+    use crate::ground::units::PAGE;
+    use proptest::prelude::*;
+
+    /// The lowest of the runs of a class.
+    fn lowest(runs: &[&'static Extent], class: usize) -> Option<&'static Extent> {
+        let of_class = runs.iter().filter(|run| page_class_floor(run.pages()) == class);
+        of_class.min_by_key(|run| run.base()).copied()
+    }
+
+    /// What [`ExtentCache::fit`] says, by a look at all runs.
+    fn fit(runs: &[&'static Extent], pages: usize, align: usize, most: usize) -> Option<usize> {
+        let classes = page_class_ceil(pages)..PAGE_CLASSES;
+        let classes = classes.take_while(|class| page_class_pages(*class) <= most);
+        let mut firsts = classes.filter_map(|class| lowest(runs, class));
+        firsts.find(|run| run.fit(pages, align).is_some()).map(Extent::base)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn runs_are_found_by_class_and_by_age(
+            lengths in prop::collection::vec(1usize..3000, 1..40),
+            removed in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
+            (pages, lg_align, most) in (1usize..3000, 12u32..22, 1usize..4000),
+        ) {
+            let mut cache = ExtentCache::new(ExtentState::Dirty);
+            let mut runs: Vec<&'static Extent> = Vec::new();
+            // Neither in the order of their addresses nor in its reverse.
+            for (at, length) in lengths.iter().enumerate() {
+                let run = keep(Box::new(Extent::new(0)));
+                run.set_range((1 + at * 17 % 41) * 5000 * PAGE, *length);
+                let run: &'static Extent = run;
+                cache.insert(InHand::hold(run, ExtentState::Dirty));
+                runs.push(run);
+            }
+            for index in removed {
+                if runs.is_empty() {
+                    break;
+                }
+                let run = runs.remove(index.index(runs.len()));
+                cache.remove(run).release(ExtentState::Active);
+            }
+            cache.check();
+            let bases = |run: &'static Extent| run.base();
+            prop_assert_eq!(cache.oldest().map(bases), runs.first().copied().map(bases));
+            prop_assert_eq!(cache.pages(), runs.iter().map(|run| run.pages()).sum::<usize>());
+            let align = 1 << lg_align;
+            let found = cache.fit(pages, align, most).map(bases);
+            prop_assert_eq!(found, fit(&runs, pages, align, most));
+            let classes = (0..=page_class_floor(pages)).rev();
+            let expected: Vec<usize> =
+                classes.filter_map(|class| lowest(&runs, class)).map(bases).collect();
+            let longest: Vec<usize> = cache.longest_first(pages).map(bases).collect();
+            prop_assert_eq!(longest, expected);
+            for class in 0..PAGE_CLASSES {
+                let of_class = runs.iter().filter(|run| page_class_floor(run.pages()) == class);
+                let filed = cache.filed(class);
+                prop_assert_eq!(filed.runs, of_class.clone().count());
+                prop_assert_eq!(filed.pages, of_class.map(|run| run.pages()).sum::<usize>());
+            }
+        }
+    }
+}

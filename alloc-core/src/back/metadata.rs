@@ -6,7 +6,7 @@
 //! among themselves, by size.
 
 use super::huge::{self, HUGE};
-use super::page_provider::system;
+use super::page_provider::{PageProvider, system};
 use crate::ground::counters::SharedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -22,10 +22,7 @@ const CHUNK_MIN: usize = 64 << 10;
 const ARRAY_CLASSES: usize = 16;
 
 /// The lock, for fork.
-pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(
-    LockRank::Metadata,
-    State { next: 0, end: 0, free_arrays: [None; ARRAY_CLASSES] },
-);
+pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(LockRank::Metadata, State::new());
 
 /// Bytes handed out, the allocator's own memory.
 pub(crate) static USED: SharedCount = SharedCount::new();
@@ -49,23 +46,33 @@ struct FreeArray(NonNull<Option<FreeArray>>);
 unsafe impl Send for FreeArray {}
 
 impl State {
-    fn carve(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
-        let base = round_up(self.next, align);
+    const fn new() -> State {
+        State { next: 0, end: 0, free_arrays: [None; ARRAY_CLASSES] }
+    }
+
+    fn carve(
+        &mut self,
+        size: usize,
+        align: usize,
+        provider: &dyn PageProvider,
+    ) -> Option<NonNull<u8>> {
+        let mut base = round_up(self.next, align);
         if self.next == 0 || base + size > self.end {
-            self.refill(size)?;
-            return self.carve(size, align);
+            // The chunk begins at a page, hence at a multiple of `align`.
+            base = self.refill(size, provider)?;
         }
         self.next = base + size;
         USED.add(size as u64);
         NonNull::new(core::ptr::with_exposed_provenance_mut(base))
     }
 
-    fn refill(&mut self, size: usize) -> Option<()> {
+    /// Begins a chunk with room for `size` bytes, and returns its address. `None`: no memory.
+    fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
         let least = round_up(size, PAGE).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
         let huge = huge::for_records(MAPPED.get());
         let got = loop {
-            match system().reserve(bytes, if huge { HUGE } else { PAGE }) {
+            match provider.reserve(bytes, if huge { HUGE } else { PAGE }) {
                 Some(got) => break got,
                 None if bytes / 2 >= least => bytes = round_up(bytes / 2, PAGE),
                 None => return None,
@@ -73,19 +80,19 @@ impl State {
         };
         if huge {
             // SAFETY: just reserved, and ours.
-            unsafe { system().advise_huge(got.base, bytes, true) };
+            unsafe { provider.advise_huge(got.base, bytes, true) };
             HUGE_PAGES.add((bytes / HUGE) as u64);
         }
         MAPPED.add(bytes as u64);
-        self.next = got.base.as_ptr().expose_provenance();
-        self.end = self.next + bytes;
-        Some(())
+        let begin = got.base.as_ptr().expose_provenance();
+        self.end = begin + bytes;
+        Some(begin)
     }
 }
 
 /// `size` zeroed bytes at a multiple of `align` (a power of two, at most a page), for ever.
 pub(crate) fn allocate(size: usize, align: usize) -> Option<NonNull<u8>> {
-    METADATA.lock().carve(size, align)
+    METADATA.lock().carve(size, align, system())
 }
 
 /// A record of a type for which all-zero bytes are a valid value, for ever.
@@ -104,7 +111,7 @@ pub(crate) fn allocate_array(lg: u32) -> Option<NonNull<*mut u8>> {
     let class = state.free_arrays.get(lg as usize).copied()?;
     let Some(array) = class else {
         let bytes = size_of::<usize>() << lg;
-        return Some(state.carve(bytes, bytes.min(64))?.cast());
+        return Some(state.carve(bytes, bytes.min(64), system())?.cast());
     };
     // SAFETY: a free array's first word is ours, and holds the next.
     let next = unsafe { array.0.read() };
@@ -161,6 +168,59 @@ impl<T: Recycled> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::provider::fixed::Fixed;
+
+    /// The place of a record from `state`.
+    fn carve(state: &mut State, size: usize, align: usize, provider: &Fixed) -> Option<usize> {
+        state.carve(size, align, provider).map(|record| record.addr().get())
+    }
+
+    #[test]
+    fn records_fill_a_chunk_to_its_end_and_lie_over_no_other() {
+        // Room for three chunks, which may lie at multiples of a huge page.
+        let (provider, mut state) = (Fixed::leak(3 * CHUNK + HUGE + PAGE), State::new());
+        let first = carve(&mut state, 24, 8, provider).unwrap();
+        assert_eq!(state.end, first + CHUNK);
+        assert_eq!(carve(&mut state, 64, 64, provider), Some(first + 64));
+        assert_eq!(carve(&mut state, CHUNK - 128, 1, provider), Some(first + 128));
+        let second = carve(&mut state, 8, 8, provider).unwrap();
+        assert_eq!(state.end, second + CHUNK);
+        assert!(second >= first + CHUNK);
+        // What does not fit by a byte is in the next chunk.
+        let third = carve(&mut state, CHUNK - 7, 1, provider).unwrap();
+        assert!(third >= second + CHUNK);
+        while provider.reserve(PAGE, PAGE).is_some() {}
+        assert_eq!(carve(&mut state, 8, 1, provider), None);
+        assert_eq!(carve(&mut state, 7, 1, provider), Some(third + CHUNK - 7));
+    }
+
+    #[test]
+    fn what_lies_in_huge_pages_is_counted() {
+        let (provider, mut state) = (Fixed::leak(16 * HUGE), State::new());
+        let before = HUGE_PAGES.get();
+        while !huge::for_records(MAPPED.get()) && state.carve(CHUNK, 8, provider).is_some() {}
+        if carve(&mut state, 2 * HUGE, 8, provider).is_some() && huge::for_records(MAPPED.get()) {
+            assert!(HUGE_PAGES.get() >= before + 2);
+        }
+        assert!(HUGE_PAGES.get() * HUGE as u64 <= MAPPED.get());
+    }
+
+    #[test]
+    fn a_chunk_is_shorter_where_there_is_no_room_for_a_long_one() {
+        // There is no room for half of a chunk.
+        let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), State::new());
+        let first = carve(&mut state, 8, 8, provider).unwrap();
+        assert_eq!(state.end, first + CHUNK / 4);
+        // A record that needs more than half of what is asked for gets nothing less than it needs.
+        assert_eq!(carve(&mut state, CHUNK / 4 + 1, 8, provider), None);
+        let mut lengths = Vec::new();
+        while carve(&mut state, CHUNK_MIN, 8, provider).is_some() {
+            lengths.push(state.end - state.next);
+        }
+        // The last chunk has the least length.
+        assert_eq!(lengths.last(), Some(&0), "{lengths:?}");
+        assert!(provider.reserve(CHUNK_MIN, PAGE).is_none());
+    }
 
     #[test]
     fn arrays_are_recycled_by_size() {

@@ -201,6 +201,95 @@ pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::provider::fixed::keep;
+
+    /// A part of the address space that no system hands out to a program.
+    const FREE: usize = 0x3456 << 32;
+
+    fn run(arena: u32, base: usize, pages: usize) -> &'static Extent {
+        let run = keep(Box::new(Extent::new(arena)));
+        run.set_range(base, pages);
+        run
+    }
+
+    fn lookups(addresses: &[usize]) -> Vec<u64> {
+        addresses.iter().map(|address| lookup(*address).0).collect()
+    }
+
+    #[test]
+    fn a_word_is_of_a_slab_or_a_run_or_an_arena_that_is_gone() {
+        let extent = run(3, FREE, 2);
+        let of_extent = Entry::of_extent(extent);
+        assert!(of_extent.extent().is_some_and(|found| found.is(extent)));
+        assert_eq!((of_extent.bin_offset(), of_extent.dead_arena()), (0, None));
+        let record = core::ptr::from_ref(extent).cast::<u8>();
+        let of_slab = Entry::of_record(record, 0xfff8);
+        assert_eq!((of_slab.record(), of_slab.bin_offset()), (record, 0xfff8));
+        assert!(of_slab.extent().is_none() && of_slab.dead_arena().is_none());
+        // The highest index that an arena may have.
+        for arena in [0, 1, 77, (1 << 16) - 1] {
+            let dead = Entry::of_dead(arena);
+            assert_eq!((dead.dead_arena(), dead.bin_offset()), (Some(arena), 0));
+            assert!(dead.extent().is_none(), "{arena}");
+        }
+        assert_eq!(Entry::NONE.dead_arena(), None);
+        assert_eq!(Entry::of_record(core::ptr::without_provenance(9), 8).dead_arena(), None);
+        let first_record = core::ptr::without_provenance(FIRST_RECORD + 1);
+        assert_eq!(Entry::of_record(first_record, 0).dead_arena(), None);
+    }
+
+    #[test]
+    fn ranges_are_what_runs_and_slabs_beside_each_other_take() {
+        let base = FREE;
+        assert!(page_words::cover(base, 64 * PAGE));
+        let slab = run(0, base + 3 * PAGE, 2);
+        let runs = [(0, 3), (7, 1), (8, 4), (20, 1)];
+        let runs = runs.map(|(page, pages)| run(0, base + page * PAGE, pages));
+        runs.into_iter().for_each(set_ends);
+        set_all(slab, Entry::of_record(core::ptr::from_ref(slab).cast(), 8));
+        let dead = run(5, base + 12 * PAGE, 3);
+        bury(dead);
+        let ranges = || {
+            let mut ranges = Vec::new();
+            for_each_range(|begin, bytes| {
+                if begin >> 32 == base >> 32 {
+                    ranges.push(((begin - base) / PAGE, bytes / PAGE));
+                }
+            });
+            ranges
+        };
+        assert_eq!(ranges(), [(0, 5), (7, 5), (20, 1)]);
+        assert_eq!(lookup(base + 14 * PAGE).dead_arena(), Some(5));
+        // Runs without a slab between them, and nothing else.
+        clear_ends(runs[1]);
+        set_all(slab, Entry::NONE);
+        assert_eq!(ranges(), [(0, 3), (8, 4), (20, 1)]);
+        runs.into_iter().for_each(clear_ends);
+        clear_graves(dead);
+        assert_eq!(lookups(&[base, base + 2 * PAGE, base + 11 * PAGE, base + 14 * PAGE]), [0; 4]);
+        assert!(ranges().is_empty());
+    }
+
+    #[test]
+    fn the_run_around_an_address_is_found_from_any_page_of_it() {
+        let base = FREE + (1 << 32);
+        assert!(page_words::cover(base, 64 * PAGE));
+        let found = |address| extent_around(address).map(core::ptr::from_ref);
+        assert_eq!(found(base + 5 * PAGE), None);
+        let (first, second) = (run(0, base + PAGE, 4), run(0, base + 5 * PAGE, 3));
+        set_ends(first);
+        set_ends(second);
+        for address in [first.base(), first.base() + 1, first.end() - PAGE - 1, first.end() - 1] {
+            assert_eq!(found(address), Some(core::ptr::from_ref(first)), "{address:#x}");
+        }
+        assert_eq!(found(second.base() + PAGE), Some(core::ptr::from_ref(second)));
+        assert_eq!([base, second.end(), second.end() + PAGE].map(found), [None; 3]);
+        clear_ends(second);
+        set_all(second, Entry::of_record(core::ptr::from_ref(second).cast(), 8));
+        assert_eq!(found(second.base() + PAGE), None);
+        set_all(second, Entry::NONE);
+        clear_ends(first);
+    }
 
     #[test]
     fn unknown_addresses_answer_nothing() {

@@ -38,8 +38,12 @@ type Notes = [AtomicU8; LEAF_CHUNKS];
 struct Leaf {
     words: [AtomicU64; LEAF_WORDS],
     notes: Notes,
-    writable: Writable<{ LEAF_WORDS * 8 / PIECE / 64 + 1 }>,
+    writable: Writable<LEAF_NOTES>,
 }
+
+/// Words that hold a bit for each piece of a leaf.
+const LEAF_NOTES: usize = LEAF_WORDS * 8 / PIECE / 64 + 1;
+const _: () = assert!(LEAF_NOTES == size_of::<Leaf>().div_ceil(PIECE).div_ceil(64));
 
 /// The part of a leaf that is written from the beginning.
 const NOTES_BEGIN: usize = core::mem::offset_of!(Leaf, notes);
@@ -325,6 +329,7 @@ mod tests {
             // The end of one chunk, a whole one, and the beginning of a third.
             let (begin, pages) = (base + 4 * chunk - PAGE, CHUNK_WORDS + 2);
             assert!(cover(begin, pages << LG_PAGE));
+            assert_eq!(matches!(part_of(base), Some(Part::Pieces(_))), pieces);
             assert_eq!(write(begin, pages, 7), pages as u64);
             assert_eq!(read(begin), Some(7));
             assert_eq!(read(begin + (pages << LG_PAGE) - 1), Some(6 + pages as u64));
@@ -353,6 +358,9 @@ mod tests {
         assert_eq!(write(base, 8, 1), 8);
         assert_eq!((read(base), read(base + (7 << LG_PAGE))), (Some(1), Some(8)));
         for_range(base, 8, |word| word.store(0, Ordering::Relaxed));
+        // A range to the end of a piece needs no other piece.
+        assert!(cover(0x2345 << LEAF_BITS, 1 << LG_CHUNK));
+        assert_eq!(read((0x2345 << LEAF_BITS) + (1 << LG_CHUNK)), None);
         assert!(!cover(usize::MAX - PAGE + 1, PAGE) && !cover((1 << 48) - PAGE, 2 * PAGE));
     }
 }

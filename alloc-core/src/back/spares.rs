@@ -70,3 +70,23 @@ impl Spares {
         self.made
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_made_once_and_kept_for_the_next_use() {
+        let mut spares = Spares::new(3);
+        assert_eq!((spares.count(), spares.made(), spares.suffice_for_cut()), (0, 0, false));
+        spares.keep().unwrap();
+        assert_eq!((spares.count(), spares.made(), spares.suffice_for_cut()), (KEPT, KEPT, true));
+        let records: Vec<_> = (0..KEPT - 1).map(|_| spares.take().unwrap()).collect();
+        assert_eq!((spares.count(), spares.suffice_for_cut()), (1, false));
+        assert!(records.iter().all(|record| record.arena() == 3));
+        spares.put(records[0]);
+        assert!(spares.suffice_for_cut());
+        spares.keep().unwrap();
+        assert_eq!((spares.count(), spares.made()), (KEPT, 2 * KEPT - 2));
+    }
+}

@@ -28,7 +28,8 @@ impl<const WORDS: usize> Writable<WORDS> {
         self.0.iter().for_each(|word| word.store(!0, Ordering::Release));
     }
 
-    fn is_set(&self, piece: usize) -> bool {
+    /// Whether a piece is.
+    pub(super) fn is_set(&self, piece: usize) -> bool {
         // Acquire: pairs with the Release in `set` and in `set_all`: the piece was writable before.
         let word = self.0.get(piece / 64).map(|word| word.load(Ordering::Acquire));
         word.is_some_and(|word| word >> (piece % 64) & 1 == 1)
@@ -129,5 +130,14 @@ mod tests {
         }
         let is_open = [0, 1, 2, 3, 4, 5].map(|piece| writable.is_set(piece));
         assert_eq!(is_open, [false, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_table_that_is_writable_as_a_whole_has_each_piece_noted() {
+        let writable = Writable::<2>::none();
+        assert!((0..129).all(|piece| !writable.is_set(piece)));
+        writable.set_all();
+        assert!((0..128).all(|piece| writable.is_set(piece)));
+        assert!(!writable.is_set(128));
     }
 }
