@@ -151,6 +151,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_is_due_after_an_epoch_and_at_once_without_decay() {
+        for millis in [-1, 0, 1, 1234] {
+            assert_eq!(Decay::new(millis).millis(), millis);
+        }
+        let mut decay = Decay::new(10_000);
+        decay.advance(1000, 5);
+        let due = [999, 1000, 1049, 1050, 2000].map(|now| decay.is_due(now, 5));
+        assert_eq!(due, [false, false, false, true, true]);
+        assert!(!decay.is_due(2000, 0));
+        assert!(Decay::new(0).is_due(0, 1) && !Decay::new(-1).is_due(2000, 1));
+        assert_eq!((Decay::new(0).next_due(1), Decay::new(-1).next_due(1)), (Some(1), None));
+    }
+
+    #[test]
     fn pages_freed_at_once_fade_along_the_curve() {
         let mut decay = Decay::new(10_000);
         assert_eq!(decay.advance(1_000_000, 1000), 1000);

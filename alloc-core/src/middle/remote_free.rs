@@ -324,3 +324,111 @@ impl PendingStack {
 #[cfg(all(test, loom))]
 #[path = "remote_free_loom.rs"]
 mod models;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::back::provider::fixed::keep;
+
+    fn remote() -> &'static Remote {
+        let words = keep(Box::new([const { AtomicU64::new(0) }; 2]));
+        keep(Box::new(Remote::new(words)))
+    }
+
+    fn stack() -> &'static PendingStack {
+        keep(Box::new(PendingStack::new()))
+    }
+
+    /// Frees blocks of the first word. Every guard has the stack `to`.
+    fn free(slab: &Remote, mask: u64, to: &'static PendingStack) -> Result<Freed, DoubleFree> {
+        // SAFETY: records of these tests live for ever, and nobody else has their blocks.
+        unsafe { slab.free(0, mask, |_| Some(core::ptr::from_ref(to))) }
+    }
+
+    fn drained(
+        stack: &PendingStack,
+        me: Guard,
+        other: &'static PendingStack,
+    ) -> Vec<*const Remote> {
+        let mut slabs = Vec::new();
+        let stack_of = |_, _| Some(core::ptr::from_ref(other));
+        // SAFETY: these tests are alone with their slabs, as if they held every lock.
+        unsafe { stack.drain(me, |slab| slabs.push(slab), stack_of) };
+        slabs
+    }
+
+    #[test]
+    fn a_state_says_who_guards_and_how_often_the_record_was_used() {
+        for guard in [Guard::Owner(0), Guard::Owner(5), Guard::Owner(MAX_OWNER), Guard::Bin] {
+            for generation in [0, 77, u32::MAX] {
+                let state = State::new(generation, guard);
+                assert_eq!((state.guard(), state.generation()), (Some(guard), generation));
+                let pending = State(state.0 | PENDING);
+                assert_eq!((pending.guard(), pending.generation()), (Some(guard), generation));
+                assert!(pending.is_pending() && !state.is_pending());
+            }
+        }
+        assert_eq!(State(FREE).guard(), None);
+    }
+
+    #[test]
+    fn a_slab_has_one_guard() {
+        let slab = remote();
+        let owned = |id| [slab.is_owned_by(id), slab.is_owned_by_other(id)];
+        assert_eq!((slab.guard(), owned(0), owned(7)), (None, [false; 2], [false; 2]));
+        for id in [0, 7, MAX_OWNER] {
+            slab.birth(Guard::Owner(id));
+            assert_eq!((slab.guard(), owned(id)), (Some(Guard::Owner(id)), [true, false]));
+            assert_eq!(owned(id ^ 1), [false, true]);
+            assert_eq!(owned(id ^ 1 << 23), [false, true]);
+            slab.transfer(Guard::Bin);
+            assert_eq!((slab.guard(), owned(id)), (Some(Guard::Bin), [false; 2]));
+            assert!(slab.release());
+            assert_eq!((slab.guard(), owned(id)), (None, [false; 2]));
+        }
+        assert_eq!(State(slab.state.load(Ordering::Relaxed)).generation(), 3);
+    }
+
+    #[test]
+    fn the_first_of_a_series_announces_the_slab_and_the_guard_takes_it() {
+        let (slab, mine, other) = (remote(), stack(), stack());
+        slab.birth(Guard::Owner(3));
+        let first = Freed { pushed: true, retries: 0 };
+        assert_eq!(free(slab, 0b1010, mine), Ok(first));
+        assert_eq!(free(slab, 0b0101, mine), Ok(Freed::default()));
+        assert!(!mine.is_empty() && !slab.release());
+        assert_eq!((slab.seen(0), slab.seen(1), slab.seen(2)), (0b1111, 0, 0));
+        assert_eq!(drained(mine, Guard::Owner(3), other), [core::ptr::from_ref(slab)]);
+        assert!(mine.is_empty() && other.is_empty());
+        assert_eq!((slab.take_word(0), slab.take_word(0), slab.take_word(2)), (0b1111, 0, 0));
+        // Now another series begins.
+        assert_eq!(free(slab, 0b1, mine), Ok(first));
+        assert_eq!(drained(mine, Guard::Owner(3), other).len(), 1);
+        assert!(slab.release());
+    }
+
+    #[test]
+    fn several_slabs_wait_on_one_stack_and_those_of_another_guard_are_sent_on() {
+        let (mine, other) = (stack(), stack());
+        let slabs = [remote(), remote(), remote()];
+        for slab in slabs {
+            slab.birth(Guard::Owner(3));
+            assert!(free(slab, 1, mine).unwrap().pushed);
+        }
+        slabs[1].transfer(Guard::Bin);
+        assert!(!slabs[1].release(), "still announced");
+        let [first, second, third] = slabs.map(core::ptr::from_ref);
+        assert_eq!(drained(mine, Guard::Owner(3), other), [third, first]);
+        assert!(mine.is_empty() && !other.is_empty());
+        assert_eq!(drained(other, Guard::Bin, mine), [second]);
+    }
+
+    #[test]
+    fn blocks_that_were_freed_before_are_named() {
+        let (slab, mine) = (remote(), stack());
+        assert_eq!(free(slab, 0b11, mine), Err(DoubleFree(0b11)), "of no slab");
+        slab.birth(Guard::Bin);
+        assert!(free(slab, 0b0110, mine).unwrap().pushed);
+        assert_eq!(free(slab, 0b1100, mine), Err(DoubleFree(0b0100)));
+    }
+}
