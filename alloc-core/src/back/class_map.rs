@@ -103,7 +103,7 @@ impl Window {
             return;
         }
         let first = first_page(base, pages);
-        let own = ((base >> LG_PAGE) - first).min(pages - 1);
+        let own = (base >> LG_PAGE) - first;
         let Some(table) = table::reserve(pages, own, 1, &self.writable) else { return };
         page_words::MAPPED.add(pages as u64);
         self.bytes.store(table.as_ptr(), Ordering::Relaxed);
@@ -208,6 +208,7 @@ mod tests {
         assert!(window.writable.is_set(0) && !window.writable.is_set(PAGES / PIECE - 1));
         window.set(last, 1, OFFSET_UNIT);
         assert!(window.writable.is_set(PAGES / PIECE - 1));
+        assert!((1..PAGES / PIECE - 1).all(|piece| !window.writable.is_set(piece)));
         assert_eq!((window.bin_units(last), window.bin_units(last + PAGE)), (Some(1), None));
     }
 

@@ -218,14 +218,19 @@ mod tests {
         firsts.find(|run| run.fit(pages, align).is_some()).map(Extent::base)
     }
 
+    /// Pages of a run: mostly few, and up to 16 GiB.
+    fn length() -> impl Strategy<Value = usize> {
+        prop_oneof![2 => 1usize..3000, 1 => (1usize << 16)..(1 << 22)]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
         fn runs_are_found_by_class_and_by_age(
-            lengths in prop::collection::vec(1usize..3000, 1..40),
+            lengths in prop::collection::vec(length(), 1..40),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
-            (pages, lg_align, most) in (1usize..3000, 12u32..22, 1usize..4000),
+            (pages, lg_align, most) in (length(), 12u32..22, length()),
         ) {
             let mut cache = ExtentCache::new(ExtentState::Dirty);
             let mut runs: Vec<&'static Extent> = Vec::new();
@@ -249,8 +254,11 @@ mod tests {
             prop_assert_eq!(cache.oldest().map(bases), runs.first().copied().map(bases));
             prop_assert_eq!(cache.pages(), runs.iter().map(|run| run.pages()).sum::<usize>());
             let align = 1 << lg_align;
-            let found = cache.fit(pages, align, most).map(bases);
-            prop_assert_eq!(found, fit(&runs, pages, align, most));
+            // A bound of any length, and the bound that the class of the request just keeps.
+            for most in [most, page_class_pages(page_class_ceil(pages))] {
+                let found = cache.fit(pages, align, most).map(bases);
+                prop_assert_eq!(found, fit(&runs, pages, align, most));
+            }
             let classes = (0..=page_class_floor(pages)).rev();
             let expected: Vec<usize> =
                 classes.filter_map(|class| lowest(&runs, class)).map(bases).collect();
