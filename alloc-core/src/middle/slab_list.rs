@@ -159,3 +159,128 @@ impl SlabList {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::size_class::SizeClass;
+    use crate::middle::slab::tests::slab;
+    use proptest::prelude::*;
+
+    const SLABS: usize = 8;
+
+    /// A list beside what should be in it: numbers of slabs in order, and which are spare.
+    struct Model {
+        slabs: [&'static Slab; SLABS],
+        list: SlabList,
+        order: Vec<usize>,
+        spare: [bool; SLABS],
+    }
+
+    impl Model {
+        fn new() -> Model {
+            let slabs = core::array::from_fn(|_| slab(SizeClass::of(1024)));
+            Model { slabs, list: SlabList::new(), order: Vec::new(), spare: [false; SLABS] }
+        }
+
+        fn move_to_back(&mut self, n: usize) {
+            self.order.retain(|other| *other != n);
+            self.order.push(n);
+        }
+
+        fn drop_from_model(&mut self, n: usize) {
+            self.order.retain(|other| *other != n);
+            self.spare[n] = false;
+        }
+
+        fn step(&mut self, kind: u8, n: usize) {
+            let slab = self.slabs[n];
+            let is_here = self.order.contains(&n);
+            match kind {
+                0 if !is_here => {
+                    self.list.push_front(slab, ListName::Partial);
+                    self.order.insert(0, n);
+                }
+                1 if !is_here => {
+                    self.list.push_back(slab, ListName::Full);
+                    self.order.push(n);
+                }
+                2 if is_here => {
+                    self.list.remove(slab);
+                    self.drop_from_model(n);
+                }
+                3 => {
+                    let first = self.slabs[n].base();
+                    self.list.remove_if(|slab| slab.base() == first);
+                    self.drop_from_model(n);
+                }
+                4 if is_here => {
+                    // Room for two of 64 KiB, unless it is the only slab.
+                    let spares = self.spare.iter().filter(|spare| **spare).count();
+                    let stays = self.order.len() == 1 || spares < 2;
+                    assert_eq!(self.list.keep_spare(slab, 128 << 10), stays);
+                    if stays && !self.spare[n] {
+                        self.spare[n] = true;
+                        self.move_to_back(n);
+                    }
+                }
+                5 if is_here => {
+                    self.list.use_spare(slab);
+                    self.spare[n] = false;
+                }
+                6 if is_here => {
+                    // It becomes sparse when the 33rd of 64 blocks in use comes back.
+                    let used = slab.used();
+                    slab.take_lowest(32 - used, |_| ());
+                    self.list.settle(slab, 1);
+                    slab.put(0, 1, 1).unwrap();
+                    self.list.settle(slab, 1);
+                    self.move_to_back(n);
+                }
+                _ => {}
+            }
+        }
+
+        fn check(&self) {
+            let bases: Vec<usize> = self.order.iter().map(|n| self.slabs[*n].base()).collect();
+            let reverse: Vec<usize> = self.list.sparsest_first().map(Slab::base).collect();
+            assert_eq!(reverse.into_iter().rev().collect::<Vec<_>>(), bases);
+            assert_eq!(self.list.first().map(Slab::base), bases.first().copied());
+            assert_eq!(self.list.length(), bases.len());
+            assert_eq!(self.list.spares, self.spare.iter().filter(|spare| **spare).count());
+            for (slab, spare) in self.slabs.iter().zip(self.spare) {
+                let is_here = bases.contains(&slab.base());
+                assert_eq!(slab.list() != ListName::None, is_here);
+                assert_eq!(slab.spare.get(), spare);
+                let found = self.list.find(|other| other.base() == slab.base());
+                assert_eq!(found.is_some(), is_here);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None, cases: 48, ..Default::default()
+        })]
+
+        #[test]
+        fn slabs_are_where_they_were_put(
+            steps in prop::collection::vec((0u8..7, 0..SLABS), 1..200),
+        ) {
+            let mut model = Model::new();
+            for (kind, n) in steps {
+                model.step(kind, n);
+                model.check();
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_is_long_from_its_32nd_slab_on() {
+        let mut list = SlabList::new();
+        for n in 1..=LONG {
+            list.push_back(slab(SizeClass::of(1024)), ListName::Full);
+            assert_eq!(list.is_long(), n == 32);
+        }
+    }
+}
