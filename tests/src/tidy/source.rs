@@ -30,7 +30,10 @@ impl Source {
         let lines = self.code.lines().zip(self.shipped.lines());
         let mut begin = None;
         for (index, (code, shipped)) in lines.enumerate() {
-            let is_module = code.trim_start().trim_start_matches("pub ").starts_with("mod ");
+            let item = code.trim_start();
+            let seen = ["", "pub ", "pub(crate) ", "pub(super) "];
+            let mut names = seen.iter().filter_map(|seen| item.strip_prefix(seen));
+            let is_module = names.any(|name| name.starts_with("mod "));
             if is_module && code.contains('{') && shipped.trim().is_empty() {
                 begin = Some(index + 1);
                 break;
@@ -288,8 +291,10 @@ mod tests {
 
     #[test]
     fn test_code_begins_at_its_module() {
-        let source = Source::new("x.rs", "#[cfg(test)]\nuse a;\nb;\n#[cfg(test)]\nmod t {\n}\n");
-        assert_eq!(source.first_test_line(), 5);
+        for seen in ["", "pub ", "pub(crate) ", "pub(super) "] {
+            let text = format!("#[cfg(test)]\nuse a;\nb;\n#[cfg(test)]\n{seen}mod t {{\n}}\n");
+            assert_eq!(Source::new("x.rs", &text).first_test_line(), 5, "{seen}");
+        }
         assert_eq!(Source::new("x.rs", "a;\nb;\n").first_test_line(), 3);
     }
 }
