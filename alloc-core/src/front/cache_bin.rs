@@ -345,4 +345,32 @@ mod tests {
         bin.set_countdown(9);
         assert_eq!(bin.pop(), block(24));
     }
+
+    #[test]
+    fn fixed_a_bin_is_filled_from_its_base_on_and_forgets_its_array() {
+        let mut array = [core::ptr::null_mut(); 4];
+        let bin = CacheBin::none();
+        // SAFETY: this thread's bin; 3 + 1 slots.
+        assert_eq!(unsafe { bin.move_to(array.as_mut_ptr(), 3) }, CacheBin::none().base());
+        let write = |first: *mut Slot| {
+            for n in 0..2 {
+                // SAFETY: the bin is empty, and two of its three slots are written.
+                unsafe { first.add(n).write(block(8 * (n + 1))) };
+            }
+            2
+        };
+        // SAFETY: this thread's bin, empty.
+        assert_eq!(unsafe { bin.fill_below(write) }, 2);
+        assert_eq!(
+            (bin.level(), bin.pop_uncounted(), bin.pop_uncounted()),
+            (2, block(16), block(8))
+        );
+        bin.set_countdown(-5);
+        bin.set_room(100);
+        assert_eq!((bin.countdown_seen(), bin.room()), (-5, 100));
+        assert!(bin.push(block(8)));
+        bin.forget();
+        assert_eq!((bin.level(), bin.capacity(), bin.base()), (0, 0, CacheBin::none().base()));
+        assert!(!bin.push(block(8)) && bin.pop().is_null());
+    }
 }

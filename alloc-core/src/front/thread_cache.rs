@@ -231,4 +231,53 @@ mod tests {
             assert!(line.split(' ').nth(1).unwrap().starts_with("r--"), "{line}");
         }
     }
+
+    fn is(cache: &'static ThreadCache, other: &'static ThreadCache) -> bool {
+        core::ptr::eq(cache, other)
+    }
+
+    #[test]
+    fn a_facade_without_a_cache_behind_it_says_what_it_is() {
+        for (facade, kind) in [
+            (&EMPTY, Kind::Empty),
+            (&REENTRANT, Kind::Reentrant),
+            (&UNCACHED, Kind::Uncached),
+            (&CALLBACK, Kind::Reentrant),
+            (&HOOK, Kind::Reentrant),
+        ] {
+            assert_eq!(facade.kind(), kind);
+            assert!(facade.as_real().is_none() && facade.as_plain().is_none());
+            assert!(facade.as_facade().is_none());
+            assert!(is(named_by(core::ptr::from_ref(facade).cast_mut().cast()), facade));
+        }
+        let fronts = [ThreadCache::real(), ThreadCache::mode()];
+        assert_eq!(fronts.map(|front| front.kind()), [Kind::Real, Kind::Mode]);
+    }
+
+    #[test]
+    fn a_thread_in_a_callback_has_the_callback_s_facade() {
+        for (which, facade) in [(Callback::Hook, &HOOK), (Callback::Limit, &CALLBACK)] {
+            let before = current();
+            let word = (SCOPE.enter)(which);
+            assert!(is(current(), facade) && is(named_by(word), before));
+            assert_eq!((SCOPE.is_in_hook)(), is(facade, &HOOK));
+            (SCOPE.leave)(word);
+            assert!(is(current(), before) && !(SCOPE.is_in_hook)());
+        }
+    }
+
+    #[test]
+    fn rooms_are_the_sizes_of_the_classes_but_for_a_canary() {
+        let front = ThreadCache::mode();
+        let rooms = || SizeClass::all().map(|class| front.bin(class.bin()).room());
+        assert!(rooms().all(|room| room == 0));
+        front.set_rooms(true);
+        for class in SizeClass::all() {
+            let room = front.bin_at(class.bin() * BIN_BYTES).room();
+            assert_eq!(room, class.size() - 8, "{}", class.size());
+        }
+        front.set_rooms(false);
+        assert!(rooms().all(|room| room == 0));
+        assert_eq!((front.bin(0).room(), BINS), (0, SizeClass::all().count() + 1));
+    }
 }
