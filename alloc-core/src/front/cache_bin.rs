@@ -355,7 +355,7 @@ mod tests {
         let write = |first: *mut Slot| {
             for n in 0..2 {
                 // SAFETY: the bin is empty, and two of its three slots are written.
-                unsafe { first.add(n).write(block(8 * (n + 1))) };
+                unsafe { *first.wrapping_add(n) = block(8 * (n + 1)) };
             }
             2
         };
