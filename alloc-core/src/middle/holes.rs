@@ -240,6 +240,21 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_is_taken_clears_the_marks_of_its_pages_alone() {
+        // Eight blocks a page, and eight pages a word of bits.
+        let slab = crate::middle::slab::tests::slab(SizeClass::of(512));
+        slab.holes.idle.set(Pages::MAX);
+        slab.take_lowest(3, |_| ());
+        assert_eq!(slab.holes.idle.get(), Pages::MAX - 1);
+        slab.holes.idle.set(Pages::MAX);
+        slab.take_lowest(8, |_| ());
+        assert_eq!(slab.holes.idle.get(), Pages::MAX - 0b11);
+        slab.holes.idle.set(Pages::MAX);
+        slab.take_lines(8, |_| ());
+        assert_eq!(slab.holes.idle.get(), Pages::MAX - 0b110);
+    }
+
+    #[test]
     fn pages_ripen_over_a_whole_decay_time_without_use() {
         let wanted = |_: &Arena| true;
         let mut look = Look::new(7, false, &wanted);

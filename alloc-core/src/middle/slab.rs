@@ -492,19 +492,54 @@ pub(super) mod tests {
             assert!(slab.extent().is_some_and(|run| run.base() == slab.base()));
             slab.take_lowest(half, |_| ());
             assert!(!slab.became_sparse(1));
+            assert_eq!(slab.list(), ListName::None);
+            assert!(!slab.stays_in_place(1), "in no list");
+            slab.list.set(ListName::Partial);
+            assert!(half == 0 || slab.stays_in_place(1));
             slab.put(0, 1, 1).unwrap();
             assert!(slab.became_sparse(1) && !slab.became_sparse(0));
+            assert!(!slab.stays_in_place(1), "it moves back");
+            assert_eq!(slab.stays_in_place(0), half > 1, "it is empty");
         }
+    }
+
+    #[test]
+    fn remote_words_are_read_at_every_refill_where_they_are_few() {
+        let is_cheap = |size| Slab::is_cheap_to_absorb(SizeClass::of(size));
+        assert_eq!([1024, 256, 224, 8].map(is_cheap), [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_block_that_was_freed_here_and_elsewhere_looks_free() {
+        let slab = slab(SizeClass::of(64));
+        slab.take_lowest(2, |_| ());
+        assert!(!slab.looks_free(slab.base()));
+        // SAFETY: the block is in use, and the record lives for ever.
+        unsafe { slab.remote.free(0, 1, |_| None) }.unwrap();
+        assert!(slab.looks_free(slab.base()));
+        slab.put(0, 1, 1).unwrap();
+        assert!(slab.looks_free(slab.base()) && !slab.looks_free(slab.base() + 64));
+    }
+
+    #[test]
+    fn records_wait_for_their_next_use() {
+        let mut pool = metadata::Pool::new();
+        let records = [0, 0].map(|lg| Slab::new_record(lg).unwrap());
+        records.into_iter().for_each(|record| pool.put(record));
+        let mut next = || pool.take().map(core::ptr::from_ref);
+        let [first, second] = records.map(core::ptr::from_ref);
+        assert_eq!([next(), next(), next()], [Some(second), Some(first), None]);
     }
 
     #[test]
     fn a_run_of_blocks_with_a_bad_one_is_refused_with_its_address() {
         for class in SizeClass::all() {
-            for (second, is_interior) in [(class.size() + 1, true), (0, false)] {
+            let last = class.size();
+            for (first, second, is_interior) in [(0, last + 1, true), (last, last, false)] {
                 let slab = slab(class);
                 slab.take_lowest(2, |_| ());
                 let bad = slab.base() + second;
-                let blocks = [slab.base(), bad].map(core::ptr::with_exposed_provenance_mut);
+                let blocks = [slab.base() + first, bad].map(core::ptr::with_exposed_provenance_mut);
                 let found = match slab.put_run(class.grid(), &blocks) {
                     Err(Misuse::Interior(at)) => (at, true),
                     Err(Misuse::Twice(at)) => (at, false),

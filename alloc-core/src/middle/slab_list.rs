@@ -276,6 +276,16 @@ mod tests {
     }
 
     #[test]
+    fn the_only_slab_is_kept_whatever_the_bound() {
+        let slabs = [0, 0].map(|_| slab(SizeClass::of(1024)));
+        let mut list = SlabList::new();
+        list.push_back(slabs[0], ListName::Partial);
+        assert!(list.keep_spare(slabs[0], 0));
+        list.push_back(slabs[1], ListName::Partial);
+        assert!(!list.keep_spare(slabs[1], 0));
+    }
+
+    #[test]
     fn a_list_is_long_from_its_32nd_slab_on() {
         let mut list = SlabList::new();
         for n in 1..=LONG {
