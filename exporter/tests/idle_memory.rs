@@ -14,7 +14,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 const QUIET: usize = 2 << 20;
 /// Arenas of a process with many.
 const ARENAS: usize = 100;
-/// What the exporter may hold for each more arena: the snapshots that it keeps say much about each.
+/// What the exporter may hold for each further arena, because each kept snapshot lists all arenas.
 const BYTES_OF_ARENA: usize = 5 << 10;
 
 fn own_arena() -> u32 {

@@ -75,7 +75,7 @@ impl Window {
     fn bin_units(&self, address: usize) -> Option<usize> {
         let byte = self.byte_of(address)?;
         // A plain load: the byte of a block in use was written before the block was handed out, and
-        // stands still until the block has gone home.
+        // does not change before the block has been freed and its slab emptied.
         // SAFETY: the table has a byte for each page of the window, and is never unmapped.
         Some(usize::from(unsafe { byte.read() }))
     }
@@ -215,8 +215,12 @@ mod tests {
     #[test]
     fn the_process_has_one_window() {
         open(0x7f12_3456_7000);
+        // Another thread may be opening it.
+        while WINDOW.pages.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
         // The last page, which is far from all that the tests have.
-        let last = WINDOW.first.load(Ordering::Relaxed) + WINDOW.pages.load(Ordering::Acquire) - 1;
+        let last = WINDOW.first.load(Ordering::Relaxed) + WINDOW.pages.load(Ordering::Relaxed) - 1;
         let block = core::ptr::without_provenance_mut(last << LG_PAGE);
         assert_eq!(bin_offset(block), Some(0));
         set(last << LG_PAGE, 1, 3 * OFFSET_UNIT);

@@ -17,18 +17,18 @@ pub(super) const PIECE: usize = 64 << 10;
 pub(super) struct Writable<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> Writable<WORDS> {
-    /// No piece is.
+    /// No piece is writable.
     pub(super) const fn none() -> Writable<WORDS> {
         Writable([const { AtomicU64::new(0) }; WORDS])
     }
 
-    /// All pieces are.
+    /// All pieces are writable.
     pub(super) fn set_all(&self) {
         // Release: pairs with the Acquire in `is_set`.
         self.0.iter().for_each(|word| word.store(!0, Ordering::Release));
     }
 
-    /// Whether a piece is.
+    /// Whether a piece is writable.
     pub(super) fn is_set(&self, piece: usize) -> bool {
         // Acquire: pairs with the Release in `set` and in `set_all`: the piece was writable before.
         let word = self.0.get(piece / 64).map(|word| word.load(Ordering::Acquire));

@@ -215,6 +215,8 @@ pub(crate) fn lives_on_reserve() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::{facade, registry};
+    use crate::middle::{arena_list, choose_arena};
 
     #[test]
     fn facades_are_in_read_only_pages() {
@@ -252,6 +254,31 @@ mod tests {
         }
         let fronts = [ThreadCache::real(), ThreadCache::mode()];
         assert_eq!(fronts.map(|front| front.kind()), [Kind::Real, Kind::Mode]);
+    }
+
+    #[test]
+    fn a_front_leads_to_the_cache_and_the_facade_behind_it() {
+        // No other thread has this arena.
+        let home = arena_list::create(choose_arena::limit()).unwrap();
+        let cache = registry::take(home, false, None).unwrap();
+        let is_cache = |found: Option<&RealCache>| found.is_some_and(|it| core::ptr::eq(it, cache));
+        assert!(is_cache(cache.front.as_real()) && is_cache(cache.front.as_plain()));
+        assert!(cache.front.as_facade().is_none());
+
+        assert!(facade::prepare(cache));
+        let facade = cache.facade().unwrap();
+        let front = facade.front();
+        assert!(is_cache(front.as_real()) && front.as_plain().is_none());
+        assert!(front.as_facade().is_some_and(|it| core::ptr::eq(it, facade)));
+
+        assert!(!lives_on_reserve());
+        set_current(&cache.front);
+        assert!(!lives_on_reserve());
+        home.set_reserve(1);
+        assert!(lives_on_reserve());
+        home.set_reserve(0);
+        set_current(&EMPTY);
+        registry::put(cache);
     }
 
     #[test]

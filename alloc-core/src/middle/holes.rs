@@ -216,6 +216,7 @@ fn free_pages(slab: &Slab) -> Pages {
 mod tests {
     use super::*;
     use crate::ground::size_class::SizeClass;
+    use crate::middle::slab::tests::slab;
 
     #[test]
     fn a_slab_s_pages_fit_the_marks() {
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn a_block_that_is_taken_clears_the_marks_of_its_pages_alone() {
         // Eight blocks a page, and eight pages a word of bits.
-        let slab = crate::middle::slab::tests::slab(SizeClass::of(512));
+        let slab = slab(SizeClass::of(512));
         slab.holes.idle.set(Pages::MAX);
         slab.take_lowest(3, |_| ());
         assert_eq!(slab.holes.idle.get(), Pages::MAX - 1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::source::{Source, identifier, inline_modules, item_end, words};
+use super::source::{Source, VISIBILITIES, identifier, inline_modules, item_end, words};
 
 /// What the crate roots reach.
 #[derive(Default)]
@@ -101,9 +101,11 @@ fn modules(source: &Source, is_root: bool) -> Vec<Module> {
 
 /// The file of a `#[path = "file"]` just before the module at `at`.
 fn path_attribute(text: &str, at: usize) -> Option<&str> {
-    let before = text[..at].trim_end().trim_end_matches("pub").trim_end();
-    let attribute = before.rsplit_once("#[path = \"")?.1;
-    attribute.strip_suffix("\"]").filter(|file| !file.contains('"'))
+    VISIBILITIES.iter().find_map(|visibility| {
+        let before = text[..at].strip_suffix(visibility)?.trim_end();
+        let attribute = before.rsplit_once("#[path = \"")?.1;
+        attribute.strip_suffix("\"]").filter(|file| !file.contains('"'))
+    })
 }
 
 /// A path without `..`.
@@ -160,7 +162,10 @@ mod tests {
     #[test]
     fn modules_are_followed_through_directories() {
         let files = [
-            ("a/src/lib.rs", "pub mod b;\nmod i { pub mod j; }\n#[path = \"odd.rs\"]\nmod e;"),
+            (
+                "a/src/lib.rs",
+                "pub mod b;\nmod i { pub mod j; }\n#[path = \"odd.rs\"]\npub(super) mod e;",
+            ),
             ("a/src/b/mod.rs", "mod c;"),
             ("a/src/b/c.rs", "mod d;"),
             ("a/src/b/c/d.rs", ""),

@@ -1,5 +1,8 @@
 //! A Rust file in three versions of the same shape: as it is, its code, and what of it is shipped.
 
+/// What may stand before an item.
+pub const VISIBILITIES: [&str; 4] = ["", "pub ", "pub(crate) ", "pub(super) "];
+
 /// One file. The three texts have the same length and the same line breaks.
 pub struct Source {
     /// Path from the workspace's root.
@@ -31,8 +34,7 @@ impl Source {
         let mut begin = None;
         for (index, (code, shipped)) in lines.enumerate() {
             let item = code.trim_start();
-            let seen = ["", "pub ", "pub(crate) ", "pub(super) "];
-            let mut names = seen.iter().filter_map(|seen| item.strip_prefix(seen));
+            let mut names = VISIBILITIES.iter().filter_map(|before| item.strip_prefix(before));
             let is_module = names.any(|name| name.starts_with("mod "));
             if is_module && code.contains('{') && shipped.trim().is_empty() {
                 begin = Some(index + 1);
@@ -291,9 +293,9 @@ mod tests {
 
     #[test]
     fn test_code_begins_at_its_module() {
-        for seen in ["", "pub ", "pub(crate) ", "pub(super) "] {
-            let text = format!("#[cfg(test)]\nuse a;\nb;\n#[cfg(test)]\n{seen}mod t {{\n}}\n");
-            assert_eq!(Source::new("x.rs", &text).first_test_line(), 5, "{seen}");
+        for before in VISIBILITIES {
+            let text = format!("#[cfg(test)]\nuse a;\nb;\n#[cfg(test)]\n{before}mod t {{\n}}\n");
+            assert_eq!(Source::new("x.rs", &text).first_test_line(), 5, "{before}");
         }
         assert_eq!(Source::new("x.rs", "a;\nb;\n").first_test_line(), 3);
     }
