@@ -11,17 +11,16 @@
 //! costs a fiftieth. So a new long block first gets addresses, and then the whole huge pages of
 //! unused runs; what is left is new memory. The runs keep their addresses.
 //!
-//! Moved memory is mappings of the system's own, so such a block is marked ([`JOINED`]): purged, it
+//! Moved memory is mappings of the system's own, so such a block is marked ([`Mapping::Several`]): purged, it
 //! is one ordinary mapping. Memory is moved by single huge pages, because older systems do not move
 //! what lies in several mappings; the calls run under the arena's lock, which others do not wait
 //! for when they can go elsewhere.
 
 use super::dense::{self, CHUNK};
-use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
 use super::in_hand::InHand;
-use super::moves;
+use super::mapping::{self, Mapping};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
@@ -71,7 +70,7 @@ impl PageAllocator {
         whole: usize,
     ) -> Option<(InHand, usize)> {
         let is_long = pages << LG_PAGE >= huge::SHORTEST && huge::backs_blocks();
-        if !is_long || !moves::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
+        if !is_long || !mapping::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
             return None;
         }
         let run = self.take_addresses(whole, align.max(HUGE))?;
@@ -80,7 +79,7 @@ impl PageAllocator {
         match self.fill(&run, most) {
             Filled::To(filled) => {
                 if filled > 0 {
-                    moves::mark(&run, JOINED);
+                    run.set_mapping(Mapping::Several);
                     run.zeroed.set(false);
                 }
                 self.leave_end(&run, pages);
@@ -160,7 +159,7 @@ impl PageAllocator {
             && let Some(record) = self.spares.take()
         {
             let behind = lost.split_off(at, record);
-            moves::mark(&lost, JOINED);
+            lost.set_mapping(Mapping::Several);
             lost.zeroed.set(false);
             self.file(lost, ExtentState::Dirty);
             lost = behind;
@@ -244,7 +243,7 @@ mod tests {
         let (a, b) = ((a.base(), a.end()), (b.base(), b.end()));
         let taken = pages.counts().taken;
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
-        if block.mapping() != JOINED {
+        if block.mapping() != Mapping::Several {
             // An old system.
             return;
         }
@@ -256,14 +255,16 @@ mod tests {
         // The addresses stay, and what is taken there is new and ordinary memory.
         let again = pages.allocate(3 * CHUNK, PAGE, Memory::Any).unwrap();
         assert!((a.0..a.1).contains(&again.base()) || (b.0..b.1).contains(&again.base()));
-        assert!(again.zeroed.get() && first_byte(again, 0) == 0 && again.mapping() == 0);
+        assert!(
+            again.zeroed.get() && first_byte(again, 0) == 0 && again.mapping() == Mapping::Ordinary
+        );
         // Purged, the block is an ordinary mapping.
         pages.free(block);
         while let Some(batch) = pages.take_batch(0, 0) {
             batch.purge();
             assert!(pages.file_batch(batch));
         }
-        assert!(pages.retained.oldest().is_some_and(|run| run.mapping() == 0));
+        assert!(pages.retained.oldest().is_some_and(|run| run.mapping() == Mapping::Ordinary));
         pages.check();
     }
 
@@ -271,7 +272,7 @@ mod tests {
     fn what_unused_runs_do_not_reach_is_new() {
         let Some((mut pages, _)) = heap(&Mmap, [2, 2]) else { return };
         let block = pages.allocate(5 * CHUNK + CHUNK / 2, PAGE, Memory::Filled).unwrap();
-        if block.mapping() != JOINED {
+        if block.mapping() != Mapping::Several {
             return;
         }
         let filled = (0..5).filter(|chunk| first_byte(block, *chunk) == BYTE).count();
@@ -314,6 +315,6 @@ mod tests {
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
         assert_eq!(pages.counts().mapped, mapped - CHUNK);
         pages.check();
-        assert_eq!((block.pages(), block.mapping()), (5 * CHUNK, JOINED));
+        assert_eq!((block.pages(), block.mapping()), (5 * CHUNK, Mapping::Several));
     }
 }

@@ -14,7 +14,6 @@ use super::dense::CHUNK;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
 use super::in_hand::InHand;
-use super::moves;
 use super::page_allocator::PageAllocator;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
@@ -67,7 +66,7 @@ impl PageAllocator {
             && let Some(record) = self.spares.take()
         {
             let rest = run.split_off(pages, record);
-            let is_backed = moves::is_own(rest.mapping());
+            let is_backed = rest.mapping().is_own();
             let state = if is_backed { ExtentState::Dirty } else { ExtentState::Retained };
             self.file(rest, state);
         }
@@ -77,6 +76,7 @@ impl PageAllocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::mapping::Mapping;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
 
@@ -109,7 +109,7 @@ mod tests {
         let long = 2 * CHUNK + CHUNK / 2;
         let block = pages.allocate(long, PAGE, Memory::Begun).unwrap();
         assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
-        assert_eq!(block.mapping(), 0, "its caller asks for huge pages");
+        assert_eq!(block.mapping(), Mapping::Ordinary, "its caller asks for huge pages");
         assert!(block.base().is_multiple_of(HUGE) || !huge::backs_blocks());
         // Made of an unused run, it leaves nothing behind either.
         let Some((made, _)) = ({

@@ -1,9 +1,9 @@
 //! What an active run holds: making it read zero, by hand or by the system, or junk.
 
-use super::dense::{self, DENSE};
+use super::dense;
 use super::extent::Extent;
 use super::huge;
-use super::moves;
+use super::mapping::Mapping;
 use super::page_provider::{PageProvider, Purged, Resident};
 use crate::ground::fill_mode;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -51,11 +51,12 @@ pub(crate) fn better_zeroing(provider: &dyn PageProvider, extent: &'static Exten
     seen.map_or(Zeroing::ByHand, |seen| choose(seen, extent.pages(), extent.mapping()))
 }
 
-fn choose(seen: Resident, pages: usize, mapping: u16) -> Zeroing {
+fn choose(seen: Resident, pages: usize, mapping: Mapping) -> Zeroing {
     static FULL: AtomicUsize = AtomicUsize::new(0);
     let is_hardly_touched = seen.pages < pages / 2;
     // A run of its own mapping is made an ordinary one when it is given back whole.
-    let is_beginning = seen.leading > 0 && seen.leading == seen.pages && mapping == 0;
+    let is_ordinary = mapping == Mapping::Ordinary;
+    let is_beginning = seen.leading > 0 && seen.leading == seen.pages && is_ordinary;
     match (is_hardly_touched, is_beginning) {
         (true, true) => Zeroing::Beginning(seen.leading << LG_PAGE),
         (true, false) => Zeroing::GiveBack,
@@ -110,7 +111,7 @@ pub(crate) fn purge_part(
     size: usize,
 ) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else { return false };
-    if extent.mapping() == DENSE {
+    if extent.mapping() == Mapping::Chunks {
         dense::break_up(provider, extent.base() + from, size);
     }
     // SAFETY: inside an active run, and its contents are not needed (the caller's word).
@@ -122,12 +123,12 @@ pub(crate) fn purge_part(
 pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
     // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
-    if moves::is_own(extent.mapping()) && unsafe { provider.renew(base, extent.bytes()) } {
+    if extent.mapping().is_own() && unsafe { provider.renew(base, extent.bytes()) } {
         dense::forget_chunks(extent);
         huge::advise_new(provider, base, extent.bytes());
         return true;
     }
-    if extent.mapping() == DENSE {
+    if extent.mapping() == Mapping::Chunks {
         dense::break_up(provider, extent.base(), extent.bytes());
     }
     // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
@@ -137,18 +138,18 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::huge::ADVISED;
+    use Mapping::{Chunks, Huge, Ordinary};
 
     #[test]
     fn what_was_hardly_touched_is_given_back_but_for_its_beginning() {
         let choose = |pages, leading, mapping| choose(Resident { pages, leading }, 256, mapping);
-        assert_eq!(choose(0, 0, 0), Zeroing::GiveBack);
-        assert_eq!(choose(1, 1, 0), Zeroing::Beginning(PAGE));
-        assert_eq!(choose(127, 127, 0), Zeroing::Beginning(127 * PAGE));
-        assert_eq!(choose(127, 126, 0), Zeroing::GiveBack, "others too");
-        assert_eq!([choose(1, 1, DENSE), choose(1, 1, ADVISED)], [Zeroing::GiveBack; 2]);
-        let full = (0..2 * BY_HAND).map(|_| choose(128, 128, 0));
+        assert_eq!(choose(0, 0, Ordinary), Zeroing::GiveBack);
+        assert_eq!(choose(1, 1, Ordinary), Zeroing::Beginning(PAGE));
+        assert_eq!(choose(127, 127, Ordinary), Zeroing::Beginning(127 * PAGE));
+        assert_eq!(choose(127, 126, Ordinary), Zeroing::GiveBack, "others too");
+        assert_eq!([choose(1, 1, Chunks), choose(1, 1, Huge)], [Zeroing::GiveBack; 2]);
+        let full = (0..2 * BY_HAND).map(|_| choose(128, 128, Ordinary));
         assert!(full.filter(|zeroing| *zeroing == Zeroing::GiveBack).count() >= 1);
-        assert!(!(0..BY_HAND).any(|_| matches!(choose(256, 256, 0), Zeroing::Beginning(_))));
+        assert!(!(0..BY_HAND).any(|_| matches!(choose(256, 256, Ordinary), Zeroing::Beginning(_))));
     }
 }

@@ -17,15 +17,14 @@
 //! The system would fill holes in an advised chunk again, so before a part of one is purged the
 //! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
 //! than a [`TENTH`] of one are purged after all others. Chunks may be mappings of the system's own,
-//! so their runs are marked ([`DENSE`]) and not moved; what is merged with them bears the mark too.
+//! so their runs are marked ([`Mapping::Chunks`]) and not moved; what is merged with them bears the mark too.
 //! All runs of an advised chunk bear it; a run that bears it may lie elsewhere. A long block that
 //! is made of such addresses makes one mapping of them again ([`huge::back`]).
 
-use super::extension::JOINED;
 use super::extent::{Extent, ExtentState};
 use super::huge::{self, HUGE};
 use super::in_hand::InHand;
-use super::moves;
+use super::mapping::{self, Mapping};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::PageProvider;
@@ -34,8 +33,6 @@ use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The mark of runs in chunks that were advised at some time, in the place of a mapping's number.
-pub(super) const DENSE: u16 = u16::MAX - 1;
 /// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
 /// together, as a thread's is small where there are many; of a program's own arena by itself.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
@@ -76,7 +73,7 @@ fn is_advised(address: usize) -> bool {
 
 /// Whether huge pages are asked for where a run begins.
 pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
-    run.mapping() == DENSE && is_advised(run.base())
+    run.mapping() == Mapping::Chunks && is_advised(run.base())
 }
 
 /// Whether purging a run would cost a huge page of which most is in use.
@@ -113,11 +110,11 @@ pub(super) fn forget_lost_chunks(run: &Extent) {
 }
 
 fn forget_where(run: &Extent, wanted: impl Fn(usize) -> bool) {
-    if matches!(run.mapping(), DENSE | JOINED) {
+    if matches!(run.mapping(), Mapping::Chunks | Mapping::Several) {
         let wanted = chunks(run.base(), run.bytes()).filter(|chunk| wanted(*chunk));
         wanted.for_each(|chunk| note(chunk, NEVER));
     }
-    moves::mark(run, 0);
+    run.set_mapping(Mapping::Ordinary);
 }
 
 /// What an arena has not yet used of the chunk that it took last.
@@ -177,12 +174,12 @@ impl PageAllocator {
 
     fn take_chunk(&mut self, pages: usize, align: usize) -> Option<InHand> {
         // What lies in broken chunks is used up first.
-        let is_dense = |run: &Extent| run.mapping() == DENSE;
+        let is_dense = |run: &Extent| run.mapping() == Mapping::Chunks;
         if let Some(between) = self.retained.fit_where(pages, align, CHUNK - 1, is_dense) {
             let between = self.retained.remove(between);
             return self.cut(between, pages, align);
         }
-        if !moves::has_room_for(BROKEN_CHUNKS.load(Relaxed)) {
+        if !mapping::may_have(BROKEN_CHUNKS.load(Relaxed)) {
             return None;
         }
         let whole = pages.next_multiple_of(CHUNK);
@@ -249,7 +246,7 @@ impl PageAllocator {
     /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
     pub(super) fn whole_chunks(&mut self, run: InHand) -> InHand {
         let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
-        if run.mapping() != DENSE || begin >= end || self.spares.keep().is_none() {
+        if run.mapping() != Mapping::Chunks || begin >= end || self.spares.keep().is_none() {
             return run;
         }
         if end < run.end()
@@ -277,7 +274,7 @@ fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
         return false;
     }
     chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
-    moves::mark(run, DENSE);
+    run.set_mapping(Mapping::Chunks);
     true
 }
 
@@ -295,8 +292,8 @@ mod tests {
         let mut pages = PageAllocator::for_test(&Mmap);
         pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
         let run = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
-        assert_eq!(run.mapping() == DENSE, huge::backs_chunks());
-        (run.mapping() == DENSE).then_some((pages, run))
+        assert_eq!(run.mapping() == Mapping::Chunks, huge::backs_chunks());
+        (run.mapping() == Mapping::Chunks).then_some((pages, run))
     }
 
     fn purge(pages: &mut PageAllocator, keep: usize) {
@@ -312,22 +309,25 @@ mod tests {
         let mut large = PageAllocator::for_test(&Mmap);
         large.allocate(100 * LARGE_HEAP, PAGE, Memory::Any).unwrap();
         let mut small = PageAllocator::for_test(&Mmap);
-        assert_eq!(small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        assert_eq!(
+            small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap().mapping(),
+            Mapping::Ordinary
+        );
         small.rest.is_alone = false;
         let run = small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap();
-        assert_eq!(run.mapping() == DENSE, huge::backs_chunks());
+        assert_eq!(run.mapping() == Mapping::Chunks, huge::backs_chunks());
         small.check();
     }
 
     #[test]
     fn only_large_heaps_grow_by_chunks_and_only_for_what_is_filled() {
         let mut pages = PageAllocator::for_test(&Mmap);
-        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
         let Some((mut pages, run)) = large_heap() else { return };
         assert!(is_in_huge_pages(run) && run.base().is_multiple_of(HUGE) && run.zeroed.get());
         // The rest counts as unused memory, and the next such run comes from it.
         assert_eq!(pages.counts().dirty, CHUNK - RUN);
-        assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().mapping(), 0);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().mapping(), Mapping::Ordinary);
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Resident).map(Extent::base), None);
         let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(next.base(), run.end());
@@ -346,7 +346,7 @@ mod tests {
         // What is there is within the bound; one more chunk is not, but a run is.
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
         let refused = limit::refusals();
-        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), 0);
+        assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
         assert_eq!(limit::refusals(), refused, "nothing was refused");
         pages.limit = 0;
         let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
@@ -389,7 +389,7 @@ mod tests {
         pages.free(long);
         purge(&mut pages, 0);
         assert_eq!(pages.counts().dirty, 0);
-        assert!(run.mapping() == DENSE && !is_in_huge_pages(run), "broken");
+        assert!(run.mapping() == Mapping::Chunks && !is_in_huge_pages(run), "broken");
     }
 
     #[test]
@@ -407,16 +407,18 @@ mod tests {
             }
         };
         let other = pages.allocate(CHUNK / 2, PAGE, Memory::Filled).unwrap();
-        assert_eq!((half.mapping(), other.base()), (DENSE, half.end()));
+        assert_eq!((half.mapping(), other.base()), (Mapping::Chunks, half.end()));
         for run in [half, other] {
             pages.free(run);
             purge(&mut pages, 0);
         }
         let long = pages.allocate(8 * CHUNK, HUGE, Memory::Filled).unwrap();
-        assert!(long.base() == range.start && long.mapping() == DENSE && long.zeroed.get());
+        assert!(
+            long.base() == range.start && long.mapping() == Mapping::Chunks && long.zeroed.get()
+        );
         // A block that may be moved again.
         huge::back(&Mmap, long, long.bytes());
-        assert!(moves::is_own(long.mapping()) && long.mapping() != JOINED);
+        assert!(long.mapping().is_own() && long.mapping() != Mapping::Several);
         assert!(pages.begin_move(long, 9 * CHUNK, PAGE).is_some());
     }
 
@@ -428,13 +430,13 @@ mod tests {
         let chunk = first.base();
         assert_eq!(last.end(), chunk + HUGE);
         forget_chunks(last);
-        assert!(is_advised(chunk) && last.mapping() == 0);
+        assert!(is_advised(chunk) && last.mapping() == Mapping::Ordinary);
         // A block of several mappings that covers the whole chunk.
         let joined = Extent::new(0);
         joined.set_range(chunk, CHUNK);
-        moves::mark(&joined, JOINED);
+        joined.set_mapping(Mapping::Several);
         forget_chunks(&joined);
-        assert!(!is_advised(chunk) && joined.mapping() == 0);
+        assert!(!is_advised(chunk) && joined.mapping() == Mapping::Ordinary);
         note(chunk, ADVISED);
         forget_lost_chunks(first);
         assert!(!is_advised(chunk));

@@ -6,21 +6,17 @@
 //! make it long enough is taken: only what is added is new.
 //!
 //! A block in huge pages and what is added to it may be two mappings of the system's, so the whole
-//! is marked ([`JOINED`]): it is not moved, and purged it is an ordinary mapping.
+//! is marked ([`Mapping::Several`]): it is not moved, and purged it is an ordinary mapping.
 
-use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, ADVISED, PARTLY};
+use super::huge;
 use super::in_hand::InHand;
-use super::moves;
+use super::mapping::Mapping;
 use super::page_allocator::PageAllocator;
-use super::split_merge::{may_join, neighbour_behind};
+use super::split_merge::neighbour_behind;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
-/// The mapping of runs in huge pages that were made longer, or of several (see
-/// [`super::assembly`]).
-pub(super) const JOINED: u16 = u16::MAX - 2;
 /// No run up to this is made so: slabs, for which there are many others.
 const SHORT: usize = (64 << 10) / PAGE;
 /// Of so many runs one is chosen.
@@ -36,8 +32,9 @@ impl PageAllocator {
         let behind = |run: &'static Extent| {
             let more = pages.checked_sub(run.pages()).filter(|more| *more <= pages / 2)?;
             let behind = neighbour_behind(run, ExtentState::Retained)?;
-            let mapping = joined(run.mapping(), behind.mapping())?;
-            (more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
+            let mapping = Mapping::extended(run.mapping(), behind.mapping())?;
+            let is_wanted = mapping != Mapping::Several || huge::backs_blocks();
+            (is_wanted && more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
                 .then_some((run, behind, more, mapping))
         };
         let longest = self.dirty.longest_first(pages).take(LOOKED_AT);
@@ -50,7 +47,7 @@ impl PageAllocator {
             self.list_again(rest);
         }
         huge::back_room(self.provider, run.run());
-        if mapping == JOINED
+        if mapping == Mapping::Several
             && let Some(base) = NonNull::new(behind.base_ptr())
         {
             // SAFETY: the addresses are in hand.
@@ -58,17 +55,8 @@ impl PageAllocator {
         }
         let record = run.append(behind);
         self.spares.put(record);
-        moves::mark(&run, mapping);
+        run.set_mapping(mapping);
         Some((run, more))
-    }
-}
-
-/// The mapping of a run made of two. `None`: they are to stay apart.
-fn joined(run: u16, behind: u16) -> Option<u16> {
-    match (run, behind) {
-        (ADVISED | PARTLY | JOINED, 0 | DENSE) => huge::backs_blocks().then_some(JOINED),
-        (DENSE, _) | (_, DENSE) => may_join(run, behind).then_some(DENSE),
-        _ => (run == behind && !moves::is_own(run)).then_some(run),
     }
 }
 
@@ -129,11 +117,11 @@ mod tests {
     fn a_block_in_huge_pages_is_joined_with_small_ones_and_moved_no_more() {
         let (long, kept) = (8 * huge::HUGE / PAGE, 6 * huge::HUGE / PAGE);
         let (mut pages, trimmed) = heap(long, kept);
-        if trimmed.mapping() != ADVISED {
+        if trimmed.mapping() != Mapping::Huge {
             return;
         }
         let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
-        assert_eq!((run.base(), run.mapping()), (trimmed.base(), JOINED));
+        assert_eq!((run.base(), run.mapping()), (trimmed.base(), Mapping::Several));
         assert!(pages.begin_move(run, long + 1, PAGE).is_none());
         // Purged it is ordinary memory.
         pages.free(run);
@@ -142,17 +130,6 @@ mod tests {
             assert!(pages.file_batch(batch));
         }
         let again = pages.allocate(long, PAGE, Memory::Any).unwrap();
-        assert_eq!((again.base(), again.mapping()), (run.base(), 0));
-    }
-
-    #[test]
-    fn only_runs_that_can_be_one_are_joined() {
-        assert_eq!(joined(0, 0), Some(0));
-        assert_eq!([joined(0, DENSE), joined(DENSE, 0), joined(DENSE, DENSE)], [Some(DENSE); 3]);
-        assert_eq!((joined(7, 7), joined(7, DENSE)), (None, None), "moved runs");
-        assert_eq!((joined(0, ADVISED), joined(0, JOINED)), (None, None));
-        for advised in [ADVISED, PARTLY] {
-            assert_eq!(joined(advised, 0).is_some(), huge::backs_blocks());
-        }
+        assert_eq!((again.base(), again.mapping()), (run.base(), Mapping::Ordinary));
     }
 }

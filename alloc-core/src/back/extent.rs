@@ -10,6 +10,7 @@
 //! addresses too, and no record of them remains. `Kept` runs wait in a thread cache; for their
 //! arena they are in use.
 
+use super::mapping::{Mapping, MappingCell};
 use super::metadata::Recycled;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::cell::Cell;
@@ -77,9 +78,7 @@ pub(crate) struct Extent {
     pages: Cell<usize>,
     /// Set once, when the record is made: records are recycled within their arena.
     arena: u16,
-    /// 0 for pages that are where they were reserved; else which move brought them here. Runs of
-    /// different mappings are never merged: the system could not move them together.
-    mapping: Cell<u16>,
+    mapping: MappingCell,
     pub(crate) state: StateCell,
     /// What it will be when its purge batch is filed. `state` stays `InHand` until then: neighbours
     /// look at it under the lock, and the batch is outside.
@@ -110,7 +109,7 @@ impl Extent {
             base: Cell::new(0),
             pages: Cell::new(0),
             arena: arena as u16,
-            mapping: Cell::new(0),
+            mapping: MappingCell::new(),
             state: StateCell::new(ExtentState::Spare),
             after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
@@ -159,15 +158,21 @@ impl Extent {
         u32::from(self.arena)
     }
 
-    /// Which move brought its pages here; 0: none did.
+    /// Which of the system's mappings its pages lie in.
     #[inline]
-    pub(crate) fn mapping(&self) -> u16 {
+    pub(crate) fn mapping(&self) -> Mapping {
         self.mapping.get()
     }
 
-    /// Notes which move brought its pages here. For [`super::moves`], which counts such runs.
-    pub(super) fn set_mapping(&self, mapping: u16) {
+    /// Sets it.
+    pub(super) fn set_mapping(&self, mapping: Mapping) {
         self.mapping.set(mapping);
+    }
+
+    /// Whether it has memory that no extent hook took away.
+    #[inline]
+    pub(super) fn is_committed(&self) -> bool {
+        self.mapping() != Mapping::Decommitted
     }
 
     /// Makes the record stand for another range.

@@ -2,10 +2,9 @@
 //! [`super::hooked_pages`].
 
 use super::extent::{Extent, ExtentState};
-use super::hooked_pages::is_committed;
 use super::hooks::Hooks;
 use super::in_hand::InHand;
-use super::moves::{self, DECOMMITTED};
+use super::mapping::Mapping;
 use super::page_map;
 use super::page_provider::{Reserved, system};
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -13,12 +12,12 @@ use crate::ground::units::{LG_PAGE, PAGE};
 /// Gives a run memory that has none. `false`: refused.
 pub(crate) fn commit(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
-    if is_committed(run) {
+    if run.is_committed() {
         return true;
     }
     let committed = hooks.commit(run.base_ptr(), run.bytes());
     if committed {
-        moves::mark(run, 0);
+        run.set_mapping(Mapping::Ordinary);
         run.zeroed.set(true);
     }
     committed
@@ -31,14 +30,14 @@ pub(crate) fn may_cut(hooks: &Hooks, taken: &InHand, pages: usize) -> bool {
 
 /// The same of a block that the caller owns.
 pub(crate) fn may_cut_run(hooks: &Hooks, run: &Extent, pages: usize) -> bool {
-    hooks.split(run.base_ptr(), run.bytes(), pages << LG_PAGE, is_committed(run))
+    hooks.split(run.base_ptr(), run.bytes(), pages << LG_PAGE, run.is_committed())
 }
 
 /// Asks whether two neighbours may be one. `false`: refused.
 pub(crate) fn may_merge(hooks: &Hooks, left: &InHand, right: &InHand) -> bool {
     let (left, right) = (left.run(), right.run());
-    is_committed(left) == is_committed(right)
-        && hooks.merge(left.base_ptr(), left.bytes(), right.bytes(), is_committed(left))
+    left.is_committed() == right.is_committed()
+        && hooks.merge(left.base_ptr(), left.bytes(), right.bytes(), left.is_committed())
 }
 
 /// Asks whether a block that the caller owns may be lengthened by the run behind it. `false`:
@@ -61,12 +60,12 @@ pub(super) fn give_back(
     }
     // It leaves the page map first: somebody else may be given the addresses at once.
     page_map::clear_ends(run);
-    if hooks.dalloc(base, size, is_committed(run)) {
+    if hooks.dalloc(base, size, run.is_committed()) {
         return (ExtentState::Gone, false);
     }
     page_map::set_ends(run);
     if hooks.decommit(base, size) {
-        moves::mark(run, DECOMMITTED);
+        run.set_mapping(Mapping::Decommitted);
         return (ExtentState::Retained, true);
     }
     if hooks.purge_forced(base, size) {
@@ -84,7 +83,7 @@ pub(super) fn give_back(
 /// jemalloc asks `dalloc` only about runs with memory, and loses the others where `destroy` is not
 /// there. A hook cannot tell the two apart, so `dalloc` is asked about all of them here.
 pub(crate) fn dalloc_or_destroy(hooks: &Hooks, run: &'static Extent) {
-    let (base, size, committed) = (run.base_ptr(), run.bytes(), is_committed(run));
+    let (base, size, committed) = (run.base_ptr(), run.bytes(), run.is_committed());
     if !hooks.dalloc(base, size, committed) {
         hooks.destroy(base, size, committed);
     }
@@ -95,7 +94,7 @@ pub(crate) fn dalloc(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
     // It leaves the page map first: somebody else may be given the addresses at once.
     page_map::clear_ends(run);
-    let gone = hooks.dalloc(run.base_ptr(), run.bytes(), is_committed(run));
+    let gone = hooks.dalloc(run.base_ptr(), run.bytes(), run.is_committed());
     if !gone {
         page_map::set_ends(run);
     }

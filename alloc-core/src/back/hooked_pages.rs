@@ -37,7 +37,7 @@
 use super::extent::{Extent, ExtentState};
 use super::hooks::Hooks;
 use super::in_hand::InHand;
-use super::moves::DECOMMITTED;
+use super::mapping::Mapping;
 use super::page_allocator::{LAST_CHUNK, PageAllocator};
 use super::page_map;
 use super::page_provider::Reserved;
@@ -60,14 +60,10 @@ pub(crate) struct Hooked {
     pub(super) serving: usize,
 }
 
-/// Whether a run has memory; else it has none until it is committed.
-pub(super) fn is_committed(run: &Extent) -> bool {
-    run.mapping() != DECOMMITTED
-}
-
 /// Whether two neighbours can be one once both have memory.
 fn is_alike(run: &Extent, right: &Extent) -> bool {
-    right.mapping() == run.mapping() || (run.mapping() == 0 && !is_committed(right))
+    right.mapping() == run.mapping()
+        || (run.mapping() == Mapping::Ordinary && !right.is_committed())
 }
 
 impl PageAllocator {

@@ -7,15 +7,14 @@
 //! | never | nothing | nothing |
 //!
 //! Where the system says `never`, or nothing, nothing is asked. A block for which huge pages were
-//! asked is noted as lying in a mapping of its own ([`ADVISED`]; see [`super::moves`]): purged, it
+//! asked is a mapping of its own ([`Mapping::Huge`]): purged, it
 //! is made an ordinary mapping again, and small blocks that later lie there take small pages, as
 //! does what the system would like to put into the hole. A block that was asked for as zeros may
 //! be hardly touched, so it takes small pages.
 
-use super::dense::{self, DENSE};
-use super::extension::JOINED;
+use super::dense;
 use super::extent::Extent;
-use super::moves;
+use super::mapping::{self, Mapping};
 use super::page_provider::PageProvider;
 use crate::ground::options::{self, MetadataThp, Thp};
 use crate::ground::os;
@@ -27,11 +26,6 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub(crate) const HUGE: usize = 2 << 20;
 /// No block shorter than this is backed by huge pages unless all are.
 pub(crate) const SHORTEST: usize = 4 << 20;
-/// The mapping of all blocks that were advised where they were reserved.
-pub(super) const ADVISED: u16 = u16::MAX;
-/// The mapping of blocks that were advised but for the room at their end, which is then a mapping
-/// of its own until the block needs it or is used again.
-pub(super) const PARTLY: u16 = u16::MAX - 4;
 /// Bytes of records from which on `metadata_thp:auto` asks for huge pages.
 const AUTO_RECORDS: u64 = 4 << 20;
 
@@ -142,7 +136,7 @@ fn wants_records(metadata: MetadataThp, thp: Thp, mapped: u64) -> bool {
 pub(super) fn backs_blocks() -> bool {
     options::current().thp == Thp::Default
         && matches!(system(), System::Asked | System::Always)
-        && moves::has_room()
+        && mapping::has_room()
 }
 
 /// Where a run begins best that is to be filled: the ends of a long one that lie in no whole huge
@@ -154,12 +148,10 @@ pub(super) fn best_align(pages: usize, align: usize) -> usize {
 /// Asks for huge pages under the first `bytes` of a block that its caller is about to fill. The
 /// caller owns the block, which has no memory yet or has just been lengthened.
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: usize) {
-    // What is marked so was advised when it was taken.
-    let is_done = matches!(block.mapping(), ADVISED | PARTLY | JOINED);
-    let wanted = block.bytes() >= SHORTEST && !is_done && backs_blocks();
+    let wanted = block.bytes() >= SHORTEST && !block.mapping().is_advised() && backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
     // What lies in pieces of chunks becomes one mapping, as long as nothing is in it.
-    let is_empty = block.mapping() == DENSE && block.zeroed.get();
+    let is_empty = block.mapping() == Mapping::Chunks && block.zeroed.get();
     // SAFETY: the block is the caller's, and nothing has been written to it.
     if is_empty && unsafe { provider.renew(base, block.bytes()) } {
         dense::forget_chunks(block);
@@ -169,9 +161,12 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: u
         keep_one_mapping(block, bytes);
     }
     // SAFETY: the block is the caller's.
-    if unsafe { provider.advise_huge(base, bytes, true) } && !moves::is_own(block.mapping()) {
-        let advised = if has_room { PARTLY } else { ADVISED };
-        moves::mark(block, if block.mapping() == DENSE { JOINED } else { advised });
+    if unsafe { provider.advise_huge(base, bytes, true) } && !block.mapping().is_own() {
+        block.set_mapping(match block.mapping() {
+            Mapping::Chunks => Mapping::Several,
+            _ if has_room => Mapping::HugeButEnd,
+            _ => Mapping::Huge,
+        });
     }
 }
 
@@ -187,7 +182,7 @@ fn keep_one_mapping(block: &Extent, bytes: usize) {
 
 /// Whether huge pages were asked for but not under the room at a long block's end.
 pub(crate) fn has_room(block: &Extent) -> bool {
-    block.mapping() == PARTLY && block.bytes() >= SHORTEST
+    block.mapping() == Mapping::HugeButEnd && block.bytes() >= SHORTEST
 }
 
 /// Asks for huge pages under that room too: all of the block is then one mapping.
@@ -195,7 +190,7 @@ pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| has_room(block)) else { return };
     // SAFETY: the run is the caller's.
     if unsafe { provider.advise_huge(base, block.bytes(), true) } {
-        moves::mark(block, ADVISED);
+        block.set_mapping(Mapping::Huge);
     }
 }
 
@@ -262,7 +257,7 @@ mod tests {
         run.set_range(lonely(bytes).as_ptr() as usize, bytes >> LG_PAGE);
         run.zeroed.set(true);
         back(&Mmap, run, begun);
-        if run.mapping() != PARTLY {
+        if run.mapping() != Mapping::HugeButEnd {
             return;
         }
         let write = |at: usize| {
@@ -281,6 +276,6 @@ mod tests {
             // SAFETY: the memory is ours.
             assert_eq!(unsafe { to.as_ptr().wrapping_add(at).read() }, 7);
         }
-        moves::mark(run, 0);
+        run.set_mapping(Mapping::Ordinary);
     }
 }

@@ -5,8 +5,8 @@
 //!                                                    │                             ▲
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
-//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`extent`] (a run
-//! of pages), [`table`] (long, written piece by piece), [`page_words`] and [`page_map`] (address →
+//! Data order: [`page_provider`] (the system), [`metadata`] (our own records), [`mapping`] and
+//! [`extent`] (a run of pages), [`table`] (long, written piece by piece), [`page_words`] and [`page_map`] (address →
 //! record), [`class_map`] (address → bin), [`active_list`] (runs in use), [`in_hand`] (runs in no
 //! list), [`spares`] (records of no run), [`extent_heap`] and [`extent_cache`] (free runs),
 //! [`decay`] and [`debt`] (when to give back), [`split_merge`], [`purge_batch`] (on the way to the
@@ -22,6 +22,7 @@ pub(crate) mod page_provider;
 pub(crate) mod provider;
 #[allow(unsafe_code)]
 pub(crate) mod metadata;
+pub(crate) mod mapping;
 #[allow(unsafe_code)]
 pub(crate) mod extent;
 #[allow(unsafe_code)]

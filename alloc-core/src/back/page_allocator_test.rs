@@ -3,6 +3,7 @@
 use super::*;
 use crate::back::dense;
 use crate::back::huge;
+use crate::back::mapping::Mapping;
 use crate::back::moves;
 use crate::back::provider::dss::WithBreak;
 use crate::back::provider::failing::{Failing, Refused};
@@ -365,7 +366,7 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     // Twice: the second time all of it is moved, what was added too.
     let first = lengthen(&mut pages, Live::stamped(run, 1), 4, PAGE);
     let second = lengthen(&mut pages, Live::stamped(first, 2), 8, PAGE);
-    assert!(second.pages() == 16 && second.mapping() != 0 && first.mapping() == 0);
+    assert!(second.pages() == 16 && second.mapping() != first.mapping());
     assert_eq!(pages.counts().active, 20);
     assert_eq!(pages.counts().dirty, 0);
     assert_eq!(pages.counts().retained, retained - 12);
@@ -387,6 +388,6 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     }
     pages.check();
     let all = pages.retained.oldest().unwrap();
-    assert_eq!((all.pages(), all.mapping()), (FIRST_CHUNK, 0));
+    assert_eq!((all.pages(), all.mapping()), (FIRST_CHUNK, Mapping::Ordinary));
     assert!(all.zeroed.get() && all.younger.get().is_none());
 }

@@ -1,12 +1,13 @@
 //! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
 //! nobody's list.
 
-use super::dense::{self, DENSE};
+use super::dense;
 use super::extent::{Extent, ExtentState};
 use super::hook_calls;
 use super::hooks::Hooks;
 use super::huge::{self, HUGE};
 use super::in_hand::InHand;
+use super::mapping::Mapping;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
 use super::page_counts::Purges;
 use super::page_map;
@@ -64,15 +65,18 @@ impl Batch {
         if self.from == ExtentState::Retained {
             return (ExtentState::Retained, extent.zeroed.get());
         }
-        let is_dense = extent.mapping() == DENSE;
-        let renew = if is_dense { dense::is_whole_chunks(extent) } else { extent.mapping() != 0 };
+        let renew = match extent.mapping() {
+            Mapping::Ordinary => false,
+            Mapping::Chunks => dense::is_whole_chunks(extent),
+            _ => true,
+        };
         // SAFETY: the run is free; nobody needs its contents.
         if renew && unsafe { self.provider.renew(base, size) } {
             dense::forget_chunks(extent);
             huge::advise_new(self.provider, base, size);
             return (ExtentState::Retained, true);
         }
-        if is_dense {
+        if extent.mapping() == Mapping::Chunks {
             dense::break_up(self.provider, extent.base(), size);
         }
         // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
@@ -205,7 +209,7 @@ impl PageAllocator {
             return run;
         }
         let mut part = excess.next_multiple_of(PURGE_UNIT);
-        if run.mapping() != 0 {
+        if run.mapping() != Mapping::Ordinary {
             // No huge page is cut in two.
             let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
             part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;

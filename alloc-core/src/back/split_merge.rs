@@ -1,10 +1,8 @@
 //! Cutting a run in two and making one of two neighbours: records and page map together.
 
-use super::dense::DENSE;
 use super::extent::{Extent, ExtentState};
-use super::huge::{ADVISED, PARTLY};
 use super::in_hand::InHand;
-use super::moves;
+use super::mapping::Mapping;
 use super::page_map;
 use crate::ground::units::{LG_PAGE, PAGE};
 
@@ -20,7 +18,7 @@ pub(super) fn split(
     tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
     tail.zeroed.set(extent.zeroed.get());
     tail.head.set(false);
-    moves::mark(tail, extent.mapping());
+    tail.set_mapping(extent.mapping());
     extent.set_range(extent.base(), pages);
     let rest = InHand::hold(tail, from);
     page_map::set_ends(extent);
@@ -35,21 +33,14 @@ pub(super) fn merge(left: &'static Extent, right: InHand) -> &'static Extent {
     let right = right.set_aside();
     page_map::clear_ends(left);
     page_map::clear_ends(right);
-    if matches!(right.mapping(), DENSE | PARTLY) {
-        moves::mark(left, right.mapping());
+    if let Some(mapping) = Mapping::merged(left.mapping(), right.mapping()) {
+        left.set_mapping(mapping);
     }
-    moves::mark(right, 0);
+    right.set_mapping(Mapping::Ordinary);
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
     left.set_range(left.base(), left.pages() + right.pages());
     page_map::set_ends(left);
     right
-}
-
-/// Whether runs of two mappings may be one: one of chunks and an ordinary one are one of chunks, of
-/// two in huge pages all counts as if it had the room of either.
-pub(super) fn may_join(a: u16, b: u16) -> bool {
-    let pair = (a, b);
-    a == b || matches!(pair, (0, DENSE) | (DENSE, 0) | (ADVISED, PARTLY) | (PARTLY, ADVISED))
 }
 
 /// The neighbour before `extent` in the same arena, reservation, of a mapping that fits,
@@ -61,14 +52,15 @@ pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'st
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
     // The arena of a record never changes, and runs of our own arena are guarded by our lock.
     let free = left.arena() == extent.arena() && left.state.get() == state;
-    let ours = free && may_join(left.mapping(), extent.mapping());
+    let ours = free && Mapping::merged(left.mapping(), extent.mapping()).is_some();
     if ours && left.end() == extent.base() { Some(left) } else { None }
 }
 
 /// The neighbour after `extent` in the same arena, reservation, of a mapping that fits,
 /// if it is in `state`.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
-    neighbour_behind(extent, state).filter(|right| may_join(right.mapping(), extent.mapping()))
+    let fits = |right: &&Extent| Mapping::merged(extent.mapping(), right.mapping()).is_some();
+    neighbour_behind(extent, state).filter(fits)
 }
 
 /// The same, whatever its mapping.
