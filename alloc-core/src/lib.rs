@@ -149,7 +149,7 @@ pub mod testing {
     /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none
     /// (`never`), whatever it says. To be called first of all.
     pub fn pretend_huge_pages(always: bool) {
-        crate::back::huge::pretend(always);
+        crate::back::thp::pretend(always);
     }
 }
 

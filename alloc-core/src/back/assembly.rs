@@ -16,14 +16,15 @@
 //! what lies in several mappings; the calls run under the arena's lock, which others do not wait
 //! for when they can go elsewhere.
 
-use super::dense::{self, CHUNK};
+use super::chunk_notes::{self, CHUNK};
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, HUGE};
+use super::huge;
 use super::in_hand::InHand;
 use super::mapping::{self, Mapping};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
+use super::thp::{self, HUGE};
 use crate::ground::size_class::MAX_RUN_PAGES;
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
@@ -69,7 +70,7 @@ impl PageAllocator {
         align: usize,
         whole: usize,
     ) -> Option<(InHand, usize)> {
-        let is_long = pages << LG_PAGE >= huge::SHORTEST && huge::backs_blocks();
+        let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
         if !is_long || !mapping::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
             return None;
         }
@@ -147,8 +148,8 @@ impl PageAllocator {
         if !unsafe { self.provider.renew(base, part.bytes()) } {
             return;
         }
-        dense::forget_chunks(part);
-        huge::advise_new(self.provider, base, part.bytes());
+        chunk_notes::forget_chunks(part);
+        thp::advise_new(self.provider, base, part.bytes());
     }
 
     /// Files what is left of a run whose huge page at page `at` is not ours any more.
@@ -234,7 +235,7 @@ mod tests {
         });
         runs.iter().for_each(|run| pages.free(run));
         pages.check();
-        huge::backs_blocks().then_some((pages, runs))
+        thp::backs_blocks().then_some((pages, runs))
     }
 
     #[test]

@@ -10,11 +10,12 @@
 //! of it goes to whoever asks next: once the end is written the rest has memory, so it counts as
 //! dirty from the start.
 
-use super::dense::CHUNK;
+use super::chunk_notes::CHUNK;
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, HUGE};
+use super::huge;
 use super::in_hand::InHand;
 use super::page_allocator::PageAllocator;
+use super::thp::{self, HUGE};
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
 /// Pages of the last huge page that a block must fill: to fault in that many one by one takes
@@ -51,7 +52,7 @@ impl PageAllocator {
         align: usize,
         whole: usize,
     ) -> Option<InHand> {
-        if pages << LG_PAGE < huge::SHORTEST || whole == pages || !huge::backs_blocks() {
+        if pages << LG_PAGE < huge::SHORTEST || whole == pages || !thp::backs_blocks() {
             return None;
         }
         let run = self.take_addresses(whole, align.max(HUGE))?;
@@ -86,7 +87,7 @@ mod tests {
         let long = 3 * CHUNK + CHUNK / 2;
         let block = pages.allocate(long, PAGE, Memory::Filled).unwrap();
         assert_eq!(block.pages(), long);
-        let rest = if huge::backs_blocks() { CHUNK / 2 } else { 0 };
+        let rest = if thp::backs_blocks() { CHUNK / 2 } else { 0 };
         assert_eq!(pages.counts().dirty, rest);
         pages.check();
         if rest == 0 {
@@ -110,7 +111,7 @@ mod tests {
         let block = pages.allocate(long, PAGE, Memory::Begun).unwrap();
         assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
         assert_eq!(block.mapping(), Mapping::Ordinary, "its caller asks for huge pages");
-        assert!(block.base().is_multiple_of(HUGE) || !huge::backs_blocks());
+        assert!(block.base().is_multiple_of(HUGE) || !thp::backs_blocks());
         // Made of an unused run, it leaves nothing behind either.
         let Some((made, _)) = ({
             let _behind = pages.allocate(1, PAGE, Memory::Any);

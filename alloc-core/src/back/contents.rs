@@ -1,10 +1,10 @@
 //! What an active run holds: making it read zero, by hand or by the system, or junk.
 
-use super::dense;
+use super::chunk_notes;
 use super::extent::Extent;
-use super::huge;
 use super::mapping::Mapping;
 use super::page_provider::{PageProvider, Purged, Resident};
+use super::thp;
 use crate::ground::fill_mode;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
@@ -112,7 +112,7 @@ pub(crate) fn purge_part(
 ) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr().wrapping_add(from)) else { return false };
     if extent.mapping() == Mapping::Chunks {
-        dense::break_up(provider, extent.base() + from, size);
+        chunk_notes::break_up(provider, extent.base() + from, size);
     }
     // SAFETY: inside an active run, and its contents are not needed (the caller's word).
     unsafe { provider.purge(base, size) == Purged::Zeroed }
@@ -124,12 +124,12 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> boo
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
     // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
     if extent.mapping().is_own() && unsafe { provider.renew(base, extent.bytes()) } {
-        dense::forget_chunks(extent);
-        huge::advise_new(provider, base, extent.bytes());
+        chunk_notes::forget_chunks(extent);
+        thp::advise_new(provider, base, extent.bytes());
         return true;
     }
     if extent.mapping() == Mapping::Chunks {
-        dense::break_up(provider, extent.base(), extent.bytes());
+        chunk_notes::break_up(provider, extent.base(), extent.bytes());
     }
     // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
     unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }

@@ -21,102 +21,22 @@
 //! All runs of an advised chunk bear it; a run that bears it may lie elsewhere. A long block that
 //! is made of such addresses makes one mapping of them again ([`huge::back`]).
 
+use super::chunk_notes::{self, CHUNK};
 use super::extent::{Extent, ExtentState};
-use super::huge::{self, HUGE};
+use super::huge;
 use super::in_hand::InHand;
-use super::mapping::{self, Mapping};
+use super::mapping::Mapping;
 use super::page_allocator::PageAllocator;
-use super::page_map;
-use super::page_provider::PageProvider;
+use super::thp::{self, HUGE};
 use super::untouched;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
 /// together, as a thread's is small where there are many; of a program's own arena by itself.
 pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
 /// The same of all arenas where more such runs will follow: what is left is soon used.
 pub(super) const SMALL_HEAP: usize = (3 << 20) / PAGE;
-/// Pages of a chunk.
-pub(super) const CHUNK: usize = HUGE / PAGE;
-/// No run of up to so many pages is worth a huge page while others are there to purge.
-pub(super) const TENTH: usize = CHUNK / 10;
-
-// Notes on chunks, in the page map.
-const NEVER: u8 = 0;
-const ADVISED: u8 = 1;
-const BROKEN: u8 = 2;
-
-/// Chunks that are broken: as many mappings, at most, lie between advised ones.
-static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
-
-fn note(chunk: usize, now: u8) {
-    let Some(note) = page_map::chunk_note(chunk) else { return };
-    match (note.swap(now, Relaxed), now) {
-        (BROKEN, NEVER | ADVISED) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
-        (NEVER | ADVISED, BROKEN) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
-        _ => {}
-    }
-}
-
-/// The bases of the chunks that a range touches.
-fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
-    let first = round_down(base, HUGE);
-    let next = |chunk: &usize| chunk.checked_add(HUGE);
-    core::iter::successors(Some(first), next).take_while(move |chunk| *chunk < base + bytes)
-}
-
-fn is_advised(address: usize) -> bool {
-    page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == ADVISED)
-}
-
-/// Whether huge pages are asked for where a run begins.
-pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
-    run.mapping() == Mapping::Chunks && is_advised(run.base())
-}
-
-/// Whether purging a run would cost a huge page of which most is in use.
-pub(super) fn is_better_kept(run: &Extent) -> bool {
-    run.pages() <= TENTH && is_in_huge_pages(run)
-}
-
-/// Whether a run is whole chunks and nothing else.
-pub(super) fn is_whole_chunks(run: &Extent) -> bool {
-    (run.base() | run.end()).is_multiple_of(HUGE)
-}
-
-/// Takes the advice back for all chunks that a range touches, part of which is to be purged.
-pub(super) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
-    for chunk in chunks(base, bytes).filter(|chunk| is_advised(*chunk)) {
-        note(chunk, BROKEN);
-        let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut(chunk)) else {
-            continue;
-        };
-        // SAFETY: an advised chunk was reserved whole, and stays so; its contents are not touched.
-        unsafe { provider.advise_huge(start, HUGE, false) };
-    }
-}
-
-/// Notes that a run is an ordinary mapping again. Chunks that other runs share keep their notes.
-pub(super) fn forget_chunks(run: &Extent) {
-    let is_whole = |chunk: usize| chunk >= run.base() && chunk + HUGE <= run.end();
-    forget_where(run, is_whole);
-}
-
-/// Notes that the addresses of a run go back: no chunk that they lie in is whole any more.
-pub(super) fn forget_lost_chunks(run: &Extent) {
-    forget_where(run, |_| true);
-}
-
-fn forget_where(run: &Extent, wanted: impl Fn(usize) -> bool) {
-    if matches!(run.mapping(), Mapping::Chunks | Mapping::Several) {
-        let wanted = chunks(run.base(), run.bytes()).filter(|chunk| wanted(*chunk));
-        wanted.for_each(|chunk| note(chunk, NEVER));
-    }
-    run.set_mapping(Mapping::Ordinary);
-}
-
 /// What an arena has not yet used of the chunk that it took last.
 pub(super) struct Rest {
     run: Option<&'static Extent>,
@@ -153,7 +73,7 @@ impl PageAllocator {
     /// A run from new memory in huge pages. `None`: the heap has not `heap` pages, the run is too
     /// long to need this, or the system does not want to.
     pub(super) fn take_dense(&mut self, pages: usize, align: usize, heap: usize) -> Option<InHand> {
-        if pages << LG_PAGE >= huge::SHORTEST || !huge::backs_chunks() {
+        if pages << LG_PAGE >= huge::SHORTEST || !thp::backs_chunks() {
             return None;
         }
         if let Some(run) = self.take_of_rest(pages, align) {
@@ -179,7 +99,7 @@ impl PageAllocator {
             let between = self.retained.remove(between);
             return self.cut(between, pages, align);
         }
-        if !mapping::may_have(BROKEN_CHUNKS.load(Relaxed)) {
+        if !chunk_notes::may_break_more() {
             return None;
         }
         let whole = pages.next_multiple_of(CHUNK);
@@ -187,7 +107,7 @@ impl PageAllocator {
             return None;
         }
         let chunk = self.take_addresses(whole, align.max(HUGE))?;
-        if !advise(self.provider, &chunk) {
+        if !chunk_notes::advise(self.provider, &chunk) {
             self.file(chunk, ExtentState::Retained);
             return None;
         }
@@ -266,21 +186,10 @@ impl PageAllocator {
     }
 }
 
-/// Asks for huge pages under whole chunks that have no memory.
-fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
-    let Some(base) = NonNull::new(run.base_ptr()) else { return false };
-    // SAFETY: the run is in hand.
-    if !unsafe { provider.advise_huge(base, run.bytes(), true) } {
-        return false;
-    }
-    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
-    run.set_mapping(Mapping::Chunks);
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::back::chunk_notes::{is_advised, is_in_huge_pages, is_whole_chunks};
     use crate::back::limit;
     use crate::back::page_allocator::Memory;
     use crate::back::provider::mmap::Mmap;
@@ -292,7 +201,7 @@ mod tests {
         let mut pages = PageAllocator::for_test(&Mmap);
         pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
         let run = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
-        assert_eq!(run.mapping() == Mapping::Chunks, huge::backs_chunks());
+        assert_eq!(run.mapping() == Mapping::Chunks, thp::backs_chunks());
         (run.mapping() == Mapping::Chunks).then_some((pages, run))
     }
 
@@ -315,7 +224,7 @@ mod tests {
         );
         small.rest.is_alone = false;
         let run = small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap();
-        assert_eq!(run.mapping() == Mapping::Chunks, huge::backs_chunks());
+        assert_eq!(run.mapping() == Mapping::Chunks, thp::backs_chunks());
         small.check();
     }
 
@@ -423,26 +332,6 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_other_runs_share_keep_their_notes() {
-        let Some((mut pages, first)) = large_heap() else { return };
-        let rest = pages.rest.pages();
-        let last = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
-        let chunk = first.base();
-        assert_eq!(last.end(), chunk + HUGE);
-        forget_chunks(last);
-        assert!(is_advised(chunk) && last.mapping() == Mapping::Ordinary);
-        // A block of several mappings that covers the whole chunk.
-        let joined = Extent::new(0);
-        joined.set_range(chunk, CHUNK);
-        joined.set_mapping(Mapping::Several);
-        forget_chunks(&joined);
-        assert!(!is_advised(chunk) && joined.mapping() == Mapping::Ordinary);
-        note(chunk, ADVISED);
-        forget_lost_chunks(first);
-        assert!(!is_advised(chunk));
-    }
-
-    #[test]
     fn an_arena_that_ends_takes_its_chunks_along() {
         let Some((mut pages, run)) = large_heap() else { return };
         let base = run.base();
@@ -481,13 +370,5 @@ mod tests {
         assert!(first.state.get() == ExtentState::Dirty && is_in_huge_pages(first));
         purge(&mut pages, 0);
         assert!(first.state.get() == ExtentState::Retained && !is_in_huge_pages(first));
-    }
-
-    #[test]
-    fn a_range_touches_the_chunks_that_it_lies_in() {
-        let touched = |base, bytes| chunks(base, bytes).collect::<Vec<_>>();
-        assert_eq!(touched(HUGE, 1), [HUGE]);
-        assert_eq!(touched(2 * HUGE - 1, 2), [HUGE, 2 * HUGE]);
-        assert_eq!(touched(3 * HUGE, 2 * HUGE), [3 * HUGE, 4 * HUGE]);
     }
 }

@@ -12,8 +12,9 @@ use super::extent::{Extent, ExtentState};
 use super::huge;
 use super::in_hand::InHand;
 use super::mapping::Mapping;
+use super::neighbours::neighbour_behind;
 use super::page_allocator::PageAllocator;
-use super::split_merge::neighbour_behind;
+use super::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
@@ -33,7 +34,7 @@ impl PageAllocator {
             let more = pages.checked_sub(run.pages()).filter(|more| *more <= pages / 2)?;
             let behind = neighbour_behind(run, ExtentState::Retained)?;
             let mapping = Mapping::extended(run.mapping(), behind.mapping())?;
-            let is_wanted = mapping != Mapping::Several || huge::backs_blocks();
+            let is_wanted = mapping != Mapping::Several || thp::backs_blocks();
             (is_wanted && more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
                 .then_some((run, behind, more, mapping))
         };
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_block_in_huge_pages_is_joined_with_small_ones_and_moved_no_more() {
-        let (long, kept) = (8 * huge::HUGE / PAGE, 6 * huge::HUGE / PAGE);
+        let (long, kept) = (8 * thp::HUGE / PAGE, 6 * thp::HUGE / PAGE);
         let (mut pages, trimmed) = heap(long, kept);
         if trimmed.mapping() != Mapping::Huge {
             return;

@@ -6,7 +6,8 @@ use super::hooks::Hooks;
 use super::in_hand::InHand;
 use super::mapping::Mapping;
 use super::page_map;
-use super::page_provider::{Reserved, system};
+use super::page_provider::Reserved;
+use super::provider::system::system;
 use crate::ground::units::{LG_PAGE, PAGE};
 
 /// Gives a run memory that has none. `false`: refused.

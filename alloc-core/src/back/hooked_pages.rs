@@ -36,12 +36,13 @@
 
 use super::extent::{Extent, ExtentState};
 use super::hooks::Hooks;
-use super::in_hand::InHand;
+use super::in_hand::{InHand, merge};
 use super::mapping::Mapping;
+use super::neighbours::right_neighbour;
 use super::page_allocator::{LAST_CHUNK, PageAllocator};
 use super::page_map;
 use super::page_provider::Reserved;
-use super::split_merge::{merge, right_neighbour};
+use super::provider::system::system;
 use super::wants::{Want, Wants};
 use crate::ground::size_class::{page_class_ceil, page_class_pages};
 use crate::ground::units::LG_PAGE;
@@ -81,7 +82,7 @@ impl PageAllocator {
     pub(super) fn unhook(&mut self) {
         self.forget_wants();
         if self.hooked.take().is_some() {
-            self.provider = super::page_provider::system();
+            self.provider = system();
         }
     }
 

@@ -5,8 +5,9 @@
 //! may allocate, and read and write the namespace. A run is dealt with by its own arena's hooks and
 //! by no others, wherever the call comes from: they keep books.
 
-use super::page_provider::{PageProvider, Purged, Reserved, system};
+use super::page_provider::{PageProvider, Purged, Reserved};
 use super::provider::mmap;
+use super::provider::system::system;
 use crate::ground::callback::{self, Callback};
 use crate::ground::options;
 use core::ffi::{c_uint, c_void};

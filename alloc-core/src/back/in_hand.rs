@@ -12,7 +12,9 @@
 //! [`ExtentCache::insert`]: super::extent_cache::ExtentCache::insert
 
 use super::extent::{Extent, ExtentState};
-use super::split_merge;
+use super::mapping::Mapping;
+use super::page_map;
+use crate::ground::units::LG_PAGE;
 use core::ops::Deref;
 
 /// A run of pages that is in no list. Its state is [`ExtentState::InHand`].
@@ -46,13 +48,13 @@ impl InHand {
     /// Cuts the run after its first `pages` pages and returns the rest, which is in hand too.
     /// `record` becomes the record of the rest.
     pub(super) fn split_off(&self, pages: usize, record: &'static Extent) -> InHand {
-        split_merge::split(self.run(), pages, record, self.from)
+        split(self.run(), pages, record, self.from)
     }
 
     /// Makes `right`, which begins where this run ends, a part of this run. Returns the record of
     /// `right`, which is free.
     pub(super) fn append(&self, right: InHand) -> &'static Extent {
-        split_merge::merge(self.run(), right)
+        merge(self.run(), right)
     }
 
     /// Ends the possession and gives the run a state.
@@ -85,13 +87,50 @@ impl Drop for InHand {
     }
 }
 
+/// Cuts `extent` after its first `pages` pages and returns the rest, of which `tail` becomes the
+/// record. `extent` is in no list. `from` is the list that parts of the rest go back to.
+pub(super) fn split(
+    extent: &'static Extent,
+    pages: usize,
+    tail: &'static Extent,
+    from: ExtentState,
+) -> InHand {
+    debug_assert!(pages > 0 && pages < extent.pages());
+    tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
+    tail.zeroed.set(extent.zeroed.get());
+    tail.head.set(false);
+    tail.set_mapping(extent.mapping());
+    extent.set_range(extent.base(), pages);
+    let rest = InHand::hold(tail, from);
+    page_map::set_ends(extent);
+    page_map::set_ends(tail);
+    rest
+}
+
+/// Makes `right`, which begins where `left` ends, a part of `left`. `left` is in no list. Returns
+/// the record of `right`, which is free.
+pub(super) fn merge(left: &'static Extent, right: InHand) -> &'static Extent {
+    debug_assert_eq!(left.end(), right.base());
+    let right = right.set_aside();
+    page_map::clear_ends(left);
+    page_map::clear_ends(right);
+    if let Some(mapping) = Mapping::merged(left.mapping(), right.mapping()) {
+        left.set_mapping(mapping);
+    }
+    right.set_mapping(Mapping::Ordinary);
+    left.zeroed.set(left.zeroed.get() && right.zeroed.get());
+    left.set_range(left.base(), left.pages() + right.pages());
+    page_map::set_ends(left);
+    right
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::back::extent_cache::ExtentCache;
+    use crate::back::neighbours::{left_neighbour, right_neighbour};
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::fixed::{Fixed, keep};
-    use crate::back::split_merge::{left_neighbour, right_neighbour};
     use crate::ground::units::PAGE;
 
     const FREE: [ExtentState; 3] = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];

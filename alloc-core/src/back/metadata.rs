@@ -5,8 +5,9 @@
 //! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
 //! among themselves, by size.
 
-use super::huge::{self, HUGE};
-use super::page_provider::{PageProvider, system};
+use super::page_provider::PageProvider;
+use super::provider::system::system;
+use super::thp::{self, HUGE};
 use crate::ground::counters::SharedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -70,7 +71,7 @@ impl State {
     fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
         let least = round_up(size, PAGE).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
-        let huge = huge::for_records(MAPPED.get());
+        let huge = thp::for_records(MAPPED.get());
         let got = loop {
             match provider.reserve(bytes, if huge { HUGE } else { PAGE }) {
                 Some(got) => break got,
@@ -198,8 +199,8 @@ mod tests {
     fn what_lies_in_huge_pages_is_counted() {
         let (provider, mut state) = (Fixed::leak(16 * HUGE), State::new());
         let before = HUGE_PAGES.get();
-        while !huge::for_records(MAPPED.get()) && state.carve(CHUNK, 8, provider).is_some() {}
-        let huge = huge::for_records(MAPPED.get());
+        while !thp::for_records(MAPPED.get()) && state.carve(CHUNK, 8, provider).is_some() {}
+        let huge = thp::for_records(MAPPED.get());
         carve(&mut state, 2 * HUGE, 8, provider).unwrap();
         assert!(HUGE_PAGES.get() >= before + if huge { 2 } else { 0 });
         assert!(HUGE_PAGES.get() * HUGE as u64 <= MAPPED.get());

@@ -13,7 +13,7 @@
 //! While the system is at work, other threads may be given the addresses that it takes away. Both
 //! runs have therefore left the page map before.
 
-use super::dense;
+use super::chunk_notes;
 use super::extent::{Extent, ExtentState};
 use super::huge;
 use super::in_hand::InHand;
@@ -21,6 +21,7 @@ use super::mapping::{self, Mapping, MoveNumber};
 use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
+use super::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
@@ -80,7 +81,7 @@ impl PageAllocator {
 
     /// Strikes a run off the books: its addresses are not ours any more. It has left the page map.
     pub(super) fn forget(&mut self, run: InHand) {
-        dense::forget_lost_chunks(&run);
+        chunk_notes::forget_lost_chunks(&run);
         self.counts.mapped -= run.pages();
         page_map::uncover(run.bytes());
         self.spares.put(run.set_aside());
@@ -102,7 +103,7 @@ pub(crate) fn move_pages(
     // SAFETY: both runs are the caller's, and the memory under `new` is nobody's.
     let moved = unsafe { provider.move_pages(from, run.bytes(), to, new.bytes()) };
     if moved == Moved::Here {
-        huge::advise_new(provider, from, run.bytes());
+        thp::advise_new(provider, from, run.bytes());
     }
     moved
 }
@@ -116,10 +117,10 @@ mod tests {
     #[test]
     fn a_block_with_huge_pages_under_its_beginning_is_moved_whole() {
         let mut pages = PageAllocator::for_test(&Mmap);
-        let (long, begun) = (5 * huge::HUGE / PAGE, 4 * huge::HUGE);
+        let (long, begun) = (5 * thp::HUGE / PAGE, 4 * thp::HUGE);
         // The room is touched at last, after it was asked for, or never.
         for is_asked_for in [true, false] {
-            let run = pages.allocate(long, huge::HUGE, Memory::Any).unwrap();
+            let run = pages.allocate(long, thp::HUGE, Memory::Any).unwrap();
             huge::back(&Mmap, run, begun);
             if run.mapping() != Mapping::HugeButEnd {
                 return;

@@ -12,14 +12,14 @@ use super::dense::Rest;
 use super::extent::{Extent, ExtentState};
 use super::extent_cache::ExtentCache;
 use super::hooked_pages::Hooked;
-use super::huge;
-use super::in_hand::InHand;
+use super::in_hand::{InHand, merge, split};
 pub(crate) use super::memory::Memory;
+use super::neighbours::{left_neighbour, right_neighbour};
 use super::page_counts::PageCounts;
 use super::page_map;
 use super::page_provider::PageProvider;
 use super::spares::Spares;
-use super::split_merge::{left_neighbour, merge, right_neighbour, split};
+use super::thp;
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -314,7 +314,7 @@ impl PageAllocator {
             }
             return None;
         }
-        huge::advise_new(self.provider, got.base, bytes);
+        thp::advise_new(self.provider, got.base, bytes);
         extent.set_range(base, pages);
         page_map::clear_graves(extent);
         Some(self.hold_new(extent, got.zeroed))

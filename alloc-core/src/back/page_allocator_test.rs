@@ -58,7 +58,7 @@ fn short_programs() -> impl Strategy<Value = Vec<Op>> {
 fn long_programs() -> impl Strategy<Value = Vec<Op>> {
     let lengths = prop_oneof![
         2 => 1usize..40,
-        2 => (1usize..24).prop_map(|part| part * (huge::HUGE / PAGE) / 4),
+        2 => (1usize..24).prop_map(|part| part * (thp::HUGE / PAGE) / 4),
         4 => 1024usize..4096,
         1 => 1usize..=LONGEST,
     ];

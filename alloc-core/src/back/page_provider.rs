@@ -152,17 +152,3 @@ pub(crate) unsafe trait PageProvider: Sync {
         false
     }
 }
-
-/// The provider that everything uses unless an arena brings its own.
-#[cfg(not(any(test, feature = "testing")))]
-pub(crate) fn system() -> &'static dyn PageProvider {
-    use super::provider::{dss::WithBreak, mmap::Mmap};
-    static SYSTEM: WithBreak<Mmap> = WithBreak::new(Mmap);
-    &SYSTEM
-}
-
-/// The provider that everything uses, with a tap that tests may turn.
-#[cfg(any(test, feature = "testing"))]
-pub(crate) fn system() -> &'static dyn PageProvider {
-    &super::provider::failing::SYSTEM
-}

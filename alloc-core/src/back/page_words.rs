@@ -12,7 +12,7 @@
 //! addresses. Leaves and pieces are never unmapped.
 
 use super::metadata;
-use super::page_provider::system;
+use super::provider::system::system;
 use super::table::{self, PIECE, Writable};
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;

@@ -1,17 +1,17 @@
 //! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
 //! nobody's list.
 
-use super::dense;
+use super::chunk_notes;
 use super::extent::{Extent, ExtentState};
 use super::hook_calls;
 use super::hooks::Hooks;
-use super::huge::{self, HUGE};
 use super::in_hand::InHand;
 use super::mapping::Mapping;
 use super::page_allocator::{FIRST_CHUNK, PageAllocator};
 use super::page_counts::Purges;
 use super::page_map;
 use super::page_provider::{PageProvider, Purged};
+use super::thp::{self, HUGE};
 use crate::ground::options;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down};
 use core::ptr::NonNull;
@@ -67,17 +67,17 @@ impl Batch {
         }
         let renew = match extent.mapping() {
             Mapping::Ordinary => false,
-            Mapping::Chunks => dense::is_whole_chunks(extent),
+            Mapping::Chunks => chunk_notes::is_whole_chunks(extent),
             _ => true,
         };
         // SAFETY: the run is free; nobody needs its contents.
         if renew && unsafe { self.provider.renew(base, size) } {
-            dense::forget_chunks(extent);
-            huge::advise_new(self.provider, base, size);
+            chunk_notes::forget_chunks(extent);
+            thp::advise_new(self.provider, base, size);
             return (ExtentState::Retained, true);
         }
         if extent.mapping() == Mapping::Chunks {
-            dense::break_up(self.provider, extent.base(), size);
+            chunk_notes::break_up(self.provider, extent.base(), size);
         }
         // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
         if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
@@ -199,7 +199,7 @@ impl PageAllocator {
     fn next_to_purge(&mut self, from: ExtentState) -> Option<&'static Extent> {
         let oldest = self.cache(from).oldest()?;
         let by_age = core::iter::successors(Some(oldest), |extent| extent.younger.get());
-        let worth_less = by_age.take(LOOKED_AT).find(|extent| !dense::is_better_kept(extent));
+        let worth_less = by_age.take(LOOKED_AT).find(|extent| !chunk_notes::is_better_kept(extent));
         Some(worth_less.unwrap_or(oldest))
     }
 

@@ -1,7 +1,7 @@
 //! The end of an arena's pages: every unused run gives its addresses back, and what is not taken
 //! goes to another arena.
 
-use super::dense;
+use super::chunk_notes;
 use super::extent::{Extent, ExtentState};
 use super::in_hand::InHand;
 use super::page_allocator::PageAllocator;
@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 /// Gives a run's addresses back, which is in nobody's list and not in the page map. Under no lock.
 /// `false`: they stay ours.
 pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool {
-    dense::forget_lost_chunks(run);
+    chunk_notes::forget_lost_chunks(run);
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
     // SAFETY: the run is unused, and nobody looks at it.
     unsafe { provider.release(base, run.bytes()) }

@@ -5,7 +5,7 @@
 //! whereas a page that may only be read costs nothing. So a table is mapped readable, and a piece
 //! of it is made writable when something is first noted there.
 
-use super::page_provider::system;
+use super::provider::system::system;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -11,7 +11,7 @@
 //! What is left of the chunks that arenas took last ([`super::dense`]) waits for who fills it. It
 //! may be as much, or one chunk's: so only a heap to which that is little takes chunks at all.
 
-use super::dense::CHUNK;
+use super::chunk_notes::CHUNK;
 use super::limit;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;

@@ -10,7 +10,7 @@
 //! an index leads to the same record in each of its lives.
 
 use super::arena::Arena;
-use crate::back::page_provider::system;
+use crate::back::provider::system::system;
 use crate::ground::checked::at;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;

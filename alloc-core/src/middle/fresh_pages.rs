@@ -5,7 +5,7 @@
 //! are counted in [`crate::back::untouched`]; a slab that was used up once is looked at no more.
 
 use super::slab::Slab;
-use crate::back::dense;
+use crate::back::chunk_notes;
 use crate::back::extent::Extent;
 use crate::back::untouched;
 use crate::ground::units::PAGE;
@@ -26,7 +26,7 @@ impl FreshPages {
     /// Begins with the pages of a fresh slab, if they have not been used before.
     pub(super) fn begin(&self, run: &Extent) {
         if run.zeroed.get() {
-            self.in_huge.set(dense::is_in_huge_pages(run));
+            self.in_huge.set(chunk_notes::is_in_huge_pages(run));
             self.left.set(run.pages().min(usize::from(u8::MAX)) as u8);
             untouched::add(self.left(), self.in_huge.get());
         }

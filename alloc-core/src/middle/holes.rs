@@ -9,8 +9,8 @@
 use super::arena::{self, Arena};
 use super::slab::Slab;
 use super::slab_list::SlabList;
+use crate::back::chunk_notes;
 use crate::back::contents;
-use crate::back::dense;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::cell::Cell;
@@ -190,7 +190,7 @@ impl<'a> Look<'a> {
 /// Whether holes are worth less than the huge page that they would cost.
 fn is_worth_less(slab: &Slab, pages: Pages) -> bool {
     let few = pages.count_ones() * PART_OF_HUGE < u32::from(slab.class().row().slab_pages);
-    few && slab.extent().is_some_and(dense::is_in_huge_pages)
+    few && slab.extent().is_some_and(chunk_notes::is_in_huge_pages)
 }
 
 /// The pages of a slab in which blocks lie, all of them free.

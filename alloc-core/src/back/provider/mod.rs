@@ -6,3 +6,4 @@ pub(crate) mod failing;
 #[cfg(test)]
 pub(crate) mod fixed;
 pub(crate) mod mmap;
+pub(crate) mod system;
