@@ -11,6 +11,8 @@
 
 enum { TRAFFIC = 3, SLOTS = 512, SHORT = 4, SHORT_BLOCKS = 300, ARENA_BLOCKS = 400 };
 enum { NO_CACHE = 0x100, ARENA_SHIFT = 20 };
+/* Seconds after which a child, or the end of the program, hangs: SIGALRM ends it. */
+enum { HANGS = 300 };
 
 int mallctl(const char *, void *, size_t *, void *, size_t);
 void *mallocx(size_t, int);
@@ -64,8 +66,16 @@ static struct {
     Block block;
 } slots[SLOTS];
 
+static bool is_child;
+
+/* In a child a lock that a thread of the parent held at the fork is never released: the block is
+ * returned as it is. */
 static Block exchange(size_t slot, Block block) {
-    pthread_mutex_lock(&slots[slot].lock);
+    if (is_child) {
+        if (pthread_mutex_trylock(&slots[slot].lock) != 0) return block;
+    } else {
+        pthread_mutex_lock(&slots[slot].lock);
+    }
     Block before = slots[slot].block;
     slots[slot].block = block;
     pthread_mutex_unlock(&slots[slot].lock);
@@ -110,10 +120,13 @@ static void *lives(void *unused) {
 
 /* A child uses the heap of its parent, has threads, and forks again. */
 static void child(uint32_t seed) {
+    is_child = true;
+    alarm(HANGS);
     short_lives(seed);
     pid_t again = fork();
     CHECK(again >= 0);
     if (again == 0) {
+        alarm(HANGS);
         short_life((void *)(uintptr_t)(seed | 1));
         _exit(0);
     }
@@ -132,7 +145,9 @@ static void fork_once(uint32_t seed) {
 
 static bool is_told_to_end(void) {
     struct pollfd input = {.fd = 0, .events = POLLIN};
-    return poll(&input, 1, 50) > 0;
+    bool is_told = poll(&input, 1, 50) > 0;
+    if (is_told) alarm(HANGS);
+    return is_told;
 }
 
 static void together(void) {
