@@ -11,17 +11,20 @@
 //! costs a fiftieth. So a new long block first gets addresses, and then the whole huge pages of
 //! unused runs; what is left is new memory. The runs keep their addresses.
 //!
-//! Moved memory is mappings of the system's own, so such a block is marked ([`Mapping::Several`]): purged, it
-//! is one ordinary mapping. Memory is moved by single huge pages, because older systems do not move
-//! what lies in several mappings; the calls run under the arena's lock, which others do not wait
-//! for when they can go elsewhere.
+//! Moved memory is mappings of the system's own, so such a block is marked ([`Mapping::Several`]).
+//! Purged, it is one ordinary mapping. Memory is moved by single huge pages, because older systems
+//! do not move what lies in several mappings; the calls run under the arena's lock, which others do
+//! not wait for when they can go elsewhere.
 
+use super::block_end::leave_end;
 use super::chunk_notes::{self, CHUNK};
+use super::extension::take_extended;
 use super::extent::{Extent, ExtentState};
+use super::free_runs::FreeRuns;
 use super::huge;
 use super::in_hand::InHand;
 use super::mapping::{self, Mapping};
-use super::page_allocator::PageAllocator;
+use super::memory::Request;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
 use super::thp::{self, HUGE};
@@ -44,137 +47,121 @@ enum Filled {
     LostAt(usize),
 }
 
-impl PageAllocator {
-    /// A run that is made of unused ones as far as they reach, and how many of its pages are new.
-    /// `None`: there is none.
-    pub(super) fn take_from_unused(
-        &mut self,
-        pages: usize,
-        align: usize,
-        whole: usize,
-    ) -> Option<(InHand, usize)> {
-        // To lengthen one run is less work, but to take several may need nothing new.
-        if self.dirty.pages() >= pages
-            && let Some(made) = self.take_assembled(pages, align, whole)
-        {
-            return Some(made);
-        }
-        self.take_extended(pages, align).or_else(|| self.take_assembled(pages, align, whole))
+/// A run that is made of unused ones as far as they reach, and how many of its pages are new.
+/// `None`: there is none.
+pub(super) fn take_from_unused(runs: &mut FreeRuns, request: Request) -> Option<(InHand, usize)> {
+    // To lengthen one run is less work, but to take several may need nothing new.
+    if runs.pages(ExtentState::Dirty) >= request.pages
+        && let Some(made) = take_assembled(runs, request)
+    {
+        return Some(made);
     }
+    take_extended(runs, request.pages, request.align).or_else(|| take_assembled(runs, request))
+}
 
-    /// A run for a long block, made of unused runs as far as they reach, and how many of its pages
-    /// are new; it takes `whole` pages at first. `None`: there is no such memory.
-    fn take_assembled(
-        &mut self,
-        pages: usize,
-        align: usize,
-        whole: usize,
-    ) -> Option<(InHand, usize)> {
-        let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
-        if !is_long || !mapping::has_room_for_parts(MAPPINGS) || self.find_part().is_none() {
-            return None;
-        }
-        let run = self.take_addresses(whole, align.max(HUGE))?;
-        huge::back(self.provider, run.run(), run.bytes());
-        let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;
-        match self.fill(&run, most) {
-            Filled::To(filled) => {
-                if filled > 0 {
-                    run.set_mapping(Mapping::Several);
-                    run.zeroed.set(false);
-                }
-                self.leave_end(&run, pages);
-                Some((run, pages.saturating_sub(filled)))
+/// A run for a long block, made of unused runs as far as they reach, and how many of its pages are
+/// new. `None`: there is no such memory.
+fn take_assembled(runs: &mut FreeRuns, request: Request) -> Option<(InHand, usize)> {
+    let (pages, whole) = (request.pages, request.whole());
+    let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
+    if !is_long || !mapping::has_room_for_parts(MAPPINGS) || find_part(runs).is_none() {
+        return None;
+    }
+    let run = runs.take_addresses(whole, request.align.max(HUGE))?;
+    huge::back(runs.provider(), run.run(), run.bytes());
+    let most = (whole / CHUNK).min(MOST_MOVED) * CHUNK;
+    match fill(runs, &run, most) {
+        Filled::To(filled) => {
+            if filled > 0 {
+                run.set_mapping(Mapping::Several);
+                run.zeroed.set(false);
             }
-            Filled::LostAt(at) => {
-                self.abandon(run, at);
-                None
-            }
+            leave_end(runs, &run, pages);
+            Some((run, pages.saturating_sub(filled)))
+        }
+        Filled::LostAt(at) => {
+            abandon(runs, run, at);
+            None
         }
     }
+}
 
-    /// Moves the memory of unused runs under the first `most` pages of a run.
-    fn fill(&mut self, run: &InHand, most: usize) -> Filled {
-        let mut filled = 0;
-        while filled < most {
-            let Some(part) = self.take_part(most - filled) else { break };
-            let (done, end) = shift(self.provider, &part, run.base() + (filled << LG_PAGE));
-            filled += done;
-            let is_moved = done == part.pages();
-            self.file_part(part, done);
-            if end == Moved::Lost {
-                return Filled::LostAt(filled);
-            }
-            if !is_moved {
-                break;
-            }
+/// Moves the memory of unused runs under the first `most` pages of a run.
+fn fill(runs: &mut FreeRuns, run: &InHand, most: usize) -> Filled {
+    let mut filled = 0;
+    while filled < most {
+        let Some(part) = take_part(runs, most - filled) else { break };
+        let (done, end) = shift(runs.provider(), &part, run.base() + (filled << LG_PAGE));
+        filled += done;
+        let is_moved = done == part.pages();
+        file_part(runs, part, done);
+        if end == Moved::Lost {
+            return Filled::LostAt(filled);
         }
-        Filled::To(filled)
-    }
-
-    /// An unused run with a whole huge page in it. It stays where it is.
-    fn find_part(&self) -> Option<&'static Extent> {
-        let longest = self.dirty.longest_first(MAX_RUN_PAGES).take(LOOKED_AT);
-        longest.into_iter().find(|run| run.fit(CHUNK, HUGE).is_some())
-    }
-
-    /// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
-    fn take_part(&mut self, most: usize) -> Option<InHand> {
-        self.spares.keep()?;
-        let run = self.find_part()?;
-        let begin = run.fit(CHUNK, HUGE)?;
-        let whole = ((run.end() - begin) >> LG_PAGE) / CHUNK * CHUNK;
-        let run = self.dirty.remove(run);
-        self.cut(run, whole.min(most), HUGE)
-    }
-
-    /// Files a run of which the first `moved` pages gave their memory away.
-    fn file_part(&mut self, part: InHand, moved: usize) {
-        if moved < part.pages() {
-            let record = if moved > 0 { self.spares.take() } else { None };
-            let Some(record) = record else { return self.file(part, ExtentState::Dirty) };
-            let rest = part.split_off(moved, record);
-            self.file(rest, ExtentState::Dirty);
+        if !is_moved {
+            break;
         }
-        self.make_ordinary(&part);
-        part.zeroed.set(true);
-        self.file(part, ExtentState::Retained);
     }
+    Filled::To(filled)
+}
 
-    /// Makes one ordinary mapping of addresses without memory.
-    fn make_ordinary(&self, part: &InHand) {
-        let Some(base) = NonNull::new(part.base_ptr()) else { return };
-        // SAFETY: the run is in hand, and has no contents.
-        if !unsafe { self.provider.renew(base, part.bytes()) } {
-            return;
-        }
-        chunk_notes::forget_chunks(part);
-        thp::advise_new(self.provider, base, part.bytes());
-    }
+/// An unused run with a whole huge page in it. It stays where it is.
+fn find_part(runs: &FreeRuns) -> Option<&'static Extent> {
+    let longest = runs.longest_dirty(MAX_RUN_PAGES).take(LOOKED_AT);
+    longest.into_iter().find(|run| run.fit(CHUNK, HUGE).is_some())
+}
 
-    /// Files what is left of a run whose huge page at page `at` is not ours any more.
-    fn abandon(&mut self, run: InHand, at: usize) {
-        // Without records for the parts all of it is given up.
-        let mut lost = run;
-        if at > 0
-            && let Some(record) = self.spares.take()
-        {
-            let behind = lost.split_off(at, record);
-            lost.set_mapping(Mapping::Several);
-            lost.zeroed.set(false);
-            self.file(lost, ExtentState::Dirty);
-            lost = behind;
-        }
-        if lost.pages() > CHUNK
-            && let Some(record) = self.spares.take()
-        {
-            let behind = lost.split_off(CHUNK, record);
-            behind.head.set(true);
-            self.file(behind, ExtentState::Dirty);
-        }
-        page_map::clear_ends(&lost);
-        self.forget(lost);
+/// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
+fn take_part(runs: &mut FreeRuns, most: usize) -> Option<InHand> {
+    runs.keep_records()?;
+    let run = find_part(runs)?;
+    let begin = run.fit(CHUNK, HUGE)?;
+    let whole = ((run.end() - begin) >> LG_PAGE) / CHUNK * CHUNK;
+    let run = runs.remove(run);
+    runs.cut(run, whole.min(most), HUGE)
+}
+
+/// Files a run of which the first `moved` pages gave their memory away.
+fn file_part(runs: &mut FreeRuns, part: InHand, moved: usize) {
+    if moved < part.pages() {
+        let rest = if moved > 0 { runs.cut_off(&part, moved) } else { None };
+        let Some(rest) = rest else { return runs.file(part, ExtentState::Dirty) };
+        runs.file(rest, ExtentState::Dirty);
     }
+    make_ordinary(runs.provider(), &part);
+    part.zeroed.set(true);
+    runs.file(part, ExtentState::Retained);
+}
+
+/// Makes one ordinary mapping of addresses without memory.
+fn make_ordinary(provider: &dyn PageProvider, part: &InHand) {
+    let Some(base) = NonNull::new(part.base_ptr()) else { return };
+    // SAFETY: the run is in hand, and has no contents.
+    if !unsafe { provider.renew(base, part.bytes()) } {
+        return;
+    }
+    chunk_notes::forget_chunks(part);
+    thp::advise_new(provider, base, part.bytes());
+}
+
+/// Files what is left of a run whose huge page at page `at` is not ours any more.
+fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
+    // Without records for the parts all of it is given up.
+    let mut lost = run;
+    if at > 0
+        && let Some(behind) = runs.cut_off(&lost, at)
+    {
+        lost.set_mapping(Mapping::Several);
+        lost.zeroed.set(false);
+        runs.file(lost, ExtentState::Dirty);
+        lost = behind;
+    }
+    if let Some(behind) = runs.cut_off(&lost, CHUNK) {
+        behind.head.set(true);
+        runs.file(behind, ExtentState::Dirty);
+    }
+    page_map::clear_ends(&lost);
+    runs.forget(lost);
 }
 
 /// Moves the memory of `part` to `to`, as far as the system does. Answers how many pages, and what
@@ -199,7 +186,7 @@ fn shift(provider: &dyn PageProvider, part: &InHand, to: usize) -> (usize, Moved
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::page_allocator::Memory;
+    use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::failing::{Failing, Refused};
     use crate::back::provider::fixed::keep;
     use crate::back::provider::mmap::Mmap;
@@ -265,7 +252,11 @@ mod tests {
             batch.purge();
             assert!(pages.file_batch(batch));
         }
-        assert!(pages.retained.oldest().is_some_and(|run| run.mapping() == Mapping::Ordinary));
+        assert!(
+            pages
+                .oldest(ExtentState::Retained)
+                .is_some_and(|run| run.mapping() == Mapping::Ordinary)
+        );
         pages.check();
     }
 

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Pages of a chunk.
 pub(super) const CHUNK: usize = HUGE / PAGE;
 /// No run of up to so many pages is worth a huge page while others are there to purge.
-pub(super) const TENTH: usize = CHUNK / 10;
+const TENTH: usize = CHUNK / 10;
 
 // Notes on chunks, in the page map.
 const NEVER: u8 = 0;

@@ -14,29 +14,25 @@
 //! memory from its first touch on, so what is not needed of it at once counts as dirty; it waits
 //! for more such runs, and is anybody's when none came for a step of decay.
 //!
-//! The system would fill holes in an advised chunk again, so before a part of one is purged the
-//! advice is taken back for all of it; and since a hole costs the huge page, runs that are no more
-//! than a [`TENTH`] of one are purged after all others. Chunks may be mappings of the system's own,
-//! so their runs are marked ([`Mapping::Chunks`]) and not moved; what is merged with them bears the mark too.
-//! All runs of an advised chunk bear it; a run that bears it may lie elsewhere. A long block that
-//! is made of such addresses makes one mapping of them again ([`huge::back`]).
+//! A hole costs the huge page, so runs that are no more than a tenth of one are purged after all
+//! others. Chunks may be mappings of the system's own, so their runs are marked
+//! ([`Mapping::Chunks`]) and not moved; what is merged with them bears the mark too. All runs of an
+//! advised chunk bear it; a run that bears it may lie elsewhere. A long block that is made of such
+//! addresses makes one mapping of them again ([`huge::back`]). See [`super::chunk_notes`].
 
 use super::chunk_notes::{self, CHUNK};
 use super::extent::{Extent, ExtentState};
+use super::free_runs::FreeRuns;
 use super::huge;
 use super::in_hand::InHand;
+use super::limit::Bounds;
 use super::mapping::Mapping;
-use super::page_allocator::PageAllocator;
+use super::memory::{LARGE_HEAP, Request};
 use super::thp::{self, HUGE};
 use super::untouched;
-use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
+use crate::ground::units::LG_PAGE;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
-/// together, as a thread's is small where there are many; of a program's own arena by itself.
-pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
-/// The same of all arenas where more such runs will follow: what is left is soon used.
-pub(super) const SMALL_HEAP: usize = (3 << 20) / PAGE;
 /// What an arena has not yet used of the chunk that it took last.
 pub(super) struct Rest {
     run: Option<&'static Extent>,
@@ -45,7 +41,7 @@ pub(super) struct Rest {
     /// Whoever asks may have it: nobody took from it for a step of decay.
     is_open: bool,
     /// The arena takes chunks by its own size alone: it is a program's own, and has its bounds.
-    pub(super) is_alone: bool,
+    is_alone: bool,
 }
 
 impl Rest {
@@ -67,122 +63,112 @@ impl Rest {
     pub(super) fn pages(&self) -> usize {
         self.run.map_or(0, Extent::pages)
     }
-}
 
-impl PageAllocator {
-    /// A run from new memory in huge pages. `None`: the heap has not `heap` pages, the run is too
-    /// long to need this, or the system does not want to.
-    pub(super) fn take_dense(&mut self, pages: usize, align: usize, heap: usize) -> Option<InHand> {
-        if pages << LG_PAGE >= huge::SHORTEST || !thp::backs_chunks() {
+    /// Has the arena take chunks by its own size alone from now on.
+    pub(super) fn set_alone(&mut self) {
+        self.is_alone = true;
+    }
+
+    /// A run from new memory in huge pages, for an arena with `active` pages in use. `None`: there
+    /// is too little in use, the run is too long to need this, or the system does not want to.
+    pub(super) fn take_dense(
+        &mut self,
+        runs: &mut FreeRuns,
+        bounds: &Bounds,
+        active: usize,
+        request: Request,
+    ) -> Option<InHand> {
+        if request.pages << LG_PAGE >= huge::SHORTEST || !thp::backs_chunks() {
             return None;
         }
-        if let Some(run) = self.take_of_rest(pages, align) {
+        if let Some(run) = self.take(runs, request.pages, request.align) {
             return Some(run);
         }
-        let leaves = pages.next_multiple_of(CHUNK) - pages;
-        if self.rest.is_alone {
-            let is_large = self.counts.active >= LARGE_HEAP;
-            return if is_large { self.take_chunk(pages, align) } else { None };
+        if self.is_alone {
+            let is_large = active >= LARGE_HEAP;
+            return if is_large { self.take_chunk(runs, bounds, request) } else { None };
         }
-        if !untouched::claim(leaves, heap) {
+        let leaves = request.pages.next_multiple_of(CHUNK) - request.pages;
+        if !untouched::claim(leaves, request.least_heap()) {
             return None;
         }
-        let run = self.take_chunk(pages, align);
+        let run = self.take_chunk(runs, bounds, request);
         untouched::LEFT.fetch_sub(leaves, Relaxed);
         run
     }
 
-    fn take_chunk(&mut self, pages: usize, align: usize) -> Option<InHand> {
+    fn take_chunk(
+        &mut self,
+        runs: &mut FreeRuns,
+        bounds: &Bounds,
+        request: Request,
+    ) -> Option<InHand> {
+        let Request { pages, align, .. } = request;
         // What lies in broken chunks is used up first.
         let is_dense = |run: &Extent| run.mapping() == Mapping::Chunks;
-        if let Some(between) = self.retained.fit_where(pages, align, CHUNK - 1, is_dense) {
-            let between = self.retained.remove(between);
-            return self.cut(between, pages, align);
+        if let Some(between) = runs.fit_retained(pages, align, CHUNK - 1, is_dense) {
+            let between = runs.remove(between);
+            return runs.cut(between, pages, align);
         }
         if !chunk_notes::may_break_more() {
             return None;
         }
         let whole = pages.next_multiple_of(CHUNK);
-        if !self.has_room_for(whole) {
+        if !bounds.has_room_for(runs.held(), whole) {
             return None;
         }
-        let chunk = self.take_addresses(whole, align.max(HUGE))?;
-        if !chunk_notes::advise(self.provider, &chunk) {
-            self.file(chunk, ExtentState::Retained);
+        let chunk = runs.take_addresses(whole, align.max(HUGE))?;
+        if !chunk_notes::advise(runs.provider(), &chunk) {
+            runs.file(chunk, ExtentState::Retained);
             return None;
         }
-        self.file_rest();
-        self.rest.is_open = false;
-        self.cut_rest(chunk, pages, align)
+        self.file(runs);
+        self.is_open = false;
+        self.cut(runs, chunk, pages, align)
     }
 
-    fn take_of_rest(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        let rest = self.rest.take_if(|rest| rest.fit(pages, align).is_some())?;
-        self.cut_rest(rest, pages, align)
+    /// A run of what is left of the last chunk, whether or not that is open to all.
+    fn take(&mut self, runs: &mut FreeRuns, pages: usize, align: usize) -> Option<InHand> {
+        let rest = self.take_if(|rest| rest.fit(pages, align).is_some())?;
+        self.cut(runs, rest, pages, align)
     }
 
-    /// A run of what is left of the last chunk, if that is anybody's.
-    pub(super) fn take_of_open_rest(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        if self.rest.is_open { self.take_of_rest(pages, align) } else { None }
+    /// A run of what is left of the last chunk, if that is open to all.
+    pub(super) fn take_if_open(
+        &mut self,
+        runs: &mut FreeRuns,
+        pages: usize,
+        align: usize,
+    ) -> Option<InHand> {
+        if self.is_open { self.take(runs, pages, align) } else { None }
     }
 
     /// Cuts a run off the front of what is to be the rest. `None`: it does not fit, or there are no
     /// records; all of it is filed.
-    fn cut_rest(&mut self, rest: InHand, pages: usize, align: usize) -> Option<InHand> {
-        let mut run = rest;
-        let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
-            self.file(run, ExtentState::Dirty);
-            return None;
-        };
-        let lead = (begin - run.base()) >> LG_PAGE;
-        if lead > 0
-            && let Some(record) = self.spares.take()
-        {
-            let behind = run.split_off(lead, record);
-            self.file(run, ExtentState::Dirty);
-            run = behind;
-        }
-        if run.pages() > pages
-            && let Some(record) = self.spares.take()
-        {
-            let behind = run.split_off(pages, record);
-            self.rest.set(behind);
+    fn cut(
+        &mut self,
+        runs: &mut FreeRuns,
+        rest: InHand,
+        pages: usize,
+        align: usize,
+    ) -> Option<InHand> {
+        let (run, behind) = runs.cut_front(rest, pages, align)?;
+        if let Some(behind) = behind {
+            self.set(behind);
         }
         Some(run)
     }
 
     /// Files what is left of the last chunk as an unused run like others.
-    pub(super) fn file_rest(&mut self) {
-        if let Some(rest) = self.rest.take_if(|_| true) {
-            self.file(rest, ExtentState::Dirty);
+    pub(super) fn file(&mut self, runs: &mut FreeRuns) {
+        if let Some(rest) = self.take_if(|_| true) {
+            runs.file(rest, ExtentState::Dirty);
         }
     }
 
-    /// Lets everybody use it, if nothing was taken of it since the last call.
-    pub(super) fn age_rest(&mut self) {
-        self.rest.is_open |= !core::mem::take(&mut self.rest.is_used);
-    }
-
-    /// Of a dense run that is to be purged the whole chunks, if there are any; the rest stays.
-    pub(super) fn whole_chunks(&mut self, run: InHand) -> InHand {
-        let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
-        if run.mapping() != Mapping::Chunks || begin >= end || self.spares.keep().is_none() {
-            return run;
-        }
-        if end < run.end()
-            && let Some(record) = self.spares.take()
-        {
-            let tail = run.split_off((end - run.base()) >> LG_PAGE, record);
-            self.list_again(tail);
-        }
-        if begin > run.base()
-            && let Some(record) = self.spares.take()
-        {
-            let inner = run.split_off((begin - run.base()) >> LG_PAGE, record);
-            self.list_again(run);
-            return inner;
-        }
-        run
+    /// Opens it to all if nothing was taken of it since the last call.
+    pub(super) fn age(&mut self) {
+        self.is_open |= !core::mem::take(&mut self.is_used);
     }
 }
 
@@ -191,8 +177,9 @@ mod tests {
     use super::*;
     use crate::back::chunk_notes::{is_advised, is_in_huge_pages, is_whole_chunks};
     use crate::back::limit;
-    use crate::back::page_allocator::Memory;
+    use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::mmap::Mmap;
+    use crate::ground::units::PAGE;
 
     const RUN: usize = 16;
 
@@ -222,7 +209,7 @@ mod tests {
             small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap().mapping(),
             Mapping::Ordinary
         );
-        small.rest.is_alone = false;
+        let mut small = PageAllocator::beside_others(&Mmap);
         let run = small.allocate(CHUNK - RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(run.mapping() == Mapping::Chunks, thp::backs_chunks());
         small.check();
@@ -250,14 +237,15 @@ mod tests {
     #[test]
     fn a_bound_that_a_chunk_would_go_beyond_leaves_small_pages() {
         let Some((mut pages, first)) = large_heap() else { return };
-        let rest = pages.rest.pages();
-        pages.limit = (pages.held() + CHUNK - 1) << LG_PAGE;
+        let rest = pages.rest_pages();
+        let held = pages.held();
+        pages.bounds().set_own((held + CHUNK - 1) << LG_PAGE);
         // What is there is within the bound; one more chunk is not, but a run is.
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
         let refused = limit::refusals();
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
         assert_eq!(limit::refusals(), refused, "nothing was refused");
-        pages.limit = 0;
+        pages.bounds().set_own(0);
         let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert!(is_in_huge_pages(next) && next.base() != first.end());
         pages.check();
@@ -268,11 +256,11 @@ mod tests {
         let Some((mut pages, first)) = large_heap() else { return };
         // Addresses without memory in front of an ordinary run.
         let small = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
-        let (base, rest) = (first.base(), pages.rest.pages());
+        let (base, rest) = (first.base(), pages.rest_pages());
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
         let chunk = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert!(is_in_huge_pages(chunk) && chunk.base() != small.end());
-        let rest = pages.rest.pages();
+        let rest = pages.rest_pages();
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
         pages.free(first);
         purge(&mut pages, 0);
@@ -289,7 +277,7 @@ mod tests {
         pages.age_rest();
         let next = resident(&mut pages).unwrap();
         assert!(next.base() == run.end() && next.zeroed.get());
-        assert_eq!(pages.rest.pages(), CHUNK - 2 * RUN, "it still counts as left");
+        assert_eq!(pages.rest_pages(), CHUNK - 2 * RUN, "it still counts as left");
         assert_eq!(pages.counts().dirty, CHUNK - 2 * RUN);
         // The next chunk's rest is not.
         let long = pages.allocate(CHUNK - 2 * RUN, PAGE, Memory::Filled).unwrap();
@@ -340,7 +328,7 @@ mod tests {
         while let Some(run) = pages.take_unused() {
             taken += run.pages();
             assert!(crate::back::release::release(&Mmap, run.run()));
-            pages.strike_off(run);
+            pages.hooks().strike_off(run);
         }
         assert!(taken >= CHUNK && !is_advised(base));
         pages.check();
@@ -365,7 +353,7 @@ mod tests {
         let _after = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
         pages.free(first);
         pages.free(plain);
-        let rest = pages.rest.pages();
+        let rest = pages.rest_pages();
         purge(&mut pages, rest + RUN);
         assert!(first.state.get() == ExtentState::Dirty && is_in_huge_pages(first));
         purge(&mut pages, 0);

@@ -9,11 +9,11 @@
 //! is marked ([`Mapping::Several`]): it is not moved, and purged it is an ordinary mapping.
 
 use super::extent::{Extent, ExtentState};
+use super::free_runs::FreeRuns;
 use super::huge;
 use super::in_hand::InHand;
 use super::mapping::Mapping;
 use super::neighbours::neighbour_behind;
-use super::page_allocator::PageAllocator;
 use super::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
@@ -23,48 +23,47 @@ const SHORT: usize = (64 << 10) / PAGE;
 /// Of so many runs one is chosen.
 const LOOKED_AT: usize = 4;
 
-impl PageAllocator {
-    /// An unused run of at least half of `pages` pages at a multiple of `align`, made that long.
-    /// Answers how many pages of it are new too. `None`: there is none.
-    pub(super) fn take_extended(&mut self, pages: usize, align: usize) -> Option<(InHand, usize)> {
-        if pages <= SHORT {
-            return None;
-        }
-        let behind = |run: &'static Extent| {
-            let more = pages.checked_sub(run.pages()).filter(|more| *more <= pages / 2)?;
-            let behind = neighbour_behind(run, ExtentState::Retained)?;
-            let mapping = Mapping::extended(run.mapping(), behind.mapping())?;
-            let is_wanted = mapping != Mapping::Several || thp::backs_blocks();
-            (is_wanted && more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
-                .then_some((run, behind, more, mapping))
-        };
-        let longest = self.dirty.longest_first(pages).take(LOOKED_AT);
-        let (run, behind, more, mapping) = longest.filter_map(behind).next()?;
-        let record = if behind.pages() > more { Some(self.spares.take()?) } else { None };
-        let run = self.dirty.remove(run);
-        let behind = self.retained.remove(behind);
-        if let Some(record) = record {
-            let rest = behind.split_off(more, record);
-            self.list_again(rest);
-        }
-        huge::back_room(self.provider, run.run());
-        if mapping == Mapping::Several
-            && let Some(base) = NonNull::new(behind.base_ptr())
-        {
-            // SAFETY: the addresses are in hand.
-            unsafe { self.provider.advise_huge(base, behind.bytes(), true) };
-        }
-        let record = run.append(behind);
-        self.spares.put(record);
-        run.set_mapping(mapping);
-        Some((run, more))
+/// An unused run of at least half of `pages` pages at a multiple of `align`, made that long, and
+/// how many pages of it are new. `None`: there is none.
+pub(super) fn take_extended(
+    runs: &mut FreeRuns,
+    pages: usize,
+    align: usize,
+) -> Option<(InHand, usize)> {
+    if pages <= SHORT {
+        return None;
     }
+    runs.keep_records()?;
+    let behind = |run: &'static Extent| {
+        let more = pages.checked_sub(run.pages()).filter(|more| *more <= pages / 2)?;
+        let behind = neighbour_behind(run, ExtentState::Retained)?;
+        let mapping = Mapping::extended(run.mapping(), behind.mapping())?;
+        let is_wanted = mapping != Mapping::Several || thp::backs_blocks();
+        (is_wanted && more > 0 && behind.pages() >= more && run.base().is_multiple_of(align))
+            .then_some((run, behind, more, mapping))
+    };
+    let longest = runs.longest_dirty(pages).take(LOOKED_AT);
+    let (run, behind, more, mapping) = longest.filter_map(behind).next()?;
+    let (run, behind) = (runs.remove(run), runs.remove(behind));
+    if let Some(rest) = runs.cut_off(&behind, more) {
+        runs.list_again(rest);
+    }
+    huge::back_room(runs.provider(), run.run());
+    if mapping == Mapping::Several
+        && let Some(base) = NonNull::new(behind.base_ptr())
+    {
+        // SAFETY: the addresses are in hand.
+        unsafe { runs.provider().advise_huge(base, behind.bytes(), true) };
+    }
+    runs.append(&run, behind);
+    run.set_mapping(mapping);
+    Some((run, more))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::page_allocator::Memory;
+    use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::mmap::Mmap;
 
     const LONG: usize = 64;
@@ -92,8 +91,8 @@ mod tests {
     fn what_decay_trimmed_is_made_whole_again() {
         let (mut pages, trimmed) = heap(LONG, LONG / 2);
         // Not for what is hardly touched, nor by more than half, nor for slabs.
-        assert!(pages.take_extended(LONG + 1, PAGE).is_none());
-        assert!(pages.take_extended(SHORT, PAGE).is_none());
+        assert!(take_extended(pages.runs(), LONG + 1, PAGE).is_none());
+        assert!(take_extended(pages.runs(), SHORT, PAGE).is_none());
         let (retained, taken) = (pages.counts().retained, pages.counts().taken);
         let run = pages.allocate(LONG, PAGE, Memory::Filled).unwrap();
         assert_eq!((run.base(), run.pages()), (trimmed.base(), LONG));
@@ -110,7 +109,7 @@ mod tests {
         let run = pages.allocate(LONG, PAGE, Memory::Filled).unwrap();
         let _behind = pages.allocate(1, PAGE, Memory::Any).unwrap();
         pages.free(run);
-        assert!(pages.take_extended(LONG + 1, PAGE).is_none());
+        assert!(take_extended(pages.runs(), LONG + 1, PAGE).is_none());
         pages.check();
     }
 

@@ -38,6 +38,12 @@ pub(crate) enum ExtentState {
     Spare,
 }
 
+impl ExtentState {
+    /// The states of free runs, in the order in which they are used.
+    pub(crate) const FREE: [ExtentState; 3] =
+        [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
+}
+
 /// The state of a run. Neighbours look at it under the arena's lock while its owner may change it
 /// between Active and Kept under the lock of a cache; whatever they see, it is not theirs.
 pub(crate) struct StateCell(AtomicU8);

@@ -133,8 +133,6 @@ mod tests {
     use crate::back::provider::fixed::{Fixed, keep};
     use crate::ground::units::PAGE;
 
-    const FREE: [ExtentState; 3] = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
-
     fn record() -> &'static Extent {
         keep(Box::new(Extent::new(0)))
     }
@@ -144,12 +142,12 @@ mod tests {
         // The allocator is there for its page map alone.
         let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
         let active = pages.allocate(16, PAGE, Memory::Any).unwrap();
-        for state in FREE {
+        for state in ExtentState::FREE {
             let mut cache = ExtentCache::new(state);
             cache.insert(InHand::hold(active, state));
             let held = cache.remove(active);
             let tail = held.split_off(8, record_of(active));
-            for wanted in FREE {
+            for wanted in ExtentState::FREE {
                 assert!(left_neighbour(&tail, wanted).is_none(), "{state:?} {wanted:?}");
                 assert!(right_neighbour(&held, wanted).is_none(), "{state:?} {wanted:?}");
             }

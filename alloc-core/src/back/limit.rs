@@ -4,7 +4,6 @@
 //! soft bound, unused pages are purged soon. Beyond the hard one, or an arena's own, an allocation
 //! fails until something was given back (see `front/retry.rs`).
 
-use super::page_allocator::PageAllocator;
 use super::{metadata, page_map};
 use crate::ground::memory_quota;
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -121,38 +120,66 @@ fn refuse(pages: usize, place: usize) -> bool {
     false
 }
 
-impl PageAllocator {
-    /// Pages with memory.
-    pub(crate) fn held(&self) -> usize {
-        self.counts.mapped.saturating_sub(self.retained.pages())
+/// The bounds of one arena, and what it last reported.
+pub(crate) struct Bounds {
+    arena: u32,
+    own: usize,
+    is_exempt: bool,
+    /// Pages held as they were last reported.
+    reported: usize,
+}
+
+impl Bounds {
+    /// No bound of its own.
+    pub(super) const fn new(arena: u32) -> Bounds {
+        Bounds { arena, own: 0, is_exempt: false, reported: 0 }
     }
 
-    /// Whether so many new pages may be taken.
-    pub(super) fn admits(&mut self, pages: usize) -> bool {
-        self.report();
-        self.bound_of(pages).is_none_or(|place| refuse(pages, place))
+    /// Bytes that the arena may hold; 0: any.
+    pub(crate) fn own(&self) -> usize {
+        self.own
     }
 
-    /// Whether there is room for so many new pages; nobody is refused anything.
-    pub(super) fn has_room_for(&self, pages: usize) -> bool {
-        self.bound_of(pages).is_none()
+    /// Sets it.
+    pub(crate) fn set_own(&mut self, bytes: usize) {
+        self.own = bytes;
+    }
+
+    /// Whether the bound of all arenas refuses it nothing.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.is_exempt
+    }
+
+    /// Sets it.
+    pub(crate) fn set_exempt(&mut self, is_exempt: bool) {
+        self.is_exempt = is_exempt;
+    }
+
+    /// Whether the arena, which holds `held` pages, may take so many new ones.
+    pub(super) fn admits(&mut self, held: usize, pages: usize) -> bool {
+        self.report(held);
+        self.bound_of(held, pages).is_none_or(|place| refuse(pages, place))
+    }
+
+    /// Whether there is room for so many new pages. Nothing is counted as refused.
+    pub(super) fn has_room_for(&self, held: usize, pages: usize) -> bool {
+        self.bound_of(held, pages).is_none()
     }
 
     /// Whose bound so many new pages would go beyond, if any.
-    fn bound_of(&self, pages: usize) -> Option<usize> {
+    fn bound_of(&self, own_held: usize, pages: usize) -> Option<usize> {
         let hard = HARD.load(Relaxed);
-        let is_bound = hard != 0 && !self.limit_exempt;
+        let is_bound = hard != 0 && !self.is_exempt;
         if is_bound && held().saturating_add(pages << LG_PAGE) > hard {
             return Some(ANY);
         }
-        let own = self.limit != 0 && (self.held() + pages) << LG_PAGE > self.limit;
+        let own = self.own != 0 && (own_held + pages) << LG_PAGE > self.own;
         own.then_some(self.arena as usize)
     }
 
-    /// Notes how many pages are held now, and whether the soft bound is reached.
-    pub(super) fn report(&mut self) {
-        let now = self.held();
-        let change = now.wrapping_sub(core::mem::replace(&mut self.reported, now));
+    /// Notes how many pages the arena holds now, and whether the soft bound is reached.
+    pub(super) fn report(&mut self, held: usize) {
+        let change = held.wrapping_sub(core::mem::replace(&mut self.reported, held));
         let all = HELD.fetch_add(change, Relaxed).wrapping_add(change);
         match SOFT.load(Relaxed) {
             0 => {}

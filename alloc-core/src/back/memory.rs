@@ -1,10 +1,7 @@
-//! What memory a run may be made of, and new memory for one.
+//! What memory a run may be made of.
 
-use super::block_end;
-use super::dense;
-use super::huge;
-use super::in_hand::InHand;
-use super::page_allocator::PageAllocator;
+use super::huge_end;
+use crate::ground::units::PAGE;
 
 /// Which memory an allocation may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,68 +10,54 @@ pub(crate) enum Memory {
     Resident,
     /// Addresses without memory as well.
     Any,
-    /// The same, and most of it will be written soon.
+    /// As `Any`, and most of it will be written soon.
     Filled,
-    /// The same, but little of the huge page in which it ends.
+    /// As `Filled`, but little of the huge page in which it ends will be.
     Begun,
-    /// Most of it will be written soon, and more such runs will follow.
+    /// As `Filled`, and more such runs will follow.
     Followed,
 }
 
 impl Memory {
-    /// The same memory, by who will write most of it soon.
+    /// The same memory, for a caller that writes most of it soon if `filled`.
     pub(crate) fn filled_if(self, filled: bool) -> Memory {
         if filled && self == Memory::Any { Memory::Filled } else { self }
     }
 
-    /// The same memory, by who has written many such runs already.
+    /// The same memory, for a caller that has written many such runs already if `followed`.
     pub(crate) fn followed_if(self, followed: bool) -> Memory {
         if followed && self == Memory::Any { Memory::Followed } else { self }
     }
 }
 
-impl PageAllocator {
-    /// A run of new memory, as far as `memory` lets it and bounds do.
-    pub(super) fn allocate_fresh(
-        &mut self,
-        pages: usize,
-        align: usize,
-        memory: Memory,
-    ) -> Option<InHand> {
-        if memory == Memory::Resident || !self.admits(pages) {
-            return None;
-        }
-        let (run, new) = match memory {
-            Memory::Filled => {
-                self.take_to_fill(pages, align, block_end::backed(pages), dense::LARGE_HEAP)?
-            }
-            Memory::Begun => self.take_to_fill(pages, align, pages, dense::LARGE_HEAP)?,
-            Memory::Followed => self.take_to_fill(pages, align, pages, dense::SMALL_HEAP)?,
-            _ => (self.take_addresses(pages, align)?, pages),
-        };
-        self.debt.incur(new, self.dirty.pages(), self.counts.active);
-        self.report();
-        Some(run)
+/// A run of new memory that is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub(super) pages: usize,
+    pub(super) align: usize,
+    pub(super) memory: Memory,
+}
+
+/// Pages in use from which on chunks are taken, of which one is a quarter then: of all arenas
+/// together, as a thread's is small where there are many; of a program's own arena by itself.
+pub(super) const LARGE_HEAP: usize = (8 << 20) / PAGE;
+/// The same of all arenas where more such runs will follow: what is left is soon used.
+const SMALL_HEAP: usize = (3 << 20) / PAGE;
+
+impl Request {
+    /// Whether most of it will be written soon.
+    pub(super) fn is_filled(&self) -> bool {
+        !matches!(self.memory, Memory::Resident | Memory::Any)
     }
 
-    /// A run for who will write most of it, and how many of its pages had no memory. In huge pages
-    /// it takes `whole` pages, and leaves what it does not need to others. A heap of `heap` pages
-    /// is large enough for a chunk.
-    fn take_to_fill(
-        &mut self,
-        pages: usize,
-        align: usize,
-        whole: usize,
-        heap: usize,
-    ) -> Option<(InHand, usize)> {
-        if let Some(made) = self.take_from_unused(pages, align, whole) {
-            return Some(made);
-        }
-        let fresh = self
-            .take_dense(pages, align, heap)
-            .or_else(|| self.take_whole_huge(pages, align, whole))
-            .or_else(|| self.take_addresses(pages, huge::best_align(pages, align)))
-            .or_else(|| self.take_addresses(pages, align))?;
-        Some((fresh, pages))
+    /// The pages that it takes where huge pages lie under it. What it does not need of them is left
+    /// to others.
+    pub(super) fn whole(&self) -> usize {
+        if self.memory == Memory::Filled { huge_end::backed(self.pages) } else { self.pages }
+    }
+
+    /// Pages in use from which on a heap is large enough to take a chunk for it.
+    pub(super) fn least_heap(&self) -> usize {
+        if self.memory == Memory::Followed { SMALL_HEAP } else { LARGE_HEAP }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) mod class_map;
 pub(crate) mod page_map;
 pub(crate) mod in_hand;
 pub(crate) mod neighbours;
+pub(crate) mod in_use;
 #[allow(unsafe_code)]
 pub(crate) mod spares;
 pub(crate) mod extent_heap;
@@ -41,31 +42,36 @@ pub(crate) mod chunk_notes;
 pub(crate) mod huge;
 #[allow(unsafe_code)]
 pub(crate) mod contents;
+pub(crate) mod growth;
+#[allow(unsafe_code)]
+pub(crate) mod source;
+pub(crate) mod free_runs;
 pub(crate) mod decay;
 pub(crate) mod debt;
+pub(crate) mod page_aging;
+pub(crate) mod page_counts;
+pub(crate) mod limit;
+pub(crate) mod untouched;
+pub(crate) mod huge_end;
+pub(crate) mod memory;
+#[allow(unsafe_code)]
+pub(crate) mod moves;
+pub(crate) mod block_end;
+#[allow(unsafe_code)]
+pub(crate) mod extension;
+#[allow(unsafe_code)]
+pub(crate) mod assembly;
+pub(crate) mod dense;
+pub(crate) mod fresh;
 #[allow(unsafe_code)]
 pub(crate) mod hooks;
 #[allow(unsafe_code)]
 pub(crate) mod hook_calls;
-pub(crate) mod page_counts;
-pub(crate) mod memory;
-pub(crate) mod limit;
-pub(crate) mod untouched;
-pub(crate) mod dense;
-pub(crate) mod block_end;
 pub(crate) mod wants;
 pub(crate) mod hooked_pages;
-#[allow(unsafe_code)]
-pub(crate) mod page_allocator;
-pub(crate) mod page_aging;
-pub(crate) mod page_settings;
 #[allow(unsafe_code)]
 pub(crate) mod purge_batch;
 #[allow(unsafe_code)]
 pub(crate) mod release;
 #[allow(unsafe_code)]
-pub(crate) mod moves;
-#[allow(unsafe_code)]
-pub(crate) mod extension;
-#[allow(unsafe_code)]
-pub(crate) mod assembly;
+pub(crate) mod page_allocator;

@@ -1,9 +1,9 @@
 //! Moving a run's memory to other addresses instead of copying it.
 //!
 //! ```text
-//!   begin_move   under the lock: addresses without memory for the longer run, in nobody's list
+//!   begin        under the lock: addresses without memory for the longer run, in nobody's list
 //!   move_pages   the system call, outside all locks
-//!   end_move     under the lock: what came of it
+//!   end          under the lock: what came of it
 //! ```
 //! Moved pages are a mapping of their own ([`Mapping::Moved`]), which has the number of the move.
 //! Runs of different numbers are never merged, because the system could not move them together
@@ -13,12 +13,11 @@
 //! While the system is at work, other threads may be given the addresses that it takes away. Both
 //! runs have therefore left the page map before.
 
-use super::chunk_notes;
 use super::extent::{Extent, ExtentState};
+use super::free_runs::FreeRuns;
 use super::huge;
 use super::in_hand::InHand;
 use super::mapping::{self, Mapping, MoveNumber};
-use super::page_allocator::PageAllocator;
 use super::page_map;
 use super::page_provider::{Moved, PageProvider};
 use super::thp;
@@ -27,65 +26,51 @@ use core::ptr::NonNull;
 
 /// Runs that long are moved to a multiple of this: the system then moves whole tables of pages.
 const TABLE: usize = 2 << 20;
-impl PageAllocator {
-    /// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
-    /// `None`: there are none, or enough runs have been moved. The caller owns `run`.
-    pub(crate) fn begin_move(
-        &mut self,
-        run: &'static Extent,
-        pages: usize,
-        align: usize,
-    ) -> Option<&'static Extent> {
-        if !mapping::has_room() || !run.mapping().can_be_moved() {
-            return None;
-        }
-        if !self.admits(pages.saturating_sub(run.pages())) {
-            return None;
-        }
-        self.spares.keep()?;
-        let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
-        let new = self.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
-        self.counts.active += pages;
-        page_map::clear_ends(run);
-        page_map::clear_ends(new);
-        Some(new)
-    }
+/// Whether the system could move the memory of a run, and enough mappings are left for that.
+pub(super) fn is_possible(run: &Extent) -> bool {
+    mapping::has_room() && run.mapping().can_be_moved()
+}
 
-    /// Files what came of a move. `true`: the block is `new`, and `run` is free; else `new` is.
-    pub(crate) fn end_move(
-        &mut self,
-        run: &'static Extent,
-        new: &'static Extent,
-        moved: Moved,
-    ) -> bool {
-        let done = matches!(moved, Moved::Here | Moved::Away);
-        let (kept, left) = if done { (new, run) } else { (run, new) };
-        page_map::set_ends(kept);
-        let left = InHand::hold(left, ExtentState::Retained);
-        self.counts.active -= left.pages();
-        if done {
-            run.set_mapping(Mapping::Ordinary);
-            new.set_mapping(Mapping::Moved(MoveNumber::next()));
-            new.zeroed.set(false);
-        }
-        match moved {
-            Moved::Here | Moved::Refused => {
-                left.zeroed.set(left.zeroed.get() || done);
-                page_map::set_ends(left.run());
-                self.file(left, ExtentState::Retained);
-            }
-            Moved::Away | Moved::Lost => self.forget(left),
-        }
-        done
-    }
+/// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`. `None`:
+/// there are none. Both runs leave the page map.
+pub(super) fn begin(
+    runs: &mut FreeRuns,
+    run: &'static Extent,
+    pages: usize,
+    align: usize,
+) -> Option<&'static Extent> {
+    runs.keep_records()?;
+    let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
+    let new = runs.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
+    page_map::clear_ends(run);
+    page_map::clear_ends(new);
+    Some(new)
+}
 
-    /// Strikes a run off the books: its addresses are not ours any more. It has left the page map.
-    pub(super) fn forget(&mut self, run: InHand) {
-        chunk_notes::forget_lost_chunks(&run);
-        self.counts.mapped -= run.pages();
-        page_map::uncover(run.bytes());
-        self.spares.put(run.set_aside());
+/// Files what came of a move. The block is `new` if it was moved, and the other run is free.
+pub(super) fn end(runs: &mut FreeRuns, run: &'static Extent, new: &'static Extent, moved: Moved) {
+    let done = is_done(moved);
+    let (kept, left) = if done { (new, run) } else { (run, new) };
+    page_map::set_ends(kept);
+    let left = InHand::hold(left, ExtentState::Retained);
+    if done {
+        run.set_mapping(Mapping::Ordinary);
+        new.set_mapping(Mapping::Moved(MoveNumber::next()));
+        new.zeroed.set(false);
     }
+    match moved {
+        Moved::Here | Moved::Refused => {
+            left.zeroed.set(left.zeroed.get() || done);
+            page_map::set_ends(left.run());
+            runs.file(left, ExtentState::Retained);
+        }
+        Moved::Away | Moved::Lost => runs.forget(left),
+    }
+}
+
+/// Whether the memory is at the new place.
+pub(super) fn is_done(moved: Moved) -> bool {
+    matches!(moved, Moved::Here | Moved::Away)
 }
 
 /// Moves the memory of `run` to `new`. Outside all locks, between the two halves.
@@ -111,7 +96,7 @@ pub(crate) fn move_pages(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::page_allocator::Memory;
+    use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::mmap::Mmap;
 
     #[test]

@@ -5,103 +5,77 @@
 //! [`Batch::purge`](super::purge_batch::Batch::purge) without the lock, then
 //! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`super::moves`].
 
-use super::active_list::ActiveList;
-use super::debt::Debt;
-use super::decay::Decay;
+use super::contents;
 use super::dense::Rest;
 use super::extent::{Extent, ExtentState};
-use super::extent_cache::ExtentCache;
-use super::hooked_pages::Hooked;
-use super::in_hand::{InHand, merge, split};
+use super::extent_cache::Filed;
+use super::free_runs::FreeRuns;
+use super::fresh;
+use super::hooked_pages::{Hooked, HookedPages};
+use super::hooks::Hooks;
+use super::in_hand::{self, InHand};
+use super::in_use::InUse;
+use super::limit::Bounds;
 pub(crate) use super::memory::Memory;
-use super::neighbours::{left_neighbour, right_neighbour};
-use super::page_counts::PageCounts;
+use super::memory::Request;
+use super::moves;
+use super::neighbours::right_neighbour;
+use super::page_aging::{PageAging, Unused};
+use super::page_counts::{PageCounts, PurgeCounts};
 use super::page_map;
-use super::page_provider::PageProvider;
-use super::spares::Spares;
-use super::thp;
+use super::page_provider::{Moved, PageProvider};
+use super::provider::system::system;
+use super::purge_batch::Batch;
+use super::source::Source;
 use crate::ground::options::{self, Dss};
-use crate::ground::size_class::{MAX_RUN_PAGES, page_class_ceil, page_class_pages};
-use crate::ground::units::{LG_PAGE, PAGE};
-
-/// The first reservation of an arena, in pages; later ones grow class by class.
-pub(super) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
-/// No reservation is made larger than this by growth alone.
-pub(super) const LAST_CHUNK: usize = (1 << 30) / PAGE;
-/// Reservations begin at a multiple of this.
-const CHUNK_ALIGN: usize = 2 << 20;
+use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
 
 /// The pages of one arena.
 pub(crate) struct PageAllocator {
-    pub(super) arena: u32,
-    pub(super) provider: &'static dyn PageProvider,
-    pub(super) dirty: ExtentCache,
-    pub(super) muzzy: ExtentCache,
-    pub(super) retained: ExtentCache,
-    pub(super) dirty_decay: Decay,
-    pub(super) muzzy_decay: Decay,
-    pub(super) spares: Spares,
-    pub(super) rest: Rest,
-    pub(super) next_chunk: usize,
-    pub(super) debt: Debt,
-    pub(super) counts: PageCounts,
-    /// The runs in use, where a reset is to find them.
-    pub(super) active: Option<ActiveList>,
-    /// Its pages come by functions of the program's.
-    pub(super) hooked: Option<Hooked>,
-    /// When addresses come from the data segment.
-    pub(crate) dss: Dss,
-    /// Reservations made in advance do not grow beyond so many pages.
-    pub(crate) grow_limit: usize,
-    /// Runs of so many bytes that are freed are given back at once; 0: none is.
-    pub(crate) oversize: usize,
-    /// Bytes that it may hold; 0: any. And pages held as they were last reported.
-    pub(crate) limit: usize,
-    pub(super) reported: usize,
-    /// The bound of all arenas refuses it nothing.
-    pub(crate) limit_exempt: bool,
+    runs: FreeRuns,
+    rest: Rest,
+    aging: PageAging,
+    bounds: Bounds,
+    in_use: InUse,
+    purges: PurgeCounts,
+    /// What an arena whose pages come by extent hooks has ready and lacks.
+    hooked: Option<Hooked>,
 }
 
 // SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
 unsafe impl Send for PageAllocator {}
 
 impl PageAllocator {
+    /// Where the active pages are counted, in bytes from the beginning.
+    pub(crate) const ACTIVE: usize = core::mem::offset_of!(PageAllocator, in_use.pages);
+
     /// No pages yet.
     pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> PageAllocator {
         let options = options::current();
         PageAllocator {
-            arena,
-            provider,
-            dirty: ExtentCache::new(ExtentState::Dirty),
-            muzzy: ExtentCache::new(ExtentState::Muzzy),
-            retained: ExtentCache::new(ExtentState::Retained),
-            dirty_decay: Decay::new(options.dirty_decay_ms),
-            muzzy_decay: Decay::new(options.muzzy_decay_ms),
-            spares: Spares::new(arena),
+            runs: FreeRuns::new(arena, provider),
             rest: Rest::NONE,
-            next_chunk: FIRST_CHUNK,
-            debt: Debt::new(),
-            counts: PageCounts::default(),
-            active: None,
+            aging: PageAging::new(options.dirty_decay_ms, options.muzzy_decay_ms),
+            bounds: Bounds::new(arena),
+            in_use: InUse::new(),
+            purges: PurgeCounts::default(),
             hooked: None,
-            dss: options.dss,
-            grow_limit: LAST_CHUNK,
-            oversize: 0,
-            limit: 0,
-            reported: 0,
-            limit_exempt: false,
         }
     }
 
-    /// Where its pages come from.
-    pub(crate) fn provider(&self) -> &'static dyn PageProvider {
-        self.provider
+    /// Begins anew, without pages, with these decay times.
+    pub(crate) fn begin_anew(&mut self, dirty_ms: isize, muzzy_ms: isize, dss: Dss) {
+        debug_assert_eq!(self.counts().mapped, 0);
+        self.aging.set_millis(true, dirty_ms);
+        self.aging.set_millis(false, muzzy_ms);
+        self.unhook();
+        self.runs.source().begin_anew(dss);
+        self.bounds.set_own(0);
+        self.bounds.set_exempt(false);
+        self.aging.set_oversize(0);
     }
 
-    /// Pages that nobody uses and that have memory.
-    pub(super) fn unused(&self) -> usize {
-        self.dirty.pages() + self.rest.pages()
-    }
+    // --- allocating ---
 
     /// A run of `pages` pages at a multiple of `align`. `None`: there is none of that memory.
     pub(crate) fn allocate(
@@ -114,247 +88,303 @@ impl PageAllocator {
             return None;
         }
         if self.is_hooked() {
-            let run = self.take_ready(pages, align, memory != Memory::Resident)?;
-            return Some(self.hand_out(run));
+            let run = self.hooks().take_ready(pages, align, memory != Memory::Resident)?;
+            return Some(self.in_use.add(run));
         }
-        self.spares.keep()?;
+        self.runs.keep_records()?;
         let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
-        let run = self
+        let (runs, rest) = (&mut self.runs, &mut self.rest);
+        let run = runs
             .take(ExtentState::Dirty, pages, align, most)
-            .or_else(|| self.take(ExtentState::Muzzy, pages, align, most))
+            .or_else(|| runs.take(ExtentState::Muzzy, pages, align, most))
             // Cutting up a long run that has memory is better than touching new memory.
-            .or_else(|| self.take(ExtentState::Dirty, pages, align, usize::MAX))
-            .or_else(|| self.take_of_open_rest(pages, align))
-            .or_else(|| self.allocate_fresh(pages, align, memory))?;
-        Some(self.hand_out(run))
+            .or_else(|| runs.take(ExtentState::Dirty, pages, align, usize::MAX))
+            .or_else(|| rest.take_if_open(runs, pages, align))
+            .or_else(|| self.allocate_fresh(Request { pages, align, memory }))?;
+        Some(self.in_use.add(run))
     }
 
-    /// Counts a run as in use.
-    fn hand_out(&mut self, run: InHand) -> &'static Extent {
-        let extent = run.release(ExtentState::Active);
-        self.counts.active += extent.pages();
-        self.counts.taken += 1;
-        if let Some(active) = &mut self.active {
-            active.push(extent);
+    /// A run of new memory, as far as the request lets it and bounds do.
+    fn allocate_fresh(&mut self, request: Request) -> Option<InHand> {
+        if request.memory == Memory::Resident || !self.admits(request.pages) {
+            return None;
         }
-        extent
+        let (runs, active) = (&mut self.runs, self.in_use.pages);
+        let (run, new) = fresh::take(runs, &mut self.rest, &self.bounds, active, request)?;
+        self.aging.note_growth(new, runs.pages(ExtentState::Dirty), active);
+        self.report();
+        Some(run)
     }
 
-    /// A run without memory.
-    pub(super) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        self.take(ExtentState::Retained, pages, align, usize::MAX)
-            .or_else(|| self.reserve(pages, align))
-    }
+    // --- freeing ---
 
     /// Takes a run back.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
-        let run = self.take_back(extent);
-        self.file(run, ExtentState::Dirty);
+        let run = self.in_use.remove(extent);
+        self.runs.file(run, ExtentState::Dirty);
     }
 
-    /// Takes back a run that was in use and counts it as free, whatever becomes of it.
-    pub(super) fn take_back(&mut self, extent: &'static Extent) -> InHand {
-        debug_assert!(matches!(extent.state.get(), ExtentState::Active | ExtentState::Kept));
-        if let Some(active) = &mut self.active {
-            active.remove(extent);
-        }
-        self.counts.active -= extent.pages();
-        self.counts.given += 1;
-        extent.zeroed.set(false);
-        InHand::hold(extent, ExtentState::Dirty)
+    /// Takes a run back that is to be purged now, and not to wait among the unused ones.
+    pub(crate) fn free_into_batch(&mut self, extent: &'static Extent) -> Batch {
+        let run = self.in_use.remove(extent);
+        Batch::of(&mut self.runs, self.hooked.as_ref().map(Hooked::hooks), run)
     }
+
+    // --- resizing ---
 
     /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
     pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
-        if self.spares.keep().is_none() {
+        if self.runs.keep_records().is_none() {
             return false;
         }
-        let Some(tail) = self.spares.take() else { return false };
+        let Some(tail) = self.runs.take_record() else { return false };
         self.shrink_into(extent, pages, tail);
         true
     }
 
-    /// The same, with the record for what is cut off: that cannot fail.
+    /// As [`PageAllocator::shrink`], with the record for what is cut off: that cannot fail.
     pub(crate) fn shrink_into(
         &mut self,
         extent: &'static Extent,
         pages: usize,
         tail: &'static Extent,
     ) {
-        let tail = split(extent, pages, tail, ExtentState::Dirty).release(ExtentState::Active);
-        if let Some(active) = &mut self.active {
-            active.push(tail);
-        }
-        self.free(super::contents::junked(tail));
+        let tail = in_hand::split(extent, pages, tail, ExtentState::Dirty);
+        let tail = self.in_use.add_part(tail);
+        self.free(contents::junked(tail));
     }
 
-    /// Lengthens an active run to `pages` pages in place. Answers whether the new part reads zero;
+    /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero;
     /// `None`: what lies behind is in use.
     pub(crate) fn grow(&mut self, extent: &'static Extent, pages: usize) -> Option<bool> {
         let more = pages - extent.pages();
-        let right = [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained]
+        let right = ExtentState::FREE
             .into_iter()
             .find_map(|state| right_neighbour(extent, state))
             .filter(|right| right.pages() >= more)?;
         if right.state.get() == ExtentState::Retained && !self.admits(more) {
             return None;
         }
-        self.spares.keep()?;
-        let right = self.cache(right.state.get()).remove(right);
-        if right.pages() > more
-            && let Some(record) = self.spares.take()
-        {
-            let rest = right.split_off(more, record);
-            self.list_again(rest);
+        self.runs.keep_records()?;
+        let right = self.runs.remove(right);
+        if let Some(rest) = self.runs.cut_off(&right, more) {
+            self.runs.list_again(rest);
         }
-        let (zeroed, was_zeroed) = (right.zeroed.get(), extent.zeroed.get());
-        self.counts.active += right.pages();
-        let record = merge(extent, right);
-        extent.zeroed.set(was_zeroed);
-        self.spares.put(record);
-        Some(zeroed)
+        self.in_use.pages += right.pages();
+        Some(self.runs.append_to_active(extent, right))
     }
 
-    pub(super) fn cache(&mut self, state: ExtentState) -> &mut ExtentCache {
-        match state {
-            ExtentState::Dirty => &mut self.dirty,
-            ExtentState::Muzzy => &mut self.muzzy,
-            _ => &mut self.retained,
-        }
-    }
-
-    pub(super) fn take(
+    /// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
+    /// `None`: there are none, or enough runs have been moved. The caller owns `run`.
+    pub(crate) fn begin_move(
         &mut self,
-        state: ExtentState,
+        run: &'static Extent,
         pages: usize,
         align: usize,
-        most: usize,
-    ) -> Option<InHand> {
-        let extent = self.cache(state).fit(pages, align, most)?;
-        let run = self.cache(state).remove(extent);
-        self.cut(run, pages, align)
-    }
-
-    /// Puts a run in the list that it was taken from. It is not merged with its neighbours.
-    pub(super) fn list_again(&mut self, run: InHand) {
-        self.cache(run.from()).insert(run);
-    }
-
-    /// Cuts the aligned part out of a run, and lists again what is left over. `None`: it does not
-    /// fit, or there is no record; all of the run is listed again.
-    pub(super) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
-        let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
-            self.list_again(run);
+    ) -> Option<&'static Extent> {
+        if !moves::is_possible(run) || !self.admits(pages.saturating_sub(run.pages())) {
             return None;
-        };
-        let lead = (begin - run.base()) >> LG_PAGE;
-        let mut run = run;
-        if lead > 0
-            && let Some(record) = self.spares.take()
-        {
-            let rest = run.split_off(lead, record);
-            self.list_again(run);
-            run = rest;
         }
-        if run.pages() > pages
-            && let Some(record) = self.spares.take()
-        {
-            let rest = run.split_off(pages, record);
-            self.list_again(rest);
-        }
-        Some(run)
+        let new = moves::begin(&mut self.runs, run, pages, align)?;
+        self.in_use.pages += pages;
+        Some(new)
     }
 
-    /// Asks the provider for a new chunk and cuts the run out of it.
-    pub(super) fn reserve(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        let is_long = !options::current().retain && pages >= FIRST_CHUNK;
-        // What is not to stay is not taken in advance either.
-        if align > CHUNK_ALIGN || is_long {
-            return self.reserve_exactly(pages, align);
-        }
-        let least = page_class_pages(page_class_ceil(pages));
-        let whole = self.next_chunk.next_multiple_of(FIRST_CHUNK);
-        let chunk = whole.min(self.grow_limit).max(least);
-        let run = match self.reserve_exactly(chunk, CHUNK_ALIGN) {
-            Some(run) => {
-                let grown = page_class_pages(page_class_ceil(self.next_chunk + 1));
-                let most = if options::current().retain { LAST_CHUNK } else { FIRST_CHUNK };
-                self.next_chunk = grown.min(most).min(self.grow_limit.max(1));
-                run
-            }
-            // No room for a generous chunk: what is needed and no more.
-            None => self.reserve_exactly(pages, align.max(PAGE))?,
-        };
-        self.cut(run, pages, align)
-    }
-
-    fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<InHand> {
-        let extent = self.spares.take()?;
-        let run = self.reserve_into(extent, pages, align);
-        if run.is_none() {
-            self.spares.put(extent);
-        }
-        run
-    }
-
-    /// Reserves a run that `extent` becomes the record of. `None`: there are no addresses.
-    fn reserve_into(
+    /// Files what came of a move. `true`: the block is `new`, and `run` is free; else `new` is.
+    pub(crate) fn end_move(
         &mut self,
-        extent: &'static Extent,
-        pages: usize,
-        align: usize,
-    ) -> Option<InHand> {
-        let bytes = pages << LG_PAGE;
-        let got = self.provider.reserve_by(self.dss, bytes, align)?;
-        let base = got.base.as_ptr().expose_provenance();
-        if !page_map::cover(base, bytes) {
-            // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
-            if !unsafe { self.provider.release(got.base, bytes) } {
-                self.counts.abandoned += bytes >> LG_PAGE;
-            }
-            return None;
-        }
-        thp::advise_new(self.provider, got.base, bytes);
-        extent.set_range(base, pages);
-        page_map::clear_graves(extent);
-        Some(self.hold_new(extent, got.zeroed))
+        run: &'static Extent,
+        new: &'static Extent,
+        moved: Moved,
+    ) -> bool {
+        let done = moves::is_done(moved);
+        self.in_use.pages -= if done { run.pages() } else { new.pages() };
+        moves::end(&mut self.runs, run, new, moved);
+        done
     }
 
-    /// Takes hold of a run of new addresses whose record has its range.
-    pub(super) fn hold_new(&mut self, extent: &'static Extent, zeroed: bool) -> InHand {
-        let run = InHand::hold(extent, ExtentState::Retained);
-        extent.zeroed.set(zeroed);
-        extent.head.set(true);
-        page_map::set_ends(extent);
-        self.counts.mapped += extent.pages();
-        run
+    // --- aging and purging ---
+
+    fn unused(&self) -> Unused {
+        let dirty = self.runs.pages(ExtentState::Dirty) + self.rest.pages();
+        Unused { dirty, muzzy: self.runs.pages(ExtentState::Muzzy) }
     }
 
-    /// Files a run, made one with free neighbours in the same state.
-    pub(super) fn file(&mut self, run: InHand, state: ExtentState) {
-        let mut run = run;
-        // Hooks are asked before runs are made one, and not here.
-        let merges = !self.is_hooked();
-        if let Some(left) = left_neighbour(&run, state).filter(|_| merges) {
-            let left = self.cache(state).remove(left);
-            let record = left.append(run);
-            self.spares.put(record);
-            run = left;
+    /// Whether decay has anything to do at `now` (milliseconds).
+    pub(crate) fn is_decay_due(&self, now: u64) -> bool {
+        self.aging.is_due(now, self.unused())
+    }
+
+    /// Moves decay to `now`, and returns how many dirty and muzzy pages may stay.
+    pub(crate) fn advance(&mut self, now: u64) -> (usize, usize) {
+        self.rest.age();
+        self.aging.advance(now, self.unused())
+    }
+
+    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
+    pub(crate) fn next_decay(&self) -> Option<u64> {
+        self.aging.next(self.unused())
+    }
+
+    /// How many unused pages may stay after what is owed for new memory was given back. `None`:
+    /// nothing is owed.
+    pub(crate) fn pay(&mut self) -> Option<usize> {
+        self.aging.pay(self.unused().dirty)
+    }
+
+    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
+    pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
+        if dirty < self.rest.pages() {
+            self.rest.file(&mut self.runs);
         }
-        if let Some(right) = right_neighbour(&run, state).filter(|_| merges) {
-            let right = self.cache(state).remove(right);
-            let record = run.append(right);
-            self.spares.put(record);
+        let dirty = dirty.saturating_sub(self.rest.pages());
+        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
+        let lazily = self.aging.millis(false) != 0 && muzzy > 0;
+        let hooks = self.hooked.as_ref().map(Hooked::hooks);
+        Batch::take(&mut self.runs, hooks, Unused { dirty, muzzy }, lazily)
+    }
+
+    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
+    pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
+        let all = batch.file(&mut self.runs, &mut self.purges);
+        self.report();
+        all
+    }
+
+    // --- hooks ---
+
+    /// Takes pages by hooks from now on.
+    pub(crate) fn hook(&mut self, hooks: &'static Hooks) {
+        if self.hooked.is_none() {
+            self.rest.file(&mut self.runs);
+            self.hooked = Some(Hooked::new(hooks));
+            self.runs.set_provider(hooks, false);
         }
-        self.cache(state).insert(run);
+    }
+
+    /// Forgets the hooks: the arena is empty.
+    fn unhook(&mut self) {
+        self.hooks().forget_wants();
+        if self.hooked.take().is_some() {
+            self.runs.set_provider(system(), true);
+        }
+    }
+
+    /// Whether its pages come by hooks.
+    #[inline]
+    pub(crate) fn is_hooked(&self) -> bool {
+        self.hooked.is_some()
+    }
+
+    /// The pages as hooks see them.
+    pub(crate) fn hooks(&mut self) -> HookedPages<'_> {
+        HookedPages {
+            hooked: self.hooked.as_mut(),
+            runs: &mut self.runs,
+            bounds: &mut self.bounds,
+            in_use: &mut self.in_use,
+        }
+    }
+
+    // --- the end of an arena ---
+
+    /// An unused run that is in nobody's list any more, nor in the page map.
+    pub(crate) fn take_unused(&mut self) -> Option<InHand> {
+        self.rest.file(&mut self.runs);
+        self.hooks().file_ready();
+        let run = ExtentState::FREE.into_iter().find_map(|state| self.runs.oldest(state))?;
+        let run = self.runs.remove(run);
+        page_map::bury(&run);
+        Some(self.runs.send_away(run))
+    }
+
+    /// Takes in addresses, with or without memory, that another arena leaves. Without memory for a
+    /// record they are lost.
+    pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
+        self.runs.adopt(base, pages);
+    }
+
+    // --- bounds ---
+
+    /// Pages with memory.
+    pub(crate) fn held(&self) -> usize {
+        self.runs.held()
+    }
+
+    /// The bounds of the arena.
+    pub(crate) fn bounds(&mut self) -> &mut Bounds {
+        &mut self.bounds
+    }
+
+    fn admits(&mut self, pages: usize) -> bool {
+        self.bounds.admits(self.runs.held(), pages)
+    }
+
+    fn report(&mut self) {
+        self.bounds.report(self.runs.held());
+    }
+
+    // --- settings ---
+
+    /// Where its pages come from.
+    pub(crate) fn source(&mut self) -> &mut Source {
+        self.runs.source()
+    }
+
+    /// How long unused pages are kept.
+    pub(crate) fn aging(&mut self) -> &mut PageAging {
+        &mut self.aging
+    }
+
+    /// Keeps a list of the runs in use from now on, which are none yet.
+    pub(crate) fn list_active(&mut self) {
+        self.in_use.keep_list();
+        self.rest.set_alone();
+    }
+
+    /// A run in use, of those that are listed.
+    pub(crate) fn first_active(&self) -> Option<&'static Extent> {
+        self.in_use.first()
+    }
+
+    // --- statistics ---
+
+    /// What the pages are doing now.
+    pub(crate) fn counts(&self) -> PageCounts {
+        let unused = self.unused();
+        PageCounts {
+            active: self.in_use.pages,
+            taken: self.in_use.taken,
+            given: self.in_use.given,
+            dirty: unused.dirty,
+            muzzy: unused.muzzy,
+            retained: self.runs.pages(ExtentState::Retained),
+            purging: self.runs.away(),
+            mapped: self.runs.mapped(),
+            records: self.runs.records().1,
+            abandoned: self.runs.abandoned(),
+            purges: self.purges,
+        }
+    }
+
+    /// The unused runs of a size class in a state.
+    pub(crate) fn filed(&self, state: ExtentState, class: usize) -> Filed {
+        let (filed, rest) = (self.runs.filed(state, class), self.rest.pages());
+        if state == ExtentState::Dirty && rest > 0 && page_class_floor(rest) == class {
+            return Filed { runs: filed.runs + 1, pages: filed.pages + rest };
+        }
+        filed
+    }
+
+    /// Records of runs that wait for their next use.
+    pub(crate) fn spare_records(&self) -> usize {
+        self.runs.records().0
     }
 
     /// Judges itself.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        self.dirty.check();
-        self.muzzy.check();
-        self.retained.check();
+        self.runs.check();
         let counts = self.counts();
         assert_eq!(counts.sum(), counts.mapped);
     }

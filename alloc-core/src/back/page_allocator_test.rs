@@ -1,17 +1,22 @@
 //! Random programs against a shadow of all runs, over a fixed buffer and over systems that refuse.
 
 use super::*;
-use crate::back::dense;
+use crate::back::growth::FIRST_CHUNK;
 use crate::back::huge;
 use crate::back::mapping::Mapping;
-use crate::back::moves;
+use crate::back::memory::LARGE_HEAP;
 use crate::back::provider::dss::WithBreak;
 use crate::back::provider::failing::{Failing, Refused};
 use crate::back::provider::fixed::{Fixed, keep};
 use crate::back::provider::mmap::Mmap;
+use crate::back::thp;
+use crate::ground::units::PAGE;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+#[path = "shadow_test.rs"]
+mod shadow;
+use shadow::{Live, Shadow};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -74,96 +79,33 @@ impl PageAllocator {
     pub(crate) fn for_test(provider: &'static dyn PageProvider) -> PageAllocator {
         static NEXT: AtomicU32 = AtomicU32::new(5000);
         let mut pages = PageAllocator::new(NEXT.fetch_add(1, Relaxed), provider);
-        pages.rest.is_alone = true;
+        pages.rest.set_alone();
         pages
     }
-}
 
-/// A run in use, its length in pages when it was stamped, and the number of the stamp.
-#[derive(Clone, Copy)]
-struct Live {
-    run: &'static Extent,
-    pages: usize,
-    number: u64,
-}
-
-impl Live {
-    fn stamped(run: &'static Extent, number: u64) -> Live {
-        let live = Live { run, pages: run.pages(), number };
-        for page in live.looked_at() {
-            // SAFETY: inside the run, which is ours.
-            unsafe { live.word(page).write(number ^ page as u64) };
-        }
-        live
+    /// As [`PageAllocator::for_test`], as one of many automatic arenas.
+    pub(crate) fn beside_others(provider: &'static dyn PageProvider) -> PageAllocator {
+        PageAllocator { rest: Rest::NONE, ..PageAllocator::for_test(provider) }
     }
 
-    /// The pages that are looked at: all of a short run, and some hundred of a long one with the
-    /// first and the last.
-    fn looked_at(&self) -> impl Iterator<Item = usize> + use<> {
-        (0..self.pages).step_by((self.pages / 256).max(1)).chain([self.pages - 1])
+    /// The free runs.
+    pub(in crate::back) fn runs(&mut self) -> &mut FreeRuns {
+        &mut self.runs
     }
 
-    fn word(&self, page: usize) -> *mut u64 {
-        self.run.base_ptr().wrapping_add(page << LG_PAGE).cast()
+    /// Lets what is left of the last chunk grow older.
+    pub(crate) fn age_rest(&mut self) {
+        self.rest.age();
     }
 
-    /// All pages that were stamped still are.
-    fn assert_stamped(&self) {
-        for page in self.looked_at() {
-            // SAFETY: inside the run, which is ours.
-            let word = unsafe { self.word(page).read() };
-            assert_eq!(word, self.number ^ page as u64, "page {page} of {}", self.run.pages());
-        }
+    /// Pages that are left of the last chunk.
+    pub(crate) fn rest_pages(&self) -> usize {
+        self.rest.pages()
     }
 
-    /// Everything behind what was stamped reads zero, as far as it is looked at.
-    fn assert_zero_behind(&self) {
-        let whole = Live { pages: self.run.pages(), ..*self };
-        for page in whole.looked_at().filter(|page| *page >= self.pages) {
-            let words = self.word(page);
-            let zero = (0..PAGE / 8).all(|at| {
-                // SAFETY: inside the run, which is ours.
-                unsafe { words.wrapping_add(at).read() == 0 }
-            });
-            assert!(zero, "page {page} of {} is called zero, and is not", self.run.pages());
-        }
-    }
-}
-
-/// The runs in use, by base address.
-#[derive(Default)]
-struct Shadow {
-    live: BTreeMap<usize, Live>,
-    pages: usize,
-    number: u64,
-}
-
-impl Shadow {
-    fn has_room_for(&self, pages: usize) -> bool {
-        self.pages + pages <= MOST
-    }
-
-    /// Adds a run that overlaps no other, and stamps it.
-    fn add(&mut self, run: &'static Extent) {
-        if let Some((_, before)) = self.live.range(..=run.base()).next_back() {
-            assert!(before.run.end() <= run.base(), "overlaps the run before");
-        }
-        if let Some((next, _)) = self.live.range(run.base()..).next() {
-            assert!(run.end() <= *next, "overlaps the run after");
-        }
-        self.number += 0x0101_0000;
-        self.pages += run.pages();
-        self.live.insert(run.base(), Live::stamped(run, self.number));
-    }
-
-    /// Takes out some run that is as it was left.
-    fn take(&mut self, index: usize) -> Option<Live> {
-        let nth = index.checked_rem(self.live.len())?;
-        let base = *self.live.keys().nth(nth)?;
-        let live = self.live.remove(&base)?;
-        live.assert_stamped();
-        self.pages -= live.run.pages();
-        Some(live)
+    /// The oldest free run in a state.
+    pub(crate) fn oldest(&self, state: ExtentState) -> Option<&'static Extent> {
+        self.runs.oldest(state)
     }
 }
 
@@ -177,7 +119,7 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
                 Live { run, pages: 0, number: 0 }.assert_zero_behind();
             }
             if matches!(memory, Memory::Filled | Memory::Begun) {
-                huge::back(pages.provider(), run, run.bytes());
+                huge::back(pages.source().provider(), run, run.bytes());
             }
             shadow.add(run);
         }
@@ -231,7 +173,7 @@ fn purge(pages: &mut PageAllocator, dirty: usize, muzzy: usize) {
 fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &'static Extent {
     let longer = live.pages + by;
     let Some(new) = pages.begin_move(live.run, longer, align) else { return live.run };
-    let moved = moves::move_pages(pages.provider(), live.run, new);
+    let moved = moves::move_pages(pages.source().provider(), live.run, new);
     let is_moved = pages.end_move(live.run, new, moved);
     let kept = if is_moved { Live { run: new, ..live } } else { live };
     if is_moved {
@@ -245,7 +187,7 @@ fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &
 /// Plays a program with the provider's refusals, then without; at the end all pages are given back.
 fn run(pages: &mut PageAllocator, ops: &[Op], large: bool, go_on: impl FnOnce()) {
     let (mut shadow, mut now) = (Shadow::default(), 1_000_000);
-    let ballast = if large { pages.allocate(dense::LARGE_HEAP, PAGE, Memory::Any) } else { None };
+    let ballast = if large { pages.allocate(LARGE_HEAP, PAGE, Memory::Any) } else { None };
     for op in ops {
         step(pages, &mut shadow, &mut now, op);
         pages.check();
@@ -271,8 +213,8 @@ fn run_refused(ops: &[Op], large: bool, (kind, period): (Refused, u64), dss: Dss
     let provider: &'static Failing<WithBreak<Mmap>> =
         keep(Box::new(Failing::new(WithBreak::new(Mmap))));
     let mut pages = PageAllocator::for_test(provider);
-    pages.dss = dss;
-    pages.set_decay_ms(false, 5_000);
+    pages.source().set_dss(dss);
+    pages.aging().set_millis(false, 5_000);
     provider.fail_every(period, kind);
     run(&mut pages, ops, large, || provider.fail_every(0, kind));
 }
@@ -379,15 +321,15 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     for run in [again, behind, second] {
         pages.free(run);
     }
-    assert_eq!(pages.dirty.pages(), 24);
-    let oldest = pages.dirty.oldest().unwrap();
+    assert_eq!(pages.counts().dirty, 24);
+    let oldest = pages.oldest(ExtentState::Dirty).unwrap();
     assert_eq!((oldest.pages(), oldest.younger.get().unwrap().pages()), (8, 16));
     while let Some(batch) = pages.take_batch(0, 0) {
         batch.purge();
         assert!(pages.file_batch(batch));
     }
     pages.check();
-    let all = pages.retained.oldest().unwrap();
+    let all = pages.oldest(ExtentState::Retained).unwrap();
     assert_eq!((all.pages(), all.mapping()), (FIRST_CHUNK, Mapping::Ordinary));
     assert!(all.zeroed.get() && all.younger.get().is_none());
 }

@@ -3,17 +3,19 @@
 
 use super::chunk_notes;
 use super::extent::{Extent, ExtentState};
+use super::free_runs::FreeRuns;
+use super::growth::FIRST_CHUNK;
 use super::hook_calls;
 use super::hooks::Hooks;
 use super::in_hand::InHand;
 use super::mapping::Mapping;
-use super::page_allocator::{FIRST_CHUNK, PageAllocator};
-use super::page_counts::Purges;
+use super::page_aging::Unused;
+use super::page_counts::PurgeCounts;
 use super::page_map;
 use super::page_provider::{PageProvider, Purged};
 use super::thp::{self, HUGE};
 use crate::ground::options;
-use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down};
+use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down, round_up};
 use core::ptr::NonNull;
 
 /// Runs purged at a time.
@@ -37,11 +39,6 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The first run.
-    pub(crate) fn first(&self) -> Option<&'static Extent> {
-        self.first
-    }
-
     /// The system calls. Runs outside all locks; the runs belong to the batch alone.
     pub(crate) fn purge(&self) {
         let mut next = self.first;
@@ -104,124 +101,135 @@ impl Batch {
     }
 }
 
-impl PageAllocator {
-    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
-    pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
-        if dirty < self.rest.pages() {
-            self.file_rest();
-        }
-        let dirty = dirty.saturating_sub(self.rest.pages());
-        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
-        let lazily = self.muzzy_decay.millis() != 0 && muzzy > 0;
-        let retain = options::current().retain;
-        let provider = self.provider;
-        let hooks = self.hooked.as_ref().map(|hooked| hooked.hooks);
-        let batch = |from, lazily| {
-            move |first| Batch { first: Some(first), from, lazily, retain, provider, hooks }
-        };
-        let keep = if retain || hooks.is_some() { usize::MAX } else { FIRST_CHUNK };
-        self.chain(ExtentState::Dirty, dirty)
-            .map(batch(ExtentState::Dirty, lazily))
-            .or_else(|| self.chain(ExtentState::Muzzy, muzzy).map(batch(ExtentState::Muzzy, false)))
-            .or_else(|| {
-                self.chain(ExtentState::Retained, keep).map(batch(ExtentState::Retained, false))
-            })
+impl Batch {
+    /// The oldest free runs beyond as many pages as may stay, a batch at a time; `None` when all is
+    /// done. The system may take its time with dirty pages if `lazily`.
+    pub(super) fn take(
+        runs: &mut FreeRuns,
+        hooks: Option<&'static Hooks>,
+        keep: Unused,
+        lazily: bool,
+    ) -> Option<Batch> {
+        let retained =
+            if options::current().retain || hooks.is_some() { usize::MAX } else { FIRST_CHUNK };
+        let lists = [
+            (ExtentState::Dirty, keep.dirty, lazily),
+            (ExtentState::Muzzy, keep.muzzy, false),
+            (ExtentState::Retained, retained, false),
+        ];
+        lists.into_iter().find_map(|(from, keep, lazily)| {
+            let first = chain(runs, from, keep, hooks.is_some())?;
+            Some(Batch::new(runs, Some(first), from, lazily, hooks))
+        })
     }
 
-    /// Takes a run back that is to be purged now, and not to wait among the unused ones.
-    pub(crate) fn free_into_batch(&mut self, extent: &'static Extent) -> Batch {
-        let run = self.take_back(extent);
-        self.counts.purging += run.pages();
-        Batch {
-            first: Some(chained(run, None)),
-            from: ExtentState::Dirty,
-            lazily: false,
-            retain: options::current().retain,
-            provider: self.provider,
-            hooks: self.hooked.as_ref().map(|hooked| hooked.hooks),
-        }
+    /// A batch of one run that is to be purged now, and not to wait among the unused ones.
+    pub(super) fn of(runs: &mut FreeRuns, hooks: Option<&'static Hooks>, run: InHand) -> Batch {
+        let run = runs.send_away(run);
+        Batch::new(runs, Some(chained(run, None)), ExtentState::Dirty, false, hooks)
     }
 
-    /// Where purging of pages in a state is counted.
-    fn purges_of(&mut self, from: ExtentState) -> &mut Purges {
-        match from {
-            ExtentState::Muzzy => &mut self.counts.muzzy_purges,
-            _ => &mut self.counts.dirty_purges,
-        }
+    fn new(
+        runs: &FreeRuns,
+        first: Option<&'static Extent>,
+        from: ExtentState,
+        lazily: bool,
+        hooks: Option<&'static Hooks>,
+    ) -> Batch {
+        let (retain, provider) = (options::current().retain, runs.provider());
+        Batch { first, from, lazily, retain, provider, hooks }
     }
 
-    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
-    pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
+    /// Files what came of the batch. `false`: the system refused some of it; stop asking for now.
+    pub(super) fn file(self, runs: &mut FreeRuns, counts: &mut PurgeCounts) -> bool {
         let mut all = true;
-        let mut next = batch.first();
-        self.purges_of(batch.from).passes += 1;
+        let mut next = self.first;
+        let purges = counts.of(self.from);
+        purges.passes += 1;
         while let Some(extent) = next {
             next = extent.younger.take();
-            let run = InHand::hold(extent, batch.from);
-            self.counts.purging -= run.pages();
+            let run = InHand::hold(extent, self.from);
+            runs.note_back(&run);
             let state = run.after_purge.get();
             // What was refused would be refused again.
-            let refused = state == ExtentState::Dirty || state == batch.from;
+            let refused = state == ExtentState::Dirty || state == self.from;
             all &= !refused;
             if !refused {
-                let purges = self.purges_of(batch.from);
                 purges.calls += 1;
                 purges.pages += run.pages() as u64;
             }
             if state == ExtentState::Gone {
-                self.forget(run);
+                runs.forget(run);
             } else {
-                self.file(run, state);
+                runs.file(run, state);
             }
         }
-        self.report();
         all
     }
+}
 
-    fn chain(&mut self, from: ExtentState, keep: usize) -> Option<&'static Extent> {
-        let mut first: Option<&'static Extent> = None;
-        for _ in 0..BATCH {
-            let excess = self.cache(from).pages().saturating_sub(keep);
-            if excess == 0 {
-                break;
-            }
-            let Some(extent) = self.next_to_purge(from) else { break };
-            let run = self.cache(from).remove(extent);
-            let run = self.whole_chunks(run);
-            let run = self.cut_excess(run, excess);
-            self.counts.purging += run.pages();
-            first = Some(chained(run, first));
+fn chain(
+    runs: &mut FreeRuns,
+    from: ExtentState,
+    keep: usize,
+    is_hooked: bool,
+) -> Option<&'static Extent> {
+    let mut first: Option<&'static Extent> = None;
+    for _ in 0..BATCH {
+        let excess = runs.pages(from).saturating_sub(keep);
+        if excess == 0 {
+            break;
         }
-        first
+        let Some(extent) = next_to_purge(runs, from) else { break };
+        let run = runs.remove(extent);
+        let run = whole_chunks(runs, run);
+        let run = if is_hooked { run } else { cut_excess(runs, run, excess) };
+        let run = runs.send_away(run);
+        first = Some(chained(run, first));
     }
+    first
+}
 
-    /// The oldest run; but one that is worth its huge page waits, if a younger one near it is not.
-    fn next_to_purge(&mut self, from: ExtentState) -> Option<&'static Extent> {
-        let oldest = self.cache(from).oldest()?;
-        let by_age = core::iter::successors(Some(oldest), |extent| extent.younger.get());
-        let worth_less = by_age.take(LOOKED_AT).find(|extent| !chunk_notes::is_better_kept(extent));
-        Some(worth_less.unwrap_or(oldest))
-    }
+/// The oldest run; but one that is worth its huge page waits, if a younger one near it is not.
+fn next_to_purge(runs: &FreeRuns, from: ExtentState) -> Option<&'static Extent> {
+    let oldest = runs.oldest(from)?;
+    let by_age = core::iter::successors(Some(oldest), |extent| extent.younger.get());
+    let worth_less = by_age.take(LOOKED_AT).find(|extent| !chunk_notes::is_better_kept(extent));
+    Some(worth_less.unwrap_or(oldest))
+}
 
-    /// Cuts off the end of a run that is much longer than what has to go; the rest stays.
-    fn cut_excess(&mut self, run: InHand, excess: usize) -> InHand {
-        if self.is_hooked() {
-            return run;
-        }
-        let mut part = excess.next_multiple_of(PURGE_UNIT);
-        if run.mapping() != Mapping::Ordinary {
-            // No huge page is cut in two.
-            let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
-            part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
-        }
-        if part + PURGE_UNIT > run.pages() || self.spares.keep().is_none() {
-            return run;
-        }
-        let Some(record) = self.spares.take() else { return run };
-        let tail = run.split_off(run.pages() - part, record);
-        self.list_again(run);
-        tail
+/// Of a run in chunks that is to be purged the whole chunks, if there are any; the rest stays.
+fn whole_chunks(runs: &mut FreeRuns, run: InHand) -> InHand {
+    let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
+    if run.mapping() != Mapping::Chunks || begin >= end || runs.keep_records().is_none() {
+        return run;
     }
+    if let Some(tail) = runs.cut_off(&run, (end - run.base()) >> LG_PAGE) {
+        runs.list_again(tail);
+    }
+    if begin > run.base()
+        && let Some(inner) = runs.cut_off(&run, (begin - run.base()) >> LG_PAGE)
+    {
+        runs.list_again(run);
+        return inner;
+    }
+    run
+}
+
+/// Cuts off the end of a run that is much longer than what has to go; the rest stays.
+fn cut_excess(runs: &mut FreeRuns, run: InHand, excess: usize) -> InHand {
+    let mut part = excess.next_multiple_of(PURGE_UNIT);
+    if run.mapping() != Mapping::Ordinary {
+        // No huge page is cut in two.
+        let cut = round_down(run.end().saturating_sub(part << LG_PAGE), HUGE);
+        part = run.end().saturating_sub(cut.max(run.base())) >> LG_PAGE;
+    }
+    if part + PURGE_UNIT > run.pages() || runs.keep_records().is_none() {
+        return run;
+    }
+    let Some(tail) = runs.cut_off(&run, run.pages() - part) else { return run };
+    runs.list_again(run);
+    tail
 }
 
 /// Puts a run at the front of a batch.

@@ -4,7 +4,6 @@
 //! Each thread serves what it lacked itself. So an extent hook that allocates has nobody else's
 //! hooks called, and nobody finds that what he lacked is in another thread's hands.
 
-use super::page_allocator::PageAllocator;
 use crate::ground::os;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -59,7 +58,7 @@ impl Wants {
     }
 
     /// What the calling thread lacks, once.
-    fn take(&mut self) -> Option<Want> {
+    pub(super) fn take(&mut self) -> Option<Want> {
         self.take_of(os::own_mark())
     }
 
@@ -91,40 +90,10 @@ impl Wants {
         Some(noted.want)
     }
 
-    fn forget(&mut self) {
+    /// Forgets what all threads lack.
+    pub(super) fn forget(&mut self) {
         let noted = self.slots.iter_mut().filter_map(Option::take).count();
         WANTS.fetch_sub(noted as u32, Relaxed);
-    }
-}
-
-impl PageAllocator {
-    /// What the calling thread lacked here, once. It makes that ready; until
-    /// [`PageAllocator::end_serving`] the arena does not end.
-    pub(crate) fn begin_serving(&mut self) -> Option<Want> {
-        let hooked = self.hooked.as_mut()?;
-        let want = hooked.wants.take()?;
-        hooked.serving += 1;
-        Some(want)
-    }
-
-    /// Ends what [`PageAllocator::begin_serving`] began.
-    pub(crate) fn end_serving(&mut self) {
-        if let Some(hooked) = self.hooked.as_mut() {
-            hooked.serving = hooked.serving.saturating_sub(1);
-        }
-    }
-
-    /// Nobody waits for anything any more.
-    pub(crate) fn forget_wants(&mut self) {
-        if let Some(hooked) = self.hooked.as_mut() {
-            hooked.wants.forget();
-        }
-    }
-
-    /// Whether nobody has a run of this arena in hand, or is about to.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        let serving = self.hooked.as_ref().map_or(0, |hooked| hooked.serving);
-        self.counts.purging == 0 && serving == 0
     }
 }
 

@@ -1,13 +1,13 @@
 //! The safe writes: what may be changed while the process runs.
 
 #[allow(unsafe_code)]
-pub(crate) mod arena_handle;
-#[allow(unsafe_code)]
 pub mod arenas;
 pub mod tcache;
 #[allow(unsafe_code)]
 pub mod limits;
 pub mod thread;
+#[allow(unsafe_code)]
+pub(crate) mod arena_handle;
 
 pub use crate::ground::fill_mode::Fill;
 

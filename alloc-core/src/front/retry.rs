@@ -76,7 +76,7 @@ fn make_room(is_bound: bool) {
 /// Bytes that an arena holds, and its own bound.
 fn bound_of(index: u32) -> (usize, usize) {
     arena::by_id(index).map_or((0, 0), |arena| {
-        let pages = arena.pages.lock();
-        (pages.allocator.held() << LG_PAGE, pages.allocator.limit)
+        let mut pages = arena.pages.lock();
+        (pages.allocator.held() << LG_PAGE, pages.allocator.bounds().own())
     })
 }

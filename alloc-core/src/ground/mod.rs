@@ -29,9 +29,6 @@ pub(crate) mod text;
 pub(crate) mod message;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) mod stats_interval;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
 pub(crate) mod fatal;
 pub(crate) mod sync;
 #[cfg(not(loom))]
@@ -44,6 +41,9 @@ pub(crate) mod cache_limits;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod options;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod stats_interval;
 #[cfg(not(loom))]
 pub(crate) mod fill_mode;
 #[cfg(not(loom))]

@@ -152,7 +152,7 @@ impl Arena {
 
     /// Where its pages come from.
     pub(crate) fn provider(&self) -> &'static dyn PageProvider {
-        self.pages.lock().allocator.provider()
+        self.pages.lock().allocator.source().provider()
     }
 
     /// The bin of a class.

@@ -247,9 +247,9 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             let allocator = &mut arena.pages.lock().allocator;
             let next = allocator.take_unused();
             // Under one lock: what another thread has in hand may be filed at any moment.
-            let is_done = next.is_none() && allocator.is_at_rest();
+            let is_done = next.is_none() && allocator.hooks().is_at_rest();
             if is_done {
-                allocator.forget_wants();
+                allocator.hooks().forget_wants();
             }
             (next, is_done)
         };
@@ -270,7 +270,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             release::release(provider, extent.run())
         };
         let (base, pages) = (extent.base(), extent.pages());
-        arena.pages.lock().allocator.strike_off(extent);
+        arena.pages.lock().allocator.hooks().strike_off(extent);
         if !gone && let Some(first) = arena::by_id(0) {
             first.pages.lock().allocator.adopt(base, pages);
         }

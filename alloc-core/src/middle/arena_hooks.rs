@@ -69,7 +69,7 @@ pub(crate) fn tick() {
 pub(crate) fn decay(now: u64) -> Option<u64> {
     let mut next = None::<u64>;
     for arena in hooked() {
-        arena.pages.lock().allocator.file_ready();
+        arena.pages.lock().allocator.hooks().file_ready();
         let again = arena.decay(now);
         next = [next, again].into_iter().flatten().min();
     }
@@ -79,7 +79,7 @@ pub(crate) fn decay(now: u64) -> Option<u64> {
 /// Purges all unused pages of some arenas with hooks. Under no lock.
 pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     for arena in hooked().filter(|arena| wanted(arena)) {
-        arena.pages.lock().allocator.file_ready();
+        arena.pages.lock().allocator.hooks().file_ready();
         arena.purge_beyond(0, 0);
     }
 }
@@ -94,12 +94,12 @@ pub(crate) fn serve() -> bool {
     }
     let mut served = false;
     for arena in hooked().filter(|arena| arena.is_live()) {
-        let want = arena.pages.lock().allocator.begin_serving();
+        let want = arena.pages.lock().allocator.hooks().begin_serving();
         let Some(want) = want else { continue };
         // What a hook allocates by the way comes from the first arena.
         let by_the_way = arena.id() == 0 && callback::is_in_hook();
         served |= if by_the_way { arena.take_new_by_default(want) } else { arena.make_ready(want) };
-        arena.pages.lock().allocator.end_serving();
+        arena.pages.lock().allocator.hooks().end_serving();
     }
     served
 }
@@ -112,7 +112,7 @@ pub(crate) fn forget_in_child() {
         return;
     }
     for arena in hooked() {
-        arena.pages.lock().allocator.abandon_taken();
+        arena.pages.lock().allocator.hooks().abandon_taken();
     }
 }
 
@@ -158,7 +158,7 @@ impl Arena {
 
     /// Makes a run ready, from those that are free or from new memory.
     fn make_ready(&'static self, want: Want) -> bool {
-        let free = |exact| self.pages.lock().allocator.take_for(want, exact);
+        let free = |exact| self.pages.lock().allocator.hooks().take_for(want, exact);
         self.cut_free(free(false), want)
             || self.merge_free() && self.cut_free(free(false), want)
             || self.cut_free(free(true), want)
@@ -169,15 +169,15 @@ impl Arena {
     /// Makes one of all neighbours that may be; and then gives everything back, and asks again.
     fn make_ready_at_last(&'static self, want: Want) -> bool {
         while self.merge_free() {
-            let taken = self.pages.lock().allocator.take_for(want, false);
+            let taken = self.pages.lock().allocator.hooks().take_for(want, false);
             if self.cut_free(taken, want) {
                 return true;
             }
         }
-        self.pages.lock().allocator.file_ready();
+        self.pages.lock().allocator.hooks().file_ready();
         self.purge_now(0, 0);
         loop {
-            let retained = self.pages.lock().allocator.take_retained();
+            let retained = self.pages.lock().allocator.hooks().take_retained();
             let Some(taken) = retained else { break };
             if !self.give_back_taken(taken) {
                 break;
@@ -203,7 +203,7 @@ impl Arena {
             }
         }
         match self.shorten(taken, want.pages) {
-            Ok(run) => self.pages.lock().allocator.make_ready(run),
+            Ok(run) => self.pages.lock().allocator.hooks().make_ready(run),
             Err(whole) => return self.put_back(whole),
         }
         true
@@ -211,14 +211,15 @@ impl Arena {
 
     /// Cuts a run that is in nobody's list in two. `Err`: refused.
     fn cut(&'static self, taken: InHand, pages: usize) -> Result<(InHand, InHand), InHand> {
-        let record = self.pages.lock().allocator.record_for_cut();
+        let record = self.pages.lock().allocator.hooks().record_for_cut();
         let Some(record) = record else { return Err(taken) };
         let may = hook_calls::may_cut(&self.hooks, &taken, pages);
-        let allocator = &mut self.pages.lock().allocator;
+        let mut locked = self.pages.lock();
+        let mut hooked = locked.allocator.hooks();
         if may {
-            return Ok(allocator.cut_taken(taken, pages, record));
+            return Ok(hooked.cut_taken(taken, pages, record));
         }
-        allocator.keep_record(record);
+        hooked.keep_record(record);
         Err(taken)
     }
 
@@ -233,7 +234,7 @@ impl Arena {
     }
 
     fn put_back(&'static self, taken: InHand) -> bool {
-        self.pages.lock().allocator.put_back(taken);
+        self.pages.lock().allocator.hooks().put_back(taken);
         false
     }
 
@@ -241,10 +242,10 @@ impl Arena {
     fn merge_free(&'static self) -> bool {
         let mut merged = false;
         for _ in 0..MERGES {
-            let pair = self.pages.lock().allocator.take_neighbours();
+            let pair = self.pages.lock().allocator.hooks().take_neighbours();
             let Some((left, right)) = pair else { return merged };
             let may = hook_calls::may_merge(&self.hooks, &left, &right);
-            self.pages.lock().allocator.put_neighbours(left, right, may);
+            self.pages.lock().allocator.hooks().put_neighbours(left, right, may);
             if !may {
                 return merged;
             }
@@ -255,13 +256,13 @@ impl Arena {
 
     /// Asks for a generous piece of new memory, or else for exactly what is wanted.
     fn cut_new(&'static self, want: Want) -> bool {
-        let chunk = self.pages.lock().allocator.next_chunk(want.pages);
+        let chunk = self.pages.lock().allocator.hooks().next_chunk(want.pages);
         if chunk > want.pages
             && let Some(taken) = self.reserve(chunk, want.align)
         {
             let run = taken.run();
             if self.cut_free(Some(taken), want) {
-                self.pages.lock().allocator.note_chunk();
+                self.pages.lock().allocator.hooks().note_chunk();
                 return true;
             }
             // It may not be cut, so it is of no use.
@@ -273,7 +274,7 @@ impl Arena {
 
     fn reserve(&'static self, pages: usize, align: usize) -> Option<InHand> {
         let got = hook_calls::reserve(&self.hooks, pages, align)?;
-        let taken = self.pages.lock().allocator.take_in(&got, pages);
+        let taken = self.pages.lock().allocator.hooks().take_in(&got, pages);
         if taken.is_none() {
             hook_calls::give_up(&self.hooks, &got, pages);
         }
@@ -286,10 +287,10 @@ impl Arena {
             return false;
         };
         let allocator = &mut self.pages.lock().allocator;
-        let taken = allocator.take_in(&got, want.pages);
+        let taken = allocator.hooks().take_in(&got, want.pages);
         let is_taken = taken.is_some();
         match taken {
-            Some(taken) => allocator.make_ready(taken),
+            Some(taken) => allocator.hooks().make_ready(taken),
             None => hook_calls::give_up_by_default(&got, want.pages),
         }
         is_taken
@@ -297,7 +298,7 @@ impl Arena {
 
     /// Gives a free run of `pages` pages back that was put back as it was; refused, it stays.
     fn give_back_whole(&'static self, run: &'static Extent, pages: usize) {
-        let taken = self.pages.lock().allocator.take_run(run, pages);
+        let taken = self.pages.lock().allocator.hooks().take_run(run, pages);
         if let Some(taken) = taken {
             self.give_back_taken(taken);
         }
@@ -308,7 +309,7 @@ impl Arena {
         if !hook_calls::dalloc(&self.hooks, &taken) {
             return self.put_back(taken);
         }
-        self.pages.lock().allocator.strike_off(taken);
+        self.pages.lock().allocator.hooks().strike_off(taken);
         true
     }
 
@@ -319,14 +320,14 @@ impl Arena {
             return None;
         }
         let more = pages - run.pages();
-        let taken = self.pages.lock().allocator.take_behind(run, more)?;
+        let taken = self.pages.lock().allocator.hooks().take_behind(run, more)?;
         if !hook_calls::commit(&self.hooks, &taken) {
             self.put_back(taken);
             return None;
         }
         match self.shorten(taken, more) {
             Ok(taken) if hook_calls::may_append(&self.hooks, run, &taken) => {
-                Some(self.pages.lock().allocator.append(run, taken))
+                Some(self.pages.lock().allocator.hooks().append(run, taken))
             }
             Ok(refused) | Err(refused) => {
                 self.put_back(refused);
@@ -345,11 +346,11 @@ impl Arena {
         if callback::is_in_hook() {
             return None;
         }
-        let record = self.pages.lock().allocator.record_for_cut()?;
+        let record = self.pages.lock().allocator.hooks().record_for_cut()?;
         if hook_calls::may_cut_run(&self.hooks, run, pages) {
             return Some(record);
         }
-        self.pages.lock().allocator.keep_record(record);
+        self.pages.lock().allocator.hooks().keep_record(record);
         None
     }
 }

@@ -109,7 +109,7 @@ impl Arena {
 
     /// The decay time in milliseconds: -1 never, 0 at once.
     pub(crate) fn decay_ms(&self, aging: Aging) -> isize {
-        self.pages.lock().allocator.decay_ms(aging == Aging::Dirty)
+        self.pages.lock().allocator.aging().millis(aging == Aging::Dirty)
     }
 
     /// Sets the decay time; pages that are unused now count as fully decayed. `false`: it is below
@@ -118,7 +118,7 @@ impl Arena {
         if millis < -1 {
             return false;
         }
-        self.pages.lock().allocator.set_decay_ms(aging == Aging::Dirty, millis);
+        self.pages.lock().allocator.aging().set_millis(aging == Aging::Dirty, millis);
         if aging == Aging::Dirty {
             self.set_purges_at_once(millis == 0);
             note_decay_ms(millis);
@@ -144,12 +144,12 @@ impl Arena {
 
     /// When addresses come from the data segment.
     pub(crate) fn dss(&self) -> Dss {
-        self.pages.lock().allocator.dss
+        self.pages.lock().allocator.source().dss()
     }
 
     /// Sets it.
     pub(crate) fn set_dss(&self, dss: Dss) {
-        self.pages.lock().allocator.dss = dss;
+        self.pages.lock().allocator.source().set_dss(dss);
     }
 
     /// What people call it.
@@ -164,7 +164,7 @@ impl Arena {
 
     /// Bytes up to which reservations made in advance grow.
     pub(crate) fn grow_limit(&self) -> usize {
-        self.pages.lock().allocator.grow_limit << LG_PAGE
+        self.pages.lock().allocator.source().growth().limit() << LG_PAGE
     }
 
     /// Sets it, rounded down to a page class. `false`: less than a page.
@@ -173,7 +173,7 @@ impl Arena {
             return false;
         }
         let pages = page_class_pages(page_class_floor(bytes >> LG_PAGE));
-        self.pages.lock().allocator.grow_limit = pages;
+        self.pages.lock().allocator.source().growth().set_limit(pages);
         true
     }
 
@@ -184,31 +184,31 @@ impl Arena {
 
     /// Bytes that it may hold; 0: any.
     pub(crate) fn limit(&self) -> usize {
-        self.pages.lock().allocator.limit
+        self.pages.lock().allocator.bounds().own()
     }
 
     /// Sets it.
     pub(crate) fn set_limit(&self, bytes: usize) {
-        self.pages.lock().allocator.limit = bytes;
+        self.pages.lock().allocator.bounds().set_own(bytes);
     }
 
     /// Whether the bound of all arenas refuses it nothing.
     pub(crate) fn is_limit_exempt(&self) -> bool {
-        self.pages.lock().allocator.limit_exempt
+        self.pages.lock().allocator.bounds().is_exempt()
     }
 
     /// Sets it.
     pub(crate) fn set_limit_exempt(&self, is_exempt: bool) {
-        self.pages.lock().allocator.limit_exempt = is_exempt;
+        self.pages.lock().allocator.bounds().set_exempt(is_exempt);
     }
 
     /// Bytes from which on a run that is freed is given back at once; 0: none is.
     pub(crate) fn oversize(&self) -> usize {
-        self.pages.lock().allocator.oversize
+        self.pages.lock().allocator.aging().oversize()
     }
 
     /// Sets it.
     pub(crate) fn set_oversize(&self, bytes: usize) {
-        self.pages.lock().allocator.oversize = bytes;
+        self.pages.lock().allocator.aging().set_oversize(bytes);
     }
 }

@@ -5,10 +5,10 @@ use super::arena_hooks;
 use super::arena_list;
 use super::choose_arena::{self, Home};
 use super::purge_gate::GATE;
-use crate::back::block_end;
 use crate::back::contents::{self, Zeroing};
 use crate::back::extent::Extent;
 use crate::back::huge;
+use crate::back::huge_end;
 use crate::back::moves;
 use crate::back::page_allocator::Memory;
 use crate::ground::options;
@@ -76,7 +76,7 @@ fn allocate_in(
 /// The same memory, for who writes the first `filled` bytes of it.
 fn fresh(memory: Memory, filled: usize) -> Memory {
     match memory {
-        Memory::Any if block_end::ends_early(filled) => Memory::Begun,
+        Memory::Any if huge_end::ends_early(filled) => Memory::Begun,
         _ => memory.filled_if(filled > 0),
     }
 }
@@ -85,7 +85,7 @@ fn fresh(memory: Memory, filled: usize) -> Memory {
 pub(crate) fn free(extent: &'static Extent) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
     let mut pages = arena.pages.lock();
-    if !pages.allocator.is_oversized(extent) || arena.waits_for_hook() {
+    if !pages.allocator.aging().is_oversized(extent.bytes()) || arena.waits_for_hook() {
         pages.free_large(extent);
         drop(pages);
         return purge_if_at_once(arena);
@@ -184,7 +184,7 @@ pub(crate) fn lengthen_by_move(
         arena::by_id(extent.arena()).filter(|arena| !arena.is_created() && !arena.is_hooked())?;
     let (provider, new) = {
         let allocator = &mut arena.pages.lock().allocator;
-        (allocator.provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
+        (allocator.source().provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
     };
     let moved = moves::move_pages(provider, extent, new);
     let mut pages = arena.pages.lock();
@@ -219,7 +219,7 @@ fn back_room(extent: &'static Extent) {
 fn back_by_huge_pages(extent: &'static Extent, size: usize) {
     let Some(arena) = arena::by_id(extent.arena()) else { return };
     let provider = arena.provider();
-    huge::back(provider, extent, block_end::worth_huge_pages(extent, size));
+    huge::back(provider, extent, huge_end::worth_huge_pages(extent, size));
 }
 
 /// Makes all of a fresh block read zero, if it does not yet.

@@ -220,7 +220,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
         add_bin(sum, arena.bin(class), class, stats.as_deref_mut());
     }
     sum.totals.work.add_pages_lock(arena.pages.counts());
-    let pages = arena.pages.lock();
+    let mut pages = arena.pages.lock();
     let counts = pages.allocator.counts();
     sum.totals.metadata_edata += counts.records * size_of::<Extent>();
     sum.large += pages.large.bytes;
@@ -232,16 +232,17 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.muzzy += counts.muzzy * PAGE;
     sum.totals.retained += (counts.retained + holes) * PAGE;
     sum.totals.holes += holes * PAGE;
-    sum.totals.purges += counts.dirty_purges.calls + counts.muzzy_purges.calls;
+    sum.totals.purges += counts.purges.dirty.calls + counts.purges.muzzy.calls;
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;
-    sum.totals.purged_pages += counts.dirty_purges.pages + counts.muzzy_purges.pages;
+    sum.totals.purged_pages += counts.purges.dirty.pages + counts.purges.muzzy.pages;
     let Some(stats) = stats else { return };
     stats.initialized = arena.is_live();
     stats.uptime = now.saturating_sub(arena.born.load(Relaxed));
-    (stats.dirty_decay_ms, stats.muzzy_decay_ms) = pages.allocator.decay_millis();
-    stats.dirty.add(&purges(counts.dirty_purges));
-    stats.muzzy.add(&purges(counts.muzzy_purges));
+    let aging = pages.allocator.aging();
+    (stats.dirty_decay_ms, stats.muzzy_decay_ms) = (aging.millis(true), aging.millis(false));
+    stats.dirty.add(&purges(counts.purges.dirty));
+    stats.muzzy.add(&purges(counts.purges.muzzy));
     stats.pages_mutex.add_history(arena.pages.history());
     let space = &mut stats.space;
     space.pactive = counts.active - holes;

@@ -3,6 +3,7 @@
 //! * [`source`]: a file with comments, strings and test code blanked out;
 //! * [`shape`]: lengths of lines, functions and files; module docs; partners of orderings;
 //! * [`tiers`]: a lower tier of the core never imports a higher one, and nothing of `std`;
+//! * [`order`]: within a folder of the core, imports go up the list of its modules;
 //! * [`crates`]: which crate may name which;
 //! * [`dead`]: every file is reached from somewhere.
 //!
@@ -11,6 +12,7 @@
 
 pub mod crates;
 pub mod dead;
+pub mod order;
 pub mod shape;
 pub mod source;
 pub mod tiers;
@@ -26,10 +28,12 @@ pub fn check(root: &Path) -> Vec<String> {
     let sources = sources(root, &files);
     let reach = dead::reach(root, &files, &sources);
     let mut findings = reach.unreached.clone();
+    let declared = order::declared(&sources);
     for source in &sources {
         let is_test = is_test_path(&source.path) || reach.test_only.contains(&source.path);
         findings.extend(shape::check(source, is_test));
         findings.extend(tiers::check(source, is_test));
+        findings.extend(order::check(source, is_test, &declared));
     }
     findings.extend(shape::check_other_texts(root, &files));
     findings.extend(dead::unattended(root, &files));

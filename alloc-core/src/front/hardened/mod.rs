@@ -8,9 +8,9 @@
 //!
 //! All of it is behind a [`Facade`](super::facade::Facade): the fast paths know nothing of it.
 
-pub(crate) mod calls;
+pub(crate) mod random;
 pub(crate) mod canary;
+pub(crate) mod wipe;
 pub(crate) mod order;
 pub(crate) mod quarantine;
-pub(crate) mod random;
-pub(crate) mod wipe;
+pub(crate) mod calls;

@@ -3,8 +3,8 @@
 #[cfg(not(loom))]
 pub(crate) mod history;
 #[cfg(not(loom))]
+pub(crate) mod lock_rank;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod lock;
-#[cfg(not(loom))]
-pub(crate) mod lock_rank;
 pub(crate) mod seam;

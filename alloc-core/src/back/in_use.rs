@@ -1,0 +1,65 @@
+//! The runs of one arena that are in use.
+
+use super::active_list::ActiveList;
+use super::extent::{Extent, ExtentState};
+use super::in_hand::InHand;
+
+/// How many pages of one arena are in use, and the runs where they are to be found one by one.
+pub(super) struct InUse {
+    /// Pages in use.
+    pub(super) pages: usize,
+    /// Runs that were handed out.
+    pub(super) taken: u64,
+    /// Runs that came back.
+    pub(super) given: u64,
+    list: Option<ActiveList>,
+}
+
+impl InUse {
+    /// None.
+    pub(super) const fn new() -> InUse {
+        InUse { pages: 0, taken: 0, given: 0, list: None }
+    }
+
+    /// Keeps a list of the runs in use from now on, which are none yet.
+    pub(super) fn keep_list(&mut self) {
+        self.list = Some(ActiveList::new());
+    }
+
+    /// A run in use, of those that are listed.
+    pub(super) fn first(&self) -> Option<&'static Extent> {
+        self.list.as_ref().and_then(ActiveList::first)
+    }
+
+    /// Hands a run out.
+    pub(super) fn add(&mut self, run: InHand) -> &'static Extent {
+        let extent = run.release(ExtentState::Active);
+        self.pages += extent.pages();
+        self.taken += 1;
+        if let Some(list) = &mut self.list {
+            list.push(extent);
+        }
+        extent
+    }
+
+    /// Adds the second part of a run in use that was cut in two.
+    pub(super) fn add_part(&mut self, run: InHand) -> &'static Extent {
+        let extent = run.release(ExtentState::Active);
+        if let Some(list) = &mut self.list {
+            list.push(extent);
+        }
+        extent
+    }
+
+    /// Takes a run back.
+    pub(super) fn remove(&mut self, extent: &'static Extent) -> InHand {
+        debug_assert!(matches!(extent.state.get(), ExtentState::Active | ExtentState::Kept));
+        if let Some(list) = &mut self.list {
+            list.remove(extent);
+        }
+        self.pages -= extent.pages();
+        self.given += 1;
+        extent.zeroed.set(false);
+        InHand::hold(extent, ExtentState::Dirty)
+    }
+}
