@@ -6,7 +6,7 @@ use crate::memory::rss_kib;
 /// answers, and what the allocator keeps in its records and caches.
 const BASE_KIB: u64 = 32 << 10;
 
-/// Samples of the resident memory under load, one a second.
+/// Samples of the resident memory under load, taken again and again in the same state.
 pub struct Resident {
     process: u32,
     samples: Vec<u64>,

@@ -20,6 +20,7 @@ fn storms_on_pages_of_16_and_64_kib() {
         let says = ["-IS", "-c", "import mmap; print(mmap.PAGESIZE)"];
         let seen = Run::plain(&python).args(says).env("QEMU_PAGESIZE", page).stdout();
         assert_eq!(seen.trim_end(), page);
+        let mut refused = 0;
         for conf in [
             "",
             "dirty_decay_ms:0",
@@ -32,7 +33,9 @@ fn storms_on_pages_of_16_and_64_kib() {
             let run = Run::preloaded(&program).called(&name).conf(conf).args(["2000", "4", "200"]);
             let run = run.env("QEMU_PAGESIZE", page);
             let text = run.env("REFUSE", "mincore").env("REFUSE_EVERY", "1").stdout();
-            assert!(number(&text, "refused") > 0, "{name}: {text}");
+            refused += number(&text, "refused");
         }
+        // A storm whose threads find no used run to zero makes no such call.
+        assert!(refused > 0, "mincore is never called with pages of {page}");
     }
 }

@@ -387,3 +387,111 @@ impl FreeRuns {
         self.retained.check();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::PageAllocator;
+    use crate::back::provider::fixed::Fixed;
+    use crate::ground::size_class::page_class_floor;
+    use crate::ground::units::PAGE;
+    use ExtentState::Dirty;
+
+    const PAGES: usize = 16;
+
+    /// An arena whose only dirty run is at the beginning of its reservation.
+    fn with_a_dirty_run() -> PageAllocator {
+        let mut pages = PageAllocator::for_test(Fixed::leak(8 << 20));
+        let runs = pages.runs();
+        runs.keep_records().unwrap();
+        let run = runs.take_addresses(PAGES, 8 * PAGE).unwrap();
+        runs.file(run, Dirty);
+        pages
+    }
+
+    fn assert_whole(runs: &FreeRuns) {
+        assert_eq!((runs.pages(Dirty), runs.oldest(Dirty).unwrap().pages()), (PAGES, PAGES));
+        runs.check();
+    }
+
+    #[test]
+    fn a_run_is_cut_into_parts_and_is_one_again() {
+        let mut pages = with_a_dirty_run();
+        let runs = pages.runs();
+        let first = runs.take(Dirty, 1, PAGE, usize::MAX).unwrap();
+        let wanted = runs.take(Dirty, 4, 8 * PAGE, usize::MAX).unwrap();
+        assert_eq!(wanted.base(), first.base() + 8 * PAGE);
+        assert_eq!((runs.pages(Dirty), first.pages(), wanted.pages()), (11, 1, 4));
+        let end = runs.cut_off(&wanted, 3).unwrap();
+        assert_eq!((end.base(), end.pages()), (wanted.end(), 1));
+        assert!(runs.cut_off(&wanted, 3).is_none());
+        for part in [wanted, first, end] {
+            runs.file(part, Dirty);
+        }
+        assert_whole(runs);
+        assert!(runs.take(Dirty, PAGES + 1, PAGE, usize::MAX).is_none());
+        assert!(runs.take(Dirty, PAGES / 2, PAGE, PAGES / 2).is_none(), "it is of a longer class");
+        assert_whole(runs);
+    }
+
+    #[test]
+    fn what_is_cut_off_the_front_leaves_the_rest_in_hand() {
+        let mut pages = with_a_dirty_run();
+        let runs = pages.runs();
+        let first = runs.take(Dirty, PAGES, PAGE, usize::MAX).unwrap();
+        let rest = runs.cut_off(&first, 1).unwrap();
+        let (wanted, behind) = runs.cut_front(rest, 4, 8 * PAGE).unwrap();
+        assert_eq!((wanted.base(), runs.pages(Dirty)), (first.base() + 8 * PAGE, 7));
+        let behind = behind.unwrap();
+        assert_eq!((behind.base(), behind.pages()), (wanted.end(), 4));
+        assert!(runs.cut_front(behind, 5, PAGE).is_none());
+        assert_eq!(runs.pages(Dirty), 11, "what does not fit is filed");
+        runs.file(wanted, Dirty);
+        runs.file(first, Dirty);
+        assert_whole(runs);
+    }
+
+    #[test]
+    fn neighbours_stay_apart_where_hooks_are_asked() {
+        let mut pages = with_a_dirty_run();
+        let runs = pages.runs();
+        let provider = runs.provider();
+        runs.set_provider(provider, false);
+        let left = runs.take(Dirty, PAGES, PAGE, usize::MAX).unwrap();
+        let right = runs.cut_off(&left, PAGES / 2).unwrap();
+        runs.file(left, Dirty);
+        runs.file(right, Dirty);
+        assert_eq!(runs.filed(Dirty, page_class_floor(PAGES / 2)).runs, 2);
+        runs.check();
+    }
+
+    #[test]
+    fn runs_that_are_away_are_counted_and_may_be_lost() {
+        let mut pages = with_a_dirty_run();
+        let runs = pages.runs();
+        let (mapped, held) = (runs.mapped(), runs.held());
+        let run = runs.take(Dirty, 4, PAGE, usize::MAX).unwrap();
+        let run = runs.send_away(run);
+        assert_eq!((runs.away(), runs.held()), (4, held));
+        runs.note_back(&run);
+        assert_eq!(runs.away(), 0);
+        core::mem::forget(runs.send_away(run));
+        runs.abandon_away(1);
+        assert_eq!((runs.away(), runs.mapped(), runs.abandoned()), (1, mapped - 3, 3));
+    }
+
+    #[test]
+    fn addresses_that_were_ours_may_be_adopted() {
+        let mut pages = with_a_dirty_run();
+        let runs = pages.runs();
+        let mapped = runs.mapped();
+        let run = runs.take(Dirty, 4, PAGE, usize::MAX).unwrap();
+        let base = run.base();
+        page_map::clear_ends(&run);
+        runs.forget(run);
+        assert_eq!((runs.mapped(), runs.pages(Dirty)), (mapped - 4, PAGES - 4));
+        runs.adopt(base, 4);
+        assert_eq!(runs.mapped(), mapped);
+        assert_whole(runs);
+    }
+}

@@ -63,3 +63,41 @@ impl InUse {
         InHand::hold(extent, ExtentState::Dirty)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::provider::fixed::keep;
+    use crate::ground::units::PAGE;
+
+    fn in_hand(pages: usize) -> InHand {
+        let record: &'static Extent = keep(Box::new(Extent::new(0)));
+        record.set_range(PAGE, pages);
+        InHand::hold(record, ExtentState::Dirty)
+    }
+
+    #[test]
+    fn pages_and_runs_are_counted() {
+        let mut in_use = InUse::new();
+        let run = in_use.add(in_hand(3));
+        assert_eq!((in_use.pages, in_use.taken, in_use.given), (3, 1, 0));
+        assert!(run.state.get() == ExtentState::Active && in_use.first().is_none());
+        run.zeroed.set(true);
+        let back = in_use.remove(run);
+        assert_eq!((in_use.pages, in_use.taken, in_use.given), (0, 1, 1));
+        assert!(!back.zeroed.get(), "its last user may have written to it");
+        back.release(ExtentState::Spare);
+    }
+
+    #[test]
+    fn runs_are_listed_where_they_are_to_be_found() {
+        let mut in_use = InUse::new();
+        in_use.keep_list();
+        let run = in_use.add(in_hand(3));
+        let part = in_use.add_part(in_hand(1));
+        assert_eq!((in_use.pages, in_use.taken), (3, 1), "the part was counted with the whole");
+        assert!(in_use.first().is_some_and(|first| first.is(part)));
+        in_use.remove(part).release(ExtentState::Spare);
+        assert!(in_use.first().is_some_and(|first| first.is(run)));
+    }
+}

@@ -190,3 +190,24 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_stays_within_its_own_bound() {
+        let mut bounds = Bounds::new(7);
+        assert!(bounds.has_room_for(usize::MAX >> 16, 1), "there is none");
+        bounds.set_own(12 << LG_PAGE);
+        bounds.set_exempt(true);
+        assert_eq!((bounds.own(), bounds.is_exempt()), (12 << LG_PAGE, true));
+        assert!(bounds.has_room_for(10, 2) && bounds.admits(10, 2));
+        assert!(!bounds.has_room_for(10, 3));
+        let refused = refusals();
+        assert!(!bounds.admits(10, 3));
+        assert!(refusals() > refused);
+        // The pages of all arenas are as before.
+        bounds.report(0);
+    }
+}

@@ -14,7 +14,7 @@ use crate::middle::arena::Arena;
 use crate::middle::arena_name::Name;
 use crate::middle::arena_settings::{self, Aging};
 use crate::middle::decay_pass::PASS;
-use crate::middle::{arena, arena_end, arena_list, choose_arena};
+use crate::middle::{arena_end, arena_list, choose_arena};
 use crate::observe::graves;
 
 pub use crate::back::hooks::{
@@ -381,7 +381,7 @@ pub fn set_reserve(index: u32, bytes: usize) -> bool {
 /// The arena with an index, if it lives.
 fn find(index: u32) -> Option<&'static Arena> {
     slow::real_cache();
-    arena::by_id(index).filter(|arena| arena.is_live())
+    arena_list::by_id(index).filter(|arena| arena.is_live())
 }
 
 fn find_created(index: u32) -> Option<&'static Arena> {
@@ -392,9 +392,9 @@ fn find_created(index: u32) -> Option<&'static Arena> {
 fn for_each(index: u32, act: impl Fn(&'static Arena)) -> bool {
     slow::real_cache();
     if index == ARENAS_ALL {
-        arena::all().for_each(act);
+        arena_list::all().for_each(act);
         return true;
     }
-    arena::by_id(index).into_iter().for_each(act);
+    arena_list::by_id(index).into_iter().for_each(act);
     index < super::narenas()
 }

@@ -14,7 +14,7 @@ pub use crate::ground::fill_mode::Fill;
 use crate::front::{background, slow, switch, thread_life};
 use crate::ground::fill_mode;
 use crate::ground::os;
-use crate::middle::{arena, arena_list, choose_arena, decay_pass};
+use crate::middle::{arena_list, choose_arena, decay_pass};
 
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
 pub const ARENAS_ALL: u32 = 4096;
@@ -104,7 +104,7 @@ pub fn thread_idle() -> bool {
 #[must_use]
 pub fn narenas() -> u32 {
     slow::real_cache();
-    choose_arena::limit().max(arena::count()).max(arena_list::end())
+    choose_arena::limit().max(arena_list::count()).max(arena_list::end())
 }
 
 /// The most automatic arenas, whatever else is created. Source: jemalloc(3), `opt.narenas`.

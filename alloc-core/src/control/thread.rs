@@ -8,7 +8,8 @@ use crate::front::switch;
 use crate::front::thread::{self, Moves, Thread};
 use crate::front::{scope, slow, thread_cache, thread_limits};
 use crate::ground::options;
-use crate::middle::arena::{self, Arena};
+use crate::middle::arena::Arena;
+use crate::middle::arena_list;
 use crate::middle::choose_arena;
 use core::ptr::NonNull;
 
@@ -70,7 +71,7 @@ pub fn set_arena(index: u32) -> Result<(), MoveError> {
 }
 
 fn find(index: u32) -> Option<&'static Arena> {
-    let arena = arena::by_id(index).or_else(|| choose_arena::automatic(index));
+    let arena = arena_list::by_id(index).or_else(|| choose_arena::automatic(index));
     arena.filter(|arena| arena.is_live())
 }
 

@@ -30,7 +30,9 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::text::Line;
 use crate::ground::{message, os, own_thread};
-use crate::middle::{arena, arena_hooks, decay_pass};
+use crate::middle::arena::Arena;
+use crate::middle::arena_list;
+use crate::middle::{arena_hooks, decay_pass, purge_gate};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, Ordering::Relaxed};
 
@@ -59,7 +61,7 @@ static SLEPT: SharedCount = SharedCount::new();
 /// to it that the background thread does.
 #[inline]
 pub(crate) fn tick() {
-    if arena_hooks::is_due() || limit::is_due() {
+    if purge_gate::is_hooked_due() || limit::is_due() {
         give_way();
     }
     match STATE.load(Relaxed) {
@@ -78,7 +80,7 @@ fn give_way() {
     if thread_cache::lives_on_reserve() {
         return;
     }
-    if arena_hooks::is_due() {
+    if purge_gate::is_hooked_due() {
         arena_hooks::tick();
     }
     if limit::is_due() && limit::reached() {
@@ -193,7 +195,7 @@ fn start_if_needed() {
     if thread_cache::lives_on_reserve() {
         return;
     }
-    if arena::all().any(arena::Arena::has_aging_pages) {
+    if arena_list::all().any(Arena::has_aging_pages) {
         let started = match CHANGE.try_lock() {
             Some(_change) if STATE.load(Relaxed) == WANTED => start(),
             _ => Ok(()),

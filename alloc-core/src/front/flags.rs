@@ -6,7 +6,8 @@ use crate::back::page_map;
 use crate::ground::os;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
-use crate::middle::arena::{self, Arena};
+use crate::middle::arena::Arena;
+use crate::middle::arena_list;
 use crate::middle::choose_arena;
 use crate::middle::large;
 use crate::middle::slab::Slab;
@@ -78,7 +79,7 @@ impl Flags {
             None => Ok(None),
             Some(index) => {
                 slow::real_cache();
-                let arena = arena::by_id(index).or_else(|| choose_arena::automatic(index));
+                let arena = arena_list::by_id(index).or_else(|| choose_arena::automatic(index));
                 arena.filter(|arena| arena.is_live()).map(Some).ok_or(())
             }
         }

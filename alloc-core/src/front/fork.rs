@@ -22,8 +22,8 @@ use crate::ground::stats_interval;
 use crate::ground::sync::lock::RankedMutex;
 #[cfg(test)]
 use crate::ground::sync::lock_rank::LockRank;
-use crate::middle::arena::{self, MAKING};
 use crate::middle::arena_hooks;
+use crate::middle::arena_list::{self, MAKING};
 use crate::middle::decay_pass::PASS;
 use crate::middle::purge_gate::{GATE, PurgeGate};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -57,12 +57,12 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
         lock(&cache.owner.state);
     }
     lock(&MAKING);
-    for arena in arena::all() {
+    for arena in arena_list::all() {
         for class in SizeClass::all() {
             lock(&arena.bin(class).slabs);
         }
     }
-    for arena in arena::all() {
+    for arena in arena_list::all() {
         lock(&arena.pages);
     }
     lock(&METADATA);
@@ -166,7 +166,7 @@ mod tests {
         }
         let id = explicit::create().expect("memory");
         // Other tests make more of both.
-        let (caches, arenas) = (registry::all().count(), arena::all().count());
+        let (caches, arenas) = (registry::all().count(), arena_list::all().count());
         let mut seen = Vec::new();
         for_each_lock(&mut |lock| seen.push(lock.rank()));
         assert!(seen.contains(&None), "the gate of purges");

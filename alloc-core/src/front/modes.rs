@@ -14,7 +14,6 @@ use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::slab::Slab;
-use crate::middle::slab_guard::place_of;
 
 /// What a sized free says of its block: the size and the alignment that were asked for.
 #[derive(Clone, Copy)]
@@ -149,7 +148,7 @@ pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given) {
     guarded::wrong_size(address, given.size);
     let place = match (Slab::of(entry), entry.extent()) {
         (Some(slab), _) if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() => {
-            place_of(slab)
+            slab.place()
         }
         (None, Some(extent)) if super::slow::is_block(extent, address) => {
             Place { size: extent.bytes(), arena: extent.arena(), owner: None }

@@ -7,7 +7,7 @@ use crate::ground::callback;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::{conf, conf_record, fill_mode, options};
-use crate::middle::arena;
+use crate::middle::arena_list;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// One thread makes the start. Fork waits for it.
@@ -40,7 +40,7 @@ fn start() -> bool {
         unsafe { read_options() };
         READ.store(true, Ordering::Relaxed);
     }
-    if arena::count() == 0 && arena::make_next(1).is_none() {
+    if arena_list::count() == 0 && arena_list::make_next(1).is_none() {
         return false;
     }
     callback::set_scope(&thread_cache::SCOPE);

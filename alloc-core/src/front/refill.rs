@@ -15,10 +15,11 @@ use crate::ground::cache_limits::BY_CLASS;
 use crate::ground::options;
 use crate::ground::size_class::{CLASSES, MAX_CACHED, SizeClass};
 use crate::ground::stats_interval;
-use crate::middle::choose_arena;
 use crate::middle::depot;
 use crate::middle::give_back::give_back;
+use crate::middle::owned_slabs;
 use crate::middle::owner::{Owner, OwnerState};
+use crate::middle::shared_refill;
 use core::ptr::NonNull;
 
 /// What all bins of a thread may hold together, in bytes.
@@ -118,10 +119,10 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
             cold.refills.set(cold.refills.get().saturating_add(1));
             let Owner { home, effort, ledger, .. } = &cache.owner;
             let give = |block| filler.give(block);
-            let (n, arena) = choose_arena::fill_shared(home, class, want, effort, give);
+            let (n, arena) = shared_refill::fill_shared(home, class, want, effort, give);
             ledger.of(class.index(), arena).filled.add(n as u64);
         } else {
-            cache.owner.fill(&mut state, class, want, |block| filler.give(block));
+            owned_slabs::fill(&cache.owner, &mut state, class, want, |block| filler.give(block));
         }
     };
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
@@ -391,7 +392,7 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
 mod tests {
     use super::*;
     use crate::front::thread_life;
-    use crate::middle::arena;
+    use crate::middle::arena_list;
 
     /// What lies in the bin once `n` requests are served and their blocks are back.
     fn serve(cache: &'static RealCache, class: SizeClass, n: usize) -> usize {
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn who_gets_the_cache_of_a_thread_begins_where_that_one_got_to() {
-        let home = arena::by_id(0).or_else(|| arena::make_next(8)).unwrap();
+        let home = arena_list::by_id(0).or_else(|| arena_list::make_next(8)).unwrap();
         let cache = registry::take(home, false, None).unwrap();
         let (small, large) = (SizeClass::of(320), SizeClass::of(1024));
         let begin = |class, n| {

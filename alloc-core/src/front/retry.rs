@@ -6,7 +6,7 @@ use super::thread_cache::{self, Kind};
 use super::thread_life;
 use crate::back::{limit, wants};
 use crate::ground::units::LG_PAGE;
-use crate::middle::{arena, arena_hooks, decay_pass};
+use crate::middle::{arena_hooks, arena_list, decay_pass};
 
 /// Tries once more after each thing that may help. No lock is held.
 pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
@@ -75,7 +75,7 @@ fn make_room(is_bound: bool) {
 
 /// Bytes that an arena holds, and its own bound.
 fn bound_of(index: u32) -> (usize, usize) {
-    arena::by_id(index).map_or((0, 0), |arena| {
+    arena_list::by_id(index).map_or((0, 0), |arena| {
         let mut pages = arena.pages.lock();
         (pages.allocator.held() << LG_PAGE, pages.allocator.bounds().own())
     })

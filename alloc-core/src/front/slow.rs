@@ -21,10 +21,12 @@ use crate::ground::os;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 use crate::ground::stats_interval;
 use crate::ground::units::LG_PAGE;
-use crate::middle::arena::{self, Arena};
-use crate::middle::choose_arena::{self, Home};
+use crate::middle::arena::Arena;
+use crate::middle::arena_list;
+use crate::middle::choose_arena;
+use crate::middle::home::Home;
 use crate::middle::slab::Slab;
-use crate::middle::{large, misuse, run_cache};
+use crate::middle::{large, last_words, run_cache};
 
 /// As [`missed::malloc_small`](super::missed::malloc_small), past all façades.
 #[inline(never)]
@@ -150,7 +152,7 @@ pub(crate) unsafe fn free_missed(block: *mut u8, given: Option<Given>) {
     } else {
         match entry.extent() {
             Some(extent) if is_block(extent, address) => free_large(contents::junked(extent)),
-            _ => misuse::invalid(address, None),
+            _ => last_words::invalid(address, None),
         }
     }
     tick();
@@ -189,7 +191,7 @@ fn free_large(extent: &'static Extent) {
             Ok(true) => return,
             Ok(false) => {}
             // Another thread frees it at this moment.
-            Err(()) => misuse::invalid(extent.base(), None),
+            Err(()) => last_words::invalid(extent.base(), None),
         }
     }
     large::free(extent);
@@ -198,7 +200,7 @@ fn free_large(extent: &'static Extent) {
 /// Takes a large block back past all caches.
 pub(crate) fn free_large_uncached(extent: &'static Extent, address: usize) {
     if !is_block(extent, address) {
-        misuse::invalid(address, None);
+        last_words::invalid(address, None);
     }
     count_freed(extent.bytes());
     large::free(contents::junked(extent));
@@ -272,8 +274,10 @@ fn free_small(slab: &'static Slab, block: *mut u8) {
 pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     // Once the block is home its slab may become another's, of another class.
     let class = slab.class();
-    let Some(slot) = class.slot_at(address - slab.base()) else { misuse::interior(slab, address) };
-    if let Some(arena) = arena::by_id(slab.arena()) {
+    let Some(slot) = class.slot_at(address - slab.base()) else {
+        last_words::interior(slab, address)
+    };
+    if let Some(arena) = arena_list::by_id(slab.arena()) {
         arena.free_uncached(slab, slot, address);
     }
     count_freed(modes::usable(class));
@@ -291,7 +295,7 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
 pub(crate) fn home() -> Option<&'static Arena> {
     match real_cache() {
         Some(cache) => Some(choose_arena::at_home(&cache.owner.home)),
-        None => arena::by_id(0),
+        None => arena_list::by_id(0),
     }
 }
 
@@ -309,7 +313,7 @@ fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Exten
             })
         }
         None => {
-            let home = Home::new(arena::by_id(0)?);
+            let home = Home::new(arena_list::by_id(0)?);
             large::allocate(large::From::Home(&home), bytes, align, filled)
         }
     }

@@ -22,7 +22,7 @@ use super::thread::{self, Thread};
 use super::thread_cache::{self, EMPTY, REENTRANT, UNCACHED};
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
-use crate::middle::arena;
+use crate::middle::arena_list;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -72,7 +72,7 @@ pub(crate) fn begin() {
 
 /// The calling thread's record, with a cache in the first arena. `None`: no memory.
 fn make() -> Option<&'static Thread> {
-    let home = arena::by_id(0)?;
+    let home = arena_list::by_id(0)?;
     let thread = thread::take()?;
     let Some(cache) = registry::take(home, false, Some(thread)) else {
         thread::put(thread);

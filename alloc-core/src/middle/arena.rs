@@ -5,15 +5,12 @@
 //! [`super::arena_end`] for the end of those that programs create.
 
 use super::arena_counts::{LargeCounts, SlabCounts};
-use super::arena_end::Life;
+use super::arena_life::Life;
 use super::arena_name::Name;
-use super::bin::{ArenaBin, BinSlabs};
-use super::effort::{Deed, Effort, UNCACHED};
-use super::holes::Look;
+use super::bin::ArenaBin;
+use super::purge_gate::{self, GATE};
 use super::remote_free::Guard;
 use super::slab::{RECORD_CLASSES, Slab, lg_words};
-use super::slab_guard::{absorb, stack_of_remote};
-use super::slab_list::ListName;
 use crate::back::extent::Extent;
 use crate::back::hooks::Hooks;
 use crate::back::metadata::{self, Pool};
@@ -23,17 +20,11 @@ use crate::back::page_provider::PageProvider;
 use crate::back::purge_batch::Batch;
 use crate::back::untouched;
 use crate::ground::checked::at;
-use crate::ground::counters::SharedCount;
 use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-
-pub(crate) use super::arena_list::{MAKING, all, by_id, count, make_next};
-
-/// Bytes of slabs of one class that a bin keeps while all their blocks are free.
-const SPARE_BYTES: usize = 256 << 10;
 
 /// One arena.
 pub(crate) struct Arena {
@@ -56,8 +47,6 @@ pub(crate) struct Arena {
     /// Its pages.
     pub(crate) pages: RankedMutex<ArenaPages>,
     bins: [ArenaBin; CLASSES],
-    /// Pages of slabs in use that were given back: see `holes`.
-    pub(crate) holes: SharedCount,
     /// When it was made, or came back to life, in nanoseconds of the monotonic clock.
     pub(crate) born: AtomicU64,
 }
@@ -134,7 +123,6 @@ impl Arena {
                 },
             ),
             bins: [const { ArenaBin::new() }; CLASSES],
-            holes: SharedCount::new(),
             born: AtomicU64::new(os::nanoseconds()),
         };
         let place = memory.cast::<Arena>();
@@ -200,7 +188,7 @@ impl Arena {
     pub(crate) fn take_back(&self, slab: &'static Slab) {
         let Some(extent) = slab.extent() else { return };
         slab.fresh.end_at(0);
-        self.holes.sub(slab.holes.clear());
+        slab.holes.clear(self.id());
         let mut pages = self.pages.lock();
         page_map::set_all(extent, Entry::NONE);
         page_map::set_ends(extent);
@@ -210,128 +198,7 @@ impl Arena {
             pool.put(slab);
         }
         drop(pages);
-        super::large::purge_if_at_once(self);
-    }
-
-    /// Takes up to `want` blocks of slabs of this bin, new ones if it must and `memory` lets it.
-    /// Answers how many: none without memory.
-    pub(crate) fn fill_from_bin(
-        &'static self,
-        slabs: &mut BinSlabs,
-        class: SizeClass,
-        want: usize,
-        memory: Memory,
-        effort: &Effort,
-        mut give: impl FnMut(*mut u8),
-    ) -> usize {
-        let waiting = slabs.transfer.take(want, os::current_cpu, &mut give);
-        if waiting == want {
-            return waiting;
-        }
-        let mut taken = waiting;
-        if Slab::is_cheap_to_absorb(class) {
-            self.drain_bin(slabs, class, effort);
-        }
-        loop {
-            while let Some(slab) = slabs.partial.first() {
-                slabs.partial.use_spare(slab);
-                // Threads share the slab, but not its cache lines, as far as they can.
-                if class.blocks_of_lines() > 1 {
-                    taken += slab.take_lines(want - taken, &mut give);
-                }
-                taken += slab.take_lowest(want - taken, &mut give);
-                if slab.is_full() {
-                    slabs.partial.remove(slab);
-                }
-                if taken == want {
-                    break;
-                }
-            }
-            if taken > 0 {
-                slabs.transfer.note_refill(taken - waiting);
-                return taken;
-            }
-            self.drain_bin(slabs, class, effort);
-            if slabs.partial.first().is_none() {
-                let mut pages = self.pages.lock();
-                // Shared slabs are filled; of others the threads take a few lines each.
-                let memory = memory.filled_if(class.is_shared());
-                let slab = Arena::new_slab(&mut pages, class, Guard::Bin, memory);
-                let Some(slab) = slab else { return 0 };
-                effort.add(Deed::Fresh, 1);
-                slabs.file(slab);
-            }
-        }
-    }
-
-    /// Takes in what was freed remotely into slabs of this bin. The caller holds its lock.
-    pub(crate) fn drain_bin(
-        &'static self,
-        slabs: &mut BinSlabs,
-        class: SizeClass,
-        effort: &Effort,
-    ) {
-        let pending = &self.bin(class).pending;
-        if pending.is_empty() {
-            return;
-        }
-        let take = |remote| {
-            // SAFETY: what lies on a pending stack is the field of a slab's record.
-            let slab = unsafe { Slab::of_remote(remote) };
-            let freed = absorb(slab);
-            effort.add(Deed::Drained, 1);
-            self.bin(class).absorbed.add(freed as u64);
-            self.refile(slabs, slab, freed);
-        };
-        // SAFETY: records and stacks live for ever; `take` absorbs.
-        unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
-    }
-
-    /// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for
-    /// a few spare ones.
-    pub(crate) fn refile(&'static self, slabs: &mut BinSlabs, slab: &'static Slab, freed: usize) {
-        slabs.file(slab);
-        if slab.list() == ListName::None {
-            return;
-        }
-        if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
-            self.release_from_bin(slabs, slab);
-        } else {
-            slabs.partial.settle(slab, freed);
-        }
-    }
-
-    fn release_from_bin(&'static self, slabs: &mut BinSlabs, slab: &'static Slab) -> bool {
-        if !slab.remote.release() {
-            return false;
-        }
-        if slab.list() != ListName::None {
-            slabs.partial.remove(slab);
-        }
-        self.take_back(slab);
-        true
-    }
-
-    /// Looks for holes in the slabs that the bins guard.
-    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
-        for class in SizeClass::all().filter(|class| !self.bin(*class).is_untouched()) {
-            look.by_holds(|look| look.at_list(&self.bin(class).slabs.lock().partial));
-        }
-    }
-
-    /// Drains every bin and gives up slabs that are all free.
-    pub(crate) fn tidy_bins(&'static self) {
-        for class in SizeClass::all().filter(|class| !self.bin(*class).is_untouched()) {
-            let bin = self.bin(class);
-            let Some(mut slabs) = bin.slabs.try_lock() else { continue };
-            self.empty_transfer(&mut slabs);
-            self.drain_bin(&mut slabs, class, &UNCACHED);
-            while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
-                if !self.release_from_bin(&mut slabs, slab) {
-                    break;
-                }
-            }
-        }
+        self.purge_if_at_once();
     }
 
     /// Ages unused pages to `now` (milliseconds) and purges what is due. Answers when it should
@@ -358,6 +225,19 @@ impl Arena {
     /// lock that may be taken tells.
     pub(crate) fn has_aging_pages(&self) -> bool {
         self.pages.try_lock().is_some_and(|pages| pages.allocator.next_decay().is_some())
+    }
+
+    /// With a decay time of 0, what was just freed is purged at once.
+    pub(crate) fn purge_if_at_once(&self) {
+        if self.purges_at_once() && self.is_hooked() {
+            // Locks may be held.
+            purge_gate::note_hooked_due();
+        } else if self.purges_at_once() {
+            // Closed while a fork is under way: the next one purges these pages too.
+            if let Some(_inside) = GATE.enter() {
+                self.purge_beyond(0, 0);
+            }
+        }
     }
 
     /// Purges unused pages until no more than these are left; inside an extent hook, all of them

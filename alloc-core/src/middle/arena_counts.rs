@@ -3,6 +3,9 @@
 use crate::ground::size_class::{CLASSES, PAGE_CLASSES, SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 
+/// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
+pub(crate) const MAX_ARENAS: usize = 4095;
+
 /// How many of something there ever were, and how many of those are gone.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Turnover {

@@ -11,48 +11,24 @@
 //!   live ──destroy──▶ ending: reset, addresses go back ──▶ dead ──create──▶ live
 //! ```
 
-use super::arena::{self, Arena};
+use super::arena::Arena;
 use super::arena_list;
 use super::effort::UNCACHED;
+use super::owned_slabs;
 use super::owner;
+use super::passing_on;
 use super::purge_gate::GATE;
 use super::remote_free::Guard;
+use super::shared_slabs;
 use super::slab::Slab;
-use super::slab_guard::{absorb, place_of, stack_of, stack_of_remote};
+use super::slab_guard::{absorb, stack_of, stack_of_remote};
 use crate::back::hook_calls;
 use crate::back::page_map;
 use crate::back::release;
 use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
-
-/// Whether an arena lives, and how many threads are bound to it.
-///
-/// Who binds counts first and then looks whether it lives; who destroys says so first and then
-/// looks at the count. One of the two therefore sees the other.
-pub(crate) struct Life {
-    state: AtomicU8,
-    bound: AtomicU32,
-    /// How often it ended.
-    ends: AtomicU32,
-}
-
-const LIVE: u8 = 0;
-const ENDING: u8 = 1;
-const DEAD: u8 = 2;
-
-impl Life {
-    /// It lives, and nobody is bound to it.
-    pub(super) const fn new() -> Life {
-        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0), ends: AtomicU32::new(0) }
-    }
-
-    #[inline]
-    pub(super) fn is_live(&self) -> bool {
-        self.state.load(Relaxed) == LIVE
-    }
-}
+use core::sync::atomic::Ordering::Relaxed;
 
 impl Arena {
     /// Whether the program created it, by `arenas.create`.
@@ -74,67 +50,46 @@ impl Arena {
 
     /// Notes one more thread that is bound to it. `false`: it has been destroyed.
     pub(crate) fn bind(&self) -> bool {
-        // SeqCst: pairs with the exchange in `end`.
-        self.life.bound.fetch_add(1, Ordering::SeqCst);
-        // SeqCst: pairs with the exchange in `end`.
-        let lives = self.life.state.load(Ordering::SeqCst) == LIVE;
-        if !lives {
-            self.unbind();
-        }
-        lives
+        self.life.bind()
     }
 
     /// Notes one thread less.
     pub(crate) fn unbind(&self) {
-        self.life.bound.fetch_sub(1, Relaxed);
+        self.life.unbind();
     }
 
     /// How many threads are bound to it.
     pub(crate) fn bound(&self) -> u32 {
-        self.life.bound.load(Relaxed)
+        self.life.bound()
     }
 
     /// How often an arena of this index was destroyed.
     pub(crate) fn ends(&self) -> u32 {
-        self.life.ends.load(Relaxed)
+        self.life.ends()
     }
 
     /// Begins the end of a created arena: from now on nobody allocates here. `false`: threads are
     /// bound to it, or it lives no more.
     pub(crate) fn begin_end(&self) -> bool {
-        let state = &self.life.state;
-        // SeqCst: pairs with the count in `bind`.
-        if state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
-            return false;
-        }
-        // SeqCst: pairs with the count in `bind`.
-        if self.life.bound.load(Ordering::SeqCst) > 0 {
-            state.store(LIVE, Relaxed);
-            return false;
-        }
-        true
+        self.life.begin_end()
     }
 
     /// Ends what [`Arena::begin_end`] began: the index may be used again.
     pub(crate) fn complete_end(&self) {
-        // First, so that an arena that lives again is never taken for the one that ended.
-        self.life.ends.fetch_add(1, Relaxed);
-        // Release: pairs with the Acquire in `revive`.
-        self.life.state.store(DEAD, Ordering::Release);
+        self.life.complete_end();
         arena_list::note_end();
     }
 
     /// Brings an arena that was destroyed back to life. Under the lock of the list.
     pub(super) fn revive(&self) -> bool {
-        // Acquire: pairs with the Release in `complete_end`.
-        if self.life.state.load(Ordering::Acquire) != DEAD {
-            return false;
+        let is_dead = self.life.is_dead();
+        if is_dead {
+            // Nobody else changes what is dead.
+            self.born.store(os::nanoseconds(), Relaxed);
+            self.life.revive();
+            self.begin_with_defaults();
         }
-        // Nobody else changes what is dead.
-        self.born.store(os::nanoseconds(), Relaxed);
-        self.life.state.store(LIVE, Relaxed);
-        self.begin_with_defaults();
-        true
+        is_dead
     }
 }
 
@@ -172,15 +127,15 @@ fn strike(arena: &'static Arena) {
     for class in SizeClass::all() {
         // SAFETY: this thread holds the lock.
         let slabs = unsafe { arena.bin(class).slabs.held() };
-        arena.empty_transfer(slabs);
-        arena.drain_bin(slabs, class, &UNCACHED);
+        passing_on::empty(arena, slabs);
+        shared_slabs::drain(arena, slabs, class, &UNCACHED);
         while slabs.pop().is_some() {}
     }
     for owner in owner::all() {
         // SAFETY: this thread holds the lock.
         let state = unsafe { owner.state.held() };
         for class in SizeClass::all() {
-            owner.drain(state, class);
+            owned_slabs::drain(owner, state, class);
             let slabs = state.slabs(class);
             slabs.partial.remove_if(|slab| slab.arena() == arena.id());
             slabs.full.remove_if(|slab| slab.arena() == arena.id());
@@ -200,7 +155,7 @@ fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
     if !slab.remote.release() {
         take_in(arena, slab, class);
         if !slab.remote.release() {
-            fatal::lost_slab(slab.base(), place_of(slab));
+            fatal::lost_slab(slab.base(), slab.place());
         }
     }
     // Under the bin's lock, which this thread holds.
@@ -271,7 +226,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         };
         let (base, pages) = (extent.base(), extent.pages());
         arena.pages.lock().allocator.hooks().strike_off(extent);
-        if !gone && let Some(first) = arena::by_id(0) {
+        if !gone && let Some(first) = arena_list::by_id(0) {
             first.pages.lock().allocator.adopt(base, pages);
         }
     }

@@ -11,7 +11,9 @@
 //!   it names an arena   to allocate there, or to destroy it: that arena's hooks are called
 //! ```
 
-use super::arena::{self, Arena};
+use super::arena::Arena;
+use super::arena_list;
+use super::purge_gate;
 use crate::back::extent::Extent;
 use crate::back::hook_calls;
 use crate::back::hooks::ExtentHooks;
@@ -25,20 +27,6 @@ const MERGES: usize = 64;
 
 /// Some arena has hooks.
 static HOOKED: AtomicBool = AtomicBool::new(false);
-/// An arena with hooks has freed pages that are to go at once, or a purge was put off.
-static DUE: AtomicBool = AtomicBool::new(false);
-
-/// Whether there is something that [`tick`] should do.
-#[inline]
-pub(crate) fn is_due() -> bool {
-    DUE.load(Relaxed)
-}
-
-/// Notes that pages of an arena with hooks are to go as soon as no lock is held.
-pub(super) fn note_due() {
-    DUE.store(true, Relaxed);
-}
-
 /// Whether any arena ever had hooks.
 pub(crate) fn are_there() -> bool {
     HOOKED.load(Relaxed)
@@ -47,7 +35,7 @@ pub(crate) fn are_there() -> bool {
 /// Arenas with hooks.
 fn hooked() -> impl Iterator<Item = &'static Arena> {
     let any = are_there();
-    arena::all().filter(move |arena| any && arena.is_hooked())
+    arena_list::all().filter(move |arena| any && arena.is_hooked())
 }
 
 /// Gives back what freed pages are to go at once, and what was put off. Under no lock.
@@ -57,7 +45,7 @@ pub(crate) fn tick() {
     if callback::is_in_hook() {
         return;
     }
-    DUE.store(false, Relaxed);
+    purge_gate::take_hooked_due();
     for arena in hooked() {
         if arena.owes_purge.swap(false, Relaxed) || arena.purges_at_once() {
             arena.purge_beyond(0, 0);
@@ -136,7 +124,7 @@ impl Arena {
     /// Has its unused pages purged when the hook that runs in the calling thread is done.
     pub(super) fn put_purge_off(&self) {
         self.owes_purge.store(true, Relaxed);
-        note_due();
+        purge_gate::note_hooked_due();
     }
 
     /// Sets the table, and answers the one before. From then on its pages come by hooks.

@@ -10,14 +10,12 @@
 //! an index leads to the same record in each of its lives.
 
 use super::arena::Arena;
+pub(crate) use super::arena_counts::MAX_ARENAS;
 use crate::back::provider::system::system;
 use crate::ground::checked::at;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-
-/// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
-pub(crate) const MAX_ARENAS: usize = 4095;
 
 static ARENAS: [AtomicPtr<Arena>; MAX_ARENAS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_ARENAS];

@@ -6,7 +6,8 @@
 
 use super::remote_free::PendingStack;
 use super::slab::Slab;
-use super::slab_list::{ListName, SlabList};
+use super::slab_links::ListName;
+use super::slab_list::SlabList;
 use super::transfer_cache::TransferCache;
 use crate::ground::counters::OwnedCount;
 use crate::ground::sync::lock::RankedMutex;

@@ -8,74 +8,18 @@
 //! A thread without caches comes to a bin for each block, and for a moment only: it moves to
 //! another arena when it has met others there often.
 
-use super::arena::{self, Arena, ArenaPages};
+use super::arena::{Arena, ArenaPages};
 use super::arena_list;
 use super::bin::BinSlabs;
-use super::effort::{Deed, Effort};
+use super::home::Home;
 use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
 use crate::ground::cpu_quota;
 use crate::ground::options::{self, PercpuArena};
 use crate::ground::os;
-use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
-
-/// The arena that a thread takes pages from first. Written by its thread, read by anyone.
-pub(crate) struct Home {
-    arena: AtomicPtr<Arena>,
-    /// The thread was told to stay: it takes from no other arena, and waits where it must.
-    bound: AtomicBool,
-    /// Meetings with others past the caches since it moved because of them, and such moves.
-    meetings: AtomicU32,
-    moves: AtomicU32,
-}
-
-impl Home {
-    /// A home that the thread leaves where it meets others.
-    pub(crate) const fn new(arena: &'static Arena) -> Home {
-        Home { arena: AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()), ..Home::none() }
-    }
-
-    /// None yet: one is set before anybody asks.
-    pub(crate) const fn none() -> Home {
-        Home {
-            arena: AtomicPtr::new(core::ptr::null_mut()),
-            bound: AtomicBool::new(false),
-            meetings: AtomicU32::new(0),
-            moves: AtomicU32::new(0),
-        }
-    }
-
-    /// The arena.
-    #[inline]
-    pub(crate) fn get(&self) -> &'static Arena {
-        // Acquire: pairs with the Release in `set`; another thread's may be a new arena.
-        let arena = self.arena.load(Ordering::Acquire);
-        // SAFETY: arenas live for ever; null is stored by `none` alone, and an owner sets its home
-        // before it lets anybody see it.
-        unsafe { &*arena }
-    }
-
-    /// Whether the thread stays here.
-    pub(crate) fn is_bound(&self) -> bool {
-        self.bound.load(Relaxed)
-    }
-
-    /// Says whether the thread stays here. It has met nobody yet.
-    pub(crate) fn bind(&self, bound: bool) {
-        self.bound.store(bound, Relaxed);
-        self.meetings.store(0, Relaxed);
-        self.moves.store(0, Relaxed);
-    }
-
-    /// Moves.
-    pub(crate) fn set(&self, arena: &'static Arena) {
-        // Release: pairs with the Acquire in `get`.
-        self.arena.store(core::ptr::from_ref(arena).cast_mut(), Ordering::Release);
-    }
-}
 
 /// How many arenas beside the first there may be unless somebody says otherwise. Source:
 /// vmalloc(3).
@@ -172,12 +116,6 @@ pub(crate) fn at_home(home: &Home) -> &'static Arena {
     if is_percpu() && !home.is_bound() { follow_cpu(home) } else { home.get() }
 }
 
-/// Meetings in a bin past the caches until a thread moves; twice as many after each move, up to
-/// this many doublings. One with caches comes to a bin once for many blocks, and goes elsewhere for
-/// that time only.
-const PATIENCE: u32 = 64;
-const DOUBLINGS: u32 = 16;
-
 /// The arena that the next thread moves to, in turn.
 static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
 
@@ -190,13 +128,9 @@ pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
     if is_percpu() || home.is_bound() || !core::ptr::eq(home.get(), met_in) {
         return;
     }
-    let (meetings, moves) = (home.meetings.load(Relaxed) + 1, home.moves.load(Relaxed));
-    if meetings < PATIENCE << moves {
-        home.meetings.store(meetings, Relaxed);
+    if !home.meets_often() {
         return;
     }
-    home.meetings.store(0, Relaxed);
-    home.moves.store((moves + 1).min(DOUBLINGS), Relaxed);
     let next = || NEXT_HOME.fetch_add(1, Relaxed).checked_rem(limit());
     let other = next().filter(|next| *next != met_in.id()).or_else(next);
     if let Some(arena) = other.and_then(automatic) {
@@ -206,7 +140,7 @@ pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
 
 /// The arenas where unused memory may be taken before new one in `arena`: for who is bound to it,
 /// and with arenas by CPU, none.
-fn others(home: &Home, arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
+pub(super) fn others(home: &Home, arena: &'static Arena) -> impl Iterator<Item = &'static Arena> {
     let count = if is_percpu() || home.is_bound() { 0 } else { usize::MAX };
     arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
 }
@@ -216,10 +150,10 @@ pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
     if id >= limit() {
         return None;
     }
-    while arena::count() <= id {
-        arena::make_next(limit())?;
+    while arena_list::count() <= id {
+        arena_list::make_next(limit())?;
     }
-    arena::by_id(id)
+    arena_list::by_id(id)
 }
 
 /// Whether the arena with this index is one of those that threads spread over by themselves.
@@ -247,34 +181,8 @@ pub(crate) fn with_pages<R>(
     take(&mut pages, Memory::Any)
 }
 
-/// Takes up to `want` blocks of slabs that no cache owns, in the order of [`with_pages`]. Answers
-/// how many, and of which arena: none without memory.
-pub(crate) fn fill_shared(
-    home: &Home,
-    class: SizeClass,
-    want: usize,
-    effort: &Effort,
-    mut give: impl FnMut(*mut u8),
-) -> (usize, u32) {
-    effort.add(Deed::RefillShared, 1);
-    let (arena, mut slabs) = enter(home, |arena| &arena.bin(class).slabs);
-    let (unused, any) = (Memory::Resident, Memory::Any);
-    let taken = arena.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
-    if taken > 0 {
-        return (taken, arena.id());
-    }
-    for other in others(home, arena) {
-        let Some(mut slabs) = other.bin(class).slabs.try_lock() else { continue };
-        let taken = other.fill_from_bin(&mut slabs, class, want, unused, effort, &mut give);
-        if taken > 0 {
-            return (taken, other.id());
-        }
-    }
-    (arena.fill_from_bin(&mut slabs, class, want, any, effort, &mut give), arena.id())
-}
-
 /// What a thread enters an arena for.
-trait Entered {
+pub(super) trait Entered {
     /// Counts an entry that did not wait.
     fn count(&mut self);
 }
@@ -293,7 +201,7 @@ impl Entered for BinSlabs {
 
 /// Takes the lock of `home`, or of another arena that is free just now. A new arena becomes the
 /// home.
-fn enter<T: Entered>(
+pub(super) fn enter<T: Entered>(
     home: &Home,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
 ) -> (&'static Arena, Guard<'static, T>) {
@@ -318,8 +226,8 @@ fn enter<T: Entered>(
     if let Some(entered) = open_soon(lock(arena)) {
         return (arena, entered);
     }
-    if arena::count() < limit()
-        && let Some(new) = arena::make_next(limit())
+    if arena_list::count() < limit()
+        && let Some(new) = arena_list::make_next(limit())
     {
         home.set(new);
         if let Some(entered) = open(lock(new)) {
@@ -353,7 +261,11 @@ fn open<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> 
 mod tests {
     use super::*;
     use crate::back::page_map;
+    use crate::ground::size_class::SizeClass;
     use crate::ground::sync::lock_rank::LockRank;
+    use crate::middle::effort::{Deed, Effort};
+    use crate::middle::home::PATIENCE;
+    use crate::middle::shared_refill::fill_shared;
     use crate::middle::slab::Slab;
     use core::cell::Cell;
     use std::sync::mpsc::channel;
@@ -368,8 +280,8 @@ mod tests {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         set_regmax(7);
         WANTED.store(8, Relaxed);
-        while arena::count() < 3 {
-            arena::make_next(8).expect("memory");
+        while arena_list::count() < 3 {
+            arena_list::make_next(8).expect("memory");
         }
         (alone, arena_list::automatic().collect())
     }
@@ -463,7 +375,7 @@ mod tests {
         let class = SizeClass::of(6144);
         let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
         loop {
-            let (count, waits) = (arena::count(), WAITS.get());
+            let (count, waits) = (arena_list::count(), WAITS.get());
             // One thread each: the witness of lock order would not let one hold two bins.
             let holders = arena_list::automatic().map(|arena| {
                 let (ready, is_ready) = channel();

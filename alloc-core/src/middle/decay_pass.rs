@@ -5,10 +5,11 @@
 //! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
 //! long as anybody allocates.
 
-use super::arena::{self, Arena};
-use super::holes::{self, Look};
+use super::arena::Arena;
+use super::arena_list;
+use super::hole_pass::{self, Look};
 use super::owner;
-use super::{arena_hooks, arena_settings};
+use super::{arena_hooks, arena_settings, tidy_bins};
 use crate::back::debt;
 use crate::ground::options;
 use crate::ground::os;
@@ -53,7 +54,7 @@ fn pay() {
 
 fn pay_all() {
     // Arenas with hooks owe nothing.
-    for arena in arena::all() {
+    for arena in arena_list::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
         if let Some(keep) = keep {
             arena.purge_beyond(keep, usize::MAX);
@@ -110,8 +111,8 @@ fn run(now: u64) -> Option<u64> {
         let again = owner.pass(now, period, period * PASSES);
         next = next.min(again.unwrap_or(u64::MAX));
     }
-    for arena in arena::all() {
-        arena.tidy_bins();
+    for arena in arena_list::all() {
+        tidy_bins::tidy(arena);
         if !arena.is_hooked() {
             next = next.min(arena.decay(now).unwrap_or(u64::MAX));
         }
@@ -127,14 +128,14 @@ fn look_for_holes(now: u64, period: u64) -> Option<u64> {
     if decay < 0 {
         return None;
     }
-    let between = period * PASSES / holes::LOOKS;
+    let between = period * PASSES / hole_pass::LOOKS;
     let (number, due) = (now / between, NEXT_LOOK.load(Relaxed));
     if now < due {
         return IS_WAITING.load(Relaxed).then_some(due);
     }
     let mut look = Look::new(number, decay == 0, &|_| true);
-    owner::all().for_each(|owner| owner.look_for_holes(&mut look));
-    arena::all().for_each(|arena| arena.look_for_holes(&mut look));
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
     let due = (number + 1) * between;
     NEXT_LOOK.store(due, Relaxed);
     IS_WAITING.store(look.waiting, Relaxed);
@@ -163,9 +164,9 @@ fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
     let _pass = PASS.lock();
     settle_all();
     let mut look = Look::new(0, true, wanted);
-    owner::all().for_each(|owner| owner.look_for_holes(&mut look));
-    arena::all().for_each(|arena| arena.look_for_holes(&mut look));
-    for arena in arena::all().filter(|arena| wanted(arena) && !arena.is_hooked()) {
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    for arena in arena_list::all().filter(|arena| wanted(arena) && !arena.is_hooked()) {
         arena.purge_beyond(0, 0);
     }
 }
@@ -174,8 +175,8 @@ fn settle_all() {
     for owner in owner::all() {
         owner.settle();
     }
-    for arena in arena::all() {
-        arena.tidy_bins();
+    for arena in arena_list::all() {
+        tidy_bins::tidy(arena);
     }
 }
 

@@ -9,16 +9,13 @@
 //! gone: the depot may hold as much more. What lies untouched for some rounds of collection goes
 //! home, and the depth with it.
 
-use super::give_back::give_back;
-use super::owner::{Owner, OwnerState};
-use super::remote_free::Guard;
-use super::slab::Slab;
-use crate::back::{metadata, page_map};
+use crate::back::metadata;
 use crate::ground::checked::at_mut;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use core::ptr::NonNull;
 
-type Slot = *mut u8;
+/// A block.
+pub(super) type Slot = *mut u8;
 
 /// What the depots of one thread hold at most, and all of them together, in bytes.
 const THREAD_BYTES: usize = 1 << 20;
@@ -47,11 +44,11 @@ fn lg_chunk(class: SizeClass) -> u32 {
 pub(crate) struct Depots {
     each: [Depot; CLASSES],
     /// What all their blocks weigh.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// The parked blocks of one class.
-struct Depot {
+pub(super) struct Depot {
     /// The chunk that is filled and emptied; its first slot holds the one below.
     top: Option<NonNull<Slot>>,
     /// Blocks in the top chunk.
@@ -60,10 +57,10 @@ struct Depot {
     rounds: u8,
     fewest: u32,
     /// Blocks in all chunks, and how many there may be.
-    count: u32,
+    pub(super) count: u32,
     depth: u32,
     /// Blocks that went home and have not been asked for since.
-    gone: u32,
+    pub(super) gone: u32,
 }
 
 // SAFETY: chunks are memory of ours, reached under the lock of the owner only.
@@ -75,7 +72,7 @@ impl Depots {
         Depots { each: [const { Depot::new() }; CLASSES], bytes: 0 }
     }
 
-    fn of(&mut self, class: SizeClass) -> &mut Depot {
+    pub(super) fn of(&mut self, class: SizeClass) -> &mut Depot {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at_mut(&mut self.each, class.index()) }
     }
@@ -94,119 +91,18 @@ impl Depots {
     }
 }
 
-impl Owner {
-    /// Takes blocks that a full bin gives up: parks the first of them, within `most` bytes for all
-    /// classes, and sends the rest home.
-    pub(crate) fn spill(
-        &'static self,
-        state: &mut OwnerState,
-        class: SizeClass,
-        blocks: &[Slot],
-        most: usize,
-    ) {
-        let room = state.depots.of(class).room() > 0;
-        let bytes =
-            if room && self.made(blocks) { most.saturating_sub(state.depots.bytes) } else { 0 };
-        let depot = state.depots.of(class);
-        let n = depot.park(class, blocks, bytes);
-        let home = blocks.get(n..).unwrap_or_default();
-        depot.gone = depot.gone.saturating_add(home.len() as u32);
-        self.parked(state, class, n, 0);
-        if !home.is_empty() {
-            give_back(self, state, class, home);
-        }
-    }
-
-    /// Whether blocks seem to come from slabs of this cache, or of its arena's bins: the first and
-    /// the last do. Those of others are wanted there.
-    fn made(&self, blocks: &[Slot]) -> bool {
-        let ends = [blocks.first(), blocks.last()];
-        ends.into_iter().flatten().all(|block| {
-            let slab = Slab::of(page_map::lookup(block.expose_provenance()));
-            slab.is_some_and(|slab| match slab.remote.guard() {
-                Some(Guard::Owner(id)) => id == self.id(),
-                Some(Guard::Bin) => slab.arena() == self.home.get().id(),
-                None => false,
-            })
-        })
-    }
-
-    /// Takes up to `want` parked blocks, the newest, and writes them to `slots`, the newest last.
-    /// Answers how many.
-    ///
-    /// # Safety
-    /// `slots` has room for `want` blocks.
-    pub(crate) unsafe fn unpark(
-        &self,
-        state: &mut OwnerState,
-        class: SizeClass,
-        want: usize,
-        slots: *mut Slot,
-    ) -> usize {
-        let depot = state.depots.of(class);
-        let n = want.min(depot.count as usize);
-        let mut left = n;
-        while let Some((blocks, some)) = depot.lift(class, left) {
-            left -= some;
-            let place = slots.wrapping_add(left);
-            // SAFETY: `some` blocks lie there, and fit below those that are written (the caller's
-            // promise).
-            unsafe { place.copy_from_nonoverlapping(blocks.as_ptr(), some) };
-        }
-        self.parked(state, class, 0, n);
-        n
-    }
-
-    /// One step of collection: half of what lay untouched for some rounds goes home.
-    pub(crate) fn age_depot(&'static self, state: &mut OwnerState, class: SizeClass) {
-        let n = state.depots.of(class).age();
-        self.send_home(state, class, n);
-    }
-
-    /// Sends all parked blocks of a class home, and forgets how many there were.
-    pub(crate) fn empty_depot(&'static self, state: &mut OwnerState, class: SizeClass) {
-        self.send_home(state, class, usize::MAX);
-        state.depots.of(class).close(class);
-    }
-
-    /// The same for all classes.
-    pub(crate) fn empty_depots(&'static self, state: &mut OwnerState) {
-        if state.depots.bytes > 0 {
-            SizeClass::all().for_each(|class| self.empty_depot(state, class));
-        }
-    }
-
-    fn send_home(&'static self, state: &mut OwnerState, class: SizeClass, n: usize) {
-        let mut left = n;
-        while let Some((blocks, some)) = state.depots.of(class).lift(class, left) {
-            left -= some;
-            self.parked(state, class, 0, some);
-            // SAFETY: `some` blocks lie there until the depot is used again.
-            let blocks = unsafe { core::slice::from_raw_parts(blocks.as_ptr(), some) };
-            give_back(self, state, class, blocks);
-        }
-    }
-
-    /// Notes how many blocks came into a depot, and how many left it.
-    fn parked(&self, state: &mut OwnerState, class: SizeClass, came: usize, left: usize) {
-        state.depots.bytes += came * class.size();
-        state.depots.bytes -= left * class.size();
-        self.set_parked(class, state.depots.of(class).count);
-    }
-}
-
 impl Depot {
     const fn new() -> Depot {
         Depot { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
     }
 
     /// How many more blocks there may be.
-    fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         self.depth.saturating_sub(self.count) as usize
     }
 
     /// Takes the first of `blocks`, as many as there is room for within `bytes`; answers how many.
-    fn park(&mut self, class: SizeClass, blocks: &[Slot], bytes: usize) -> usize {
+    pub(super) fn park(&mut self, class: SizeClass, blocks: &[Slot], bytes: usize) -> usize {
         let n = blocks.len().min(self.room());
         let n = if n * class.size() <= bytes { n } else { 0 };
         let slots = (1 << lg_chunk(class)) - 1;
@@ -231,7 +127,7 @@ impl Depot {
 
     /// Takes the newest blocks, at most `most`, of those that lie together: where they lie, the
     /// newest last, until the depot is used again; and how many.
-    fn lift(&mut self, class: SizeClass, most: usize) -> Option<(NonNull<Slot>, usize)> {
+    pub(super) fn lift(&mut self, class: SizeClass, most: usize) -> Option<(NonNull<Slot>, usize)> {
         if most == 0 || self.count == 0 {
             return None;
         }
@@ -248,7 +144,7 @@ impl Depot {
     }
 
     /// How many blocks were not needed; the depth goes with them.
-    fn age(&mut self) -> usize {
+    pub(super) fn age(&mut self) -> usize {
         self.rounds += 1;
         if self.rounds < ROUNDS {
             return 0;
@@ -262,7 +158,7 @@ impl Depot {
     }
 
     /// Lets go of the last chunk, which is empty, and forgets what was learned.
-    fn close(&mut self, class: SizeClass) {
+    pub(super) fn close(&mut self, class: SizeClass) {
         debug_assert_eq!(self.count, 0);
         if self.top.is_some() {
             self.drop_chunk(class);

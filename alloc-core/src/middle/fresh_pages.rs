@@ -4,7 +4,6 @@
 //! touched at least the pages that they fill. What was touched once stays so. All slabs together
 //! are counted in [`crate::back::untouched`]; a slab that was used up once is looked at no more.
 
-use super::slab::Slab;
 use crate::back::chunk_notes;
 use crate::back::extent::Extent;
 use crate::back::untouched;
@@ -42,6 +41,12 @@ impl FreshPages {
         usize::from(self.left.get())
     }
 
+    /// Notes how many pages `used` bytes of blocks have touched at least, of the slab's `pages`.
+    #[inline(never)]
+    pub(super) fn note_used(&self, used: usize, pages: usize) {
+        self.end_at(pages.saturating_sub(used.div_ceil(PAGE)));
+    }
+
     /// Notes that no more than so many are left.
     pub(super) fn end_at(&self, most: usize) {
         let left = self.left();
@@ -52,24 +57,13 @@ impl FreshPages {
     }
 }
 
-impl Slab {
-    /// Notes how many pages the blocks that are used now have touched at least.
-    #[inline(never)]
-    pub(super) fn note_touched(&self) {
-        let class = self.class();
-        let touched = (self.used() * class.size()).div_ceil(PAGE);
-        let pages = usize::from(class.row().slab_pages);
-        self.fresh.end_at(pages.saturating_sub(touched));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::provider::mmap::Mmap;
     use crate::ground::size_class::SizeClass;
-    use crate::middle::slab::lg_words;
+    use crate::middle::slab::{Slab, lg_words};
 
     fn slab(class: SizeClass, run: &'static Extent) -> &'static Slab {
         let slab = Slab::new_record(lg_words(class)).unwrap();

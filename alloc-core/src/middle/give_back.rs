@@ -1,22 +1,25 @@
 //! Blocks on their way home, many at a time.
 //!
 //! Into a slab of the cache's own, into one of an arena's bin whose lock is free, and into those of
-//! an owner that does nothing ([`visit`](super::visit)), blocks go one after the other by plain
+//! an owner that does nothing ([`visit`]), blocks go one after the other by plain
 //! ORs. For any other slab they are grouped by the 64-bit word that they
 //! belong to, and a group is one atomic OR; the block itself is never touched. Misuse is noticed
 //! here at no cost to the fast path: bits already set are a double free, an offset that is no
 //! multiple of the size an interior pointer, another class a wrong size.
 
-use super::arena::{self, Arena};
+use super::arena::Arena;
+use super::arena_list;
 use super::bin::BinSlabs;
 use super::effort::Deed;
-use super::misuse::{Misuse, died_twice, interior, reject};
+use super::last_words::{died_twice, find_slab, interior};
+use super::misuse::Misuse;
 use super::owner::{Owner, OwnerState};
+use super::passing_on;
 use super::remote_free::Guard;
+use super::shared_slabs;
 use super::slab::Slab;
-use super::slab_guard::{free_remotely, place_of};
-use super::transfer_cache;
-use super::visit::Visit;
+use super::slab_guard::free_remotely;
+use super::visit::{self, Visit};
 use crate::back::page_map;
 use crate::ground::fatal;
 use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
@@ -86,7 +89,7 @@ pub(crate) fn give_back(
     blocks: &[*mut u8],
 ) {
     if class.is_shared() {
-        return transfer_cache::give_back(owner, class, blocks);
+        return passing_on::give_back(owner, class, blocks);
     }
     let (grid, groups) = (class.grid(), Groups::new());
     let (held, visit, asked) = (None, None, false);
@@ -117,16 +120,6 @@ pub(crate) fn give_back(
     home.remote.add(batch.remote);
     home.sent.add(batch.sent);
     owner.effort.add(Deed::Flush, 1);
-}
-
-pub(super) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
-    let entry = page_map::lookup(address);
-    if entry.bin_offset() == class.bin() * BIN_BYTES
-        && let Some(slab) = Slab::of(entry)
-    {
-        return slab;
-    }
-    reject(entry, class, address)
 }
 
 /// The slab of a block, if it is of the class at `bin_offset` and of that arena.
@@ -165,7 +158,7 @@ impl Batch<'_> {
                 let count = put_run(slab, self.grid, blocks);
                 self.remote += count as u64;
                 if let Some((arena, slabs)) = &mut self.held {
-                    arena.refile(slabs, slab, count);
+                    shared_slabs::refile(arena, slabs, slab, count);
                 }
                 count
             }
@@ -259,7 +252,7 @@ impl Batch<'_> {
             _ => return Way::Remote,
         }
         if self.held.is_none() {
-            self.held = arena::by_id(slab.arena()).and_then(|arena| {
+            self.held = arena_list::by_id(slab.arena()).and_then(|arena| {
                 arena.bin(self.class).slabs.try_lock().map(|slabs| (arena, slabs))
             });
         }
@@ -277,7 +270,7 @@ impl Batch<'_> {
     fn visits(&mut self, slab: &Slab, id: u32) -> bool {
         if !self.asked {
             self.asked = true;
-            self.visit = self.state.neighbour.visit(id);
+            self.visit = visit::visit(&mut self.state.neighbour, id);
         }
         let visit = self.visit.as_ref().filter(|visit| visit.owner.id() == id);
         // Under the lock the guard is what it is.
@@ -355,7 +348,7 @@ fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
         Ok(count) if count > 0 => count,
         Ok(_) => interior(slab, blocks.first().map_or(0, |block| block.expose_provenance())),
         Err(Misuse::Interior(address)) => interior(slab, address),
-        Err(Misuse::Twice(address)) => fatal::double_free(address, place_of(slab)),
+        Err(Misuse::Twice(address)) => fatal::double_free(address, slab.place()),
     }
 }
 

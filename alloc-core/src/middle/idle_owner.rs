@@ -1,11 +1,11 @@
 //! What becomes of an owner's slabs while its thread does nothing, and after it.
 
-use super::arena;
-use super::holes::Look;
+use super::arena_list;
+use super::neighbour::Neighbour;
+use super::owned_slabs;
 use super::owner::{Owner, OwnerState};
 use super::remote_free::Guard;
 use super::slab::Slab;
-use super::visit::Neighbour;
 use crate::ground::size_class::SizeClass;
 
 impl Owner {
@@ -18,7 +18,7 @@ impl Owner {
         state.at_rest = true;
         state.neighbour = Neighbour::none();
         for class in SizeClass::all() {
-            self.drain(state, class);
+            owned_slabs::drain(self, state, class);
             let slabs = state.slabs(class);
             let mut next = slabs.partial.first();
             while let Some(slab) = next {
@@ -55,14 +55,6 @@ impl Owner {
         (!state.at_rest).then_some(give_up_at)
     }
 
-    /// Looks for holes in its slabs.
-    pub(crate) fn look_for_holes(&'static self, look: &mut Look<'_>) {
-        look.by_holds(|look| {
-            let state = self.state.lock();
-            state.bins.iter().for_each(|slabs| look.at_list(&slabs.partial));
-        });
-    }
-
     /// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.
     pub(crate) fn settle(&'static self) {
         self.tidy(&mut self.state.lock());
@@ -72,7 +64,7 @@ impl Owner {
         state.runs.empty();
         self.empty_depots(state);
         for class in SizeClass::all() {
-            self.drain(state, class);
+            owned_slabs::drain(self, state, class);
             let slabs = state.slabs(class);
             while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
                 if !slabs.release(slab) {
@@ -85,7 +77,7 @@ impl Owner {
 
 /// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
 fn orphan(slab: &'static Slab) {
-    let Some(arena) = arena::by_id(slab.arena()) else { return };
+    let Some(arena) = arena_list::by_id(slab.arena()) else { return };
     if slab.used() == 0 && slab.remote.release() {
         arena.take_back(slab);
         return;

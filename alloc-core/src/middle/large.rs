@@ -1,9 +1,9 @@
 //! Large blocks: a run of pages each, straight from an arena.
 
-use super::arena::{self, Arena, ArenaPages};
-use super::arena_hooks;
+use super::arena::{Arena, ArenaPages};
 use super::arena_list;
-use super::choose_arena::{self, Home};
+use super::choose_arena;
+use super::home::Home;
 use super::purge_gate::GATE;
 use crate::back::contents::{self, Zeroing};
 use crate::back::extent::Extent;
@@ -83,12 +83,12 @@ fn fresh(memory: Memory, filled: usize) -> Memory {
 
 /// Takes a large block back.
 pub(crate) fn free(extent: &'static Extent) {
-    let Some(arena) = arena::by_id(extent.arena()) else { return };
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return };
     let mut pages = arena.pages.lock();
     if !pages.allocator.aging().is_oversized(extent.bytes()) || arena.waits_for_hook() {
         pages.free_large(extent);
         drop(pages);
-        return purge_if_at_once(arena);
+        return arena.purge_if_at_once();
     }
     drop(pages);
     // Closed while a fork is under way: it waits among the unused ones. A fork does not wait for
@@ -107,7 +107,7 @@ pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
     let mut extents = extents.peekable();
     while let Some(extent) = extents.peek() {
         let id = extent.arena();
-        let Some(arena) = arena::by_id(id) else { return };
+        let Some(arena) = arena_list::by_id(id) else { return };
         let mut pages = arena.pages.lock();
         while let Some(extent) = extents.next_if(|extent| extent.arena() == id) {
             pages.free_large(extent);
@@ -129,7 +129,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         back_room(extent);
         return true;
     }
-    let Some(arena) = arena::by_id(extent.arena()) else { return false };
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return false };
     if bytes < before {
         let tail = if arena.is_hooked() {
             let tail = arena.may_shrink_hooked(extent, pages);
@@ -148,7 +148,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
         }
         locked.large.resize(before >> LG_PAGE, pages);
         drop(locked);
-        purge_if_at_once(arena);
+        arena.purge_if_at_once();
         return true;
     }
     let zeroed = if arena.is_hooked() {
@@ -180,8 +180,8 @@ pub(crate) fn lengthen_by_move(
         return None;
     }
     // A run that a reset may meet stands still.
-    let arena =
-        arena::by_id(extent.arena()).filter(|arena| !arena.is_created() && !arena.is_hooked())?;
+    let arena = arena_list::by_id(extent.arena())
+        .filter(|arena| !arena.is_created() && !arena.is_hooked())?;
     let (provider, new) = {
         let allocator = &mut arena.pages.lock().allocator;
         (allocator.source().provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
@@ -209,7 +209,7 @@ pub(crate) fn make_ready(extent: &'static Extent, size: usize) {
 /// A block that changes its size, or is used again, may need the room at its end.
 fn back_room(extent: &'static Extent) {
     if huge::has_room(extent)
-        && let Some(arena) = arena::by_id(extent.arena())
+        && let Some(arena) = arena_list::by_id(extent.arena())
     {
         let provider = arena.provider();
         huge::back_room(provider, extent);
@@ -217,7 +217,7 @@ fn back_room(extent: &'static Extent) {
 }
 
 fn back_by_huge_pages(extent: &'static Extent, size: usize) {
-    let Some(arena) = arena::by_id(extent.arena()) else { return };
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return };
     let provider = arena.provider();
     huge::back(provider, extent, huge_end::worth_huge_pages(extent, size));
 }
@@ -228,7 +228,7 @@ pub(crate) fn make_zero(extent: &'static Extent) {
         return;
     }
     let threshold = options::current().calloc_madvise_threshold;
-    let arena = arena::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
+    let arena = arena_list::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
     if let Some(arena) = arena {
         let provider = arena.provider();
         let zeroing = if extent.bytes() >= threshold.max(1) {
@@ -241,17 +241,4 @@ pub(crate) fn make_zero(extent: &'static Extent) {
         }
     }
     contents::zero(extent, 0);
-}
-
-/// With a decay time of 0, what was just freed is purged at once.
-pub(crate) fn purge_if_at_once(arena: &Arena) {
-    if arena.purges_at_once() && arena.is_hooked() {
-        // Locks may be held.
-        arena_hooks::note_due();
-    } else if arena.purges_at_once() {
-        // Closed while a fork is under way: the next one purges these pages too.
-        if let Some(_inside) = GATE.enter() {
-            arena.purge_beyond(0, 0);
-        }
-    }
 }

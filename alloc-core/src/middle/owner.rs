@@ -5,17 +5,18 @@
 //! a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what others
 //! have freed.
 
-use super::arena::{self, Arena};
-use super::choose_arena::{self, Home};
+use super::arena::Arena;
+use super::arena_list;
 use super::depot::Depots;
 use super::effort::{Deed, Effort};
+use super::home::Home;
 use super::ledger::{Counts, Ledger};
-use super::remote_free::{Guard, MAX_OWNER, PendingStack};
+use super::neighbour::Neighbour;
+use super::remote_free::{MAX_OWNER, PendingStack};
 use super::run_cache::{self, RunCache};
 use super::slab::Slab;
-use super::slab_guard::{absorb, stack_of_remote};
-use super::slab_list::{ListName, SlabList};
-use super::visit::Neighbour;
+use super::slab_links::ListName;
+use super::slab_list::SlabList;
 use crate::back::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
@@ -186,99 +187,6 @@ impl Owner {
         self.ledger.counts(class.index())
     }
 
-    /// Takes up to `want` blocks from slabs of its own, the lowest free ones of each; when all are
-    /// dry, what others have freed; then a slab that nobody owns; then a fresh one. Less than
-    /// `want` where its own slabs have less; none without memory.
-    pub(crate) fn fill(
-        &'static self,
-        state: &mut OwnerState,
-        class: SizeClass,
-        want: usize,
-        mut give: impl FnMut(*mut u8),
-    ) -> usize {
-        debug_assert!(
-            !class.is_shared(),
-            "the transfer cache takes its blocks, and knows no owners"
-        );
-        self.effort.add(Deed::RefillOwned, 1);
-        // What others freed is memory that nobody uses: take it in before touching more. Where a
-        // slab has many words that costs more, and is done now and then.
-        if Slab::is_cheap_to_absorb(class) || self.activity.get().is_multiple_of(8) {
-            self.drain(state, class);
-        }
-        let mut taken = 0;
-        loop {
-            let slabs = state.slabs(class);
-            while let Some(slab) = slabs.partial.first() {
-                slabs.partial.use_spare(slab);
-                let some = slab.take_lowest(want - taken, &mut give);
-                self.ledger.of(class.index(), slab.arena()).filled.add(some as u64);
-                taken += some;
-                if slab.is_full() {
-                    slabs.partial.remove(slab);
-                    slabs.full.push_front(slab, ListName::Full);
-                }
-                if taken == want {
-                    break;
-                }
-            }
-            if taken > 0 {
-                return taken;
-            }
-            self.drain(state, class);
-            if state.slabs(class).partial.first().is_none() && !self.obtain(state, class) {
-                return 0;
-            }
-        }
-    }
-
-    /// Adopts a slab or makes one. `false`: no memory.
-    fn obtain(&'static self, state: &mut OwnerState, class: SizeClass) -> bool {
-        let slab = self.adopt(self.home.get(), class).or_else(|| {
-            let guard = Guard::Owner(self.id());
-            let fills = state.slabs(class).full.is_long();
-            let fresh = choose_arena::with_pages(&self.home, |pages, memory| {
-                Arena::new_slab(pages, class, guard, memory.followed_if(fills))
-            });
-            self.effort.add(Deed::Fresh, u64::from(fresh.is_some()));
-            fresh
-        });
-        match slab {
-            Some(slab) => {
-                state.slabs(class).partial.push_front(slab, ListName::Partial);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn adopt(&'static self, home: &'static Arena, class: SizeClass) -> Option<&'static Slab> {
-        let mut slabs = home.bin(class).slabs.lock();
-        home.drain_bin(&mut slabs, class, &self.effort);
-        let slab = slabs.pop()?;
-        self.effort.add(Deed::Adopted, 1);
-        slab.remote.transfer(Guard::Owner(self.id()));
-        Some(slab)
-    }
-
-    /// Takes in what others have freed into its slabs of a class.
-    pub(crate) fn drain(&'static self, state: &mut OwnerState, class: SizeClass) {
-        let pending = self.pending(class);
-        if pending.is_empty() {
-            return;
-        }
-        let take = |remote| {
-            // SAFETY: what lies on a pending stack is the field of a slab's record.
-            let slab = unsafe { Slab::of_remote(remote) };
-            let freed = absorb(slab);
-            self.effort.add(Deed::Drained, 1);
-            self.ledger.home(class.index()).absorbed.add(freed as u64);
-            state.refile(slab, freed);
-        };
-        // SAFETY: records and stacks live for ever; `take` absorbs.
-        unsafe { pending.drain(Guard::Owner(self.id()), take, stack_of_remote) };
-    }
-
     /// A run for a large block from those that the cache keeps.
     pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
         let mut state = self.state.lock();
@@ -338,7 +246,7 @@ impl OwnerState {
 
 impl OwnedSlabs {
     pub(super) fn release(&mut self, slab: &'static Slab) -> bool {
-        let Some(arena) = arena::by_id(slab.arena()) else { return false };
+        let Some(arena) = arena_list::by_id(slab.arena()) else { return false };
         if !slab.remote.release() {
             return false;
         }

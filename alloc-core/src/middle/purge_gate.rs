@@ -6,7 +6,7 @@
 //! waits until those inside have left; who finds it closed leaves its pages to the next purge.
 
 use crate::ground::os;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const CLOSED: u32 = 1 << 31;
 
@@ -63,6 +63,25 @@ impl Drop for Inside<'_> {
             os::futex_wake_one(&self.0.0);
         }
     }
+}
+
+/// An arena with hooks has freed pages that are to go at once, or a purge was put off.
+static HOOKED_DUE: AtomicBool = AtomicBool::new(false);
+
+/// Notes that pages of an arena with hooks are to go as soon as no lock is held.
+pub(super) fn note_hooked_due() {
+    HOOKED_DUE.store(true, Ordering::Relaxed);
+}
+
+/// Whether that was noted.
+#[inline]
+pub(crate) fn is_hooked_due() -> bool {
+    HOOKED_DUE.load(Ordering::Relaxed)
+}
+
+/// Forgets it: the pages go now.
+pub(super) fn take_hooked_due() {
+    HOOKED_DUE.store(false, Ordering::Relaxed);
 }
 
 #[cfg(test)]

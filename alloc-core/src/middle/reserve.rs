@@ -5,6 +5,7 @@
 
 use super::arena::Arena;
 use super::owner::{self, Owner};
+use super::tidy_bins;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,7 @@ impl Arena {
     pub(crate) fn set_reserve(&'static self, bytes: usize) {
         self.reserve.store(bytes.div_ceil(PAGE), Relaxed);
         owner::all().filter(|owner| ptr::eq(owner.home.get(), self)).for_each(Owner::settle);
-        self.tidy_bins();
+        tidy_bins::tidy(self);
         self.purge_by_hand(0, 0);
     }
 

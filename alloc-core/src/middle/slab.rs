@@ -9,14 +9,16 @@
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
 use super::fresh_pages::FreshPages;
-use super::holes::{self, Holes};
+use super::holes::Holes;
 use super::misuse::Misuse;
-use super::remote_free::Remote;
-use super::slab_list::ListName;
+use super::remote_free::{Guard, Remote};
+use super::slab_lines::take_groups;
+use super::slab_links::{Links, ListName};
 use crate::back::extent::Extent;
 use crate::back::metadata::{self, Recycled};
 use crate::back::page_map::Entry;
 use crate::ground::checked::at;
+use crate::ground::fatal::Place;
 use crate::ground::size_class::{Grid, MAX_WORDS, SizeClass};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
@@ -29,24 +31,18 @@ pub(crate) const RECORD_CLASSES: usize = MAX_WORDS.trailing_zeros() as usize + 1
 pub(crate) struct Slab {
     base: Cell<usize>,
     extent: Cell<Option<&'static Extent>>,
-    pub(super) next: Cell<Option<&'static Slab>>,
-    pub(super) previous: Cell<Option<&'static Slab>>,
-    pub(super) used: Cell<u32>,
+    pub(super) links: Links<Slab>,
+    used: Cell<u32>,
     arena: Cell<u32>,
     class: Cell<SizeClass>,
-    pub(super) list: Cell<ListName>,
-    /// log2 of the words that follow the record, twice.
+    /// log2 of the words that follow, twice.
     lg_words: u8,
     /// No word before this one has a free bit.
     first: Cell<u8>,
     /// Half of its blocks.
     half: Cell<u16>,
-    /// It is kept in its list although all its blocks are free.
-    pub(super) spare: Cell<bool>,
-    /// Its pages that no block was taken of yet.
     pub(super) fresh: FreshPages,
-    /// Its pages without memory.
-    pub(crate) holes: Holes,
+    pub(super) holes: Holes,
     /// The part that others write.
     pub(crate) remote: Remote,
 }
@@ -89,16 +85,13 @@ impl Slab {
         let slab = Slab {
             base: Cell::new(0),
             extent: Cell::new(None),
-            next: Cell::new(None),
-            previous: Cell::new(None),
+            links: Links::new(),
             used: Cell::new(0),
             arena: Cell::new(0),
             class: Cell::new(SizeClass::of(0)),
-            list: Cell::new(ListName::None),
             lg_words: lg as u8,
             first: Cell::new(0),
             half: Cell::new(0),
-            spare: Cell::new(false),
             fresh: FreshPages::new(),
             holes: Holes::new(),
             remote: Remote::new(remote),
@@ -116,10 +109,9 @@ impl Slab {
         self.used.set(0);
         self.arena.set(extent.arena());
         self.class.set(class);
-        self.list.set(ListName::None);
+        self.links.reset();
         self.first.set(0);
         self.half.set((class.slots() / 2) as u16);
-        self.spare.set(false);
         let mut left = class.slots();
         for word in self.free_words() {
             let bits = left.min(64);
@@ -177,6 +169,13 @@ impl Slab {
     #[inline]
     pub(crate) fn extent(&self) -> Option<&'static Extent> {
         self.extent.get()
+    }
+
+    /// What is known of it, for a message.
+    pub(crate) fn place(&self) -> Place {
+        let guard = self.remote.guard();
+        let owner = if let Some(Guard::Owner(id)) = guard { Some(id) } else { None };
+        Place { size: self.class().size(), arena: self.arena(), owner }
     }
 
     /// log2 of the words of its record.
@@ -237,20 +236,52 @@ impl Slab {
                 }
                 word.set(rest);
             }
-            if self.holes.is_marked() {
-                holes::note_taken(self, index, bits & !word.get());
-            }
+            self.note_word(index, bits & !word.get());
             if left == 0 {
                 break;
             }
             index += 1;
         }
         self.first.set(index.min(usize::from(u8::MAX)) as u8);
-        self.used.set(self.used.get() + (want - left) as u32);
-        if self.fresh.are_left() {
-            self.note_touched();
+        self.note_used(want - left)
+    }
+
+    /// Takes up to `want` free blocks of cache lines that are free to the last byte, and hands each
+    /// to `give`. Returns how many.
+    pub(crate) fn take_lines(&self, want: usize, mut give: impl FnMut(*mut u8)) -> usize {
+        let (size, group) = (self.class().size(), self.class().blocks_of_lines());
+        let mut left = want;
+        for (index, word) in self.free_words().iter().enumerate() {
+            let before = word.get();
+            let word_base = self.base() + index * 64 * size;
+            left -= take_groups(word, group, left, |bit| {
+                give(core::ptr::with_exposed_provenance_mut(word_base + bit * size));
+            });
+            self.note_word(index, before & !word.get());
+            if left == 0 {
+                break;
+            }
         }
-        want - left
+        self.note_used(want - left)
+    }
+
+    /// Notes that the blocks of `taken` in a word are handed out.
+    #[inline(always)]
+    fn note_word(&self, word: usize, taken: u64) {
+        if self.holes.is_marked() {
+            self.holes.note_taken(self.arena(), self.class().size(), word, taken);
+        }
+    }
+
+    /// Counts blocks that were handed out, and returns how many they are.
+    #[inline(always)]
+    fn note_used(&self, taken: usize) -> usize {
+        self.used.set(self.used.get() + taken as u32);
+        if self.fresh.are_left() {
+            let class = self.class();
+            self.fresh.note_used(self.used() * class.size(), usize::from(class.row().slab_pages));
+        }
+        taken
     }
 
     /// Puts the `count` blocks of `mask` in word `word` back. `Err`: the bits that were free
@@ -310,21 +341,6 @@ impl Slab {
         Ok(count)
     }
 
-    /// Whether all blocks from slot `first` up to `end` are free.
-    pub(crate) fn are_free(&self, first: usize, end: usize) -> bool {
-        let mut slot = first;
-        while slot < end {
-            let n = (end - slot).min(64 - slot % 64);
-            let mask = (!0 >> (64 - n)) << (slot % 64);
-            let word = self.free_words().get(slot / 64).map_or(0, Cell::get);
-            if word & mask != mask {
-                return false;
-            }
-            slot += n;
-        }
-        true
-    }
-
     /// Takes in what others have freed. Under the guard's lock, after PENDING was cleared.
     pub(crate) fn absorb(&self) -> Result<usize, (usize, u64)> {
         let mut taken = 0;
@@ -337,22 +353,6 @@ impl Slab {
             }
         }
         Ok(taken)
-    }
-
-    /// Whether taking in its remote words is cheap enough to do at every refill.
-    #[inline]
-    pub(crate) fn is_cheap_to_absorb(class: SizeClass) -> bool {
-        class.words() <= 4
-    }
-
-    /// Whether the block at an address seems to be free, for last words: nothing is locked.
-    #[cold]
-    pub(crate) fn looks_free(&self, address: usize) -> bool {
-        let slot = self.class().slot_around(address.wrapping_sub(self.base()));
-        let Some(word) = self.free_words().get(slot / 64) else { return false };
-        // SAFETY: a word of the record; it may be a moment old.
-        let free = unsafe { word.as_ptr().read_volatile() };
-        (free | self.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
     }
 
     /// Whether it may stay where it is in the list of partial slabs after `freed` blocks came back.
@@ -376,7 +376,7 @@ impl Slab {
 
     /// Which list it is in.
     pub(crate) fn list(&self) -> ListName {
-        self.list.get()
+        self.links.list.get()
     }
 
     /// Judges itself: counts and bits agree.
@@ -391,7 +391,7 @@ impl Slab {
 
 impl Recycled for Slab {
     fn next_free(&self) -> &Cell<Option<&'static Slab>> {
-        &self.next
+        &self.links.next
     }
 }
 

@@ -3,23 +3,24 @@
 use super::effort::{Deed, UNCACHED};
 use super::remote_free::{Freed, Guard, PendingStack, Remote};
 use super::slab::Slab;
-use super::{arena, owner};
-use crate::ground::fatal::{self, Place};
+use super::{arena_list, owner};
+use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
-
-/// What is known of a slab, for last words.
-pub(crate) fn place_of(slab: &Slab) -> Place {
-    Place { size: slab.class().size(), arena: slab.arena(), owner: slab.owner() }
-}
 
 /// Takes in a slab's remote frees, or dies of a double free among them.
 pub(crate) fn absorb(slab: &'static Slab) -> usize {
     match slab.absorb() {
         Ok(taken) => taken,
         Err((word, twice)) => {
-            fatal::double_free(slab.block_at(word, twice.trailing_zeros()), place_of(slab))
+            fatal::double_free(slab.block_at(word, twice.trailing_zeros()), slab.place())
         }
     }
+}
+
+/// Whether taking in the remote words of a slab is cheap enough to do at every refill.
+#[inline]
+pub(crate) fn is_cheap_to_absorb(class: SizeClass) -> bool {
+    class.words() <= 4
 }
 
 /// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
@@ -55,7 +56,7 @@ pub(crate) fn free_one_remotely(
 pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*const PendingStack> {
     match guard {
         Guard::Owner(id) => owner::by_id(id).map(|owner| &raw const *owner.pending(class)),
-        Guard::Bin => arena::by_id(arena).map(|arena| &raw const arena.bin(class).pending),
+        Guard::Bin => arena_list::by_id(arena).map(|arena| &raw const arena.bin(class).pending),
     }
 }
 

@@ -1,38 +1,26 @@
-//! Blocks of a slab by whole cache lines, for slabs that threads share.
+//! Free bits by whole cache lines, for slabs that threads share.
 
-use super::holes;
-use super::slab::Slab;
+use core::cell::Cell;
 
-impl Slab {
-    /// Takes up to `want` free blocks of cache lines that are free to the last byte, and hands each
-    /// to `give`. Answers how many.
-    pub(crate) fn take_lines(&self, want: usize, mut give: impl FnMut(*mut u8)) -> usize {
-        let (size, group) = (self.class().size(), self.class().blocks_of_lines());
-        let mut left = want;
-        for (index, word) in self.free_words().iter().enumerate() {
-            let before = word.get();
-            let mut bits = whole_groups(before, group);
-            while bits != 0 && left > 0 {
-                let bit = bits.trailing_zeros() as usize;
-                let block = self.base() + (index * 64 + bit) * size;
-                give(core::ptr::with_exposed_provenance_mut(block));
-                bits &= bits - 1;
-                word.set(word.get() & !(1 << bit));
-                left -= 1;
-            }
-            if self.holes.is_marked() {
-                holes::note_taken(self, index, before & !word.get());
-            }
-            if left == 0 {
-                break;
-            }
-        }
-        self.used.set(self.used.get() + (want - left) as u32);
-        if self.fresh.are_left() {
-            self.note_touched();
-        }
-        want - left
+/// Takes up to `want` bits out of `word` of groups of `group` (1, 2, 4 or 8) that are all ones, and
+/// hands each to `take`. Returns how many.
+#[inline]
+pub(super) fn take_groups(
+    word: &Cell<u64>,
+    group: usize,
+    want: usize,
+    mut take: impl FnMut(usize),
+) -> usize {
+    let mut bits = whole_groups(word.get(), group);
+    let mut taken = 0;
+    while bits != 0 && taken < want {
+        let bit = bits.trailing_zeros() as usize;
+        take(bit);
+        bits &= bits - 1;
+        word.set(word.get() & !(1 << bit));
+        taken += 1;
     }
+    taken
 }
 
 /// The bits of `word` in groups of `group` (1, 2, 4 or 8) that are all ones.
@@ -67,5 +55,16 @@ mod tests {
         ] {
             assert_eq!(whole_groups(word, group), whole, "{word:x} by {group}");
         }
+    }
+
+    #[test]
+    fn bits_are_taken_from_whole_groups_alone() {
+        let word = Cell::new(0b1111_0111);
+        let mut bits = Vec::new();
+        assert_eq!(take_groups(&word, 4, 3, |bit| bits.push(bit)), 3);
+        assert_eq!((bits, word.get()), (vec![4, 5, 6], 0b1000_0111));
+        assert_eq!(take_groups(&word, 4, 3, |_| ()), 0);
+        assert_eq!(take_groups(&word, 1, 9, |_| ()), 4);
+        assert_eq!(word.get(), 0);
     }
 }

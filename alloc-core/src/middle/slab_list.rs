@@ -1,22 +1,11 @@
 //! Lists of slabs, links in the records.
 
 use super::slab::Slab;
+use super::slab_links::ListName;
 use crate::ground::units::PAGE;
 
 /// A list of so many slabs is long: as a rule they fill a huge page.
 const LONG: usize = 32;
-
-/// Which of its guard's lists a slab is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum ListName {
-    /// In none: full and guarded by a bin, or a free record.
-    None,
-    /// Has free blocks.
-    Partial,
-    /// Has none (kept only by caches, so that they know what they own).
-    Full,
-}
 
 /// Slabs of one guard and class, in both directions, links in the records.
 #[derive(Default)]
@@ -51,11 +40,11 @@ impl SlabList {
 
     /// Adds a slab at the front: it is used next.
     pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
-        slab.list.set(name);
-        slab.previous.set(None);
-        slab.next.set(self.head);
+        slab.links.list.set(name);
+        slab.links.previous.set(None);
+        slab.links.next.set(self.head);
         match self.head {
-            Some(head) => head.previous.set(Some(slab)),
+            Some(head) => head.links.previous.set(Some(slab)),
             None => self.tail = Some(slab),
         }
         self.head = Some(slab);
@@ -64,11 +53,11 @@ impl SlabList {
 
     /// Adds a slab at the back: it is used last.
     pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
-        slab.list.set(name);
-        slab.next.set(None);
-        slab.previous.set(self.tail);
+        slab.links.list.set(name);
+        slab.links.next.set(None);
+        slab.links.previous.set(self.tail);
         match self.tail {
-            Some(tail) => tail.next.set(Some(slab)),
+            Some(tail) => tail.links.next.set(Some(slab)),
             None => self.head = Some(slab),
         }
         self.tail = Some(slab);
@@ -77,16 +66,16 @@ impl SlabList {
 
     /// Takes out a slab that is here.
     pub(crate) fn remove(&mut self, slab: &'static Slab) {
-        let (previous, next) = (slab.previous.take(), slab.next.take());
+        let (previous, next) = (slab.links.previous.take(), slab.links.next.take());
         match previous {
-            Some(previous) => previous.next.set(next),
+            Some(previous) => previous.links.next.set(next),
             None => self.head = next,
         }
         match next {
-            Some(next) => next.previous.set(previous),
+            Some(next) => next.links.previous.set(previous),
             None => self.tail = previous,
         }
-        slab.list.set(ListName::None);
+        slab.links.list.set(ListName::None);
         self.length -= 1;
         self.use_spare(slab);
     }
@@ -95,7 +84,7 @@ impl SlabList {
     pub(super) fn remove_if(&mut self, unwanted: impl Fn(&Slab) -> bool) {
         let mut next = self.head;
         while let Some(slab) = next {
-            next = slab.next.get();
+            next = slab.links.next.get();
             if unwanted(slab) {
                 self.remove(slab);
             }
@@ -109,7 +98,7 @@ impl SlabList {
         if self.length > 1 && (self.spares + 1) * each > bytes {
             return false;
         }
-        if !slab.spare.replace(true) {
+        if !slab.links.spare.replace(true) {
             self.spares += 1;
             self.move_to_back(slab);
         }
@@ -119,17 +108,17 @@ impl SlabList {
     /// Notes that blocks of a slab that is here are about to be used.
     #[inline]
     pub(crate) fn use_spare(&mut self, slab: &Slab) {
-        if slab.spare.replace(false) {
+        if slab.links.spare.replace(false) {
             self.spares -= 1;
         }
     }
 
     fn move_to_back(&mut self, slab: &'static Slab) {
-        let (name, spare) = (slab.list.get(), slab.spare.get());
+        let (name, spare) = (slab.links.list.get(), slab.links.spare.get());
         self.remove(slab);
         self.push_back(slab, name);
         if spare {
-            slab.spare.set(true);
+            slab.links.spare.set(true);
             self.spares += 1;
         }
     }
@@ -144,7 +133,7 @@ impl SlabList {
 
     /// All slabs, the one that is used last first.
     pub(crate) fn sparsest_first(&self) -> impl Iterator<Item = &'static Slab> {
-        core::iter::successors(self.tail, |slab| slab.previous.get())
+        core::iter::successors(self.tail, |slab| slab.links.previous.get())
     }
 
     /// The first slab that answers to a description.
@@ -154,7 +143,7 @@ impl SlabList {
             if wanted(slab) {
                 return Some(slab);
             }
-            next = slab.next.get();
+            next = slab.links.next.get();
         }
         None
     }
@@ -251,7 +240,7 @@ mod tests {
             for (slab, spare) in self.slabs.iter().zip(self.spare) {
                 let is_here = bases.contains(&slab.base());
                 assert_eq!(slab.list() != ListName::None, is_here);
-                assert_eq!(slab.spare.get(), spare);
+                assert_eq!(slab.links.spare.get(), spare);
                 let found = self.list.find(|other| other.base() == slab.base());
                 assert_eq!(found.is_some(), is_here);
             }

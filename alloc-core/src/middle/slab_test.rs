@@ -3,7 +3,9 @@
 use super::*;
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::provider::fixed::Fixed;
+use crate::middle::last_words::looks_free;
 use crate::middle::remote_free::Guard;
+use crate::middle::slab_guard::is_cheap_to_absorb;
 use proptest::prelude::*;
 
 pub(crate) fn slab(class: SizeClass) -> &'static Slab {
@@ -97,7 +99,7 @@ fn a_slab_is_sparse_where_less_than_half_of_it_is_used() {
         assert!(!slab.became_sparse(1));
         assert_eq!(slab.list(), ListName::None);
         assert!(!slab.stays_in_place(1), "in no list");
-        slab.list.set(ListName::Partial);
+        slab.links.list.set(ListName::Partial);
         assert!(half == 0 || slab.stays_in_place(1));
         slab.put(0, 1, 1).unwrap();
         assert!(slab.became_sparse(1) && !slab.became_sparse(0));
@@ -108,7 +110,7 @@ fn a_slab_is_sparse_where_less_than_half_of_it_is_used() {
 
 #[test]
 fn remote_words_are_read_at_every_refill_where_they_are_few() {
-    let is_cheap = |size| Slab::is_cheap_to_absorb(SizeClass::of(size));
+    let is_cheap = |size| is_cheap_to_absorb(SizeClass::of(size));
     assert_eq!([1024, 256, 224, 8].map(is_cheap), [true, true, false, false]);
 }
 
@@ -116,12 +118,12 @@ fn remote_words_are_read_at_every_refill_where_they_are_few() {
 fn a_block_that_was_freed_here_and_elsewhere_looks_free() {
     let slab = slab(SizeClass::of(64));
     slab.take_lowest(2, |_| ());
-    assert!(!slab.looks_free(slab.base()));
+    assert!(!looks_free(slab, slab.base()));
     // SAFETY: the block is in use, and the record lives for ever.
     unsafe { slab.remote.free(0, 1, |_| None) }.unwrap();
-    assert!(slab.looks_free(slab.base()));
+    assert!(looks_free(slab, slab.base()));
     slab.put(0, 1, 1).unwrap();
-    assert!(slab.looks_free(slab.base()) && !slab.looks_free(slab.base() + 64));
+    assert!(looks_free(slab, slab.base()) && !looks_free(slab, slab.base() + 64));
 }
 
 #[test]
@@ -232,8 +234,7 @@ impl Model {
         let remote = self.remote.iter().filter(|is_remote| **is_remote).count();
         assert_eq!((slab.used(), slab.in_use()), (used, used - remote));
         assert_eq!(slab.is_full(), used == self.free.len());
-        assert_eq!(slab.are_free(first, end), self.free[first..end].iter().all(|free| *free));
-        let seems = |slot: usize| slab.looks_free(slab.block_at(slot / 64, slot as u32 % 64));
+        let seems = |slot: usize| looks_free(slab, slab.block_at(slot / 64, slot as u32 % 64));
         for slot in [first, end - 1] {
             assert_eq!(seems(slot), self.free[slot] || self.remote[slot], "{slot}");
         }

@@ -18,24 +18,12 @@
 //! decay pass sends all of it home, so nothing stays longer than that unused; where unused memory
 //! is to go at once, nothing waits.
 
-use super::arena::{self, Arena};
-use super::bin::BinSlabs;
-use super::effort::Deed;
-use super::give_back::find_slab;
-use super::misuse::{died_twice, interior, invalid};
-use super::owner::Owner;
-use super::remote_free::Guard;
-use super::slab::Slab;
-use super::slab_guard::{free_remotely, place_of};
-use crate::back::{metadata, page_map};
-use crate::ground::fatal;
-use crate::ground::os;
-use crate::ground::size_class::SizeClass;
-use crate::ground::sync::lock;
+use crate::back::metadata;
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
 
-type Slot = *mut u8;
+/// A block.
+pub(super) type Slot = *mut u8;
 
 /// The most blocks of a class, and how many there may be before anything is known.
 const MOST: usize = 128;
@@ -86,6 +74,16 @@ impl TransferCache {
         places.filter_map(|at| self.ring()?.blocks.get(at % MOST).copied())
     }
 
+    /// How many blocks wait here.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Notes which processor the newest block was freed on, as far as known.
+    pub(super) fn set_cpu(&mut self, cpu: Option<u32>) {
+        self.cpu = cpu;
+    }
+
     /// How many blocks lie in a range of addresses.
     pub(crate) fn count_within(&self, base: usize, bytes: usize) -> usize {
         self.blocks().filter(|block| (*block as usize).wrapping_sub(base) < bytes).count()
@@ -103,7 +101,7 @@ impl TransferCache {
 
     /// Puts a block at the end. `false`: there is no room.
     #[inline]
-    fn put(&mut self, block: Slot) -> bool {
+    pub(super) fn put(&mut self, block: Slot) -> bool {
         if self.count >= self.depth {
             return false;
         }
@@ -138,7 +136,8 @@ impl TransferCache {
         }
     }
 
-    fn take_oldest(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
+    /// Takes up to `want` blocks, the oldest first. Returns how many.
+    pub(super) fn take_oldest(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
         let n = want.min(self.count);
         self.blocks().take(n).for_each(give);
         self.oldest = (self.oldest + n) % MOST;
@@ -167,132 +166,14 @@ impl TransferCache {
     }
 
     /// Notes that `n` blocks go into slabs for want of room.
-    fn note_gone(&mut self, n: usize) {
+    pub(super) fn note_gone(&mut self, n: usize) {
         self.gone = (self.gone + n).min(MOST);
     }
 
     /// Forgets half of what was learned.
-    fn age(&mut self) {
+    pub(super) fn age(&mut self) {
         self.depth = (self.depth / 2).max(FIRST);
         self.gone = 0;
-    }
-}
-
-impl Arena {
-    /// Takes a block that comes home to a bin: for the next thread that asks, and where there is no
-    /// room, after the older half of what waits there has gone home. Under the bin's lock.
-    fn pass_on(&'static self, slabs: &mut BinSlabs, block: Slot) {
-        if slabs.transfer.holds(block) {
-            died_waiting(block);
-        }
-        if self.purges_at_once() {
-            return self.put_home(slabs, block);
-        }
-        if !slabs.transfer.put(block) {
-            let n = slabs.transfer.count.div_ceil(2);
-            slabs.transfer.note_gone(n);
-            self.send_home(slabs, n);
-            if !slabs.transfer.put(block) {
-                self.put_home(slabs, block);
-            }
-        }
-    }
-
-    /// Sends all blocks that wait into their slabs. Under the bin's lock.
-    pub(super) fn empty_transfer(&'static self, slabs: &mut BinSlabs) {
-        self.send_home(slabs, slabs.transfer.count);
-        slabs.transfer.age();
-    }
-
-    #[inline(never)]
-    fn send_home(&'static self, slabs: &mut BinSlabs, n: usize) {
-        for _ in 0..n {
-            let mut oldest = None;
-            slabs.transfer.take_oldest(1, |block| oldest = Some(block));
-            if let Some(block) = oldest {
-                self.put_home(slabs, block);
-            }
-        }
-    }
-
-    fn put_home(&'static self, slabs: &mut BinSlabs, block: Slot) {
-        let address = block.expose_provenance();
-        // Both were looked at when it came; what has changed since belongs to others.
-        let Some(slab) = Slab::of(page_map::lookup(address)) else { invalid(address, None) };
-        let Some(slot) = slab.class().slot_at(address.wrapping_sub(slab.base())) else {
-            interior(slab, address)
-        };
-        if slab.put(slot / 64, 1 << (slot % 64), 1).is_err() {
-            died_waiting(block);
-        }
-        self.refile(slabs, slab, 1);
-    }
-}
-
-/// Gives blocks of a class of which caches own no slabs back, one by one. The caller holds the
-/// owner's lock.
-pub(super) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]) {
-    let home = owner.ledger.home_or(class.index(), owner.home.get().id());
-    let grid = class.grid();
-    let mut held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)> = None;
-    let (mut elsewhere, mut sent) = (0, 0);
-    let cpu = os::current_cpu();
-    for block in blocks {
-        let address = block.expose_provenance();
-        let slab = find_slab(class, address);
-        let Some(slot) = grid.slot_at(address - slab.base()) else { interior(slab, address) };
-        // Read now: with its last block home the slab may become another's.
-        let id = slab.arena();
-        if id != home.arena() {
-            elsewhere += 1;
-            owner.ledger.of(class.index(), id).flushed.add(1);
-        }
-        if held.as_ref().is_none_or(|(arena, _)| arena.id() != id) {
-            drop(held.take());
-            let arena = arena::by_id(id);
-            held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
-        }
-        match &mut held {
-            // Under the lock the guard is what it is.
-            Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
-                arena.pass_on(slabs, *block);
-                slabs.transfer.cpu = cpu;
-            }
-            _ => {
-                sent += 1;
-                send(owner, slab, class, slot);
-            }
-        }
-    }
-    home.flushed.add(blocks.len() as u64 - elsewhere);
-    home.flushes.add(1);
-    home.remote.add(blocks.len() as u64);
-    home.sent.add(sent);
-    owner.effort.add(Deed::Flush, 1);
-}
-
-/// Sends a block home to a slab whose guard is busy.
-#[inline(never)]
-fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
-    match free_remotely(slab, class, slot / 64, 1 << (slot % 64)) {
-        Ok(freed) => {
-            owner.effort.add(Deed::Group, 1);
-            owner.effort.add(Deed::RemoteWord, 1);
-            owner.effort.add(Deed::Push, u64::from(freed.pushed));
-            owner.effort.add(Deed::Retry, u64::from(freed.retries));
-        }
-        Err(twice) => died_twice(slab, (slot / 64) as u32, twice),
-    }
-}
-
-/// Dies of a block that came home while it waits.
-#[cold]
-#[inline(never)]
-fn died_waiting(block: Slot) -> ! {
-    let address = block.expose_provenance();
-    match Slab::of(page_map::lookup(address)) {
-        Some(slab) => fatal::double_free(address, place_of(slab)),
-        None => invalid(address, None),
     }
 }
 

@@ -3,8 +3,9 @@
 use super::arena::Arena;
 use super::effort::UNCACHED;
 use super::remote_free::Guard;
+use super::shared_slabs;
 use super::slab::Slab;
-use super::slab_guard::{free_one_remotely, place_of};
+use super::slab_guard::free_one_remotely;
 use crate::back::page_allocator::Memory;
 use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
@@ -15,8 +16,9 @@ impl Arena {
         let mut block = core::ptr::null_mut();
         let bin = self.bin(class);
         let (mut slabs, was_taken) = bin.slabs.lock_and_tell();
-        let taken =
-            self.fill_from_bin(&mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
+        let taken = shared_slabs::fill(self, &mut slabs, class, 1, Memory::Any, &UNCACHED, |one| {
+            block = one
+        });
         bin.filled.add(taken as u64);
         (block, was_taken)
     }
@@ -34,14 +36,14 @@ impl Arena {
             true
         } else if slab.remote.guard() == Some(Guard::Bin) {
             let twice = slab.put(word, mask, 1).is_err();
-            self.refile(&mut slabs, slab, 1);
+            shared_slabs::refile(self, &mut slabs, slab, 1);
             twice
         } else {
             bin.sent.add(1);
             !free_one_remotely(slab, class, word, mask)
         };
         if twice {
-            fatal::double_free(block, place_of(slab));
+            fatal::double_free(block, slab.place());
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::back::page_allocator::PageAllocator;
 use crate::ground::units::PAGE;
-use crate::middle::arena::{self, ArenaPages};
+use crate::middle::arena::ArenaPages;
+use crate::middle::arena_list;
 
 /// Bytes in pages of slabs and large blocks, now: each arena is asked under its lock, and no cache
 /// at all. Pages without memory inside slabs count too, unlike in a snapshot. Source: jemalloc(3)
@@ -15,7 +16,7 @@ use crate::middle::arena::{self, ArenaPages};
 /// ```
 #[must_use]
 pub fn approximate_active() -> usize {
-    arena::all().map(|arena| arena.pages.lock().allocator.counts().active * PAGE).sum()
+    arena_list::all().map(|arena| arena.pages.lock().allocator.counts().active * PAGE).sum()
 }
 
 /// Where an arena counts its active pages: a word that moves as they do, to be read at any time.
@@ -23,7 +24,7 @@ pub fn approximate_active() -> usize {
 /// 5.3, `experimental.arenas.<i>.pactivep`.
 #[must_use]
 pub fn active_pages_place(index: u32) -> Option<*const usize> {
-    let arena = arena::by_id(index).filter(|arena| arena.is_live())?;
+    let arena = arena_list::by_id(index).filter(|arena| arena.is_live())?;
     let place = arena.pages.place().cast::<u8>();
     let offset = core::mem::offset_of!(ArenaPages, allocator) + PageAllocator::ACTIVE;
     Some(place.wrapping_add(offset).cast())

@@ -3,8 +3,8 @@
 use super::arena_stats::{
     ArenaStats, BINS, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, lextent_of_run,
 };
-use super::detail::Detail;
 use super::process::zero_reallocs;
+use super::records::Records;
 use super::samples::guarded_samples;
 use super::snapshot::Totals;
 use crate::back::extent::{Extent, ExtentState};
@@ -19,7 +19,7 @@ use crate::middle::bin::ArenaBin;
 use crate::middle::decay_pass::PASS;
 use crate::middle::effort::UNCACHED;
 use crate::middle::ledger::Account;
-use crate::middle::{arena, arena_list, choose_arena, holes, run_cache};
+use crate::middle::{arena_list, choose_arena, holes, run_cache};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
@@ -52,27 +52,27 @@ pub(super) struct Sum {
 }
 
 /// Adds everything up, and where a snapshot is given also by arena and class.
-pub(super) fn walk(sum: &mut Sum, mut detail: Option<&mut Detail>) {
+pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
     for cache in registry::all() {
-        add_cache(sum, cache, detail.as_deref_mut());
+        add_cache(sum, cache, records.as_deref_mut());
     }
-    if let Some(detail) = detail.as_deref_mut() {
+    if let Some(records) = records.as_deref_mut() {
         thread::for_each_arena(|id| {
-            let arena = detail.arena_mut(id);
+            let arena = records.arena_mut(id);
             arena.into_iter().for_each(|arena| arena.space.nthreads += 1);
         });
     }
     let now = os::nanoseconds();
-    for arena in arena::all() {
-        let stats = detail.as_deref_mut().and_then(|detail| detail.arena_mut(arena.id()));
+    for arena in arena_list::all() {
+        let stats = records.as_deref_mut().and_then(|records| records.arena_mut(arena.id()));
         add_arena(sum, arena, stats, now);
     }
-    if let Some(detail) = detail {
-        let mutexes = detail.mutexes_mut();
+    if let Some(records) = records {
+        let mutexes = records.mutexes_mut();
         mutexes.background_thread.add_history(background::CHANGE.history());
         mutexes.decay_pass.add_history(PASS.history());
         mutexes.registry.add_history(registry::REGISTRY.history());
-        mutexes.arenas.add_history(arena::MAKING.history());
+        mutexes.arenas.add_history(arena_list::MAKING.history());
     }
     add_process(sum);
 }
@@ -107,7 +107,11 @@ fn add_process(sum: &mut Sum) {
     totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }
 
-fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Option<&mut Detail>) {
+fn add_cache(
+    sum: &mut Sum,
+    cache: &'static registry::RealCache,
+    mut records: Option<&mut Records>,
+) {
     sum.totals.work.add_cache_lock(cache.owner.state.counts());
     let home = cache.owner.home.get().id();
     let state = cache.owner.state.lock();
@@ -121,8 +125,8 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Opt
     for class in SizeClass::all().filter(|class| served >> class.index() & 1 != 0) {
         let (level, waiting) = (cache.level(class), cache.waiting(class));
         sum.totals.cached += level * class.size();
-        add_accounts(sum, cache, class, detail.as_deref_mut());
-        let arena = detail.as_deref_mut().and_then(|detail| detail.arena_mut(home));
+        add_accounts(sum, cache, class, records.as_deref_mut());
+        let arena = records.as_deref_mut().and_then(|records| records.arena_mut(home));
         if let Some(arena) = arena {
             arena.space.tcache_stashed_bytes += waiting * class.size();
             if let Some(bin) = arena.bins.get_mut(class.index()) {
@@ -131,9 +135,9 @@ fn add_cache(sum: &mut Sum, cache: &'static registry::RealCache, mut detail: Opt
             }
         }
     }
-    if let Some(detail) = detail {
-        add_kept(cache, state.runs.all(), served, detail);
-        if let Some(arena) = detail.arena_mut(home) {
+    if let Some(records) = records {
+        add_kept(cache, state.runs.all(), served, records);
+        if let Some(arena) = records.arena_mut(home) {
             arena.caches_mutex.add_history(cache.owner.state.history());
         }
     }
@@ -144,7 +148,7 @@ fn add_accounts(
     sum: &mut Sum,
     cache: &'static registry::RealCache,
     class: SizeClass,
-    mut detail: Option<&mut Detail>,
+    mut records: Option<&mut Records>,
 ) {
     let (ledger, size) = (&cache.owner.ledger, class.size() as u64);
     let requests = cache.requests(class);
@@ -156,7 +160,7 @@ fn add_accounts(
         sum.sent += account.sent.get() * size;
         sum.absorbed += account.absorbed.get() * size;
         sum.totals.remote_frees += account.remote.get();
-        let bin = detail.as_deref_mut().and_then(|detail| detail.arena_mut(account.arena()));
+        let bin = records.as_deref_mut().and_then(|records| records.arena_mut(account.arena()));
         if let Some(bin) = bin.and_then(|arena| arena.bins.get_mut(class.index())) {
             let requests = ledger.requests(class.index(), account, requests);
             add_account(bin, account, requests);
@@ -196,17 +200,17 @@ fn add_kept(
     cache: &'static registry::RealCache,
     runs: impl Iterator<Item = &'static Extent>,
     served: u64,
-    detail: &mut Detail,
+    records: &mut Records,
 ) {
     for run in runs {
-        if let Some(arena) = detail.arena_mut(run.arena()) {
+        if let Some(arena) = records.arena_mut(run.arena()) {
             arena.space.kept_bytes += run.bytes();
         }
     }
     for length in (0..run_cache::LENGTHS).filter(|n| served >> (BINS + n) & 1 != 0) {
         let class = lextent_of_run(run_cache::page_class(length));
         for account in cache.owner.ledger.accounts(BINS + length) {
-            let arena = detail.arena_mut(account.arena());
+            let arena = records.arena_mut(account.arena());
             if let Some(large) = arena.and_then(|arena| arena.lextents.get_mut(class)) {
                 large.nrequests += account.filled.get();
             }
@@ -226,7 +230,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.large += pages.large.bytes;
     sum.totals.n_open += pages.opens;
     // Pages without memory inside slabs hold no block: they are as good as retained.
-    let holes = (arena.holes.get() as usize).min(counts.active);
+    let holes = holes::in_arena(arena.id()).min(counts.active);
     sum.totals.active += (counts.active - holes) * PAGE;
     sum.totals.dirty += (counts.dirty + counts.purging) * PAGE;
     sum.totals.muzzy += counts.muzzy * PAGE;

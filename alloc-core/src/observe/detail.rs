@@ -20,48 +20,22 @@
 use super::arena_stats::{ArenaStats, BINS, slab_class_size};
 use super::collect::{self, Sum};
 use super::graves;
-use super::mutex_stats::MutexStats;
+use super::records::{ProcessMutexes, Records, record};
 use super::snapshot::Totals;
 use crate::back::metadata;
 use crate::back::page_map;
 use crate::front::slow;
 use crate::ground::units::PAGE;
-use crate::middle::arena;
-use crate::middle::arena_list::MAX_ARENAS;
+use crate::middle::arena_list;
 
 /// A snapshot, and the memory for the next one.
 pub struct Detail {
     totals: Totals,
-    mutexes: ProcessMutexes,
+    records: Records,
     merged: Option<&'static mut ArenaStats>,
     destroyed: Option<&'static mut ArenaStats>,
-    places: [Place; MAX_ARENAS],
-    /// Places below this have been looked at.
-    made: usize,
     /// Cached blocks that no home can be charged with.
     excess: [usize; BINS],
-}
-
-/// What is kept for one index.
-struct Place {
-    stats: Option<&'static mut ArenaStats>,
-    /// What arenas of this index counted that were destroyed.
-    before: Option<&'static mut ArenaStats>,
-    /// How many of them there were.
-    ends: u32,
-}
-
-/// Locks that there is one of in the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessMutexes {
-    /// The start and the stop of the background thread.
-    pub background_thread: MutexStats,
-    /// The decay pass.
-    pub decay_pass: MutexStats,
-    /// The list of thread caches.
-    pub registry: MutexStats,
-    /// The making of arenas.
-    pub arenas: MutexStats,
 }
 
 // SAFETY: plain numbers.
@@ -79,16 +53,9 @@ impl Detail {
     pub const fn new() -> Detail {
         Detail {
             totals: NO_TOTALS,
-            mutexes: ProcessMutexes {
-                background_thread: MutexStats::EMPTY,
-                decay_pass: MutexStats::EMPTY,
-                registry: MutexStats::EMPTY,
-                arenas: MutexStats::EMPTY,
-            },
+            records: Records::new(),
             merged: None,
             destroyed: None,
-            places: [const { Place { stats: None, before: None, ends: 0 } }; MAX_ARENAS],
-            made: 0,
             excess: [0; BINS],
         }
     }
@@ -108,13 +75,12 @@ impl Detail {
     pub fn refresh(&mut self) {
         // Even as the very first call it finds an arena.
         slow::real_cache();
-        self.make_room();
         self.begin();
         let mut sum = Sum::default();
-        collect::walk(&mut sum, Some(self));
+        collect::walk(&mut sum, Some(&mut self.records));
         self.set_ends_apart();
         self.settle_cached();
-        self.all_mut().for_each(finish);
+        self.records.all_mut().for_each(finish);
         self.charge_shared_records();
         self.add_up(sum.totals);
     }
@@ -128,13 +94,13 @@ impl Detail {
     /// Locks that there is one of.
     #[must_use]
     pub fn mutexes(&self) -> &ProcessMutexes {
-        &self.mutexes
+        self.records.mutexes()
     }
 
     /// One arena. `None`: there was none with this index.
     #[must_use]
     pub fn arena(&self, index: usize) -> Option<&ArenaStats> {
-        self.places.get(index)?.stats.as_deref().filter(|arena| arena.initialized)
+        self.records.arena(index).filter(|arena| arena.initialized)
     }
 
     /// All arenas together. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
@@ -153,59 +119,33 @@ impl Detail {
     /// Indices below this may be of arenas.
     #[must_use]
     pub fn arenas_end(&self) -> usize {
-        self.made
+        self.records.end()
     }
 
-    pub(super) fn arena_mut(&mut self, index: u32) -> Option<&mut ArenaStats> {
-        self.places.get_mut(index as usize)?.stats.as_deref_mut()
-    }
-
-    pub(super) fn mutexes_mut(&mut self) -> &mut ProcessMutexes {
-        &mut self.mutexes
-    }
-
-    fn make_room(&mut self) {
+    /// Makes room for what is counted, and clears it.
+    fn begin(&mut self) {
         if self.merged.is_none() {
             self.merged = record();
         }
-        for arena in arena::all() {
-            let index = arena.id() as usize;
-            if let Some(place) = self.places.get_mut(index)
-                && place.stats.is_none()
-            {
-                place.stats = record();
-            }
-            self.made = self.made.max(index + 1);
-        }
-    }
-
-    /// Clears what is counted anew.
-    fn begin(&mut self) {
-        self.mutexes = ProcessMutexes::default();
+        self.records.make_room();
+        self.records.clear();
         self.excess = [0; BINS];
-        self.all_mut().for_each(ArenaStats::clear);
-    }
-
-    fn all(&self) -> impl Iterator<Item = &ArenaStats> {
-        self.places.iter().take(self.made).filter_map(|place| place.stats.as_deref())
-    }
-
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut ArenaStats> {
-        self.places.iter_mut().take(self.made).filter_map(|place| place.stats.as_deref_mut())
     }
 
     /// Moves what destroyed arenas counted to where it stays.
     fn set_ends_apart(&mut self) {
-        let Detail { places, destroyed, made, .. } = self;
-        for (index, place) in places.iter_mut().enumerate().take(*made) {
-            let (Some(arena), Some(stats)) = (arena::by_id(index as u32), &mut place.stats) else {
+        for (index, place) in self.records.places().enumerate() {
+            let (Some(arena), Some(stats)) = (arena_list::by_id(index as u32), &mut place.stats)
+            else {
                 continue;
             };
             if arena.ends() != place.ends {
                 place.ends = arena.ends();
                 // They are among those of destroyed arenas from now on.
                 stats.seen_requests.fill(0);
-                graves::visit(index as u32, |now| retire(now, &mut place.before, destroyed));
+                graves::visit(index as u32, |now| {
+                    retire(now, &mut place.before, &mut self.destroyed)
+                });
             }
             if let Some(before) = &place.before {
                 stats.since(before);
@@ -215,9 +155,8 @@ impl Detail {
 
     /// Charges cached blocks to other arenas where a cache's home has not so many out.
     fn settle_cached(&mut self) {
-        let Detail { places, excess, made, .. } = self;
-        for arena in places.iter_mut().take(*made).filter_map(|place| place.stats.as_deref_mut()) {
-            for (bin, excess) in arena.bins.iter_mut().zip(excess.iter_mut()) {
+        for arena in self.records.all_mut() {
+            for (bin, excess) in arena.bins.iter_mut().zip(self.excess.iter_mut()) {
                 // What came home to be counted before it was counted out was out meanwhile.
                 bin.nmalloc = bin.nmalloc.max(bin.ndalloc);
                 bin.curregs = (bin.nmalloc - bin.ndalloc) as usize;
@@ -226,8 +165,8 @@ impl Detail {
                 *excess += over;
             }
         }
-        for arena in places.iter_mut().take(*made).filter_map(|place| place.stats.as_deref_mut()) {
-            for (bin, excess) in arena.bins.iter_mut().zip(excess.iter_mut()) {
+        for arena in self.records.all_mut() {
+            for (bin, excess) in arena.bins.iter_mut().zip(self.excess.iter_mut()) {
                 let room = (*excess).min(bin.curregs - bin.cached);
                 bin.cached += room;
                 *excess -= room;
@@ -237,10 +176,10 @@ impl Detail {
 
     /// Records that belong to no arena, and their lock, are arena 0's.
     fn charge_shared_records(&mut self) {
-        let known: usize = self.all().map(|arena| arena.space.base).sum();
+        let known: usize = self.records.all().map(|arena| arena.space.base).sum();
         let map = page_map::USED.get() as usize;
         let all = metadata::USED.get() as usize + map;
-        let Some(first) = self.arena_mut(0) else { return };
+        let Some(first) = self.records.arena_mut(0) else { return };
         let more = all.saturating_sub(known);
         first.space.base += more;
         first.space.mapped += more;
@@ -251,12 +190,10 @@ impl Detail {
     }
 
     fn add_up(&mut self, totals: Totals) {
-        let Detail { places, merged, destroyed, made, .. } = self;
+        let Detail { records, merged, destroyed, .. } = self;
         let Some(merged) = merged else { return };
         merged.clear();
-        for arena in places.iter().take(*made).filter_map(|place| place.stats.as_deref()) {
-            merged.add(arena);
-        }
+        records.all().for_each(|arena| merged.add(arena));
         if let Some(destroyed) = destroyed {
             merged.add(destroyed);
         }
@@ -295,14 +232,6 @@ fn retire(
     destroyed.initialized = true;
     before.clear();
     before.add(now);
-}
-
-/// Memory for one arena's numbers.
-pub(super) fn record() -> Option<&'static mut ArenaStats> {
-    let memory = metadata::allocate(size_of::<ArenaStats>(), 64)?.cast::<ArenaStats>();
-    // SAFETY: fresh memory of the right size and alignment, never given to anyone else; zeroes are
-    // valid for plain numbers and flags.
-    Some(unsafe { &mut *memory.as_ptr() })
 }
 
 /// Derives an arena's sums from its classes.

@@ -3,9 +3,9 @@
 
 use super::arena_stats::ArenaStats;
 use super::collect;
-use super::detail;
-use crate::middle::arena::{Arena, MAKING};
-use crate::middle::arena_list::MAX_ARENAS;
+use super::records::record;
+use crate::middle::arena::Arena;
+use crate::middle::arena_list::{MAKING, MAX_ARENAS};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Two records for each index: one that is read, under the lock of the list of arenas, and one that
@@ -27,7 +27,7 @@ static GRAVES: [Grave; MAX_ARENAS] = [const {
 pub(crate) fn dig(arena: &'static Arena) {
     let Some(grave) = GRAVES.get(arena.id() as usize) else { return };
     if grave.written.load(Ordering::Relaxed).is_null() {
-        let fresh = detail::record().map_or(core::ptr::null_mut(), core::ptr::from_mut);
+        let fresh = record().map_or(core::ptr::null_mut(), core::ptr::from_mut);
         grave.written.store(fresh, Ordering::Relaxed);
     }
     let place = grave.written.load(Ordering::Relaxed);

@@ -1,21 +1,23 @@
 //! What the allocator knows of itself, as plain numbers.
 
 pub(crate) mod active;
+pub(crate) mod mutex_stats;
 pub(crate) mod arena_stats;
 pub(crate) mod classes;
+pub(crate) mod samples;
+pub(crate) mod work;
+pub(crate) mod snapshot;
+pub(crate) mod process;
+#[allow(unsafe_code)]
+pub(crate) mod records;
 pub(crate) mod collect;
 #[allow(unsafe_code)]
-pub(crate) mod detail;
-#[allow(unsafe_code)]
 pub(crate) mod graves;
+#[allow(unsafe_code)]
+pub(crate) mod detail;
 pub(crate) mod mutex_reset;
-pub(crate) mod mutex_stats;
-pub(crate) mod process;
 pub(crate) mod residence;
-pub(crate) mod samples;
-pub(crate) mod snapshot;
 pub(crate) mod utilization;
-pub(crate) mod work;
 
 pub use active::{active_pages_place, approximate_active};
 pub use arena_stats::{
@@ -24,10 +26,11 @@ pub use arena_stats::{
 };
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
 pub use collect::totals;
-pub use detail::{Detail, ProcessMutexes};
+pub use detail::Detail;
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};
+pub use records::ProcessMutexes;
 pub use residence::{heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};
 pub use snapshot::Totals;

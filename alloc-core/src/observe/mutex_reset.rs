@@ -3,7 +3,7 @@
 use crate::back::metadata::METADATA;
 use crate::front::{background, registry};
 use crate::ground::size_class::SizeClass;
-use crate::middle::arena;
+use crate::middle::arena_list;
 use crate::middle::decay_pass::PASS;
 
 /// Sets all of [`MutexStats`](super::MutexStats) to zero. Takes each lock once, one after the
@@ -22,8 +22,8 @@ pub fn reset_mutexes() {
     for cache in registry::all() {
         cache.owner.state.reset_history();
     }
-    arena::MAKING.reset_history();
-    for arena in arena::all() {
+    arena_list::MAKING.reset_history();
+    for arena in arena_list::all() {
         for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
             arena.bin(class).slabs.reset_history();
         }

@@ -8,7 +8,7 @@ use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::remote_free::Guard;
 use crate::middle::slab::Slab;
-use crate::middle::{arena, owner};
+use crate::middle::{arena_list, owner};
 
 /// What is around a block. All zero for what is no block of this allocator's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn bin_utilization(block: *const u8) -> BinUtilization {
         return BinUtilization::default();
     };
     let (class, id) = (slab.class(), slab.arena());
-    let Some(arena) = arena::by_id(id) else { return BinUtilization::default() };
+    let Some(arena) = arena_list::by_id(id) else { return BinUtilization::default() };
     let (mut out, mut home) = cached_accounts(class, id);
     let slabcur = {
         let bin = arena.bin(class);
@@ -107,7 +107,7 @@ fn used(slab: &'static Slab) -> usize {
                 }
             }
             Some(Guard::Bin) => {
-                let Some(arena) = arena::by_id(slab.arena()) else { return 0 };
+                let Some(arena) = arena_list::by_id(slab.arena()) else { return 0 };
                 let slabs = arena.bin(slab.class()).slabs.lock();
                 if slab.remote.guard() == Some(Guard::Bin) {
                     let bytes = usize::from(slab.class().row().slab_pages) * PAGE;

@@ -4,6 +4,7 @@
 //! * [`shape`]: lengths of lines, functions and files; module docs; partners of orderings;
 //! * [`tiers`]: a lower tier of the core never imports a higher one, and nothing of `std`;
 //! * [`order`]: within a folder of the core, imports go up the list of its modules;
+//! * [`owner`]: the methods of a structure of the core stand in the file that declares it;
 //! * [`crates`]: which crate may name which;
 //! * [`dead`]: every file is reached from somewhere.
 //!
@@ -13,6 +14,7 @@
 pub mod crates;
 pub mod dead;
 pub mod order;
+pub mod owner;
 pub mod shape;
 pub mod source;
 pub mod tiers;
@@ -34,6 +36,7 @@ pub fn check(root: &Path) -> Vec<String> {
         findings.extend(shape::check(source, is_test));
         findings.extend(tiers::check(source, is_test));
         findings.extend(order::check(source, is_test, &declared));
+        findings.extend(owner::check(source, is_test));
     }
     findings.extend(shape::check_other_texts(root, &files));
     findings.extend(dead::unattended(root, &files));

@@ -13,9 +13,8 @@
 use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, size_for_align};
-use crate::middle::misuse;
+use crate::middle::last_words;
 use crate::middle::slab::Slab;
-use crate::middle::slab_guard::place_of;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes at the end of each small block.
@@ -83,7 +82,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
     let (word, seal) = (word_of(block, class), seal_of(block as usize));
     // The word of an address between blocks may lie behind the slab.
     if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
-        misuse::interior(slab, block as usize);
+        last_words::interior(slab, block as usize);
     }
     // SAFETY: the last word of a block of the slab.
     let found = unsafe { word.read() };
@@ -100,10 +99,10 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
 #[inline(never)]
 fn misused(slab: &Slab, address: usize, is_broken: bool) -> ! {
     let class = slab.class();
-    if is_broken || slab.looks_free(address) {
-        fatal::double_free(address, place_of(slab));
+    if is_broken || last_words::looks_free(slab, address) {
+        fatal::double_free(address, slab.place());
     }
-    fatal::overflow(address, class.size() - BYTES, place_of(slab))
+    fatal::overflow(address, class.size() - BYTES, slab.place())
 }
 
 #[cfg(test)]

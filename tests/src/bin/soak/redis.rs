@@ -32,7 +32,7 @@ impl Redis {
             let watched = redis.watch(soak, || load.is_finished());
             end.store(true, Ordering::Relaxed);
             let loaded = load.join().map_err(|_| "the load panicked".to_owned())?;
-            watched.and_then(|resident| loaded.map(|()| resident))
+            watched.and(loaded)
         })?;
         redis.finish()?;
         resident.check_growth()
@@ -92,14 +92,18 @@ impl Redis {
         number.ok_or_else(|| format!("INFO memory has no {name}"))
     }
 
-    fn load(&self, end: &AtomicBool) -> Result<(), String> {
+    /// Notes the resident memory between two rounds: during one, the list is there or is not.
+    fn load(&self, end: &AtomicBool) -> Result<Resident, String> {
+        let mut resident = Resident::new(self.server.id());
         for round in 1.. {
             if end.load(Ordering::Relaxed) {
                 break;
             }
             self.round(round)?;
+            self.ask(&["memory", "purge"])?;
+            resident.note();
         }
-        Ok(())
+        Ok(resident)
     }
 
     /// The benchmark by values of several sizes, now and then with a child that writes a snapshot.
@@ -119,8 +123,7 @@ impl Redis {
         Ok(())
     }
 
-    fn watch(&self, soak: &Soak, is_done: impl Fn() -> bool) -> Result<Resident, String> {
-        let mut resident = Resident::new(self.server.id());
+    fn watch(&self, soak: &Soak, is_done: impl Fn() -> bool) -> Result<(), String> {
         while !soak.is_over() && !is_done() {
             let text = self.ask(&["info", "memory"])?;
             let [allocated, active, held] = ["allocated", "active", "resident"]
@@ -130,10 +133,9 @@ impl Redis {
                 return Err(format!("not allocated <= active <= resident: {text}"));
             }
             soak.identities.fetch_add(2, Ordering::Relaxed);
-            resident.note();
             thread::sleep(Duration::from_secs(1));
         }
-        Ok(resident)
+        Ok(())
     }
 
     /// Empties the server, purges once, and judges what is left.
