@@ -143,7 +143,7 @@ pub mod testing {
             let counts = arena.pages.lock().allocator.counts();
             counts.mapped.abs_diff(counts.sum())
         };
-        crate::middle::arena::all().map(forgotten).sum()
+        crate::middle::arena_list::all().map(forgotten).sum()
     }
 
     /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none

@@ -236,7 +236,12 @@ impl FreeRuns {
     pub(super) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
         match self.cut_out(run, pages, align) {
             Ok(cut) => {
-                cut.lead.into_iter().chain(cut.behind).for_each(|part| self.list_again(part));
+                if let Some(lead) = cut.lead {
+                    self.list_again(lead);
+                }
+                if let Some(behind) = cut.behind {
+                    self.list_again(behind);
+                }
                 Some(cut.wanted)
             }
             Err(whole) => {
@@ -268,6 +273,7 @@ impl FreeRuns {
         }
     }
 
+    #[inline]
     fn cut_out(&mut self, run: InHand, pages: usize, align: usize) -> Result<Cut, InHand> {
         let Some(begin) = run.fit(pages, align).filter(|_| self.spares.suffice_for_cut()) else {
             return Err(run);

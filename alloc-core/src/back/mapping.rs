@@ -64,6 +64,7 @@ impl Mapping {
     }
 
     /// The mapping of a run made of two neighbours. `None`: they are not merged.
+    #[inline]
     pub(super) fn merged(left: Mapping, right: Mapping) -> Option<Mapping> {
         use Mapping::{Chunks, Huge, HugeButEnd, Ordinary};
         match (left, right) {
@@ -136,6 +137,9 @@ impl MappingCell {
 
     /// Sets it.
     pub(super) fn set(&self, mapping: Mapping) {
+        if self.get() == mapping {
+            return;
+        }
         match (self.get().is_own(), mapping.is_own()) {
             (false, true) => drop(OWN.fetch_add(1, Relaxed)),
             (true, false) => drop(OWN.fetch_sub(1, Relaxed)),
