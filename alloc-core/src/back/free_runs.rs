@@ -325,7 +325,7 @@ impl FreeRuns {
         self.list_mut(state).insert(run);
     }
 
-    /// Uncounts a run whose addresses are not ours any more. It has left the page map.
+    /// Uncounts a run whose addresses were given back or lost. It has left the page map.
     pub(super) fn forget(&mut self, run: InHand) {
         chunk_notes::forget_lost_chunks(&run);
         self.mapped -= run.pages();

@@ -5,8 +5,8 @@ use super::extent::Extent;
 use super::page_provider::PageProvider;
 use core::ptr::NonNull;
 
-/// Gives a run's addresses back, which is in nobody's list and not in the page map. Under no lock.
-/// `false`: they stay ours.
+/// Gives the addresses of a run back. The run is in no list and not in the page map, and no lock is
+/// held. `false`: the provider refused, and the addresses stay mapped.
 pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool {
     chunk_notes::forget_lost_chunks(run);
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };

@@ -1,4 +1,4 @@
-//! Whether an arena lives: those that programs create can be destroyed, and an index lives again.
+//! Whether an arena lives. A created arena can be destroyed, and its index can then be used again.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
 
