@@ -1,5 +1,6 @@
 /* The background thread, asked for by option. The first argument says what is tried:
- *   idle      frees much and does nothing more; prints what stays and the thread's properties
+ *   idle      fills and frees much and does nothing more; prints what was in use, what stays and
+ *             the thread's properties
  *   refused   cannot make threads: the limit of processes
  *   seccomp   cannot make threads: the system call is forbidden
  *   last      the main thread ends by pthread_exit: the process must end, with status 0
@@ -16,15 +17,19 @@
 
 __attribute__((weak)) int mallctl(const char *, void *, size_t *, void *, size_t);
 
-static void dirty(size_t mib) {
+/* Fills that much memory and frees it; what the process had while it was in use, in KiB. */
+static size_t dirty(size_t mib) {
     size_t count = mib << 10;
     char **blocks = malloc(count * sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = malloc(1000);
         memset(blocks[i], 1, 1000);
     }
+    /* Nothing is taken from blocks in use, however long the machine holds the process up. */
+    size_t full = rss_kib();
     for (size_t i = 0; i < count; i++) free(blocks[i]);
     free(blocks);
+    return full;
 }
 
 /* Finds a line of /proc/self/task/<tid>/status; 1 if the thread's name is `name`. */
@@ -59,8 +64,7 @@ static int background_threads(char *mask) {
 static void idle(void) {
     char mask[300] = "";
     size_t before = rss_kib();
-    dirty(64);
-    size_t full = rss_kib();
+    size_t full = dirty(64);
     size_t left = full;
     /* The longest that a busy machine needs; what is judged is that it comes at all. */
     for (int i = 0; i < 3000 && left > before + (8 << 10); i++) {
