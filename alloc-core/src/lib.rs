@@ -43,7 +43,7 @@ pub mod control;
 #[cfg(not(loom))]
 pub use control::arena_handle::{Arena, ArenaName, InArena};
 #[cfg(not(loom))]
-pub use front::global_alloc::Lumalloc;
+pub use front::calls::global_alloc::Lumalloc;
 #[cfg(not(loom))]
 pub use front::raw;
 #[cfg(not(loom))]
@@ -68,7 +68,7 @@ pub mod options {
     /// ```
     #[must_use]
     pub fn current() -> &'static Options {
-        crate::front::slow::real_cache();
+        crate::front::life::thread_begin::real_cache();
         crate::ground::options::current()
     }
 
@@ -85,7 +85,7 @@ pub mod options {
     /// ```
     #[must_use]
     pub fn sources() -> &'static CStr {
-        crate::front::slow::real_cache();
+        crate::front::life::thread_begin::real_cache();
         conf_record::current().sources()
     }
 
@@ -93,7 +93,7 @@ pub mod options {
     /// together, 16 KiB are kept.
     #[must_use]
     pub fn source_text(source: &str) -> Option<&'static CStr> {
-        crate::front::slow::real_cache();
+        crate::front::life::thread_begin::real_cache();
         conf_record::current().text_of(source)
     }
 
@@ -105,7 +105,7 @@ pub mod options {
     /// ```
     #[must_use]
     pub fn ignored() -> &'static CStr {
-        crate::front::slow::real_cache();
+        crate::front::life::thread_begin::real_cache();
         conf_record::current().ignored()
     }
 }
@@ -125,7 +125,7 @@ pub mod stats_interval {
 /// What tests of other crates may turn.
 #[cfg(all(not(loom), feature = "testing"))]
 pub mod testing {
-    pub use crate::back::provider::failing::Refused;
+    pub use crate::back::system::provider::failing::Refused;
 
     /// Makes every `period`-th system call for pages fail; 0: none.
     pub fn fail_system_calls(period: u64) {
@@ -134,22 +134,22 @@ pub mod testing {
 
     /// Makes every `period`-th system call of one kind fail; 0: none.
     pub fn fail_system_calls_of(period: u64, kind: Refused) {
-        crate::back::provider::failing::SYSTEM.fail_every(period, kind);
+        crate::back::system::provider::failing::SYSTEM.fail_every(period, kind);
     }
 
     /// Pages of all arenas that are in no list and that nobody has: whoever took them forgot them.
     pub fn forgotten_pages() -> usize {
-        let forgotten = |arena: &crate::middle::arena::Arena| {
+        let forgotten = |arena: &crate::middle::arenas::arena::Arena| {
             let counts = arena.pages.lock().allocator.counts();
             counts.mapped.abs_diff(counts.sum())
         };
-        crate::middle::arena_list::all().map(forgotten).sum()
+        crate::middle::arenas::arena_list::all().map(forgotten).sum()
     }
 
     /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none
     /// (`never`), whatever it says. To be called first of all.
     pub fn pretend_huge_pages(always: bool) {
-        crate::back::thp::pretend(always);
+        crate::back::system::thp::pretend(always);
     }
 }
 

@@ -189,7 +189,7 @@ fn what_a_thread_leaves_is_adopted() {
     assert_empty();
 }
 
-/// A bin that is only ever freed into keeps at most 16 KiB (`front/refill.rs`).
+/// A bin that is only ever freed into keeps at most 16 KiB (`front/supply/refill.rs`).
 #[test]
 fn a_thread_that_only_frees_keeps_little() {
     let _alone = alone_with_a_cache();

@@ -5,9 +5,9 @@
 //! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
 //! among themselves, by size.
 
-use super::page_provider::PageProvider;
-use super::provider::system::system;
-use super::thp::{self, HUGE};
+use super::system::page_provider::PageProvider;
+use super::system::provider::system::system;
+use super::system::thp::{self, HUGE};
 use crate::ground::counters::SharedCount;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -169,7 +169,7 @@ impl<T: Recycled> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::provider::fixed::Fixed;
+    use crate::back::system::provider::fixed::Fixed;
 
     /// The place of a record from `state`.
     fn carve(state: &mut State, size: usize, align: usize, provider: &Fixed) -> Option<usize> {

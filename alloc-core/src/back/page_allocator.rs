@@ -2,31 +2,31 @@
 //!
 //! Nothing here locks or is shared: the arena holds it in a lock. Purging is in two halves, so that
 //! the system calls run outside the lock: [`PageAllocator::take_batch`], then
-//! [`Batch::purge`](super::purge_batch::Batch::purge) without the lock, then
-//! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`super::moves`].
+//! [`Batch::purge`](crate::back::purge_batch::Batch::purge) without the lock, then
+//! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`moves`].
 
-use super::contents;
-use super::dense::Rest;
-use super::extent::{Extent, ExtentState};
-use super::extent_cache::Filed;
-use super::free_runs::FreeRuns;
-use super::fresh;
-use super::hooked_pages::{Hooked, HookedPages};
-use super::hooks::Hooks;
-use super::in_hand::{self, InHand};
-use super::in_use::InUse;
-use super::limit::Bounds;
-pub(crate) use super::memory::Memory;
-use super::memory::Request;
-use super::moves;
-use super::neighbours::right_neighbour;
-use super::page_aging::{PageAging, Unused};
-use super::page_counts::{PageCounts, PurgeCounts};
-use super::page_map;
-use super::page_provider::{Moved, PageProvider};
-use super::provider::system::system;
+use super::aging::limit::Bounds;
+use super::aging::page_aging::{PageAging, Unused};
+use super::aging::page_counts::{PageCounts, PurgeCounts};
+use super::hooked::hooked_pages::{Hooked, HookedPages};
+use super::hooked::hooks::Hooks;
+use super::map::extent::{Extent, ExtentState};
+use super::map::page_map;
+use super::placement::dense::Rest;
+use super::placement::fresh;
+pub(crate) use super::placement::memory::Memory;
+use super::placement::memory::Request;
+use super::placement::moves;
 use super::purge_batch::Batch;
-use super::source::Source;
+use super::runs::contents;
+use super::runs::extent_cache::Filed;
+use super::runs::free_runs::FreeRuns;
+use super::runs::in_hand::{self, InHand};
+use super::runs::in_use::InUse;
+use super::runs::neighbours::right_neighbour;
+use super::runs::source::Source;
+use super::system::page_provider::{Moved, PageProvider};
+use super::system::provider::system::system;
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
 

@@ -1,15 +1,15 @@
 //! Random programs against a shadow of all runs, over a fixed buffer and over systems that refuse.
 
 use super::*;
-use crate::back::growth::FIRST_CHUNK;
-use crate::back::huge;
-use crate::back::mapping::Mapping;
-use crate::back::memory::LARGE_HEAP;
-use crate::back::provider::dss::WithBreak;
-use crate::back::provider::failing::{Failing, Refused};
-use crate::back::provider::fixed::{Fixed, keep};
-use crate::back::provider::mmap::Mmap;
-use crate::back::thp;
+use crate::back::placement::memory::LARGE_HEAP;
+use crate::back::runs::growth::FIRST_CHUNK;
+use crate::back::runs::huge;
+use crate::back::system::mapping::Mapping;
+use crate::back::system::provider::dss::WithBreak;
+use crate::back::system::provider::failing::{Failing, Refused};
+use crate::back::system::provider::fixed::{Fixed, keep};
+use crate::back::system::provider::mmap::Mmap;
+use crate::back::system::thp;
 use crate::ground::units::PAGE;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,19 +1,19 @@
 //! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
 //! nobody's list.
 
-use super::chunk_notes;
-use super::extent::{Extent, ExtentState};
-use super::free_runs::FreeRuns;
-use super::growth::FIRST_CHUNK;
-use super::hook_calls;
-use super::hooks::Hooks;
-use super::in_hand::InHand;
-use super::mapping::Mapping;
-use super::page_aging::Unused;
-use super::page_counts::PurgeCounts;
-use super::page_map;
-use super::page_provider::{PageProvider, Purged};
-use super::thp::{self, HUGE};
+use super::aging::page_aging::Unused;
+use super::aging::page_counts::PurgeCounts;
+use super::hooked::hook_calls;
+use super::hooked::hooks::Hooks;
+use super::map::extent::{Extent, ExtentState};
+use super::map::page_map;
+use super::runs::chunk_notes;
+use super::runs::free_runs::FreeRuns;
+use super::runs::growth::FIRST_CHUNK;
+use super::runs::in_hand::InHand;
+use super::system::mapping::Mapping;
+use super::system::page_provider::{PageProvider, Purged};
+use super::system::thp::{self, HUGE};
 use crate::ground::options;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down, round_up};
 use core::ptr::NonNull;

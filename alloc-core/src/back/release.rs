@@ -1,8 +1,8 @@
 //! Giving the addresses of a run back at the end of its arena.
 
-use super::chunk_notes;
-use super::extent::Extent;
-use super::page_provider::PageProvider;
+use super::map::extent::Extent;
+use super::runs::chunk_notes;
+use super::system::page_provider::PageProvider;
 use core::ptr::NonNull;
 
 /// Gives the addresses of a run back. The run is in no list and not in the page map, and no lock is

@@ -1,7 +1,7 @@
 //! A shadow of all runs in use: none may overlap another, and each keeps what was written to it.
 
 use super::MOST;
-use crate::back::extent::Extent;
+use crate::back::map::extent::Extent;
 use crate::ground::units::{LG_PAGE, PAGE};
 use std::collections::BTreeMap;
 

@@ -6,21 +6,21 @@
 //! arena was destroyed.
 
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
-use crate::back::hooks::default_hooks;
-use crate::front::registry::REGISTRY;
-use crate::front::{guarded, slow};
+use crate::back::hooked::hooks::default_hooks;
+use crate::front::cache::registry::REGISTRY;
+use crate::front::life::thread_begin::real_cache;
+use crate::front::{calls::query, modes::guarded};
 use crate::ground::{options::Dss, os};
-use crate::middle::arena::Arena;
-use crate::middle::arena_name::Name;
-use crate::middle::arena_settings::{self, Aging};
-use crate::middle::decay_pass::PASS;
-use crate::middle::{arena_end, arena_list, choose_arena};
+use crate::middle::arenas::arena_settings::{self, Aging};
+use crate::middle::arenas::{arena::Arena, arena_name::Name};
+use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
+use crate::middle::passes::{arena_end, decay_pass::PASS, reserve};
 use crate::observe::graves;
 
-pub use crate::back::hooks::{
+pub use crate::back::hooked::hooks::{
     ExtentAlloc, ExtentDalloc, ExtentDestroy, ExtentHooks, ExtentMerge, ExtentRange, ExtentSplit,
 };
-pub use crate::middle::arena_name::NAME_BYTES;
+pub use crate::middle::arenas::arena_name::NAME_BYTES;
 
 /// Creates an arena and answers its index. Threads come there only by
 /// [`Flags::arena`](crate::raw::Flags::arena), or when they are sent. `None`: no memory, or 4095
@@ -39,7 +39,7 @@ pub use crate::middle::arena_name::NAME_BYTES;
 /// ```
 #[must_use]
 pub fn create() -> Option<u32> {
-    slow::real_cache();
+    real_cache();
     arena_list::create(choose_arena::limit()).map(Arena::id)
 }
 
@@ -64,7 +64,7 @@ pub fn create() -> Option<u32> {
 pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
     let index = create()?;
     if let Some(arena) = find_created(index).filter(|_| !hooks.is_null()) {
-        arena.set_hooks(hooks);
+        arena_hooks::set(arena, hooks);
     }
     Some(index)
 }
@@ -98,7 +98,7 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
         return None;
     }
     let arena = find(index).or_else(|| choose_arena::automatic(index))?;
-    Some(arena.set_hooks(hooks))
+    Some(arena_hooks::set(arena, hooks))
 }
 
 /// The arena that a block belongs to. `None`: the pointer is no block of this allocator. Source:
@@ -110,7 +110,7 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
 /// ```
 #[must_use]
 pub fn lookup(block: *const u8) -> Option<u32> {
-    let arena = slow::arena_of(block as usize);
+    let arena = query::arena_of(block as usize);
     // A guarded sample lies in no arena: the first one stands for it.
     arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
 }
@@ -155,7 +155,7 @@ pub unsafe fn destroy(index: u32) -> bool {
     discard(arena);
     arena_end::give_addresses_back(arena);
     graves::dig(arena);
-    arena.complete_end();
+    arena_end::complete_end(arena);
     true
 }
 
@@ -203,7 +203,7 @@ impl Pages {
 /// arena with this index. Source: jemalloc(3), `arena.<i>.dirty_decay_ms`.
 #[must_use]
 pub fn decay_ms(index: u32, pages: Pages) -> Option<isize> {
-    find(index).map(|arena| arena.decay_ms(pages.aging()))
+    find(index).map(|arena| arena_settings::decay_ms(arena, pages.aging()))
 }
 
 /// Sets that time; what is unused now is purged, unless the time is -1. `false`: there is no arena
@@ -219,20 +219,20 @@ pub fn decay_ms(index: u32, pages: Pages) -> Option<isize> {
 /// ```
 #[must_use]
 pub fn set_decay_ms(index: u32, pages: Pages, millis: isize) -> bool {
-    find(index).is_some_and(|arena| arena.set_decay_ms(pages.aging(), millis))
+    find(index).is_some_and(|arena| arena_settings::set_decay_ms(arena, pages.aging(), millis))
 }
 
 /// The same time for arenas made later. Source: jemalloc(3), `arenas.dirty_decay_ms`.
 #[must_use]
 pub fn default_decay_ms(pages: Pages) -> isize {
-    slow::real_cache();
+    real_cache();
     arena_settings::default_decay_ms(pages.aging())
 }
 
 /// Sets the time for arenas made later. `false`: it is below -1.
 #[must_use]
 pub fn set_default_decay_ms(pages: Pages, millis: isize) -> bool {
-    slow::real_cache();
+    real_cache();
     arena_settings::set_default_decay_ms(pages.aging(), millis)
 }
 
@@ -241,21 +241,21 @@ pub fn set_default_decay_ms(pages: Pages, millis: isize) -> bool {
 #[must_use]
 pub fn dss(index: u32) -> Option<Dss> {
     if index == ARENAS_ALL {
-        slow::real_cache();
+        real_cache();
         return Some(arena_settings::default_dss());
     }
-    find(index).map(Arena::dss)
+    find(index).map(arena_settings::dss)
 }
 
 /// Sets it. `false`: there is no arena with this index.
 #[must_use]
 pub fn set_dss(index: u32, dss: Dss) -> bool {
     if index == ARENAS_ALL {
-        slow::real_cache();
+        real_cache();
         arena_settings::set_default_dss(dss);
         return true;
     }
-    find(index).map(|arena| arena.set_dss(dss)).is_some()
+    find(index).map(|arena| arena_settings::set_dss(arena, dss)).is_some()
 }
 
 /// The name of an arena, NUL-terminated: `auto_<i>` or `manual_<i>` unless it was given another.
@@ -270,52 +270,52 @@ pub fn set_dss(index: u32, dss: Dss) -> bool {
 /// ```
 #[must_use]
 pub fn name(index: u32) -> Option<[u8; NAME_BYTES]> {
-    find(index).map(|arena| arena.name().bytes())
+    find(index).map(|arena| arena_settings::name(arena).bytes())
 }
 
 /// Names an arena: the first 31 bytes of the text, up to a NUL. `false`: there is none.
 pub fn set_name(index: u32, name: &[u8]) -> bool {
-    find(index).map(|arena| arena.set_name(Name::new(name))).is_some()
+    find(index).map(|arena| arena_settings::set_name(arena, Name::new(name))).is_some()
 }
 
 /// Bytes up to which the reservations that an arena makes in advance grow. Source: jemalloc(3) 5.1,
 /// `arena.<i>.retain_grow_limit`.
 #[must_use]
 pub fn retain_grow_limit(index: u32) -> Option<usize> {
-    find(index).map(Arena::grow_limit)
+    find(index).map(arena_settings::grow_limit)
 }
 
 /// Sets it, rounded down to a page class. `false`: there is no arena with this index, or it is less
 /// than a page.
 #[must_use]
 pub fn set_retain_grow_limit(index: u32, bytes: usize) -> bool {
-    find(index).is_some_and(|arena| arena.set_grow_limit(bytes))
+    find(index).is_some_and(|arena| arena_settings::set_grow_limit(arena, bytes))
 }
 
 /// Bytes from which on a block that is freed is given back to the system at once; 0: none is, which
 /// is what arenas begin with. Source: jemalloc(3) 5.3, `arena.<i>.oversize_threshold`.
 #[must_use]
 pub fn oversize_threshold(index: u32) -> Option<usize> {
-    find(index).map(Arena::oversize)
+    find(index).map(arena_settings::oversize)
 }
 
 /// Sets it. `false`: there is no arena with this index.
 #[must_use]
 pub fn set_oversize_threshold(index: u32, bytes: usize) -> bool {
-    find(index).map(|arena| arena.set_oversize(bytes)).is_some()
+    find(index).map(|arena| arena_settings::set_oversize(arena, bytes)).is_some()
 }
 
 /// Bytes of pages with memory that an arena holds, in use or not.
 #[must_use]
 pub fn held(index: u32) -> Option<usize> {
-    find(index).map(Arena::held)
+    find(index).map(arena_settings::held)
 }
 
 /// Bytes of pages with memory that an arena may hold; 0: any, which is what arenas begin with. What
 /// happens beyond is as for [`limits`](super::limits).
 #[must_use]
 pub fn limit(index: u32) -> Option<usize> {
-    find(index).map(Arena::limit)
+    find(index).map(arena_settings::limit)
 }
 
 /// Sets it. `false`: there is no arena with this index.
@@ -329,13 +329,13 @@ pub fn limit(index: u32) -> Option<usize> {
 /// ```
 #[must_use]
 pub fn set_limit(index: u32, bytes: usize) -> bool {
-    find(index).map(|arena| arena.set_limit(bytes)).is_some()
+    find(index).map(|arena| arena_settings::set_limit(arena, bytes)).is_some()
 }
 
 /// Whether the hard bound of all arenas refuses it no pages. Its own limit holds.
 #[must_use]
 pub fn is_limit_exempt(index: u32) -> Option<bool> {
-    find(index).map(Arena::is_limit_exempt)
+    find(index).map(arena_settings::is_limit_exempt)
 }
 
 /// Sets it, for threads that can raise the limit. `false`: there is no arena with this index.
@@ -347,7 +347,7 @@ pub fn is_limit_exempt(index: u32) -> Option<bool> {
 /// ```
 #[must_use]
 pub fn set_limit_exempt(index: u32, is_exempt: bool) -> bool {
-    find(index).map(|arena| arena.set_limit_exempt(is_exempt)).is_some()
+    find(index).map(|arena| arena_settings::set_limit_exempt(arena, is_exempt)).is_some()
 }
 
 /// Bytes of unused pages of an arena that stay, whatever purges; 0 unless somebody sets it.
@@ -375,12 +375,12 @@ pub fn reserve(index: u32) -> Option<usize> {
 /// ```
 #[must_use]
 pub fn set_reserve(index: u32, bytes: usize) -> bool {
-    find(index).map(|arena| arena.set_reserve(bytes)).is_some()
+    find(index).map(|arena| reserve::set(arena, bytes)).is_some()
 }
 
 /// The arena with an index, if it lives.
 fn find(index: u32) -> Option<&'static Arena> {
-    slow::real_cache();
+    real_cache();
     arena_list::by_id(index).filter(|arena| arena.is_live())
 }
 
@@ -390,7 +390,7 @@ fn find_created(index: u32) -> Option<&'static Arena> {
 
 /// Calls `act` on an arena or on all. `false`: there is no such index.
 fn for_each(index: u32, act: impl Fn(&'static Arena)) -> bool {
-    slow::real_cache();
+    real_cache();
     if index == ARENAS_ALL {
         arena_list::all().for_each(act);
         return true;

@@ -6,17 +6,18 @@
 //! (or its arena's own: [`arenas::set_limit`](super::arenas::set_limit)) purges, then asks the
 //! callback, and fails when both were in vain: NULL and ENOMEM.
 
-use crate::back::limit;
-use crate::front::{limit_callback, slow};
+use crate::back::aging::limit;
+use crate::front::life::thread_begin::real_cache;
+use crate::front::miss::limit_callback;
 use core::ffi::c_void;
 
-pub use crate::front::limit_callback::LimitCallback;
+pub use crate::front::miss::limit_callback::LimitCallback;
 
 /// The soft bound in bytes; 0: none. Unless somebody sets it, it is 95 per cent of what the
 /// process's cgroup may have (`memory.high` or `memory.max`).
 #[must_use]
 pub fn soft() -> usize {
-    slow::real_cache();
+    real_cache();
     limit::soft()
 }
 
@@ -29,7 +30,7 @@ pub fn soft() -> usize {
 /// limits::set_soft(0);
 /// ```
 pub fn set_soft(bytes: usize) {
-    slow::real_cache();
+    real_cache();
     limit::set_soft(bytes);
 }
 
@@ -49,7 +50,7 @@ pub fn hard() -> usize {
 /// limits::set_hard(0);
 /// ```
 pub fn set_hard(bytes: usize) {
-    slow::real_cache();
+    real_cache();
     limit::set_hard(bytes);
 }
 
@@ -67,7 +68,7 @@ pub fn set_hard(bytes: usize) {
 /// assert_eq!(limits::set_hard_checked(0), Ok(()));
 /// ```
 pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
-    slow::real_cache();
+    real_cache();
     let held = limit::held();
     if bytes != 0 && bytes < held {
         return Err(held);
@@ -79,7 +80,7 @@ pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
 /// Bytes held now, as the bounds count them.
 #[must_use]
 pub fn held() -> usize {
-    slow::real_cache();
+    real_cache();
     limit::held()
 }
 
@@ -122,7 +123,7 @@ pub fn callback() -> Option<(LimitCallback, *mut c_void)> {
 /// another was set.
 #[must_use]
 pub unsafe fn set_callback(function: Option<LimitCallback>, argument: *mut c_void) -> bool {
-    slow::real_cache();
+    real_cache();
     limit_callback::set(function, argument)
 }
 

@@ -11,10 +11,13 @@ pub(crate) mod arena_handle;
 
 pub use crate::ground::fill_mode::Fill;
 
-use crate::front::{background, slow, switch, thread_life};
+use crate::front::cache::switch;
+use crate::front::life::thread_begin::real_cache;
+use crate::front::life::{background, thread_end};
 use crate::ground::fill_mode;
 use crate::ground::os;
-use crate::middle::{arena_list, choose_arena, decay_pass};
+use crate::middle::arenas::{arena_list, choose_arena};
+use crate::middle::passes::decay_pass;
 
 /// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
 pub const ARENAS_ALL: u32 = 4096;
@@ -42,13 +45,13 @@ pub fn purge(index: u32) -> bool {
 /// off. Source: jemalloc(3), `thread.tcache.flush`.
 pub fn flush_thread_cache() -> bool {
     // Caches that are off hold nothing, but in the hardened tier what was freed waits beside them.
-    thread_life::flush_current() && thread::is_cached()
+    thread_end::flush_current() && thread::is_cached()
 }
 
 /// What is filled now: `opt.junk` and `opt.zero`, unless [`set_fill`] has said otherwise.
 #[must_use]
 pub fn fill() -> Fill {
-    slow::real_cache();
+    real_cache();
     fill_mode::current()
 }
 
@@ -68,7 +71,7 @@ pub fn fill() -> Fill {
 /// assert!(control::set_fill(before));
 /// ```
 pub fn set_fill(fill: Fill) -> bool {
-    slow::real_cache();
+    real_cache();
     switch::set_fill(fill)
 }
 
@@ -96,14 +99,14 @@ pub fn set_fill(fill: Fill) -> bool {
 /// assert_eq!(runtime.block_on(async { 6 * 7 }), 42);
 /// ```
 pub fn thread_idle() -> bool {
-    thread_life::idle()
+    thread_end::idle()
 }
 
 /// One behind the largest index of an arena: automatic ones, made or still to be made, and created
 /// ones behind them. Source: jemalloc(3), `arenas.narenas`.
 #[must_use]
 pub fn narenas() -> u32 {
-    slow::real_cache();
+    real_cache();
     choose_arena::limit().max(arena_list::count()).max(arena_list::end())
 }
 
@@ -115,7 +118,7 @@ pub fn narenas() -> u32 {
 /// ```
 #[must_use]
 pub fn automatic_narenas() -> u32 {
-    slow::real_cache();
+    real_cache();
     choose_arena::limit()
 }
 
@@ -142,7 +145,7 @@ pub fn set_regmax(regmax: u32) -> u32 {
 /// jemalloc(3), `background_thread`.
 #[must_use]
 pub fn background_thread() -> bool {
-    slow::real_cache();
+    real_cache();
     background::is_on()
 }
 
@@ -157,7 +160,7 @@ pub fn background_thread() -> bool {
 /// assert!(!lumalloc::control::background_thread());
 /// ```
 pub fn set_background_thread(on: bool) -> bool {
-    slow::real_cache();
+    real_cache();
     if on {
         return background::enable();
     }
@@ -169,14 +172,14 @@ pub fn set_background_thread(on: bool) -> bool {
 /// `max_background_threads`.
 #[must_use]
 pub fn max_background_threads() -> usize {
-    slow::real_cache();
+    real_cache();
     background::most()
 }
 
 /// Sets how many background threads may run: from 1 up to `opt.max_background_threads`; `false` for
 /// others. (To have none, [`set_background_thread`] says so.)
 pub fn set_max_background_threads(most: usize) -> bool {
-    slow::real_cache();
+    real_cache();
     background::set_most(most)
 }
 
@@ -189,7 +192,7 @@ pub fn set_max_background_threads(most: usize) -> bool {
 /// assert!(again.is_none_or(|wait| wait.as_secs() <= 10));
 /// ```
 pub fn decay_pass() -> Option<core::time::Duration> {
-    slow::real_cache();
+    real_cache();
     let now = os::coarse_millis();
     let next = decay_pass::pass(now)?;
     Some(core::time::Duration::from_millis(next.saturating_sub(now)))

@@ -4,7 +4,8 @@
 //! cache is refused where a call can say so: allocation answers null with `errno` EINVAL; a block
 //! that is freed with it goes home past all caches.
 
-use crate::front::explicit;
+use crate::front::life::explicit;
+use crate::front::life::thread_begin::real_cache;
 
 /// Makes a cache and answers its number. It takes memory from the arena of the calling thread; any
 /// thread may use it, one at a time (two at once wait for each other). `None`: no memory, or 4094
@@ -27,7 +28,7 @@ use crate::front::explicit;
 /// ```
 #[must_use]
 pub fn create() -> Option<u32> {
-    explicit::create()
+    explicit::create(real_cache()?)
 }
 
 /// Sends home what a cache holds. `false`: there is none with this number. Source: jemalloc(3),

@@ -4,13 +4,16 @@
 //! destructors that run later than the allocator's own) it has no arena and no cache: writes answer
 //! `false` or an error, reads 0.
 
-use crate::front::switch;
-use crate::front::thread::{self, Moves, Thread};
-use crate::front::{scope, slow, thread_cache, thread_limits};
+use crate::front::cache::real_cache::Thread;
+use crate::front::cache::thread::{Moves, Volume};
+use crate::front::cache::{current, registry, switch};
+use crate::front::life::scope;
+use crate::front::life::thread_begin::real_cache;
+use crate::front::supply::thread_limits;
 use crate::ground::options;
-use crate::middle::arena::Arena;
-use crate::middle::arena_list;
-use crate::middle::choose_arena;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::choose_arena;
 use core::ptr::NonNull;
 
 /// Why a thread cannot move to an arena.
@@ -37,7 +40,7 @@ impl core::fmt::Display for MoveError {
 impl core::error::Error for MoveError {}
 
 fn own() -> Option<&'static Thread> {
-    slow::real_cache()?.thread()
+    real_cache()?.thread()
 }
 
 /// The index of the arena that the calling thread allocates from. Source: jemalloc(3),
@@ -45,7 +48,7 @@ fn own() -> Option<&'static Thread> {
 #[must_use]
 pub fn arena() -> u32 {
     own();
-    scope::arena().unwrap_or(0)
+    current::arena().unwrap_or(0)
 }
 
 /// Has the calling thread allocate from the arena with this index, and from no other, from now on.
@@ -109,7 +112,7 @@ pub fn enter(index: u32) -> Result<Scope, MoveError> {
 #[must_use]
 pub fn count_in(arena: u32) -> u32 {
     own();
-    thread::count_in(arena)
+    registry::count_in(arena)
 }
 
 /// Bytes that the calling thread has ever allocated, by usable size, exactly. A resized block
@@ -137,7 +140,7 @@ pub fn deallocated() -> u64 {
     own().map_or(0, |thread| volume(thread).freed)
 }
 
-fn volume(thread: &Thread) -> thread::Volume {
+fn volume(thread: &Thread) -> Volume {
     if thread.moves() == Moves::Slowly {
         thread.refresh();
     }
@@ -175,7 +178,7 @@ fn moving_cells() -> Option<(NonNull<u64>, NonNull<u64>)> {
     let thread = own()?;
     if thread.moves() == Moves::Never {
         thread.refresh();
-        let cache = thread_cache::current().as_real()?;
+        let cache = current::real_cache()?;
         if !options::current().allocatedp_live || !switch::watch_own(thread, cache) {
             thread.set_moves(Moves::Slowly);
         }
@@ -209,7 +212,7 @@ pub fn reset_peak() {
 /// Whether the calling thread's caches are on. Source: jemalloc(3), `thread.tcache.enabled`.
 #[must_use]
 pub fn is_cached() -> bool {
-    own().is_some_and(|thread| thread.enabled.get())
+    own().is_some_and(|thread| thread.is_enabled())
 }
 
 /// Turns the calling thread's caches on or off; off, they are emptied first. `false`: the thread
@@ -229,7 +232,7 @@ pub fn set_cached(on: bool) -> bool {
 /// The largest size that the calling thread caches. Source: jemalloc(3) 5.3, `thread.tcache.max`.
 #[must_use]
 pub fn cached_max() -> usize {
-    own().map_or(0, |thread| thread.max.get())
+    own().map_or(0, |thread| thread.max())
 }
 
 /// Sets the largest size that the calling thread caches: rounded up to a size class, at most 32

@@ -121,8 +121,8 @@ pub(crate) const OFFSET_UNIT: usize = 8;
 /// `OFFSET_OF_SIZE[(size + 7) / 8]` is where the bin of `size` begins in a thread cache, in units
 /// of [`OFFSET_UNIT`].
 ///
-/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::thread_cache`]. The last entry, of 8
-/// bytes too many, is the trap's.
+/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::bins::thread_cache`]. The last entry,
+/// of 8 bytes too many, is the trap's.
 pub(crate) static OFFSET_OF_SIZE: [u8; MAX_CACHED / 8 + 2] = {
     let mut table = [0; MAX_CACHED / 8 + 2];
     let mut index = 0;

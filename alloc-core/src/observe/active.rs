@@ -2,8 +2,8 @@
 
 use crate::back::page_allocator::PageAllocator;
 use crate::ground::units::PAGE;
-use crate::middle::arena::ArenaPages;
-use crate::middle::arena_list;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::arena_pages::ArenaPages;
 
 /// Bytes in pages of slabs and large blocks, now: each arena is asked under its lock, and no cache
 /// at all. Pages without memory inside slabs count too, unlike in a snapshot. Source: jemalloc(3)

@@ -7,19 +7,26 @@ use super::process::zero_reallocs;
 use super::records::Records;
 use super::samples::guarded_samples;
 use super::snapshot::Totals;
-use crate::back::extent::{Extent, ExtentState};
-use crate::back::page_counts::Purges;
-use crate::back::{metadata, page_map};
-use crate::front::{background, fork, registry, slow, thread};
+use crate::back::aging::page_counts::Purges;
+use crate::back::map::extent::{Extent, ExtentState};
+use crate::back::map::page_map;
+use crate::back::metadata;
+use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::registry;
+use crate::front::life::{background, fork};
+use crate::front::miss::out_of_memory;
 use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
-use crate::middle::arena::{Arena, ArenaPages};
-use crate::middle::bin::ArenaBin;
-use crate::middle::decay_pass::PASS;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_pages::ArenaPages;
+use crate::middle::arenas::bin::ArenaBin;
+use crate::middle::arenas::{arena_list, choose_arena};
 use crate::middle::effort::UNCACHED;
-use crate::middle::ledger::Account;
-use crate::middle::{arena_list, choose_arena, holes, run_cache};
+use crate::middle::owners::ledger::Account;
+use crate::middle::owners::run_cache;
+use crate::middle::passes::decay_pass::PASS;
+use crate::middle::slabs::holes;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Walks everything once. Each cache is read under its lock, each arena under its own.
@@ -57,7 +64,7 @@ pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
         add_cache(sum, cache, records.as_deref_mut());
     }
     if let Some(records) = records.as_deref_mut() {
-        thread::for_each_arena(|id| {
+        registry::for_each_arena(|id| {
             let arena = records.arena_mut(id);
             arena.into_iter().for_each(|arena| arena.space.nthreads += 1);
         });
@@ -91,7 +98,7 @@ fn add_process(sum: &mut Sum) {
     totals.resident = totals.active + totals.dirty + totals.muzzy + totals.metadata;
     totals.mapped = totals.active + totals.dirty + totals.muzzy + totals.metadata;
     totals.arenas_open = arena_list::open();
-    totals.thread_caches = registry::ALIVE.get() as u32;
+    totals.thread_caches = registry::CACHES.get() as u32;
     totals.n_lock = choose_arena::WAITS.get();
     totals.n_probe = choose_arena::PROBES.get();
     totals.work.add_effort(&UNCACHED);
@@ -101,17 +108,13 @@ fn add_process(sum: &mut Sum) {
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();
     totals.zero_reallocs = zero_reallocs();
-    totals.out_of_memory = slow::OUT_OF_MEMORY.get();
+    totals.out_of_memory = out_of_memory::COUNT.get();
     totals.guarded = guarded_samples();
     totals.metadata_rtree = page_map::USED.get() as usize;
     totals.metadata_thp = metadata::HUGE_PAGES.get() as usize;
 }
 
-fn add_cache(
-    sum: &mut Sum,
-    cache: &'static registry::RealCache,
-    mut records: Option<&mut Records>,
-) {
+fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut Records>) {
     sum.totals.work.add_cache_lock(cache.owner.state.counts());
     let home = cache.owner.home.get().id();
     let state = cache.owner.state.lock();
@@ -146,7 +149,7 @@ fn add_cache(
 /// What the cache had to do with each arena, in one class.
 fn add_accounts(
     sum: &mut Sum,
-    cache: &'static registry::RealCache,
+    cache: &'static RealCache,
     class: SizeClass,
     mut records: Option<&mut Records>,
 ) {
@@ -197,7 +200,7 @@ fn add_account(bin: &mut BinStats, account: &Account, requests: u64) {
 
 /// Large blocks that the cache keeps, and those that it used again.
 fn add_kept(
-    cache: &'static registry::RealCache,
+    cache: &'static RealCache,
     runs: impl Iterator<Item = &'static Extent>,
     served: u64,
     records: &mut Records,

@@ -22,11 +22,11 @@ use super::collect::{self, Sum};
 use super::graves;
 use super::records::{ProcessMutexes, Records, record};
 use super::snapshot::Totals;
+use crate::back::map::page_map;
 use crate::back::metadata;
-use crate::back::page_map;
-use crate::front::slow;
+use crate::front::life::thread_begin::real_cache;
 use crate::ground::units::PAGE;
-use crate::middle::arena_list;
+use crate::middle::arenas::arena_list;
 
 /// A snapshot, and the memory for the next one.
 pub struct Detail {
@@ -74,7 +74,7 @@ impl Detail {
     /// What a destroyed arena counted goes to [`Detail::destroyed`] at the next walk.
     pub fn refresh(&mut self) {
         // Even as the very first call it finds an arena.
-        slow::real_cache();
+        real_cache();
         self.begin();
         let mut sum = Sum::default();
         collect::walk(&mut sum, Some(&mut self.records));

@@ -4,8 +4,8 @@
 use super::arena_stats::ArenaStats;
 use super::collect;
 use super::records::record;
-use crate::middle::arena::Arena;
-use crate::middle::arena_list::{MAKING, MAX_ARENAS};
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list::{MAKING, MAX_ARENAS};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Two records for each index: one that is read, under the lock of the list of arenas, and one that

@@ -1,10 +1,11 @@
 //! Begins the history of every lock anew.
 
 use crate::back::metadata::METADATA;
-use crate::front::{background, registry};
+use crate::front::cache::registry;
+use crate::front::life::background;
 use crate::ground::size_class::SizeClass;
-use crate::middle::arena_list;
-use crate::middle::decay_pass::PASS;
+use crate::middle::arenas::arena_list;
+use crate::middle::passes::decay_pass::PASS;
 
 /// Sets all of [`MutexStats`](super::MutexStats) to zero. Takes each lock once, one after the
 /// other. Source: jemalloc(3), `stats.mutexes.reset`.

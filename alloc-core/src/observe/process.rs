@@ -1,7 +1,7 @@
 //! What is counted for layers above, which have no counts of their own.
 
-use crate::front::fork;
-use crate::front::slow;
+use crate::front::life::fork;
+use crate::front::life::thread_begin::real_cache;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
 
@@ -28,7 +28,7 @@ pub fn zero_reallocs() -> u64 {
 #[must_use]
 pub fn fork_generation() -> u64 {
     // The handlers are registered at the start.
-    slow::real_cache();
+    real_cache();
     fork::GENERATION.get()
 }
 

@@ -4,7 +4,7 @@
 use super::arena_stats::ArenaStats;
 use super::mutex_stats::MutexStats;
 use crate::back::metadata;
-use crate::middle::arena_list::{self, MAX_ARENAS};
+use crate::middle::arenas::arena_list::{self, MAX_ARENAS};
 
 /// Locks that there is one of in the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

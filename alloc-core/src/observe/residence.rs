@@ -1,7 +1,7 @@
 //! What is not counted, but asked for: what of the heap is in physical memory, as the system says,
 //! and where it lies.
 
-use crate::back::page_map;
+use crate::back::map::page_map;
 use crate::ground::os;
 
 /// Bytes of the heap that are in physical memory: runs of pages in any state, the allocator's own

@@ -1,6 +1,6 @@
 //! How many guarded samples there are (`opt.guarded_sample`).
 
-use crate::front::guarded::{FAILED, FREED_SO_FAR, MADE};
+use crate::front::modes::guarded::{FAILED, FREED_SO_FAR, MADE};
 
 /// Counts of guarded samples since the start, and of those in use.
 ///

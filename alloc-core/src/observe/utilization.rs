@@ -1,14 +1,14 @@
 //! How full the slab of one block is, and its class. Source: jemalloc(3) 5.3,
 //! `experimental.utilization.*`.
 
-use crate::back::extent::{Extent, ExtentState};
-use crate::back::page_map;
-use crate::front::registry;
+use crate::back::map::page_map;
+use crate::front::cache::registry;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
-use crate::middle::remote_free::Guard;
-use crate::middle::slab::Slab;
-use crate::middle::{arena_list, owner};
+use crate::middle::arenas::arena_list;
+use crate::middle::owners::owner;
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
 
 /// What is around a block. All zero for what is no block of this allocator's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub fn utilization(block: *const u8) -> Utilization {
         let size = usize::from(slab.class().row().slab_pages) * PAGE;
         return Utilization { nfree: nregs.saturating_sub(used(slab)), nregs, size };
     }
-    match entry.extent().filter(|run| is_block(run, block as usize)) {
+    match entry.extent().filter(|run| run.is_block_at(block as usize)) {
         Some(run) => Utilization { nfree: 0, nregs: 1, size: run.bytes() },
         None => Utilization::default(),
     }
@@ -119,8 +119,4 @@ fn used(slab: &'static Slab) -> usize {
         }
     }
     slab.class().slots()
-}
-
-fn is_block(run: &Extent, address: usize) -> bool {
-    run.state.get() == ExtentState::Active && run.base() == address
 }

@@ -2,7 +2,7 @@
 //! time is not.
 
 use crate::back::metadata::METADATA;
-use crate::front::registry::REGISTRY;
+use crate::front::cache::registry::REGISTRY;
 use crate::ground::calls::{Call, counted};
 use crate::ground::sync::lock::LockCounts;
 use crate::middle::effort::{Deed, Effort};

@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use super::source::{Source, identifier, inline_modules, words};
 
 const CORE: &str = "alloc-core/src/";
-/// Folders whose files still import each other.
-const UNORDERED: [&str; 1] = ["front"];
 
 /// The modules that each folder declares, by its path below `alloc-core/src`, in order.
 pub type Declared = BTreeMap<String, Vec<String>>;
@@ -56,7 +54,7 @@ fn against_order<'a>(
     let common = own.iter().zip(target).take_while(|(own, target)| own == target).count();
     let (importer, imported) = (own.get(common)?, target.get(common)?);
     let folder = own[..common].join("/");
-    let modules = declared.get(&folder).filter(|_| !UNORDERED.contains(&folder.as_str()))?;
+    let modules = declared.get(&folder)?;
     let place = |name: &str| modules.iter().position(|module| module == name);
     let is_below = place(imported)? > place(importer)?;
     let list = if common == 0 { "lib.rs".to_owned() } else { format!("{folder}/mod.rs") };
@@ -186,7 +184,7 @@ mod tests {
         fine(c, "#[cfg(test)]\nmod tests { use super::super::deep; }\nuse super::unknown;");
         fine("alloc-core/src/back/deep/y.rs", "use super::super::a;\nuse super::x;");
         fine("alloc-core/src/back/mod.rs", "use self::deep;\npub use a::A;");
-        fine("alloc-core/src/front/a.rs", "use super::b;\nuse crate::back::deep;");
+        fine("alloc-core/src/front/b.rs", "use super::a;\nuse crate::back::deep;");
         fine("ctl/src/back/a.rs", "use super::b;");
     }
 }

@@ -3,8 +3,6 @@
 use super::source::{Source, identifier, words};
 
 const CORE: &str = "alloc-core/src/";
-/// Structures whose methods still stand in several files.
-const SCATTERED: [&str; 3] = ["Arena", "Owner", "RealCache"];
 
 /// The rule over one file; files outside the core and test code are not looked at.
 pub fn check(source: &Source, is_test: bool) -> Vec<String> {
@@ -15,7 +13,7 @@ pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
     for at in words(code, "impl") {
         let Some(name) = type_of(code, at) else { continue };
-        if !declares(code, name) && !SCATTERED.contains(&name) {
+        if !declares(code, name) {
             let text = format!("methods of {name}, which another file declares");
             findings.push(source.finding(source.line_of(at), &text));
         }
@@ -89,7 +87,7 @@ mod tests {
         );
         assert_eq!(findings("enum A<T> { B(T) }\nimpl<T> A<T> {}"), [""; 0]);
         assert_eq!(findings("impl Copy for B {}\nunsafe impl<T> Sync for C<T> {}"), [""; 0]);
-        assert_eq!(findings("#[cfg(test)]\nimpl B { fn f() {} }\nimpl Arena { }"), [""; 0]);
+        assert_eq!(findings("#[cfg(test)]\nimpl B { fn f() {} }"), [""; 0]);
         let other = Source::new("ctl/src/a.rs", "impl B {}");
         assert_eq!(check(&other, false), [""; 0]);
         let test = Source::new("alloc-core/src/back/a_test.rs", "impl B {}");

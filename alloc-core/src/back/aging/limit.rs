@@ -1,0 +1,214 @@
+//! Bounds on the pages that arenas have from the system. Looked at where new pages are taken only.
+//!
+//! What counts are pages with memory, in use or not, and the allocator's own records. Reaching the
+//! soft bound, unused pages are purged soon. Beyond the hard one, or an arena's own, an allocation
+//! fails until something was given back (see `front/miss/retry.rs`).
+
+use crate::back::map::page_map;
+use crate::back::metadata;
+use crate::ground::memory_quota;
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes; 0: no bound.
+static HARD: AtomicUsize = AtomicUsize::new(0);
+static SOFT: AtomicUsize = AtomicUsize::new(UNKNOWN);
+/// The soft bound was not set, and the container's was not asked for yet.
+const UNKNOWN: usize = usize::MAX;
+/// Pages held from which on the container's bound is worth a look.
+const WORTH_A_LOOK: usize = (16 << 20) / PAGE;
+/// The part of a container's memory that is the soft bound, in hundredths.
+const PART: u64 = 95;
+/// Growth beyond the soft bound, as a part of it, until unused pages are purged once more.
+const AGAIN: usize = 64;
+
+/// Pages with memory in all arenas, as far as they reported.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes held from which on the next purge is due.
+static PURGE_AT: AtomicUsize = AtomicUsize::new(0);
+static DUE: AtomicBool = AtomicBool::new(false);
+/// How often the soft bound was reached.
+static REACHED: AtomicU64 = AtomicU64::new(0);
+/// How often a bound refused pages.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+/// The last refusal: bytes wanted, and the arena whose own bound it was, or [`ANY`].
+static WANTED: AtomicUsize = AtomicUsize::new(0);
+static WHERE: AtomicUsize = AtomicUsize::new(ANY);
+/// The bound was that of all arenas.
+pub(crate) const ANY: usize = usize::MAX;
+
+/// Bytes that are held: pages with memory, and records.
+pub(crate) fn held() -> usize {
+    let records = metadata::USED.get() + page_map::USED.get();
+    (HELD.load(Relaxed) << LG_PAGE) + records as usize
+}
+
+/// The hard bound in bytes; 0: none.
+pub(crate) fn hard() -> usize {
+    HARD.load(Relaxed)
+}
+
+/// Sets it.
+pub(crate) fn set_hard(bytes: usize) {
+    HARD.store(bytes, Relaxed);
+}
+
+/// The soft bound in bytes; 0: none. Asks for the container's if nobody set one. Under no lock.
+pub(crate) fn soft() -> usize {
+    match SOFT.load(Relaxed) {
+        UNKNOWN => of_container(),
+        bytes => bytes,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn of_container() -> usize {
+    let quota = memory_quota::bytes().unwrap_or(0);
+    let bytes = (u128::from(quota) * u128::from(PART) / 100) as usize;
+    SOFT.store(bytes, Relaxed);
+    bytes
+}
+
+/// Sets it.
+pub(crate) fn set_soft(bytes: usize) {
+    SOFT.store(bytes.min(UNKNOWN - 1), Relaxed);
+    PURGE_AT.store(0, Relaxed);
+    DUE.store(bytes != 0, Relaxed);
+}
+
+/// Whether [`reached`] should be asked.
+#[inline]
+pub(crate) fn is_due() -> bool {
+    DUE.load(Relaxed)
+}
+
+/// Whether unused pages are to be purged because the soft bound is reached. Under no lock.
+pub(crate) fn reached() -> bool {
+    DUE.store(false, Relaxed);
+    let soft = soft();
+    let is_reached = soft != 0 && held() >= soft.max(PURGE_AT.load(Relaxed));
+    if is_reached {
+        REACHED.fetch_add(1, Relaxed);
+    }
+    is_reached
+}
+
+/// How often the soft bound was reached so far.
+pub(crate) fn reaches() -> u64 {
+    REACHED.load(Relaxed)
+}
+
+/// Notes that unused pages were purged.
+pub(crate) fn note_purge() {
+    PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
+}
+
+/// How often a bound refused pages so far.
+pub(crate) fn refusals() -> u64 {
+    REFUSED.load(Relaxed)
+}
+
+/// The last refusal: bytes wanted, and the arena, or [`ANY`].
+pub(crate) fn last_refusal() -> (usize, usize) {
+    (WANTED.load(Relaxed), WHERE.load(Relaxed))
+}
+
+fn refuse(pages: usize, place: usize) -> bool {
+    WANTED.store(pages << LG_PAGE, Relaxed);
+    WHERE.store(place, Relaxed);
+    REFUSED.fetch_add(1, Relaxed);
+    false
+}
+
+/// The bounds of one arena, and what it last reported.
+pub(crate) struct Bounds {
+    arena: u32,
+    own: usize,
+    is_exempt: bool,
+    /// Pages held as they were last reported.
+    reported: usize,
+}
+
+impl Bounds {
+    /// No bound of its own.
+    pub(in crate::back) const fn new(arena: u32) -> Bounds {
+        Bounds { arena, own: 0, is_exempt: false, reported: 0 }
+    }
+
+    /// Bytes that the arena may hold; 0: any.
+    pub(crate) fn own(&self) -> usize {
+        self.own
+    }
+
+    /// Sets it.
+    pub(crate) fn set_own(&mut self, bytes: usize) {
+        self.own = bytes;
+    }
+
+    /// Whether the bound of all arenas refuses it nothing.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.is_exempt
+    }
+
+    /// Sets it.
+    pub(crate) fn set_exempt(&mut self, is_exempt: bool) {
+        self.is_exempt = is_exempt;
+    }
+
+    /// Whether the arena, which holds `held` pages, may take so many new ones.
+    pub(in crate::back) fn admits(&mut self, held: usize, pages: usize) -> bool {
+        self.report(held);
+        self.bound_of(held, pages).is_none_or(|place| refuse(pages, place))
+    }
+
+    /// Whether there is room for so many new pages. Nothing is counted as refused.
+    pub(in crate::back) fn has_room_for(&self, held: usize, pages: usize) -> bool {
+        self.bound_of(held, pages).is_none()
+    }
+
+    /// Whose bound so many new pages would go beyond, if any.
+    fn bound_of(&self, own_held: usize, pages: usize) -> Option<usize> {
+        let hard = HARD.load(Relaxed);
+        let is_bound = hard != 0 && !self.is_exempt;
+        if is_bound && held().saturating_add(pages << LG_PAGE) > hard {
+            return Some(ANY);
+        }
+        let own = self.own != 0 && (own_held + pages) << LG_PAGE > self.own;
+        own.then_some(self.arena as usize)
+    }
+
+    /// Notes how many pages the arena holds now, and whether the soft bound is reached.
+    pub(in crate::back) fn report(&mut self, held: usize) {
+        let change = held.wrapping_sub(core::mem::replace(&mut self.reported, held));
+        let all = HELD.fetch_add(change, Relaxed).wrapping_add(change);
+        match SOFT.load(Relaxed) {
+            0 => {}
+            UNKNOWN if all < WORTH_A_LOOK => {}
+            UNKNOWN => DUE.store(true, Relaxed),
+            soft if all << LG_PAGE >= soft.max(PURGE_AT.load(Relaxed)) => DUE.store(true, Relaxed),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_stays_within_its_own_bound() {
+        let mut bounds = Bounds::new(7);
+        assert!(bounds.has_room_for(usize::MAX >> 16, 1), "there is none");
+        bounds.set_own(12 << LG_PAGE);
+        bounds.set_exempt(true);
+        assert_eq!((bounds.own(), bounds.is_exempt()), (12 << LG_PAGE, true));
+        assert!(bounds.has_room_for(10, 2) && bounds.admits(10, 2));
+        assert!(!bounds.has_room_for(10, 3));
+        let refused = refusals();
+        assert!(!bounds.admits(10, 3));
+        assert!(refusals() > refused);
+        // The pages of all arenas are as before.
+        bounds.report(0);
+    }
+}

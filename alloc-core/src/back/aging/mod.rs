@@ -1,0 +1,7 @@
+//! Unused pages age, and are given back; counts and bounds of pages.
+
+pub(crate) mod decay;
+pub(crate) mod debt;
+pub(crate) mod page_aging;
+pub(crate) mod page_counts;
+pub(crate) mod limit;

@@ -1,0 +1,86 @@
+//! When the unused pages of one arena are to go, and how many.
+
+use super::debt::Debt;
+use super::decay::Decay;
+
+/// The decay of one arena's dirty and muzzy pages, and what its growth owes.
+pub(crate) struct PageAging {
+    dirty: Decay,
+    muzzy: Decay,
+    debt: Debt,
+    oversize: usize,
+}
+
+/// Unused pages of one arena.
+#[derive(Clone, Copy)]
+pub(in crate::back) struct Unused {
+    pub(in crate::back) dirty: usize,
+    pub(in crate::back) muzzy: usize,
+}
+
+impl PageAging {
+    /// With these decay times in milliseconds.
+    pub(in crate::back) fn new(dirty_ms: isize, muzzy_ms: isize) -> PageAging {
+        PageAging {
+            dirty: Decay::new(dirty_ms),
+            muzzy: Decay::new(muzzy_ms),
+            debt: Debt::new(),
+            oversize: 0,
+        }
+    }
+
+    /// The decay time of dirty pages, or of muzzy ones, in milliseconds; -1: for ever.
+    pub(crate) fn millis(&self, dirty: bool) -> isize {
+        if dirty { self.dirty.millis() } else { self.muzzy.millis() }
+    }
+
+    /// Sets it. The pages that are unused now count as unused from now on.
+    pub(crate) fn set_millis(&mut self, dirty: bool, millis: isize) {
+        let decay = if dirty { &mut self.dirty } else { &mut self.muzzy };
+        *decay = Decay::new(millis);
+    }
+
+    /// Whether decay has anything to do at `now` (milliseconds).
+    pub(in crate::back) fn is_due(&self, now: u64, unused: Unused) -> bool {
+        self.dirty.is_due(now, unused.dirty) || self.muzzy.is_due(now, unused.muzzy)
+    }
+
+    /// Moves decay to `now`, and returns how many dirty and muzzy pages may stay.
+    pub(in crate::back) fn advance(&mut self, now: u64, unused: Unused) -> (usize, usize) {
+        (self.dirty.advance(now, unused.dirty), self.muzzy.advance(now, unused.muzzy))
+    }
+
+    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
+    pub(in crate::back) fn next(&self, unused: Unused) -> Option<u64> {
+        let (dirty, muzzy) = (self.dirty.next_due(unused.dirty), self.muzzy.next_due(unused.muzzy));
+        [dirty, muzzy].into_iter().flatten().min()
+    }
+
+    /// Notes that a run of `pages` was made of new memory, beside `dirty` free dirty pages and
+    /// `active` pages in use.
+    pub(in crate::back) fn note_growth(&mut self, pages: usize, dirty: usize, active: usize) {
+        self.debt.incur(pages, dirty, active);
+    }
+
+    /// How many of `dirty` unused pages may stay after what is owed for new memory was given back.
+    /// `None`: nothing is owed.
+    pub(in crate::back) fn pay(&mut self, dirty: usize) -> Option<usize> {
+        let owed = self.debt.settle()?;
+        Some(dirty.saturating_sub(owed))
+    }
+
+    /// Runs of this many bytes that are freed are given back at once; 0: none is.
+    pub(crate) fn oversize(&self) -> usize {
+        self.oversize
+    }
+
+    /// Sets it.
+    pub(crate) fn set_oversize(&mut self, bytes: usize) {
+        self.oversize = bytes;
+    }
+
+    /// Whether a run of this many bytes is given back as soon as it is freed.
+    pub(crate) fn is_oversized(&self, bytes: usize) -> bool {
+        self.oversize != 0 && bytes >= self.oversize
+    }
+}

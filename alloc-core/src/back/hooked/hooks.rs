@@ -1,0 +1,360 @@
+//! Extent hooks: functions of the program's that supply an arena's pages. Source: jemalloc(3),
+//! `arena.<i>.extent_hooks`.
+//!
+//! Unlike the system's calls they run under no lock at all (see [`super::hooked_pages`]): a hook
+//! may allocate, and read and write the namespace. A run is dealt with by its own arena's hooks and
+//! by no others, wherever the call comes from: they keep books.
+
+use crate::back::system::page_provider::{PageProvider, Purged, Reserved};
+use crate::back::system::provider::mmap;
+use crate::back::system::provider::system::system;
+use crate::ground::callback::{self, Callback};
+use crate::ground::options;
+use core::ffi::{c_uint, c_void};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// `extent_alloc_t`: hooks, wanted address or NULL, size, alignment, zeroed, committed, arena.
+pub type ExtentAlloc = unsafe extern "C" fn(
+    *mut ExtentHooks,
+    *mut c_void,
+    usize,
+    usize,
+    *mut bool,
+    *mut bool,
+    c_uint,
+) -> *mut c_void;
+/// `extent_dalloc_t`: hooks, address, size, committed, arena; true: refused.
+pub type ExtentDalloc =
+    unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, bool, c_uint) -> bool;
+/// `extent_destroy_t`: hooks, address, size, committed, arena.
+pub type ExtentDestroy = unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, bool, c_uint);
+/// `extent_commit_t`, `extent_decommit_t`, `extent_purge_t`: hooks, address, size, offset, length,
+/// arena; true: refused.
+pub type ExtentRange =
+    unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, c_uint) -> bool;
+/// `extent_split_t`: hooks, address, size, both sizes, committed, arena; true: refused.
+pub type ExtentSplit =
+    unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, bool, c_uint) -> bool;
+/// `extent_merge_t`: hooks, address and size twice, committed, arena; true: refused.
+pub type ExtentMerge = unsafe extern "C" fn(
+    *mut ExtentHooks,
+    *mut c_void,
+    usize,
+    *mut c_void,
+    usize,
+    bool,
+    c_uint,
+) -> bool;
+
+/// `extent_hooks_t`: the functions that supply an arena's pages. `None` refuses always.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExtentHooks {
+    /// Answers memory.
+    pub alloc: Option<ExtentAlloc>,
+    /// Takes it back, or refuses.
+    pub dalloc: Option<ExtentDalloc>,
+    /// Takes back what `dalloc` refused, when the arena is destroyed.
+    pub destroy: Option<ExtentDestroy>,
+    /// Gives pages memory again that were decommitted; it reads zero.
+    pub commit: Option<ExtentRange>,
+    /// Takes the memory of pages away until they are committed again.
+    pub decommit: Option<ExtentRange>,
+    /// Lets the system take the memory of pages when it likes.
+    pub purge_lazy: Option<ExtentRange>,
+    /// Gives the memory of pages back now; they read zero after.
+    pub purge_forced: Option<ExtentRange>,
+    /// May forbid to cut a run in two.
+    pub split: Option<ExtentSplit>,
+    /// May forbid to make one run of two.
+    pub merge: Option<ExtentMerge>,
+}
+
+/// The functions that arenas begin with. They work by address alone, on any memory that came from
+/// them, so hooks may call them.
+pub(crate) static DEFAULT: ExtentHooks = ExtentHooks {
+    alloc: Some(default_alloc),
+    dalloc: Some(default_dalloc),
+    destroy: Some(default_destroy),
+    commit: Some(default_commit),
+    decommit: Some(default_commit),
+    purge_lazy: Some(default_purge_lazy),
+    purge_forced: Some(default_purge_forced),
+    split: Some(default_split),
+    merge: Some(default_merge),
+};
+
+/// The default hooks, as arenas answer them.
+pub(crate) fn default_hooks() -> *mut ExtentHooks {
+    core::ptr::from_ref(&DEFAULT).cast_mut()
+}
+
+unsafe extern "C" fn default_alloc(
+    _hooks: *mut ExtentHooks,
+    wanted: *mut c_void,
+    size: usize,
+    align: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+    _arena: c_uint,
+) -> *mut c_void {
+    let got = match NonNull::new(wanted.cast::<u8>()) {
+        Some(wanted) => mmap::map_there(wanted, size).then_some(wanted),
+        None => system().reserve(size, align).map(|got| got.base),
+    };
+    let Some(base) = got else { return core::ptr::null_mut() };
+    for flag in [zero, commit].into_iter().filter(|flag| !flag.is_null()) {
+        // SAFETY: the caller's place for the answer.
+        unsafe { flag.write(true) };
+    }
+    base.as_ptr().cast()
+}
+
+unsafe extern "C" fn default_dalloc(
+    _hooks: *mut ExtentHooks,
+    base: *mut c_void,
+    size: usize,
+    _committed: bool,
+    _arena: c_uint,
+) -> bool {
+    // Addresses that are to be kept are not given back; then memory alone is.
+    options::current().retain || !release(base, size)
+}
+
+fn release(base: *mut c_void, size: usize) -> bool {
+    // SAFETY: the caller owns the range, and uses it no more.
+    NonNull::new(base.cast()).is_some_and(|base| unsafe { system().release(base, size) })
+}
+
+unsafe extern "C" fn default_destroy(
+    _hooks: *mut ExtentHooks,
+    base: *mut c_void,
+    size: usize,
+    _committed: bool,
+    _arena: c_uint,
+) {
+    release(base, size);
+}
+
+/// Commits and decommits nothing: the system backs pages when they are touched.
+unsafe extern "C" fn default_commit(
+    _hooks: *mut ExtentHooks,
+    _base: *mut c_void,
+    _size: usize,
+    _offset: usize,
+    _length: usize,
+    _arena: c_uint,
+) -> bool {
+    true
+}
+
+unsafe extern "C" fn default_purge_lazy(
+    _hooks: *mut ExtentHooks,
+    base: *mut c_void,
+    _size: usize,
+    offset: usize,
+    length: usize,
+    _arena: c_uint,
+) -> bool {
+    let Some(base) = NonNull::new(base.cast::<u8>().wrapping_add(offset)) else { return true };
+    // SAFETY: the caller owns the range, and its contents are not needed.
+    !unsafe { system().purge_lazily(base, length) }
+}
+
+unsafe extern "C" fn default_purge_forced(
+    _hooks: *mut ExtentHooks,
+    base: *mut c_void,
+    _size: usize,
+    offset: usize,
+    length: usize,
+    _arena: c_uint,
+) -> bool {
+    let Some(base) = NonNull::new(base.cast::<u8>().wrapping_add(offset)) else { return true };
+    // SAFETY: the caller owns the range, and its contents are not needed.
+    unsafe { system().purge(base, length) != Purged::Zeroed }
+}
+
+unsafe extern "C" fn default_split(
+    _hooks: *mut ExtentHooks,
+    _base: *mut c_void,
+    _size: usize,
+    _first: usize,
+    _second: usize,
+    _committed: bool,
+    _arena: c_uint,
+) -> bool {
+    false
+}
+
+unsafe extern "C" fn default_merge(
+    _hooks: *mut ExtentHooks,
+    _base_a: *mut c_void,
+    _size_a: usize,
+    _base_b: *mut c_void,
+    _size_b: usize,
+    _committed: bool,
+    _arena: c_uint,
+) -> bool {
+    false
+}
+
+/// The hooks of one arena.
+pub(crate) struct Hooks {
+    table: AtomicPtr<ExtentHooks>,
+    arena: u32,
+}
+
+impl Hooks {
+    /// The default ones.
+    pub(crate) const fn new(arena: u32) -> Hooks {
+        Hooks { table: AtomicPtr::new(core::ptr::null_mut()), arena }
+    }
+
+    /// The table that was set, or the default one.
+    pub(crate) fn table(&self) -> *mut ExtentHooks {
+        // Acquire: pairs with the Release in `set`.
+        let table = self.table.load(Ordering::Acquire);
+        if table.is_null() { default_hooks() } else { table }
+    }
+
+    /// Sets the table; null: the default one.
+    pub(crate) fn set(&self, table: *mut ExtentHooks) {
+        // Release: pairs with the Acquire in `table`.
+        self.table.store(table, Ordering::Release);
+    }
+
+    /// Calls a hook, under no lock. `None`: it is not there.
+    fn call<F: Copy, T>(
+        &self,
+        hook: impl Fn(&ExtentHooks) -> Option<F>,
+        call: impl FnOnce(F, *mut ExtentHooks) -> T,
+    ) -> Option<T> {
+        let table = self.table();
+        // SAFETY: who set the table keeps it as long as the arena has it.
+        let hook = hook(unsafe { &*table })?;
+        Some(callback::run(Callback::Hook, || call(hook, table)))
+    }
+
+    /// New memory at a multiple of `align`.
+    pub(in crate::back) fn alloc(&self, size: usize, align: usize) -> Option<Reserved> {
+        let (mut zeroed, mut committed) = (false, true);
+        let (zero, commit) = (&raw mut zeroed, &raw mut committed);
+        let null = core::ptr::null_mut();
+        // SAFETY: as the manual has it.
+        let call = |alloc: ExtentAlloc, table| unsafe {
+            alloc(table, null, size, align, zero, commit, self.arena)
+        };
+        let base = NonNull::new(self.call(|hooks| hooks.alloc, call)?.cast::<u8>())?;
+        let usable = base.as_ptr().addr().is_multiple_of(align)
+            && (committed || self.commit(base.as_ptr(), size));
+        if !usable {
+            self.dalloc(base.as_ptr(), size, committed);
+            return None;
+        }
+        base.as_ptr().expose_provenance();
+        Some(Reserved { base, zeroed })
+    }
+
+    /// Gives memory back. `false`: refused.
+    pub(in crate::back) fn dalloc(&self, base: *mut u8, size: usize, committed: bool) -> bool {
+        // SAFETY: as the manual has it.
+        let call = |dalloc: ExtentDalloc, table| unsafe {
+            dalloc(table, base.cast(), size, committed, self.arena)
+        };
+        self.call(|hooks| hooks.dalloc, call) == Some(false)
+    }
+
+    /// Gives memory back that nobody will ask for again.
+    pub(in crate::back) fn destroy(&self, base: *mut u8, size: usize, committed: bool) {
+        // SAFETY: as the manual has it.
+        let call = |destroy: ExtentDestroy, table| unsafe {
+            destroy(table, base.cast(), size, committed, self.arena);
+        };
+        self.call(|hooks| hooks.destroy, call);
+    }
+
+    fn range(
+        &self,
+        hook: impl Fn(&ExtentHooks) -> Option<ExtentRange>,
+        base: *mut u8,
+        size: usize,
+    ) -> bool {
+        // SAFETY: as the manual has it.
+        let call = |range: ExtentRange, table| unsafe {
+            range(table, base.cast(), size, 0, size, self.arena)
+        };
+        self.call(hook, call) == Some(false)
+    }
+
+    /// Gives decommitted pages memory. `false`: refused.
+    pub(in crate::back) fn commit(&self, base: *mut u8, size: usize) -> bool {
+        self.range(|hooks| hooks.commit, base, size)
+    }
+
+    /// Takes memory away. `false`: refused.
+    pub(in crate::back) fn decommit(&self, base: *mut u8, size: usize) -> bool {
+        self.range(|hooks| hooks.decommit, base, size)
+    }
+
+    /// Purges lazily. `false`: refused.
+    pub(in crate::back) fn purge_lazy(&self, base: *mut u8, size: usize) -> bool {
+        self.range(|hooks| hooks.purge_lazy, base, size)
+    }
+
+    /// Purges now. `false`: refused.
+    pub(in crate::back) fn purge_forced(&self, base: *mut u8, size: usize) -> bool {
+        self.range(|hooks| hooks.purge_forced, base, size)
+    }
+
+    /// Cuts a run in two. `false`: refused.
+    pub(in crate::back) fn split(
+        &self,
+        base: *mut u8,
+        size: usize,
+        first: usize,
+        committed: bool,
+    ) -> bool {
+        // SAFETY: as the manual has it.
+        let call = |split: ExtentSplit, table| unsafe {
+            split(table, base.cast(), size, first, size - first, committed, self.arena)
+        };
+        self.call(|hooks| hooks.split, call) == Some(false)
+    }
+
+    /// Makes one run of two. `false`: refused.
+    pub(in crate::back) fn merge(
+        &self,
+        base: *mut u8,
+        size: usize,
+        second: usize,
+        committed: bool,
+    ) -> bool {
+        let next = base.wrapping_add(size).cast();
+        // SAFETY: as the manual has it.
+        let call = |merge: ExtentMerge, table| unsafe {
+            merge(table, base.cast(), size, next, second, committed, self.arena)
+        };
+        self.call(|hooks| hooks.merge, call) == Some(false)
+    }
+}
+
+// SAFETY: memory is the hooks' (the program's promise); the rest is refused. Calls are made under
+// no lock, as `hooked_pages` has it.
+unsafe impl PageProvider for Hooks {
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+        self.alloc(size, align)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
+        self.dalloc(base.as_ptr(), size, true)
+    }
+
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
+        if self.purge_forced(base.as_ptr(), size) { Purged::Zeroed } else { Purged::Refused }
+    }
+
+    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
+        self.purge_lazy(base.as_ptr(), size)
+    }
+}

@@ -1,0 +1,8 @@
+//! Pages that come by functions of the program.
+
+#[allow(unsafe_code)]
+pub(crate) mod hooks;
+#[allow(unsafe_code)]
+pub(crate) mod hook_calls;
+pub(crate) mod wants;
+pub(crate) mod hooked_pages;

@@ -1,0 +1,67 @@
+//! The runs in use of one arena, where they are to be found one by one: for a reset.
+//!
+//! The links are those of the list by age, which a run in use is not in.
+
+use super::extent::Extent;
+
+/// Runs in use. Under the lock of the arena's pages.
+pub(crate) struct ActiveList(Option<&'static Extent>);
+
+impl ActiveList {
+    /// None.
+    pub(in crate::back) const fn new() -> ActiveList {
+        ActiveList(None)
+    }
+
+    /// The run that was added last.
+    pub(in crate::back) fn first(&self) -> Option<&'static Extent> {
+        self.0
+    }
+
+    /// Adds a run, which is in no list.
+    pub(in crate::back) fn push(&mut self, extent: &'static Extent) {
+        extent.younger.set(None);
+        extent.older.set(self.0);
+        if let Some(older) = self.0 {
+            older.younger.set(Some(extent));
+        }
+        self.0 = Some(extent);
+    }
+
+    /// Takes out a run that is here.
+    pub(in crate::back) fn remove(&mut self, extent: &'static Extent) {
+        let (older, younger) = (extent.older.take(), extent.younger.take());
+        match younger {
+            Some(younger) => younger.older.set(older),
+            None => self.0 = older,
+        }
+        if let Some(older) = older {
+            older.younger.set(younger);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::system::provider::fixed::keep;
+
+    #[test]
+    fn runs_leave_from_anywhere() {
+        let runs: Vec<&'static Extent> = (0..4).map(|_| &*keep(Box::new(Extent::new(0)))).collect();
+        let mut list = ActiveList::new();
+        runs.iter().for_each(|run| list.push(run));
+        let mut left = vec![3, 2, 1, 0];
+        for at in [1, 3, 0, 2] {
+            list.remove(runs[at]);
+            left.retain(|other| *other != at);
+            let mut seen = Vec::new();
+            let mut next = list.first();
+            while let Some(run) = next {
+                seen.push(runs.iter().position(|other| run.is(other)).unwrap());
+                next = run.older.get();
+            }
+            assert_eq!(seen, left);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A run of pages: the record that stands for it, out of line.
+//!
+//! ```text
+//!   Active ──free──▶ Dirty ──▶ (InHand) ──▶ Muzzy ──▶ (InHand) ──▶ Retained ──▶ Active
+//!      ▲└───free──▶ Kept ─────▲
+//!      └──────malloc──┘
+//! ```
+//! A run is `InHand` while it is in no list: see [`crate::back::runs::in_hand`]. One that is purged
+//! is in hand while the system takes its memory outside the lock. Without `opt.retain` the system
+//! takes the addresses too, and no record of them remains. `Kept` runs wait in a thread cache; for
+//! their arena they are in use.
+
+use crate::back::metadata::Recycled;
+use crate::back::system::mapping::{Mapping, MappingCell};
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// What a run of pages is at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ExtentState {
+    /// In use: a slab or a large block.
+    Active,
+    /// Free; its memory is still there.
+    Dirty,
+    /// Free; the system may have taken its memory.
+    Muzzy,
+    /// Free; addresses without memory.
+    Retained,
+    /// In no list: it is being cut, moved or purged, or it waits for a certain use.
+    InHand,
+    /// Given back, addresses and all (for a run of a purge batch).
+    Gone,
+    /// Free, in a thread's cache of runs; its memory is still there.
+    Kept,
+    /// The record stands for no run.
+    Spare,
+}
+
+impl ExtentState {
+    /// The states of free runs, in the order in which they are used.
+    pub(crate) const FREE: [ExtentState; 3] =
+        [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
+}
+
+/// The state of a run. Neighbours look at it under the arena's lock while its owner may change it
+/// between Active and Kept under the lock of a cache; whatever they see, it is not theirs.
+pub(crate) struct StateCell(AtomicU8);
+
+impl StateCell {
+    const fn new(state: ExtentState) -> StateCell {
+        StateCell(AtomicU8::new(state as u8))
+    }
+
+    /// The state.
+    #[inline]
+    pub(crate) fn get(&self) -> ExtentState {
+        use ExtentState::{Active, Dirty, Gone, InHand, Kept, Muzzy, Retained, Spare};
+        const STATES: [ExtentState; 8] =
+            [Active, Dirty, Muzzy, Retained, InHand, Gone, Kept, Spare];
+        const _: () = assert!(InHand as usize == 4 && Spare as usize == 7);
+        STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(InHand)
+    }
+
+    /// Sets it. For [`crate::back::runs::in_hand`], and for a record that becomes spare.
+    #[inline]
+    pub(in crate::back) fn set(&self, state: ExtentState) {
+        self.0.store(state as u8, Relaxed);
+    }
+
+    /// Sets it if it is `from`; of several who try, one succeeds.
+    #[inline]
+    pub(crate) fn advance(&self, from: ExtentState, to: ExtentState) -> bool {
+        self.0.compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok()
+    }
+}
+
+/// A run of pages. Guarded by the lock of its arena's page allocator, except that the fields of an
+/// active run belong to whoever owns the block.
+#[repr(C, align(64))]
+pub(crate) struct Extent {
+    base: Cell<usize>,
+    pages: Cell<usize>,
+    /// Set once, when the record is made: records are recycled within their arena.
+    arena: u16,
+    mapping: MappingCell,
+    pub(crate) state: StateCell,
+    /// What it will be when its purge batch is filed. `state` stays `InHand` until then: neighbours
+    /// look at it under the lock, and the batch is outside.
+    pub(crate) after_purge: Cell<ExtentState>,
+    /// Every byte reads zero (for a free or freshly allocated run).
+    pub(crate) zeroed: Cell<bool>,
+    /// The run begins a reservation: never merged with what lies before it.
+    pub(crate) head: Cell<bool>,
+    // Links of the heap it is filed in; `heap_next` also chains spare records.
+    pub(crate) heap_child: Cell<Option<&'static Extent>>,
+    pub(crate) heap_prev: Cell<Option<&'static Extent>>,
+    pub(crate) heap_next: Cell<Option<&'static Extent>>,
+    // Links of the list by age; `younger` also chains a purge batch.
+    pub(crate) older: Cell<Option<&'static Extent>>,
+    pub(crate) younger: Cell<Option<&'static Extent>>,
+}
+
+const _: () = assert!(size_of::<Extent>() == 64);
+
+// SAFETY: the cells are reached under the arena's lock, or by the one owner of an active run; the
+// only field that others read, `arena`, never changes.
+unsafe impl Sync for Extent {}
+
+impl Extent {
+    /// A record for runs of one arena, whose index is below 2^16.
+    pub(crate) const fn new(arena: u32) -> Extent {
+        Extent {
+            base: Cell::new(0),
+            pages: Cell::new(0),
+            arena: arena as u16,
+            mapping: MappingCell::new(),
+            state: StateCell::new(ExtentState::Spare),
+            after_purge: Cell::new(ExtentState::Active),
+            zeroed: Cell::new(false),
+            head: Cell::new(false),
+            heap_child: Cell::new(None),
+            heap_prev: Cell::new(None),
+            heap_next: Cell::new(None),
+            older: Cell::new(None),
+            younger: Cell::new(None),
+        }
+    }
+
+    /// Its first address.
+    #[inline]
+    pub(crate) fn base(&self) -> usize {
+        self.base.get()
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(crate) fn base_ptr(&self) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.base.get())
+    }
+
+    /// Whether it is in use, and begins at an address.
+    pub(crate) fn is_block_at(&self, address: usize) -> bool {
+        self.state.get() == ExtentState::Active && self.base.get() == address
+    }
+
+    /// The address after its last byte.
+    #[inline]
+    pub(crate) fn end(&self) -> usize {
+        self.base.get() + self.bytes()
+    }
+
+    /// Its length in pages.
+    #[inline]
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.get()
+    }
+
+    /// Its length in bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.get() << LG_PAGE
+    }
+
+    /// The arena it belongs to.
+    #[inline]
+    pub(crate) fn arena(&self) -> u32 {
+        u32::from(self.arena)
+    }
+
+    /// Which of the system's mappings its pages lie in.
+    #[inline]
+    pub(crate) fn mapping(&self) -> Mapping {
+        self.mapping.get()
+    }
+
+    /// Sets it.
+    pub(in crate::back) fn set_mapping(&self, mapping: Mapping) {
+        self.mapping.set(mapping);
+    }
+
+    /// Whether it has memory that no extent hook took away.
+    #[inline]
+    pub(in crate::back) fn is_committed(&self) -> bool {
+        self.mapping() != Mapping::Decommitted
+    }
+
+    /// Makes the record stand for another range.
+    pub(crate) fn set_range(&self, base: usize, pages: usize) {
+        debug_assert!(base.is_multiple_of(PAGE) && pages > 0);
+        self.base.set(base);
+        self.pages.set(pages);
+    }
+
+    /// Where an aligned part of `pages` pages begins in it, if one fits.
+    pub(crate) fn fit(&self, pages: usize, align: usize) -> Option<usize> {
+        let begin = crate::ground::units::checked_round_up(self.base(), align)?;
+        let end = begin.checked_add(pages << LG_PAGE)?;
+        if end <= self.end() { Some(begin) } else { None }
+    }
+
+    /// Whether both records are the same one.
+    #[inline]
+    pub(crate) fn is(&self, other: &Extent) -> bool {
+        core::ptr::eq(self, other)
+    }
+}
+
+impl Recycled for Extent {
+    fn next_free(&self) -> &Cell<Option<&'static Extent>> {
+        &self.heap_next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_advances_from_the_expected_one_only() {
+        use ExtentState::{Active, Dirty, Kept};
+        let state = StateCell::new(Active);
+        assert!(!state.advance(Kept, Dirty));
+        assert_eq!(state.get(), Active);
+        assert!(state.advance(Active, Kept));
+        assert_eq!(state.get(), Kept);
+    }
+}

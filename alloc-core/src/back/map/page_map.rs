@@ -1,0 +1,320 @@
+//! The page map: address → class and record, in two loads.
+//!
+//! A word for each page ([`page_words`]):
+//!
+//! ```text
+//!   record << 16 │ offset of the class's bin
+//! ```
+//! A page of a slab holds the slab's record and the offset of its class's bin in a thread cache. A
+//! run that is no slab writes its first and last page only, with the offset of the trap bin, 0; all
+//! other words are 0. So the low half of a word sends the free of anything unusual to the trap bin,
+//! which always takes the slow path.
+
+use super::class_map;
+use super::extent::Extent;
+use super::page_words;
+pub(in crate::back) use super::page_words::chunk_note;
+use crate::ground::counters::SharedCount;
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// No record lies below this address: what does is the index of an arena that was destroyed.
+const FIRST_RECORD: usize = 1 << 16;
+
+/// Bytes of leaves that heap addresses make use of.
+pub(crate) static USED: SharedCount = SharedCount::new();
+/// Arenas have been destroyed.
+static GRAVES: AtomicBool = AtomicBool::new(false);
+
+/// One word of the map.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry(u64);
+
+impl Entry {
+    /// A page that is not ours, or lies inside a run.
+    pub(crate) const NONE: Entry = Entry(0);
+
+    /// The first or last page of a run that is no slab.
+    pub(crate) fn of_extent(extent: &'static Extent) -> Entry {
+        Entry::of_record(core::ptr::from_ref(extent).cast(), 0)
+    }
+
+    /// A page of a slab: its record, and the offset of its class's bin, which is not 0.
+    pub(crate) fn of_record(record: *const u8, bin_offset: u16) -> Entry {
+        Entry((record.expose_provenance() as u64) << 16 | u64::from(bin_offset))
+    }
+
+    /// A page of an arena that was destroyed. Its addresses are not ours any more: who still has
+    /// such a block is told so.
+    fn of_dead(arena: u32) -> Entry {
+        Entry((u64::from(arena) + 1) << 16)
+    }
+
+    /// The arena that was destroyed with this page, if one was.
+    pub(crate) fn dead_arena(self) -> Option<u32> {
+        let arena = (self.0 >> 16).wrapping_sub(1);
+        let is_dead = arena < FIRST_RECORD as u64 && self.bin_offset() == 0;
+        is_dead.then_some(arena as u32)
+    }
+
+    /// The offset of the class's bin in a thread cache; 0 is the trap's.
+    #[inline(always)]
+    pub(crate) fn bin_offset(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    /// The record's address; null if there is none.
+    #[inline(always)]
+    pub(crate) fn record(self) -> *const u8 {
+        core::ptr::with_exposed_provenance((self.0 >> 16) as usize)
+    }
+
+    /// The run of which this is the first or last page, unless it is a slab.
+    pub(crate) fn extent(self) -> Option<&'static Extent> {
+        let record = self.record().cast::<Extent>();
+        if record.addr() <= FIRST_RECORD || self.bin_offset() != 0 {
+            return None;
+        }
+        // SAFETY: words with offset 0 are made by `of_extent` only, and records live for ever.
+        Some(unsafe { &*record })
+    }
+}
+
+/// The word of the page that `address` lies in. Any address may be asked for.
+#[inline(always)]
+pub(crate) fn lookup(address: usize) -> Entry {
+    match page_words::word_of(address) {
+        // Relaxed: who holds a block synchronised with who allocated it, after the word was
+        // written.
+        Some(word) => Entry(word.load(Ordering::Relaxed)),
+        None => Entry::NONE,
+    }
+}
+
+/// Makes the words ready that a new reservation needs. `false`: no memory; nothing is lost.
+pub(crate) fn cover(base: usize, bytes: usize) -> bool {
+    if !page_words::cover(base, bytes) {
+        return false;
+    }
+    class_map::open(base);
+    // A word and the class map's byte for each page.
+    USED.add((bytes >> LG_PAGE) as u64 * 9);
+    true
+}
+
+/// Notes that so many bytes of addresses are not ours any more. Their words are 0 already.
+pub(crate) fn uncover(bytes: usize) {
+    USED.sub((bytes >> LG_PAGE) as u64 * 8);
+}
+
+/// Notes that so many bytes of addresses are ours again, whose leaves are there.
+pub(crate) fn recover(bytes: usize) {
+    USED.add((bytes >> LG_PAGE) as u64 * 8);
+}
+
+/// Sets the word of one page, which [`cover`] was asked for.
+#[inline]
+pub(crate) fn set(address: usize, entry: Entry) {
+    if let Some(word) = page_words::word_of(address) {
+        word.store(entry.0, Ordering::Relaxed);
+    }
+}
+
+/// Sets the words of the first and last page of a run.
+pub(crate) fn set_ends(extent: &'static Extent) {
+    let entry = Entry::of_extent(extent);
+    set(extent.base(), entry);
+    set(extent.end() - PAGE, entry);
+}
+
+/// Clears the words of the first and last page of a run that is to be swallowed by another.
+pub(crate) fn clear_ends(extent: &Extent) {
+    set(extent.base(), Entry::NONE);
+    set(extent.end() - PAGE, Entry::NONE);
+}
+
+/// Sets the words of all pages of a run, and the bytes of the class map.
+pub(crate) fn set_all(extent: &Extent, entry: Entry) {
+    page_words::for_range(extent.base(), extent.pages(), |word| {
+        word.store(entry.0, Ordering::Relaxed);
+    });
+    class_map::set(extent.base(), extent.pages(), entry.bin_offset());
+}
+
+/// Marks all pages of a run whose arena is destroyed, and whose addresses go back.
+pub(crate) fn bury(run: &Extent) {
+    GRAVES.store(true, Ordering::Relaxed);
+    set_all(run, Entry::of_dead(run.arena()));
+}
+
+/// Clears what [`bury`] left on new addresses, which the system may have given us before.
+pub(crate) fn clear_graves(run: &Extent) {
+    if GRAVES.load(Ordering::Relaxed) {
+        set_all(run, Entry::NONE);
+    }
+}
+
+/// Calls `visit` with each range of addresses that is ours, whatever its state: base and bytes.
+///
+/// Looks at words only, not at records: the first and the last page of a run have the same one.
+pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
+    let mut range: Option<(usize, usize)> = None;
+    let mut open = None;
+    page_words::for_each(|page, word| {
+        if Entry(word).dead_arena().is_some() {
+            return;
+        }
+        let is_last = open.take() == Some(word);
+        match &mut range {
+            Some((_, end)) if is_last || page == *end => *end = page + PAGE,
+            _ => {
+                if let Some((begin, end)) = range.replace((page, page + PAGE)) {
+                    visit(begin, end - begin);
+                }
+            }
+        }
+        if !is_last && word & 0xffff == 0 {
+            open = Some(word);
+        }
+    });
+    if let Some((begin, end)) = range {
+        visit(begin, end - begin);
+    }
+}
+
+/// The run around an address inside it, found by walking down: for last words only.
+pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
+    let mut page = address & !(PAGE - 1);
+    for _ in 0..1 << 22 {
+        let entry = lookup(page);
+        if entry != Entry::NONE {
+            return entry.extent().filter(|extent| address < extent.end());
+        }
+        page = page.checked_sub(PAGE)?;
+        if !page_words::is_near(page) {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::system::provider::fixed::keep;
+
+    /// A part of the address space that no system hands out to a program.
+    const FREE: usize = 0x3456 << 32;
+
+    fn run(arena: u32, base: usize, pages: usize) -> &'static Extent {
+        let run = keep(Box::new(Extent::new(arena)));
+        run.set_range(base, pages);
+        run
+    }
+
+    fn lookups(addresses: &[usize]) -> Vec<u64> {
+        addresses.iter().map(|address| lookup(*address).0).collect()
+    }
+
+    #[test]
+    fn a_word_is_of_a_slab_or_a_run_or_an_arena_that_is_gone() {
+        let extent = run(3, FREE, 2);
+        let of_extent = Entry::of_extent(extent);
+        assert!(of_extent.extent().is_some_and(|found| found.is(extent)));
+        assert_eq!((of_extent.bin_offset(), of_extent.dead_arena()), (0, None));
+        let record = core::ptr::from_ref(extent).cast::<u8>();
+        let of_slab = Entry::of_record(record, 0xfff8);
+        assert_eq!((of_slab.record(), of_slab.bin_offset()), (record, 0xfff8));
+        assert!(of_slab.extent().is_none() && of_slab.dead_arena().is_none());
+        // The highest index that an arena may have.
+        for arena in [0, 1, 77, (1 << 16) - 1] {
+            let dead = Entry::of_dead(arena);
+            assert_eq!((dead.dead_arena(), dead.bin_offset()), (Some(arena), 0));
+            assert!(dead.extent().is_none(), "{arena}");
+        }
+        assert_eq!(Entry::NONE.dead_arena(), None);
+        assert_eq!(Entry::of_record(core::ptr::without_provenance(9), 8).dead_arena(), None);
+        let first_record = core::ptr::without_provenance(FIRST_RECORD + 1);
+        assert_eq!(Entry::of_record(first_record, 0).dead_arena(), None);
+    }
+
+    #[test]
+    fn ranges_are_what_runs_and_slabs_beside_each_other_take() {
+        // Behind all that the process has.
+        let base = 0xffff << 32;
+        assert!(page_words::cover(base, 64 * PAGE));
+        let slab = run(0, base + 3 * PAGE, 2);
+        let runs = [(0, 3), (7, 1), (8, 4), (20, 1)];
+        let runs = runs.map(|(page, pages)| run(0, base + page * PAGE, pages));
+        runs.into_iter().for_each(set_ends);
+        set_all(slab, Entry::of_record(core::ptr::from_ref(slab).cast(), 8));
+        let dead = run(5, base + 12 * PAGE, 3);
+        bury(dead);
+        let ranges = || {
+            let mut ranges = Vec::new();
+            for_each_range(|begin, bytes| {
+                if begin >> 32 == base >> 32 {
+                    ranges.push(((begin - base) / PAGE, bytes / PAGE));
+                }
+            });
+            ranges
+        };
+        assert_eq!(ranges(), [(0, 5), (7, 5), (20, 1)]);
+        assert_eq!(lookup(base + 14 * PAGE).dead_arena(), Some(5));
+        // Runs without a slab between them, and nothing else.
+        clear_ends(runs[1]);
+        set_all(slab, Entry::NONE);
+        assert_eq!(ranges(), [(0, 3), (8, 4), (20, 1)]);
+        runs.into_iter().for_each(clear_ends);
+        clear_graves(dead);
+        assert_eq!(lookups(&[base, base + 2 * PAGE, base + 11 * PAGE, base + 14 * PAGE]), [0; 4]);
+        assert!(ranges().is_empty());
+    }
+
+    #[test]
+    fn leaves_in_use_are_counted() {
+        // Much more than all that other tests reserve meanwhile.
+        let (base, bytes) = (0x4567 << 32, 64 << 30);
+        let pages = (bytes / PAGE) as u64;
+        let grows_by = |expected: u64, before: u64| {
+            let more = USED.get() - before;
+            assert!(more >= expected && more < expected + expected / 16, "{more} {expected}");
+        };
+        let before = USED.get();
+        assert!(cover(base, bytes));
+        grows_by(9 * pages, before);
+        recover(bytes);
+        grows_by(17 * pages, before);
+        uncover(bytes);
+        grows_by(9 * pages, before);
+    }
+
+    #[test]
+    fn the_run_around_an_address_is_found_from_any_page_of_it() {
+        let base = FREE + (1 << 32);
+        assert!(page_words::cover(base, 64 * PAGE));
+        let found = |address| extent_around(address).map(core::ptr::from_ref);
+        assert_eq!(found(base + 5 * PAGE), None);
+        let (first, second) = (run(0, base + PAGE, 4), run(0, base + 5 * PAGE, 3));
+        set_ends(first);
+        set_ends(second);
+        for address in [first.base(), first.base() + 1, first.end() - PAGE - 1, first.end() - 1] {
+            assert_eq!(found(address), Some(core::ptr::from_ref(first)), "{address:#x}");
+        }
+        assert_eq!(found(second.base() + PAGE), Some(core::ptr::from_ref(second)));
+        assert_eq!([base, second.end(), second.end() + PAGE].map(found), [None; 3]);
+        clear_ends(second);
+        set_all(second, Entry::of_record(core::ptr::from_ref(second).cast(), 8));
+        assert_eq!(found(second.base() + PAGE), None);
+        set_all(second, Entry::NONE);
+        clear_ends(first);
+    }
+
+    #[test]
+    fn unknown_addresses_answer_nothing() {
+        for address in [0, 1, 0x1000, usize::MAX, 1 << 48, (1 << 48) - 1, 1 << 63] {
+            assert!(lookup(address) == Entry::NONE);
+            assert!(lookup(address).extent().is_none());
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Where the words of the page map lie: one for each page of the address space.
+//!
+//! ```text
+//!   address   47 ………… 32 │ 31 ………… 21 │ 20 …… 12 │ 11 … 0
+//!                 │              │           │
+//!   ROOT[65536] ──┘   leaf[1M] ──┴───────────┘──▶ word
+//!                 or  pieces[2048] ──▶ piece[512] ──▶ word
+//! ```
+//! The root is zero pages of .bss. A leaf is 8 MiB of addresses, made when the first reservation
+//! lies there, and written where it is used. Where the system has no room for that (a limit on
+//! addresses, or on locked memory), a leaf is made of pieces of a page each, for 2 MiB of
+//! addresses. Leaves and pieces are never unmapped.
+
+use super::table::{self, PIECE, Writable};
+use crate::back::metadata;
+use crate::back::system::provider::system::system;
+use crate::ground::checked::at;
+use crate::ground::counters::SharedCount;
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+
+/// Bits of an address inside the part of the address space that one leaf stands for.
+const LEAF_BITS: u32 = 32;
+const LEAF_WORDS: usize = 1 << (LEAF_BITS - LG_PAGE);
+const ROOT_WORDS: usize = 1 << (48 - LEAF_BITS);
+
+/// Bits of an address inside a chunk, the part of the address space that one huge page backs.
+const LG_CHUNK: u32 = 21;
+const LEAF_CHUNKS: usize = 1 << (LEAF_BITS - LG_CHUNK);
+const CHUNK_WORDS: usize = 1 << (LG_CHUNK - LG_PAGE);
+
+/// What `dense` knows of each chunk.
+type Notes = [AtomicU8; LEAF_CHUNKS];
+
+/// All words in a row.
+#[repr(C, align(4096))]
+struct Leaf {
+    words: [AtomicU64; LEAF_WORDS],
+    notes: Notes,
+    writable: Writable<LEAF_NOTES>,
+}
+
+/// Words that hold a bit for each piece of a leaf.
+const LEAF_NOTES: usize = LEAF_WORDS * 8 / PIECE / 64 + 1;
+const _: () = assert!(LEAF_NOTES == size_of::<Leaf>().div_ceil(PIECE).div_ceil(64));
+
+/// The part of a leaf that is written from the beginning.
+const NOTES_BEGIN: usize = core::mem::offset_of!(Leaf, notes);
+const _: () = assert!(NOTES_BEGIN.is_multiple_of(PIECE) && size_of::<Leaf>() - NOTES_BEGIN == PAGE);
+
+/// The words of one chunk.
+#[repr(C, align(4096))]
+struct Piece([AtomicU64; CHUNK_WORDS]);
+
+/// The words of each chunk where it is in use.
+#[repr(C, align(4096))]
+struct Pieces {
+    pieces: [AtomicPtr<Piece>; LEAF_CHUNKS],
+    notes: Notes,
+}
+
+/// Added to the address of a [`Leaf`] in the root; that of [`Pieces`] stands as it is.
+const WHOLE: usize = 1;
+
+static ROOT: [AtomicPtr<u8>; ROOT_WORDS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; ROOT_WORDS];
+
+/// Bytes of addresses that leaves take.
+pub(crate) static MAPPED: SharedCount = SharedCount::new();
+
+/// What the root knows of a part of the address space.
+#[derive(Clone, Copy)]
+enum Part {
+    Whole(&'static Leaf),
+    Pieces(&'static Pieces),
+}
+
+fn slot_of(address: usize) -> Option<&'static AtomicPtr<u8>> {
+    ROOT.get(address >> LEAF_BITS)
+}
+
+fn part_of(address: usize) -> Option<Part> {
+    // Acquire: pairs with the Release in `publish`.
+    let part = slot_of(address)?.load(Ordering::Acquire);
+    if part.addr() & WHOLE == 0 {
+        // SAFETY: what the root holds without the mark is null or pieces, which stay for ever.
+        return unsafe { part.cast::<Pieces>().as_ref() }.map(Part::Pieces);
+    }
+    // SAFETY: what the root holds with the mark is a leaf, which stays for ever.
+    Some(Part::Whole(unsafe { &*part.wrapping_byte_sub(WHOLE).cast::<Leaf>() }))
+}
+
+/// The word of the page that `address` lies in. `None`: nothing near it was ever ours.
+#[inline(always)]
+pub(in crate::back) fn word_of(address: usize) -> Option<&'static AtomicU64> {
+    let index = address >> LEAF_BITS;
+    if index >= ROOT_WORDS {
+        return None;
+    }
+    // SAFETY: just checked.
+    let slot = unsafe { at(&ROOT, index) };
+    // Acquire: pairs with the Release in `publish`.
+    let part = slot.load(Ordering::Acquire);
+    if part.addr() & WHOLE == 0 {
+        return word_in_pieces(part.cast(), address);
+    }
+    // SAFETY: what the root holds with the mark is a leaf, which stays for ever.
+    let leaf = unsafe { &*part.wrapping_byte_sub(WHOLE).cast::<Leaf>() };
+    // SAFETY: 2^32 >> 12 is the number of words.
+    Some(unsafe { at(&leaf.words, word_index(address)) })
+}
+
+/// A 32-bit shift: the bits of the root fall away, and the index is in range by construction.
+#[inline(always)]
+fn word_index(address: usize) -> usize {
+    ((address as u32) >> LG_PAGE) as usize
+}
+
+fn chunk_index(address: usize) -> usize {
+    ((address as u32) >> LG_CHUNK) as usize
+}
+
+#[cold]
+#[inline(never)]
+fn word_in_pieces(pieces: *const Pieces, address: usize) -> Option<&'static AtomicU64> {
+    // SAFETY: null, or pieces that stay for ever.
+    let pieces = unsafe { pieces.as_ref() }?;
+    piece_of(pieces, address)?.0.get(word_index(address) % CHUNK_WORDS)
+}
+
+fn piece_of(pieces: &'static Pieces, address: usize) -> Option<&'static Piece> {
+    // Acquire: pairs with the Release in `make_piece`.
+    let piece = pieces.pieces.get(chunk_index(address))?.load(Ordering::Acquire);
+    // SAFETY: null, or a piece, which stays for ever.
+    unsafe { piece.as_ref() }
+}
+
+/// The note on the chunk that an address lies in; 0 at first. `None`: nothing near it was ever
+/// ours.
+pub(in crate::back) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
+    let notes = match part_of(address)? {
+        Part::Whole(leaf) => &leaf.notes,
+        Part::Pieces(pieces) => &pieces.notes,
+    };
+    notes.get(chunk_index(address))
+}
+
+/// Whether any address in the same part of the address space was ever ours.
+pub(in crate::back) fn is_near(address: usize) -> bool {
+    part_of(address).is_some()
+}
+
+/// The first address behind `address` that another part of the root, or another piece of a leaf,
+/// stands for.
+fn end_of(address: usize, lg: u32) -> Option<usize> {
+    (address | ((1 << lg) - 1)).checked_add(1)
+}
+
+/// Makes the words of a range ready to be written. `false`: no memory; nothing is lost.
+pub(in crate::back) fn cover(base: usize, bytes: usize) -> bool {
+    let Some(end) = base.checked_add(bytes) else { return false };
+    let mut begin = base;
+    while begin < end {
+        let stop = end_of(begin, LEAF_BITS).map_or(end, |next| next.min(end));
+        let Some(part) = part_of(begin).or_else(|| make_part(begin)) else { return false };
+        let is_ready = match part {
+            Part::Whole(leaf) => open_words(leaf, begin, stop),
+            Part::Pieces(pieces) => make_pieces(pieces, begin, stop),
+        };
+        if !is_ready {
+            return false;
+        }
+        begin = stop;
+    }
+    true
+}
+
+/// Makes the words of a range in one leaf writable.
+fn open_words(leaf: &'static Leaf, begin: usize, end: usize) -> bool {
+    let (from, bytes) = (word_index(begin) * 8, ((end - begin) >> LG_PAGE) * 8);
+    // SAFETY: the leaf was reserved as a table with this size, and the words lie in it.
+    unsafe { leaf.writable.open(NonNull::from(leaf).cast(), size_of::<Leaf>(), from, bytes) }
+}
+
+fn make_pieces(pieces: &'static Pieces, begin: usize, end: usize) -> bool {
+    let mut chunk = begin;
+    while chunk < end {
+        if piece_of(pieces, chunk).is_none() && !make_piece(pieces, chunk) {
+            return false;
+        }
+        chunk = end_of(chunk, LG_CHUNK).unwrap_or(end);
+    }
+    true
+}
+
+fn make_piece(pieces: &'static Pieces, address: usize) -> bool {
+    // SAFETY: words that are 0 are a valid piece.
+    let Some(piece) = (unsafe { metadata::allocate_zeroed::<Piece>() }) else { return false };
+    if let Some(slot) = pieces.pieces.get(chunk_index(address)) {
+        let piece = core::ptr::from_ref(piece).cast_mut();
+        // Release: pairs with the Acquire in `piece_of`. One that came second is lost.
+        let null = core::ptr::null_mut();
+        let _ = slot.compare_exchange(null, piece, Ordering::Release, Ordering::Relaxed);
+    }
+    true
+}
+
+/// Makes the words of the part of the address space that `address` lies in. `None`: no memory.
+fn make_part(address: usize) -> Option<Part> {
+    let slot = slot_of(address)?;
+    match make_leaf() {
+        Some(leaf) => {
+            let marked = leaf.as_ptr().wrapping_byte_add(WHOLE).cast();
+            if publish(slot, marked) {
+                MAPPED.add(size_of::<Leaf>() as u64);
+            } else {
+                // SAFETY: just reserved, and nobody else knows it.
+                unsafe { system().release(leaf.cast(), size_of::<Leaf>()) };
+            }
+        }
+        None => {
+            // SAFETY: null pointers and notes of 0 are valid.
+            let pieces = unsafe { metadata::allocate_zeroed::<Pieces>() }?;
+            publish(slot, core::ptr::from_ref(pieces).cast_mut().cast());
+        }
+    }
+    part_of(address)
+}
+
+/// Puts a part into the root. `false`: another thread was first.
+fn publish(slot: &AtomicPtr<u8>, part: *mut u8) -> bool {
+    // Release: pairs with the Acquire in `word_of` and in `part_of`.
+    slot.compare_exchange(core::ptr::null_mut(), part, Ordering::Release, Ordering::Relaxed).is_ok()
+}
+
+fn make_leaf() -> Option<NonNull<Leaf>> {
+    let noted = Writable::none();
+    let leaf = table::reserve(size_of::<Leaf>(), NOTES_BEGIN, PAGE, &noted)?.cast::<Leaf>();
+    // SAFETY: inside the table.
+    let place = unsafe { &raw mut (*leaf.as_ptr()).writable };
+    // SAFETY: the notes lie in the part that is writable, and nobody else knows the leaf.
+    unsafe { place.write(noted) };
+    Some(leaf)
+}
+
+/// Calls `visit` with the words of the pages from `base` on, `pages` of them, as far as there are
+/// any.
+pub(in crate::back) fn for_range(base: usize, pages: usize, mut visit: impl FnMut(&AtomicU64)) {
+    let (mut address, end) = (base, base + (pages << LG_PAGE));
+    while address < end {
+        let lg = if let Some(Part::Pieces(_)) = part_of(address) { LG_CHUNK } else { LEAF_BITS };
+        let stop = end_of(address, lg).map_or(end, |next| next.min(end));
+        let (first, count) = (word_index(address), (stop - address) >> LG_PAGE);
+        let words = match part_of(address) {
+            Some(Part::Whole(leaf)) => leaf.words.get(first..first + count),
+            Some(Part::Pieces(pieces)) => piece_of(pieces, address).and_then(|piece| {
+                let first = first % CHUNK_WORDS;
+                piece.0.get(first..first + count)
+            }),
+            None => None,
+        };
+        words.unwrap_or_default().iter().for_each(&mut visit);
+        address = stop;
+    }
+}
+
+/// Calls `visit` with each address whose word is not 0, and the word.
+pub(in crate::back) fn for_each(mut visit: impl FnMut(usize, u64)) {
+    for index in 0..ROOT_WORDS {
+        let base = index << LEAF_BITS;
+        match part_of(base) {
+            Some(Part::Whole(leaf)) => visit_words(base, &leaf.words, &mut visit),
+            Some(Part::Pieces(pieces)) => {
+                for chunk in (0..LEAF_CHUNKS).map(|chunk| base + (chunk << LG_CHUNK)) {
+                    if let Some(piece) = piece_of(pieces, chunk) {
+                        visit_words(chunk, &piece.0, &mut visit);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn visit_words(base: usize, words: &[AtomicU64], visit: &mut impl FnMut(usize, u64)) {
+    for (page, word) in words.iter().enumerate() {
+        let word = word.load(Ordering::Relaxed);
+        if word != 0 {
+            visit(base + (page << LG_PAGE), word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts of the address space that no system hands out to a program.
+    const FREE: usize = 0x1234 << LEAF_BITS;
+
+    fn in_pieces(base: usize) {
+        // SAFETY: null pointers and notes of 0 are valid.
+        let pieces = unsafe { metadata::allocate_zeroed::<Pieces>() }.unwrap();
+        let pieces = core::ptr::from_ref(pieces).cast_mut().cast();
+        assert!(publish(slot_of(base).unwrap(), pieces));
+    }
+
+    fn read(address: usize) -> Option<u64> {
+        word_of(address).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn write(base: usize, pages: usize, first: u64) -> u64 {
+        let mut next = first;
+        for_range(base, pages, |word| {
+            word.store(next, Ordering::Relaxed);
+            next += 1;
+        });
+        next - first
+    }
+
+    #[test]
+    fn leaves_and_pieces_hold_the_same_words() {
+        let chunk = 1 << LG_CHUNK;
+        for (base, pieces) in [(FREE, false), (FREE + (2 << LEAF_BITS), true)] {
+            if pieces {
+                in_pieces(base);
+            }
+            // The end of one chunk, a whole one, and the beginning of a third.
+            let (begin, pages) = (base + 4 * chunk - PAGE, CHUNK_WORDS + 2);
+            assert!(cover(begin, pages << LG_PAGE));
+            assert_eq!(matches!(part_of(base), Some(Part::Pieces(_))), pieces);
+            assert_eq!(write(begin, pages, 7), pages as u64);
+            assert_eq!(read(begin), Some(7));
+            assert_eq!(read(begin + (pages << LG_PAGE) - 1), Some(6 + pages as u64));
+            assert_eq!(read(begin - PAGE), Some(0));
+            // What was not covered: a word of 0, or none.
+            assert_eq!(read(base + 9 * chunk).unwrap_or(0), 0);
+            assert_eq!(chunk_note(base + 9 * chunk).unwrap().load(Ordering::Relaxed), 0);
+            let mut seen = Vec::new();
+            for_each(|address, word| {
+                if address >> LEAF_BITS == base >> LEAF_BITS {
+                    seen.push((address, word));
+                }
+            });
+            assert_eq!((seen.len(), seen[1]), (pages, (begin + PAGE, 8)));
+            assert_eq!(write(begin, pages, 0), pages as u64);
+            for_range(begin, pages, |word| word.store(0, Ordering::Relaxed));
+            assert!(is_near(base) && !is_near(base + (1 << LEAF_BITS)));
+        }
+    }
+
+    #[test]
+    fn a_range_over_two_leaves_is_covered_in_both() {
+        let base = (0x2345 << LEAF_BITS) - (4 << LG_PAGE);
+        in_pieces(0x2345 << LEAF_BITS);
+        assert!(cover(base, 8 << LG_PAGE));
+        assert_eq!(write(base, 8, 1), 8);
+        assert_eq!((read(base), read(base + (7 << LG_PAGE))), (Some(1), Some(8)));
+        for_range(base, 8, |word| word.store(0, Ordering::Relaxed));
+        // A range to the end of a piece needs no other piece.
+        assert!(cover(0x2345 << LEAF_BITS, 1 << LG_CHUNK));
+        assert_eq!(read((0x2345 << LEAF_BITS) + (1 << LG_CHUNK)), None);
+        assert!(!cover(usize::MAX - PAGE + 1, PAGE) && !cover((1 << 48) - PAGE, 2 * PAGE));
+    }
+}

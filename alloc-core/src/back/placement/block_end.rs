@@ -1,0 +1,108 @@
+//! The end of a long block that lies in no whole huge page of its own.
+//!
+//! ```text
+//!   │ huge page │ huge page │ huge page           │
+//!   │ block                      │ rest: unused,  │
+//!   │                            │ but has memory │
+//! ```
+//! A huge page is brought in only where the whole of it is advised. So a block whose end fills
+//! enough of its last one ([`backed`](super::huge_end::backed)) takes all of that page, and the
+//! next request gets what the block does not need of it. Once the end is written the rest has
+//! memory, so it counts as dirty from the start.
+
+use super::memory::Request;
+use crate::back::map::extent::ExtentState;
+use crate::back::runs::free_runs::FreeRuns;
+use crate::back::runs::huge;
+use crate::back::runs::in_hand::InHand;
+use crate::back::system::thp::{self, HUGE};
+use crate::ground::units::LG_PAGE;
+
+/// A run without memory for a long block that takes all of its last huge page; huge pages are asked
+/// for. `None`: it is not such a block, or there are no addresses.
+pub(in crate::back) fn take_whole_huge(runs: &mut FreeRuns, request: Request) -> Option<InHand> {
+    let (pages, whole) = (request.pages, request.whole());
+    if pages << LG_PAGE < huge::SHORTEST || whole == pages || !thp::backs_blocks() {
+        return None;
+    }
+    let run = runs.take_addresses(whole, request.align.max(HUGE))?;
+    huge::back(runs.provider(), run.run(), run.bytes());
+    leave_end(runs, &run, pages);
+    Some(run)
+}
+
+/// Cuts a run down to its first `pages` pages and files the rest.
+pub(in crate::back) fn leave_end(runs: &mut FreeRuns, run: &InHand, pages: usize) {
+    if let Some(rest) = runs.cut_off(run, pages) {
+        let is_backed = rest.mapping().is_own();
+        runs.file(rest, if is_backed { ExtentState::Dirty } else { ExtentState::Retained });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::placement::assembly::take_from_unused;
+    use crate::back::runs::chunk_notes::CHUNK;
+    use crate::back::system::mapping::Mapping;
+    use crate::back::system::provider::mmap::Mmap;
+    use crate::ground::units::PAGE;
+
+    #[test]
+    fn a_long_block_that_fills_much_of_its_last_huge_page_takes_it_whole() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let long = 3 * CHUNK + CHUNK / 2;
+        let block = pages.allocate(long, PAGE, Memory::Filled).unwrap();
+        assert_eq!(block.pages(), long);
+        let rest = if thp::backs_blocks() { CHUNK / 2 } else { 0 };
+        assert_eq!(pages.counts().dirty, rest);
+        pages.check();
+        if rest == 0 {
+            return;
+        }
+        // Who asks next gets the rest, and it reads zero.
+        let next = pages.allocate(16, PAGE, Memory::Any).unwrap();
+        assert_eq!((next.base(), next.zeroed.get()), (block.end(), true));
+        pages.free(next);
+        pages.free(block);
+        assert_eq!(pages.oldest(ExtentState::Dirty).unwrap().pages(), 4 * CHUNK, "one run again");
+        pages.check();
+    }
+
+    #[test]
+    fn a_long_block_whose_request_ends_early_takes_small_pages_there() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let long = 2 * CHUNK + CHUNK / 2;
+        let block = pages.allocate(long, PAGE, Memory::Begun).unwrap();
+        assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
+        assert_eq!(block.mapping(), Mapping::Ordinary, "its caller asks for huge pages");
+        assert!(block.base().is_multiple_of(HUGE) || !thp::backs_blocks());
+        // Made of an unused run, it leaves nothing behind either.
+        let Some((made, _)) = ({
+            let _behind = pages.allocate(1, PAGE, Memory::Any);
+            huge::back(&Mmap, block, block.bytes());
+            pages.free(block);
+            let pages_wanted = 4 * CHUNK + CHUNK / 2;
+            let request = Request { pages: pages_wanted, align: PAGE, memory: Memory::Begun };
+            take_from_unused(pages.runs(), request)
+        }) else {
+            return;
+        };
+        assert_eq!(made.set_aside().end() % HUGE, HUGE / 2);
+    }
+
+    #[test]
+    fn others_take_what_they_need_and_no_more() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let others = [
+            (CHUNK + CHUNK / 2, Memory::Filled),
+            (2 * CHUNK + 1, Memory::Filled),
+            (3 * CHUNK + 200, Memory::Any),
+        ];
+        for (long, memory) in others {
+            let block = pages.allocate(long, PAGE, memory).unwrap();
+            assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
+        }
+    }
+}

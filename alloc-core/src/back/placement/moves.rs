@@ -1,0 +1,141 @@
+//! Moving a run's memory to other addresses instead of copying it.
+//!
+//! ```text
+//!   begin        under the lock: addresses without memory for the longer run, in nobody's list
+//!   move_pages   the system call, outside all locks
+//!   end          under the lock: what came of it
+//! ```
+//! Moved pages are a mapping of their own ([`Mapping::Moved`]), which has the number of the move.
+//! Runs of different numbers are never merged, because the system could not move them together
+//! again. Purging one makes an ordinary mapping of it. With too many such runs
+//! ([`mapping::has_room`]) nothing is moved.
+//!
+//! While the system is at work, other threads may be given the addresses that it takes away. Both
+//! runs have therefore left the page map before.
+
+use crate::back::map::extent::{Extent, ExtentState};
+use crate::back::map::page_map;
+use crate::back::runs::free_runs::FreeRuns;
+use crate::back::runs::huge;
+use crate::back::runs::in_hand::InHand;
+use crate::back::system::mapping::{self, Mapping, MoveNumber};
+use crate::back::system::page_provider::{Moved, PageProvider};
+use crate::back::system::thp;
+use crate::ground::units::PAGE;
+use core::ptr::NonNull;
+
+/// Runs that long are moved to a multiple of this: the system then moves whole tables of pages.
+const TABLE: usize = 2 << 20;
+/// Whether the system could move the memory of a run, and enough mappings are left for that.
+pub(in crate::back) fn is_possible(run: &Extent) -> bool {
+    mapping::has_room() && run.mapping().can_be_moved()
+}
+
+/// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`. `None`:
+/// there are none. Both runs leave the page map.
+pub(in crate::back) fn begin(
+    runs: &mut FreeRuns,
+    run: &'static Extent,
+    pages: usize,
+    align: usize,
+) -> Option<&'static Extent> {
+    runs.keep_records()?;
+    let table = if run.bytes() >= TABLE { TABLE } else { PAGE };
+    let new = runs.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
+    page_map::clear_ends(run);
+    page_map::clear_ends(new);
+    Some(new)
+}
+
+/// Files what came of a move. The block is `new` if it was moved, and the other run is free.
+pub(in crate::back) fn end(
+    runs: &mut FreeRuns,
+    run: &'static Extent,
+    new: &'static Extent,
+    moved: Moved,
+) {
+    let done = is_done(moved);
+    let (kept, left) = if done { (new, run) } else { (run, new) };
+    page_map::set_ends(kept);
+    let left = InHand::hold(left, ExtentState::Retained);
+    if done {
+        run.set_mapping(Mapping::Ordinary);
+        new.set_mapping(Mapping::Moved(MoveNumber::next()));
+        new.zeroed.set(false);
+    }
+    match moved {
+        Moved::Here | Moved::Refused => {
+            left.zeroed.set(left.zeroed.get() || done);
+            page_map::set_ends(left.run());
+            runs.file(left, ExtentState::Retained);
+        }
+        Moved::Away | Moved::Lost => runs.forget(left),
+    }
+}
+
+/// Whether the memory is at the new place.
+pub(in crate::back) fn is_done(moved: Moved) -> bool {
+    matches!(moved, Moved::Here | Moved::Away)
+}
+
+/// Moves the memory of `run` to `new`. Outside all locks, between the two halves.
+pub(crate) fn move_pages(
+    provider: &dyn PageProvider,
+    run: &'static Extent,
+    new: &'static Extent,
+) -> Moved {
+    let (Some(from), Some(to)) = (NonNull::new(run.base_ptr()), NonNull::new(new.base_ptr()))
+    else {
+        return Moved::Refused;
+    };
+    // The system moves one mapping at a time.
+    huge::back_room(provider, run);
+    // SAFETY: both runs are the caller's, and the memory under `new` is nobody's.
+    let moved = unsafe { provider.move_pages(from, run.bytes(), to, new.bytes()) };
+    if moved == Moved::Here {
+        thp::advise_new(provider, from, run.bytes());
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::system::provider::mmap::Mmap;
+
+    #[test]
+    fn a_block_with_huge_pages_under_its_beginning_is_moved_whole() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let (long, begun) = (5 * thp::HUGE / PAGE, 4 * thp::HUGE);
+        // The room is touched at last, after it was asked for, or never.
+        for is_asked_for in [true, false] {
+            let run = pages.allocate(long, thp::HUGE, Memory::Any).unwrap();
+            huge::back(&Mmap, run, begun);
+            if run.mapping() != Mapping::HugeButEnd {
+                return;
+            }
+            let write = |at: usize| {
+                // SAFETY: the run is ours.
+                unsafe { run.base_ptr().wrapping_add(at).write(7) };
+            };
+            write(begun - 1);
+            if is_asked_for {
+                huge::back_room(&Mmap, run);
+                assert_eq!(run.mapping(), Mapping::Huge);
+                write(begun);
+            }
+            let new = pages.begin_move(run, long + 1, PAGE).unwrap();
+            let moved = move_pages(&Mmap, run, new);
+            // Another test may map something where it was before that is ours again.
+            assert!(matches!(moved, Moved::Here | Moved::Away), "{moved:?}");
+            assert!(pages.end_move(run, new, moved));
+            let read = |at: usize| {
+                // SAFETY: the run is ours.
+                unsafe { new.base_ptr().wrapping_add(at).read() }
+            };
+            assert_eq!((read(begun - 1), read(begun)), (7, if is_asked_for { 7 } else { 0 }));
+            pages.check();
+        }
+    }
+}

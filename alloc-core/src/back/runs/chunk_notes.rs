@@ -1,0 +1,165 @@
+//! Notes on chunks: the 2 MiB of addresses for which huge pages were asked, and not asked any more.
+//!
+//! The system would fill holes in an advised chunk again, so before a part of one is purged the
+//! advice is taken back for all of it: the chunk is broken, and has small pages from then on.
+
+use super::in_hand::InHand;
+use crate::back::map::extent::Extent;
+use crate::back::map::page_map;
+use crate::back::system::mapping::{self, Mapping};
+use crate::back::system::page_provider::PageProvider;
+use crate::back::system::thp::HUGE;
+use crate::ground::units::{PAGE, round_down};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Pages of a chunk.
+pub(in crate::back) const CHUNK: usize = HUGE / PAGE;
+/// No run of up to so many pages is worth a huge page while others are there to purge.
+const TENTH: usize = CHUNK / 10;
+
+// Notes on chunks, in the page map.
+const NEVER: u8 = 0;
+const ADVISED: u8 = 1;
+const BROKEN: u8 = 2;
+
+/// Chunks that are broken: as many mappings, at most, lie between advised ones.
+static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
+
+fn note(chunk: usize, now: u8) {
+    let Some(note) = page_map::chunk_note(chunk) else { return };
+    match (note.swap(now, Relaxed), now) {
+        (BROKEN, NEVER | ADVISED) => drop(BROKEN_CHUNKS.fetch_sub(1, Relaxed)),
+        (NEVER | ADVISED, BROKEN) => drop(BROKEN_CHUNKS.fetch_add(1, Relaxed)),
+        _ => {}
+    }
+}
+
+/// The bases of the chunks that a range touches.
+fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
+    let first = round_down(base, HUGE);
+    let next = |chunk: &usize| chunk.checked_add(HUGE);
+    core::iter::successors(Some(first), next).take_while(move |chunk| *chunk < base + bytes)
+}
+
+/// Whether huge pages are asked for the chunk of an address.
+pub(in crate::back) fn is_advised(address: usize) -> bool {
+    page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == ADVISED)
+}
+
+/// Whether huge pages are asked for where a run begins.
+pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
+    run.mapping() == Mapping::Chunks && is_advised(run.base())
+}
+
+/// Whether purging a run would cost a huge page of which most is in use.
+pub(in crate::back) fn is_better_kept(run: &Extent) -> bool {
+    run.pages() <= TENTH && is_in_huge_pages(run)
+}
+
+/// Whether a run is whole chunks and nothing else.
+pub(in crate::back) fn is_whole_chunks(run: &Extent) -> bool {
+    (run.base() | run.end()).is_multiple_of(HUGE)
+}
+
+/// Takes the advice back for all chunks that a range touches, part of which is to be purged.
+pub(in crate::back) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
+    for chunk in chunks(base, bytes).filter(|chunk| is_advised(*chunk)) {
+        note(chunk, BROKEN);
+        let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut(chunk)) else {
+            continue;
+        };
+        // SAFETY: an advised chunk was reserved whole, and stays so; its contents are not touched.
+        unsafe { provider.advise_huge(start, HUGE, false) };
+    }
+}
+
+/// Notes that a run is an ordinary mapping again. Chunks that other runs share keep their notes.
+pub(in crate::back) fn forget_chunks(run: &Extent) {
+    let is_whole = |chunk: usize| chunk >= run.base() && chunk + HUGE <= run.end();
+    forget_where(run, is_whole);
+}
+
+/// Notes that the addresses of a run go back: no chunk that they lie in is whole any more.
+pub(in crate::back) fn forget_lost_chunks(run: &Extent) {
+    forget_where(run, |_| true);
+}
+
+fn forget_where(run: &Extent, wanted: impl Fn(usize) -> bool) {
+    if matches!(run.mapping(), Mapping::Chunks | Mapping::Several) {
+        let wanted = chunks(run.base(), run.bytes()).filter(|chunk| wanted(*chunk));
+        wanted.for_each(|chunk| note(chunk, NEVER));
+    }
+    run.set_mapping(Mapping::Ordinary);
+}
+
+/// Whether there may be one more broken chunk.
+pub(in crate::back) fn may_break_more() -> bool {
+    mapping::may_have(BROKEN_CHUNKS.load(Relaxed))
+}
+
+/// Asks for huge pages under whole chunks that have no memory.
+pub(in crate::back) fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
+    let Some(base) = NonNull::new(run.base_ptr()) else { return false };
+    // SAFETY: the run is in hand.
+    if !unsafe { provider.advise_huge(base, run.bytes(), true) } {
+        return false;
+    }
+    chunks(run.base(), run.bytes()).for_each(|chunk| note(chunk, ADVISED));
+    run.set_mapping(Mapping::Chunks);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::system::provider::fixed::Fixed;
+
+    #[test]
+    fn a_range_touches_the_chunks_that_it_lies_in() {
+        let touched = |base, bytes| chunks(base, bytes).collect::<Vec<_>>();
+        assert_eq!(touched(HUGE, 1), [HUGE]);
+        assert_eq!(touched(2 * HUGE - 1, 2), [HUGE, 2 * HUGE]);
+        assert_eq!(touched(3 * HUGE, 2 * HUGE), [3 * HUGE, 4 * HUGE]);
+    }
+
+    #[test]
+    fn chunks_that_other_runs_share_keep_their_notes() {
+        // The allocator is there for its page map alone.
+        let provider = Fixed::leak(8 << 20);
+        let mut pages = PageAllocator::for_test(provider);
+        let run = pages.allocate(2 * CHUNK, HUGE, Memory::Any).unwrap();
+        let chunks = [run.base(), run.base() + HUGE];
+        let advised = || chunks.map(is_advised);
+        assert_eq!(advised(), [false, false]);
+        chunks.iter().for_each(|chunk| note(*chunk, ADVISED));
+
+        let part = Extent::new(0);
+        part.set_range(chunks[0], CHUNK + 1);
+        part.set_mapping(Mapping::Chunks);
+        assert!(is_in_huge_pages(&part) && !is_whole_chunks(&part));
+        forget_chunks(&part);
+        assert_eq!((advised(), part.mapping()), ([false, true], Mapping::Ordinary));
+        assert!(!is_in_huge_pages(&part));
+
+        // A run of several mappings whose addresses go back.
+        part.set_range(chunks[1] + PAGE, 1);
+        part.set_mapping(Mapping::Several);
+        forget_lost_chunks(&part);
+        assert_eq!((advised(), part.mapping()), ([false, false], Mapping::Ordinary));
+
+        // An ordinary one has no notes to forget.
+        chunks.iter().for_each(|chunk| note(*chunk, ADVISED));
+        forget_lost_chunks(&part);
+        assert_eq!(advised(), [true, true]);
+
+        let broken = || BROKEN_CHUNKS.load(Relaxed);
+        break_up(provider, chunks[0] + PAGE, PAGE);
+        assert_eq!(advised(), [false, true]);
+        // Other tests break chunks too, but each counts its own.
+        assert!(broken() >= 1);
+        note(chunks[0], NEVER);
+        note(chunks[1], NEVER);
+    }
+}

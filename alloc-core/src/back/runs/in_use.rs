@@ -1,0 +1,103 @@
+//! The runs of one arena that are in use.
+
+use super::in_hand::InHand;
+use crate::back::map::active_list::ActiveList;
+use crate::back::map::extent::{Extent, ExtentState};
+
+/// How many pages of one arena are in use, and the runs where they are to be found one by one.
+pub(in crate::back) struct InUse {
+    /// Pages in use.
+    pub(in crate::back) pages: usize,
+    /// Runs that were handed out.
+    pub(in crate::back) taken: u64,
+    /// Runs that came back.
+    pub(in crate::back) given: u64,
+    list: Option<ActiveList>,
+}
+
+impl InUse {
+    /// None.
+    pub(in crate::back) const fn new() -> InUse {
+        InUse { pages: 0, taken: 0, given: 0, list: None }
+    }
+
+    /// Keeps a list of the runs in use from now on, which are none yet.
+    pub(in crate::back) fn keep_list(&mut self) {
+        self.list = Some(ActiveList::new());
+    }
+
+    /// A run in use, of those that are listed.
+    pub(in crate::back) fn first(&self) -> Option<&'static Extent> {
+        self.list.as_ref().and_then(ActiveList::first)
+    }
+
+    /// Hands a run out.
+    pub(in crate::back) fn add(&mut self, run: InHand) -> &'static Extent {
+        let extent = run.release(ExtentState::Active);
+        self.pages += extent.pages();
+        self.taken += 1;
+        if let Some(list) = &mut self.list {
+            list.push(extent);
+        }
+        extent
+    }
+
+    /// Adds the second part of a run in use that was cut in two.
+    pub(in crate::back) fn add_part(&mut self, run: InHand) -> &'static Extent {
+        let extent = run.release(ExtentState::Active);
+        if let Some(list) = &mut self.list {
+            list.push(extent);
+        }
+        extent
+    }
+
+    /// Takes a run back.
+    pub(in crate::back) fn remove(&mut self, extent: &'static Extent) -> InHand {
+        debug_assert!(matches!(extent.state.get(), ExtentState::Active | ExtentState::Kept));
+        if let Some(list) = &mut self.list {
+            list.remove(extent);
+        }
+        self.pages -= extent.pages();
+        self.given += 1;
+        extent.zeroed.set(false);
+        InHand::hold(extent, ExtentState::Dirty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::system::provider::fixed::keep;
+    use crate::ground::units::PAGE;
+
+    fn in_hand(pages: usize) -> InHand {
+        let record: &'static Extent = keep(Box::new(Extent::new(0)));
+        record.set_range(PAGE, pages);
+        InHand::hold(record, ExtentState::Dirty)
+    }
+
+    #[test]
+    fn pages_and_runs_are_counted() {
+        let mut in_use = InUse::new();
+        let run = in_use.add(in_hand(3));
+        assert_eq!((in_use.pages, in_use.taken, in_use.given), (3, 1, 0));
+        assert!(run.state.get() == ExtentState::Active && in_use.first().is_none());
+        run.zeroed.set(true);
+        let back = in_use.remove(run);
+        assert_eq!((in_use.pages, in_use.taken, in_use.given), (0, 1, 1));
+        assert!(!back.zeroed.get(), "its last user may have written to it");
+        back.release(ExtentState::Spare);
+    }
+
+    #[test]
+    fn runs_are_listed_where_they_are_to_be_found() {
+        let mut in_use = InUse::new();
+        in_use.keep_list();
+        let run = in_use.add(in_hand(3));
+        let part = in_use.add_part(in_hand(1));
+        assert_eq!((in_use.pages, in_use.taken), (3, 1), "the part was counted with the whole");
+        assert!(in_use.first().is_some_and(|first| first.is(part)));
+        in_use.remove(part).release(ExtentState::Spare);
+        assert!(in_use.first().is_some_and(|first| first.is(run)));
+    }
+}

@@ -1,0 +1,19 @@
+//! Runs of pages that nobody uses: taken, cut, merged and filed.
+
+pub(crate) mod in_hand;
+pub(crate) mod neighbours;
+pub(crate) mod in_use;
+#[allow(unsafe_code)]
+pub(crate) mod spares;
+pub(crate) mod extent_heap;
+pub(crate) mod extent_cache;
+#[allow(unsafe_code)]
+pub(crate) mod chunk_notes;
+#[allow(unsafe_code)]
+pub(crate) mod huge;
+#[allow(unsafe_code)]
+pub(crate) mod contents;
+pub(crate) mod growth;
+#[allow(unsafe_code)]
+pub(crate) mod source;
+pub(crate) mod free_runs;

@@ -1,0 +1,103 @@
+//! Where the pages of one arena come from.
+
+use super::growth::{FIRST_CHUNK, Growth};
+use crate::back::map::page_map;
+use crate::back::system::page_provider::{PageProvider, Reserved};
+use crate::back::system::thp;
+use crate::ground::options::{self, Dss};
+use crate::ground::units::{LG_PAGE, PAGE};
+
+/// Reservations begin at a multiple of this.
+const CHUNK_ALIGN: usize = 2 << 20;
+
+/// The provider of one arena, and how much is reserved at a time.
+pub(crate) struct Source {
+    provider: &'static dyn PageProvider,
+    dss: Dss,
+    growth: Growth,
+    /// Pages that are lost: nobody uses them, and they did not go back.
+    abandoned: usize,
+}
+
+impl Source {
+    /// That of an arena without pages.
+    pub(in crate::back) fn new(provider: &'static dyn PageProvider, dss: Dss) -> Source {
+        Source { provider, dss, growth: Growth::new(), abandoned: 0 }
+    }
+
+    /// Begins anew, without pages.
+    pub(in crate::back) fn begin_anew(&mut self, dss: Dss) {
+        self.dss = dss;
+        self.growth = Growth::new();
+    }
+
+    /// The provider.
+    pub(crate) fn provider(&self) -> &'static dyn PageProvider {
+        self.provider
+    }
+
+    /// Has pages come from another provider.
+    pub(in crate::back) fn set_provider(&mut self, provider: &'static dyn PageProvider) {
+        self.provider = provider;
+    }
+
+    /// When addresses come from the data segment.
+    pub(crate) fn dss(&self) -> Dss {
+        self.dss
+    }
+
+    /// Sets it.
+    pub(crate) fn set_dss(&mut self, dss: Dss) {
+        self.dss = dss;
+    }
+
+    /// How much is reserved at a time.
+    pub(crate) fn growth(&mut self) -> &mut Growth {
+        &mut self.growth
+    }
+
+    /// Pages that are lost.
+    pub(in crate::back) fn abandoned(&self) -> usize {
+        self.abandoned
+    }
+
+    /// Notes that pages are lost.
+    pub(in crate::back) fn abandon(&mut self, pages: usize) {
+        self.abandoned += pages;
+    }
+
+    /// Reserves at least `pages` pages, for a run at a multiple of `align`, and returns how many.
+    /// The page map covers them. `None`: no addresses, or no memory for the page map.
+    pub(in crate::back) fn reserve(
+        &mut self,
+        pages: usize,
+        align: usize,
+    ) -> Option<(Reserved, usize)> {
+        let retains = options::current().retain;
+        // What is not to stay is not taken in advance either.
+        if align > CHUNK_ALIGN || (!retains && pages >= FIRST_CHUNK) {
+            return self.reserve_exactly(pages, align);
+        }
+        let chunk = self.growth.chunk(pages, true);
+        if let Some(got) = self.reserve_exactly(chunk, CHUNK_ALIGN) {
+            self.growth.note(retains);
+            return Some(got);
+        }
+        // No room for a generous chunk: what is needed and no more.
+        self.reserve_exactly(pages, align.max(PAGE))
+    }
+
+    fn reserve_exactly(&mut self, pages: usize, align: usize) -> Option<(Reserved, usize)> {
+        let bytes = pages << LG_PAGE;
+        let got = self.provider.reserve_by(self.dss, bytes, align)?;
+        if !page_map::cover(got.base.as_ptr().expose_provenance(), bytes) {
+            // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
+            if !unsafe { self.provider.release(got.base, bytes) } {
+                self.abandoned += pages;
+            }
+            return None;
+        }
+        thp::advise_new(self.provider, got.base, bytes);
+        Some((got, pages))
+    }
+}

@@ -1,0 +1,259 @@
+//! Which of the system's mappings the pages of a run lie in, and how many such mappings there are.
+//!
+//! A process may have only so many mappings (`vm.max_map_count`). Runs that the allocator makes a
+//! mapping of their own are counted, and with an eighth of that number nothing more is moved or
+//! advised.
+
+use crate::ground::os;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
+
+/// Which of the system's mappings the pages of a run lie in.
+///
+/// Runs of different mappings are merged only as [`Mapping::merged`] says, because the system moves
+/// one mapping at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mapping {
+    /// The mapping that was reserved.
+    Ordinary,
+    /// Chunks for which huge pages were asked at some time: see [`crate::back::placement::dense`].
+    /// They are mappings of their own only where one is advised and its neighbour is not.
+    Chunks,
+    /// A mapping of its own, for all of which huge pages were asked.
+    Huge,
+    /// As [`Mapping::Huge`], but for the end of the run, which is a mapping of its own until the
+    /// block needs it or the run is used again.
+    HugeButEnd,
+    /// Several mappings: a run that was made longer or is made of several.
+    Several,
+    /// A mapping of its own, which a move with this number made.
+    Moved(MoveNumber),
+    /// An extent hook took the memory away.
+    Decommitted,
+}
+
+/// The number of a move: 1 to [`MoveNumber::LAST`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MoveNumber(u16);
+
+impl MoveNumber {
+    const LAST: u16 = words::DECOMMITTED - 1;
+
+    /// The next move's number. Numbers come round again: two runs with the same number that touch
+    /// are merged, and their memory then cannot be moved but is copied.
+    pub(in crate::back) fn next() -> MoveNumber {
+        static COUNT: AtomicU16 = AtomicU16::new(0);
+        MoveNumber(COUNT.fetch_add(1, Relaxed) % MoveNumber::LAST + 1)
+    }
+}
+
+impl Mapping {
+    /// Whether the run is a mapping of its own.
+    pub(in crate::back) fn is_own(self) -> bool {
+        !matches!(self, Mapping::Ordinary | Mapping::Chunks)
+    }
+
+    /// Whether huge pages were asked for the run itself.
+    pub(in crate::back) fn is_advised(self) -> bool {
+        matches!(self, Mapping::Huge | Mapping::HugeButEnd | Mapping::Several)
+    }
+
+    /// Whether the system moves the run as a whole.
+    pub(in crate::back) fn can_be_moved(self) -> bool {
+        !matches!(self, Mapping::Chunks | Mapping::Several)
+    }
+
+    /// The mapping of a run made of two neighbours. `None`: they are not merged.
+    #[inline]
+    pub(in crate::back) fn merged(left: Mapping, right: Mapping) -> Option<Mapping> {
+        use Mapping::{Chunks, Huge, HugeButEnd, Ordinary};
+        match (left, right) {
+            _ if left == right => Some(left),
+            (Ordinary, Chunks) | (Chunks, Ordinary) => Some(Chunks),
+            (Huge, HugeButEnd) | (HugeButEnd, Huge) => Some(HugeButEnd),
+            _ => None,
+        }
+    }
+
+    /// The mapping of a free run with memory that is made longer by addresses without memory
+    /// behind it. `None`: it cannot be made longer.
+    pub(in crate::back) fn extended(run: Mapping, behind: Mapping) -> Option<Mapping> {
+        match (run.is_advised(), behind) {
+            (true, Mapping::Ordinary | Mapping::Chunks) => Some(Mapping::Several),
+            (true, _) => None,
+            _ => Mapping::merged(run, behind).filter(|merged| !merged.is_own()),
+        }
+    }
+
+    const fn to_word(self) -> u16 {
+        match self {
+            Mapping::Ordinary => words::ORDINARY,
+            Mapping::Moved(MoveNumber(number)) => number,
+            Mapping::Chunks => words::CHUNKS,
+            Mapping::Huge => words::HUGE,
+            Mapping::HugeButEnd => words::HUGE_BUT_END,
+            Mapping::Several => words::SEVERAL,
+            Mapping::Decommitted => words::DECOMMITTED,
+        }
+    }
+
+    const fn from_word(word: u16) -> Mapping {
+        match word {
+            words::ORDINARY => Mapping::Ordinary,
+            words::CHUNKS => Mapping::Chunks,
+            words::HUGE => Mapping::Huge,
+            words::HUGE_BUT_END => Mapping::HugeButEnd,
+            words::SEVERAL => Mapping::Several,
+            words::DECOMMITTED => Mapping::Decommitted,
+            number => Mapping::Moved(MoveNumber(number)),
+        }
+    }
+}
+
+/// The mappings in the two bytes that a record has for them. A move's number stands for itself.
+mod words {
+    pub(in crate::back) const ORDINARY: u16 = 0;
+    pub(in crate::back) const CHUNKS: u16 = u16::MAX;
+    pub(in crate::back) const HUGE: u16 = u16::MAX - 1;
+    pub(in crate::back) const HUGE_BUT_END: u16 = u16::MAX - 2;
+    pub(in crate::back) const SEVERAL: u16 = u16::MAX - 3;
+    pub(in crate::back) const DECOMMITTED: u16 = u16::MAX - 4;
+}
+
+/// The mapping of a run, in its record. Runs that are mappings of their own are counted.
+pub(in crate::back) struct MappingCell(Cell<u16>);
+
+impl MappingCell {
+    /// An ordinary one.
+    pub(in crate::back) const fn new() -> MappingCell {
+        MappingCell(Cell::new(Mapping::Ordinary.to_word()))
+    }
+
+    /// The mapping.
+    #[inline]
+    pub(in crate::back) fn get(&self) -> Mapping {
+        Mapping::from_word(self.0.get())
+    }
+
+    /// Sets it.
+    pub(in crate::back) fn set(&self, mapping: Mapping) {
+        if self.get() == mapping {
+            return;
+        }
+        match (self.get().is_own(), mapping.is_own()) {
+            (false, true) => drop(OWN.fetch_add(1, Relaxed)),
+            (true, false) => drop(OWN.fetch_sub(1, Relaxed)),
+            _ => {}
+        }
+        self.0.set(mapping.to_word());
+    }
+}
+
+/// Runs that are mappings of their own.
+static OWN: AtomicUsize = AtomicUsize::new(0);
+/// The part of the system's mappings that such runs may be.
+const PART_OF_MAPPINGS: usize = 8;
+/// Mappings that a process may have where the system does not say.
+const USUAL_MAPPINGS: usize = 65530;
+
+/// Whether there may be one more run that is a mapping of its own.
+pub(in crate::back) fn has_room() -> bool {
+    has_room_for_parts(1)
+}
+
+/// Whether there may be one more, if each such run is taken for this many mappings.
+pub(in crate::back) fn has_room_for_parts(mappings: usize) -> bool {
+    may_have(OWN.load(Relaxed).saturating_mul(mappings))
+}
+
+/// Whether there may be more than this many mappings of one kind.
+pub(in crate::back) fn may_have(mappings: usize) -> bool {
+    mappings < most()
+}
+
+/// How many mappings of one kind there may be. Asks the system once.
+fn most() -> usize {
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    let known = MOST.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let mut buffer = [0; 32];
+    let text = os::read_file(c"/proc/sys/vm/max_map_count", &mut buffer);
+    let most = text.map_or(USUAL_MAPPINGS, leading_number) / PART_OF_MAPPINGS;
+    MOST.store(most.max(1), Relaxed);
+    most.max(1)
+}
+
+fn leading_number(text: &[u8]) -> usize {
+    let digits = text.iter().take_while(|c| c.is_ascii_digit());
+    digits.fold(0usize, |n, c| n.saturating_mul(10).saturating_add(usize::from(c - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mapping::{Chunks, Decommitted, Huge, HugeButEnd, Moved, Ordinary, Several};
+
+    const MOVES: [Mapping; 2] = [Moved(MoveNumber(1)), Moved(MoveNumber(MoveNumber::LAST))];
+    const OTHERS: [Mapping; 6] = [Ordinary, Chunks, Huge, HugeButEnd, Several, Decommitted];
+
+    #[test]
+    fn the_system_s_limit_is_read_as_it_is_written() {
+        assert_eq!(leading_number(b"65530\n"), 65530);
+        assert_eq!(leading_number(b""), 0);
+        assert_eq!(leading_number(b"99999999999999999999999"), usize::MAX);
+        assert!(most() >= 1 && most() < usize::MAX);
+    }
+
+    #[test]
+    fn a_record_keeps_each_mapping() {
+        let cell = MappingCell::new();
+        assert_eq!(cell.get(), Ordinary);
+        for mapping in OTHERS.into_iter().chain(MOVES) {
+            cell.set(mapping);
+            assert_eq!(cell.get(), mapping);
+        }
+        cell.set(Ordinary);
+        assert!((0..=u16::MAX).all(|word| Mapping::from_word(word).to_word() == word));
+    }
+
+    #[test]
+    fn every_move_has_a_number() {
+        for _ in 0..=u16::MAX {
+            let MoveNumber(number) = MoveNumber::next();
+            assert!((1..=MoveNumber::LAST).contains(&number));
+        }
+        assert_ne!(MoveNumber::next(), MoveNumber::next());
+    }
+
+    #[test]
+    fn runs_of_one_mapping_are_merged_and_few_others() {
+        let all = || OTHERS.into_iter().chain(MOVES);
+        for (left, right) in all().flat_map(|left| all().map(move |right| (left, right))) {
+            let expected = match (left, right) {
+                (Ordinary, Chunks) | (Chunks, Ordinary) => Some(Chunks),
+                (Huge, HugeButEnd) | (HugeButEnd, Huge) => Some(HugeButEnd),
+                _ => (left == right).then_some(left),
+            };
+            assert_eq!(Mapping::merged(left, right), expected, "{left:?} {right:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_are_ordinary_or_in_huge_pages_are_made_longer() {
+        let extended = Mapping::extended;
+        assert_eq!(extended(Ordinary, Ordinary), Some(Ordinary));
+        for (run, behind) in [(Ordinary, Chunks), (Chunks, Ordinary), (Chunks, Chunks)] {
+            assert_eq!(extended(run, behind), Some(Chunks));
+        }
+        for run in [Huge, HugeButEnd, Several] {
+            assert_eq!([Ordinary, Chunks].map(|behind| extended(run, behind)), [Some(Several); 2]);
+            assert_eq!([run, MOVES[0], Decommitted].map(|other| extended(run, other)), [None; 3]);
+            assert_eq!(extended(Ordinary, run), None);
+        }
+        for run in [MOVES[0], Decommitted] {
+            assert_eq!([run, Ordinary, Chunks].map(|behind| extended(run, behind)), [None; 3]);
+        }
+    }
+}

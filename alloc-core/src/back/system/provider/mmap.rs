@@ -1,0 +1,440 @@
+//! Pages by mmap(2), back by madvise(2) and munmap(2).
+
+use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
+use crate::ground::calls::{self, Call};
+use crate::ground::os;
+use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+/// So often in a row may the system refuse a move that was begun: each time addresses may be lost.
+const MOST_REFUSED: usize = 16;
+
+/// As many pages are looked at when those with memory are counted.
+const LOOKED_AT: usize = 2048;
+
+/// The system.
+pub(crate) struct Mmap;
+
+// SAFETY: mmap answers fresh, private, readable and writable memory that stays until munmap.
+unsafe impl PageProvider for Mmap {
+    fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
+        let base = map(size, libc::PROT_READ | libc::PROT_WRITE)?;
+        if (base.as_ptr() as usize).is_multiple_of(align) {
+            return Some(Reserved { base, zeroed: true });
+        }
+        unmap(base, size);
+        let larger = size.checked_add(align)?;
+        // Without access, so that the system does not count what is cut off again.
+        let base = trim(map(larger, libc::PROT_NONE)?, larger, size, align);
+        if !make_accessible(base, size) {
+            unmap(base, size);
+            return None;
+        }
+        Some(Reserved { base, zeroed: true })
+    }
+
+    fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
+        map(size, libc::PROT_READ)
+    }
+
+    unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
+        make_accessible(base, size)
+    }
+
+    unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
+        is_whole_pages(base, size) && unmap(base, size)
+    }
+
+    unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged {
+        let Some((inner, length)) = inner_pages(base, size) else { return Purged::Undefined };
+        if !advise(inner, length, libc::MADV_DONTNEED) {
+            return Purged::Refused;
+        }
+        if length == size && purge_zeroes() { Purged::Zeroed } else { Purged::Undefined }
+    }
+
+    fn resident(&self, base: NonNull<u8>, size: usize) -> Option<Resident> {
+        let mut pages = [0u8; LOOKED_AT];
+        let each = system_page().max(1);
+        let looked_at = size.min(LOOKED_AT * each).max(1);
+        if !is_whole_pages(base, looked_at) {
+            return None;
+        }
+        let (place, answer) = (base.as_ptr().cast(), pages.as_mut_ptr());
+        // SAFETY: there is a byte for each page.
+        let status = os::keep_errno(|| unsafe { libc::mincore(place, looked_at, answer) });
+        let pages = pages.get(..looked_at / each).filter(|_| status == 0)?;
+        let is_resident = |page: &&u8| **page & 1 == 1;
+        let resident = pages.iter().filter(is_resident).count() * (each >> LG_PAGE);
+        let leading = pages.iter().take_while(is_resident).count() * (each >> LG_PAGE);
+        // Of a very long run the beginning stands for all.
+        Some(Resident { pages: resident * (size / looked_at), leading })
+    }
+
+    unsafe fn advise_huge(&self, base: NonNull<u8>, size: usize, huge: bool) -> bool {
+        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        is_whole_pages(base, size) && advise(base, size, advice)
+    }
+
+    unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
+        // The system takes the old pages away before it refuses new ones, where it has no room to
+        // note these. What is missing then is mapped as before; where nothing is missing the
+        // second call is refused.
+        is_whole_pages(base, size)
+            && (map_at(base, size, libc::MAP_FIXED) == Some(base) || map_there(base, size))
+    }
+
+    unsafe fn move_pages(
+        &self,
+        from: NonNull<u8>,
+        size: usize,
+        to: NonNull<u8>,
+        new_size: usize,
+    ) -> Moved {
+        static REFUSED: Refusals = Refusals::new();
+        let whole = is_whole_pages(from, size) && is_whole_pages(to, new_size);
+        if !whole || REFUSED.are_too_many() {
+            return Moved::Refused;
+        }
+        if !REFUSED.note(remap(from, size, to, new_size)) {
+            return taken_back(to, new_size);
+        }
+        match map_at(from, size, libc::MAP_FIXED_NOREPLACE) {
+            Some(base) if base == from => Moved::Here,
+            Some(elsewhere) => {
+                unmap(elsewhere, size);
+                Moved::Away
+            }
+            None => Moved::Away,
+        }
+    }
+
+    unsafe fn shift_pages(&self, from: NonNull<u8>, size: usize, to: NonNull<u8>) -> Moved {
+        static REFUSED: Refusals = Refusals::new();
+        let whole = is_whole_pages(from, size) && is_whole_pages(to, size);
+        if !whole || REFUSED.are_too_many() || !can_shift() {
+            return Moved::Refused;
+        }
+        if REFUSED.note(shift(from, size, to)) { Moved::Here } else { taken_back(to, size) }
+    }
+
+    unsafe fn purge_lazily(&self, base: NonNull<u8>, size: usize) -> bool {
+        match inner_pages(base, size) {
+            Some((inner, length)) => advise(inner, length, libc::MADV_FREE),
+            None => true,
+        }
+    }
+}
+
+/// How often in a row the system refused a move.
+struct Refusals(AtomicUsize);
+
+impl Refusals {
+    const fn new() -> Refusals {
+        Refusals(AtomicUsize::new(0))
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.0.load(Relaxed) >= MOST_REFUSED
+    }
+
+    /// Notes how a move went, and answers it.
+    fn note(&self, is_done: bool) -> bool {
+        if !is_done {
+            self.0.fetch_add(1, Relaxed);
+        } else if self.0.load(Relaxed) > 0 {
+            self.0.store(0, Relaxed);
+        }
+        is_done
+    }
+}
+
+/// What came of a move that the system refused: it may have removed what was at the new place, and
+/// if somebody else is there by now, hands off.
+fn taken_back(to: NonNull<u8>, size: usize) -> Moved {
+    if map_there(to, size) { Moved::Refused } else { Moved::Lost }
+}
+
+/// New memory at `base`, where nothing is mapped yet. `false`: something is.
+pub(crate) fn map_there(base: NonNull<u8>, size: usize) -> bool {
+    match map_at(base, size, libc::MAP_FIXED_NOREPLACE) {
+        Some(got) if got == base => true,
+        Some(elsewhere) => {
+            unmap(elsewhere, size);
+            false
+        }
+        None => false,
+    }
+}
+
+/// New memory at `base`, which is the caller's with `MAP_FIXED`; with `MAP_FIXED_NOREPLACE` an old
+/// kernel may answer another place.
+fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | how;
+    calls::count(Call::Mmap);
+    // SAFETY: replaces only what is the caller's, whose contents are not needed.
+    let got = os::keep_errno(|| unsafe {
+        libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
+    });
+    if got == libc::MAP_FAILED { None } else { NonNull::new(got.cast()) }
+}
+
+fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+    calls::count(Call::Mremap);
+    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
+    got == to.cast()
+}
+
+/// Moves memory so that the old mapping stays, empty. `false`: it is where it was, and there may be
+/// nothing at the new place any more.
+fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+    calls::count(Call::Mremap);
+    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    let got = os::keep_errno(|| unsafe { libc::mremap(from, size, size, flags, to) });
+    got == to.cast()
+}
+
+/// Whether the system can do that at all (Linux 5.7). Tried once.
+fn can_shift() -> bool {
+    static ANSWER: Tried = Tried::new();
+    ANSWER.get(|| {
+        let page = system_page();
+        let Some(two) = map(2 * page, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+        // SAFETY: the second of the two pages.
+        let shifted = shift(two, page, unsafe { two.add(page) });
+        unmap(two, 2 * page);
+        shifted
+    })
+}
+
+fn is_whole_pages(base: NonNull<u8>, size: usize) -> bool {
+    (base.as_ptr() as usize | size).is_multiple_of(system_page())
+}
+
+fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    calls::count(Call::Mmap);
+    // SAFETY: asks for new memory anywhere; touches nothing that exists.
+    let base = os::keep_errno(|| unsafe {
+        libc::mmap(core::ptr::null_mut(), size, protection, flags, -1, 0)
+    });
+    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
+}
+
+fn make_accessible(base: NonNull<u8>, size: usize) -> bool {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    calls::count(Call::Mprotect);
+    // SAFETY: the caller's range is its own, and becomes only more accessible.
+    os::keep_errno(|| unsafe { libc::mprotect(base.as_ptr().cast(), size, protection) }) == 0
+}
+
+fn unmap(base: NonNull<u8>, size: usize) -> bool {
+    calls::count(Call::Munmap);
+    // SAFETY: the callers own the range and use it no more.
+    os::keep_errno(|| unsafe { libc::munmap(base.as_ptr().cast(), size) }) == 0
+}
+
+/// Cuts a mapping of `larger` bytes down to `size` bytes at a multiple of `align`.
+fn trim(base: NonNull<u8>, larger: usize, size: usize, align: usize) -> NonNull<u8> {
+    let address = base.as_ptr() as usize;
+    let lead = round_up(address, align) - address;
+    // SAFETY: `lead < align` and `larger == size + align`, so this stays inside the mapping.
+    let aligned = unsafe { base.add(lead) };
+    if lead > 0 {
+        unmap(base, lead);
+    }
+    let trail = larger - lead - size;
+    if trail > 0 {
+        // SAFETY: `lead + size + trail == larger`, so this stays inside the mapping.
+        unmap(unsafe { aligned.add(size) }, trail);
+    }
+    aligned
+}
+
+/// The whole system pages inside a range: all of it where pages are 4 KiB.
+fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
+    let page = system_page();
+    let address = base.as_ptr() as usize;
+    let begin = round_up(address, page);
+    let end = round_down(address + size, page);
+    if begin >= end {
+        return None;
+    }
+    // SAFETY: `begin` lies inside the range.
+    Some((unsafe { base.add(begin - address) }, end - begin))
+}
+
+fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
+    calls::count(Call::Madvise);
+    // SAFETY: the caller's range is its own; its contents are not needed, or the advice keeps them.
+    os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
+}
+
+fn system_page() -> usize {
+    static SYSTEM_PAGE: AtomicUsize = AtomicUsize::new(0);
+    let known = SYSTEM_PAGE.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let page = os::system_page().max(PAGE);
+    SYSTEM_PAGE.store(page, Relaxed);
+    page
+}
+
+/// Whether MADV_DONTNEED really zeroes (some emulators ignore it). Tried once.
+fn purge_zeroes() -> bool {
+    static ANSWER: Tried = Tried::new();
+    ANSWER.get(try_purge)
+}
+
+/// What the system can do, found out at the first question.
+struct Tried(AtomicU8);
+
+impl Tried {
+    const UNKNOWN: u8 = 0;
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+
+    const fn new() -> Tried {
+        Tried(AtomicU8::new(Tried::UNKNOWN))
+    }
+
+    fn get(&self, find_out: impl FnOnce() -> bool) -> bool {
+        match self.0.load(Relaxed) {
+            Tried::YES => return true,
+            Tried::NO => return false,
+            _ => {}
+        }
+        let answer = find_out();
+        self.0.store(if answer { Tried::YES } else { Tried::NO }, Relaxed);
+        answer
+    }
+}
+
+fn try_purge() -> bool {
+    let size = system_page();
+    let Some(page) = map(size, libc::PROT_READ | libc::PROT_WRITE) else { return false };
+    // SAFETY: the page was mapped above and is ours.
+    unsafe { page.write_volatile(1) };
+    // SAFETY: as above.
+    let zeroed = advise(page, size, libc::MADV_DONTNEED) && unsafe { page.read_volatile() } == 0;
+    unmap(page, size);
+    zeroed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_are_aligned_zeroed_and_purgeable() {
+        for align in [PAGE, 64 << 10, 2 << 20, 1 << 30] {
+            let got = Mmap.reserve(3 * PAGE, align).unwrap();
+            assert!((got.base.as_ptr() as usize).is_multiple_of(align) && got.zeroed);
+            // SAFETY: just reserved.
+            unsafe { got.base.write_bytes(7, 3 * PAGE) };
+            // SAFETY: just reserved, contents not needed.
+            assert_eq!(unsafe { Mmap.purge(got.base, 3 * PAGE) }, Purged::Zeroed);
+            // SAFETY: inside what was reserved.
+            let second = unsafe { got.base.add(PAGE) };
+            // SAFETY: still mapped.
+            assert_eq!(unsafe { second.read() }, 0);
+            // SAFETY: the whole reservation, not used any more.
+            assert!(unsafe { Mmap.release(got.base, 3 * PAGE) });
+        }
+    }
+
+    #[test]
+    fn shifted_pages_leave_empty_ones_behind() {
+        let size = 4 * system_page();
+        let got = Mmap.reserve(3 * size, PAGE).unwrap();
+        // SAFETY: inside what was reserved.
+        let to = unsafe { got.base.add(size) };
+        // SAFETY: just reserved.
+        unsafe { got.base.write_bytes(7, size) };
+        // SAFETY: both ranges are ours.
+        let moved = unsafe { Mmap.shift_pages(got.base, size, to) };
+        assert_eq!(moved, if can_shift() { Moved::Here } else { Moved::Refused });
+        let expected = if moved == Moved::Here { [0, 7] } else { [7, 0] };
+        // SAFETY: all of it is mapped.
+        let bytes = [got.base, to].map(|place| unsafe { place.read() });
+        assert_eq!(bytes, expected);
+        // What the system refuses changes nothing: this is no multiple of its page.
+        // SAFETY: both ranges are ours.
+        assert_eq!(unsafe { Mmap.shift_pages(got.base, 1, to) }, Moved::Refused);
+        // SAFETY: the whole reservation, not used any more.
+        assert!(unsafe { Mmap.release(got.base, 3 * size) });
+    }
+
+    #[test]
+    fn a_refused_move_leaves_everything_where_it_was() {
+        let size = 2 * system_page();
+        let got = Mmap.reserve(4 * size, PAGE).unwrap();
+        // SAFETY: inside what was reserved.
+        let to = unsafe { got.base.add(2 * size) };
+        // SAFETY: just reserved.
+        unsafe { got.base.write_bytes(7, size) };
+        // Two mappings: the system moves one at a time.
+        let read_only = |begin: NonNull<u8>| {
+            // SAFETY: half of what is to be moved, which is ours.
+            unsafe { libc::mprotect(begin.as_ptr().cast(), size / 2, libc::PROT_READ) }
+        };
+        assert_eq!(read_only(got.base), 0);
+        // SAFETY: both ranges are ours.
+        let moved = unsafe { Mmap.move_pages(got.base, size, to, 2 * size) };
+        // By whether the system looks at the old place or clears the new one first.
+        assert!(matches!(moved, Moved::Lost | Moved::Refused), "{moved:?}");
+        for at in [0, size - 1] {
+            // SAFETY: inside what was reserved.
+            assert_eq!(unsafe { got.base.as_ptr().wrapping_add(at).read() }, 7);
+        }
+        // SAFETY: what is ours whatever happened, and not used any more.
+        assert!(unsafe { Mmap.release(got.base, size) });
+    }
+
+    #[test]
+    fn only_refusals_in_a_row_count() {
+        let refused = Refusals::new();
+        for _ in 1..MOST_REFUSED {
+            assert!(!refused.note(false) && !refused.are_too_many());
+        }
+        assert!(refused.note(true) && !refused.note(false) && !refused.are_too_many());
+        (1..MOST_REFUSED).for_each(|_| assert!(!refused.note(false)));
+        assert!(refused.are_too_many());
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_and_errno_stays() {
+        os::set_errno(77);
+        assert!(Mmap.reserve(1 << 60, PAGE).is_none());
+        assert_eq!(os::errno(), 77);
+    }
+
+    #[test]
+    fn pages_with_memory_are_counted_and_renewed_ones_have_none() {
+        let got = Mmap.reserve(64 * PAGE, 64 << 10).unwrap();
+        let resident = || Mmap.resident(got.base, 64 * PAGE).map(|seen| (seen.pages, seen.leading));
+        assert_eq!(resident(), Some((0, 0)));
+        let each = system_page() / PAGE;
+        for page in 0..each {
+            // SAFETY: just reserved.
+            unsafe { got.base.as_ptr().wrapping_add(page * PAGE).write(1) };
+        }
+        assert_eq!(resident(), Some((each, each)));
+        // SAFETY: just reserved.
+        unsafe { got.base.as_ptr().wrapping_add(63 * PAGE).write(1) };
+        assert_eq!(resident(), Some((2 * each, each)), "one behind a gap");
+        // SAFETY: just reserved, contents not needed.
+        assert!(unsafe { Mmap.renew(got.base, 64 * PAGE) });
+        assert_eq!(resident(), Some((0, 0)));
+        // SAFETY: the whole reservation, not used any more.
+        assert!(unsafe { Mmap.release(got.base, 64 * PAGE) });
+    }
+}

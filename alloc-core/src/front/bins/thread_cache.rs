@@ -1,0 +1,171 @@
+//! The thread cache: a bin for each class, in a row, and a trap in front.
+//!
+//! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade*
+//! has bins that always miss and take nothing, so that every operation goes the slow way, which
+//! asks for the façade's kind; the fast path never tests a mode. The façades here are read-only and
+//! shared by all; the one with a real cache behind it is in `front/cache/facade.rs`.
+//!
+//! Bin 0 is the trap: large, foreign and null pointers have bin offset 0 in the page map, and a bin
+//! that takes nothing sends their free the slow way.
+
+use super::cache_bin::CacheBin;
+use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
+
+/// Bins in a cache: the trap and one for each class.
+pub(crate) const BINS: usize = CLASSES + 1;
+
+/// What the slow way finds behind a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// The thread has not called before.
+    Empty,
+    /// The thread is inside the allocator (its first call, or fork): past all caches.
+    Reentrant,
+    /// The thread's cache is gone: past all caches.
+    Uncached,
+    /// Bins that hold blocks.
+    Real,
+    /// A mode sees every operation: a thread's own façade, with a real cache behind it.
+    Mode,
+}
+
+/// The part of a cache that the fast paths touch.
+#[repr(C, align(64))]
+pub(crate) struct ThreadCache {
+    bins: [CacheBin; BINS],
+    kind: Kind,
+}
+
+macro_rules! facade {
+    ($(#[$doc:meta])* $name:ident, $kind:ident) => {
+        $(#[$doc])*
+        // In pages that are read-only once the loader has relocated them.
+        #[unsafe(link_section = ".data.rel.ro.lumalloc")]
+        pub(crate) static $name: ThreadCache = ThreadCache::facade(Kind::$kind);
+    };
+}
+
+facade!(
+    /// What every thread begins with.
+    EMPTY, Empty
+);
+facade!(
+    /// What a thread has while it is inside the allocator.
+    REENTRANT, Reentrant
+);
+facade!(
+    /// What a thread has when its cache is gone.
+    UNCACHED, Uncached
+);
+
+facade!(
+    /// What a thread has while the program is asked for memory at a bound.
+    CALLBACK, Reentrant
+);
+
+facade!(
+    /// What a thread has while an extent hook runs.
+    HOOK, Reentrant
+);
+
+impl ThreadCache {
+    const fn facade(kind: Kind) -> ThreadCache {
+        ThreadCache { bins: [const { CacheBin::none() }; BINS], kind }
+    }
+
+    /// The front of a real cache, without arrays yet.
+    pub(crate) const fn real() -> ThreadCache {
+        ThreadCache::facade(Kind::Real)
+    }
+
+    /// The front of a thread's own façade.
+    pub(crate) const fn mode() -> ThreadCache {
+        ThreadCache::facade(Kind::Mode)
+    }
+
+    /// The bin with a number below [`BINS`].
+    #[inline(always)]
+    pub(crate) fn bin(&self, bin: usize) -> &CacheBin {
+        self.bin_at(bin * BIN_BYTES)
+    }
+
+    /// The bin at a byte offset: a multiple of [`BIN_BYTES`] below `BINS * BIN_BYTES`.
+    #[inline(always)]
+    pub(crate) fn bin_at(&self, offset: usize) -> &CacheBin {
+        debug_assert!(offset.is_multiple_of(BIN_BYTES) && offset < BINS * BIN_BYTES);
+        let first = self.bins.as_ptr();
+        // SAFETY: offsets come from the size table, the page map or a class: all within the bins.
+        let bin = unsafe { first.byte_add(offset) };
+        // SAFETY: as above.
+        unsafe { &*bin }
+    }
+
+    /// Notes in each bin how many bytes of a block lie before its last `reserved` ones, which are
+    /// the allocator's: see `front/miss/sealed.rs`. `None`: no bin knows. Blocks of the first class
+    /// have no such bytes.
+    pub(crate) fn set_rooms(&self, reserved: Option<usize>) {
+        for class in SizeClass::all() {
+            let room = reserved.map_or(0, |reserved| class.size().saturating_sub(reserved));
+            self.bin(class.bin()).set_room(room as u16);
+        }
+    }
+
+    /// What the slow way finds here.
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::bins::tls;
+
+    #[test]
+    fn facades_are_in_read_only_pages() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        for facade in [&EMPTY, &REENTRANT, &UNCACHED, &CALLBACK, &HOOK] {
+            let address = core::ptr::from_ref(facade) as usize;
+            let line = maps.lines().find(|line| {
+                let range = line.split(' ').next().unwrap();
+                let (begin, end) = range.split_once('-').unwrap();
+                let parse = |text| usize::from_str_radix(text, 16).unwrap();
+                (parse(begin)..parse(end)).contains(&address)
+            });
+            let line = line.expect("mapped");
+            assert!(line.split(' ').nth(1).unwrap().starts_with("r--"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_facade_without_a_cache_behind_it_says_what_it_is() {
+        for (facade, kind) in [
+            (&EMPTY, Kind::Empty),
+            (&REENTRANT, Kind::Reentrant),
+            (&UNCACHED, Kind::Uncached),
+            (&CALLBACK, Kind::Reentrant),
+            (&HOOK, Kind::Reentrant),
+        ] {
+            assert_eq!(facade.kind(), kind);
+            assert!(core::ptr::eq(tls::named_by(tls::word_for(facade)), facade));
+        }
+        let fronts = [ThreadCache::real(), ThreadCache::mode()];
+        assert_eq!(fronts.map(|front| front.kind()), [Kind::Real, Kind::Mode]);
+    }
+
+    #[test]
+    fn rooms_are_the_sizes_of_the_classes_but_for_a_canary() {
+        let front = ThreadCache::mode();
+        let rooms = || SizeClass::all().map(|class| front.bin(class.bin()).room());
+        assert!(rooms().all(|room| room == 0));
+        front.set_rooms(Some(8));
+        for class in SizeClass::all() {
+            let room = front.bin_at(class.bin() * BIN_BYTES).room();
+            assert_eq!(room, class.size() - 8, "{}", class.size());
+        }
+        front.set_rooms(None);
+        assert!(rooms().all(|room| room == 0));
+        assert_eq!((front.bin(0).room(), BINS), (0, SizeClass::all().count() + 1));
+    }
+}

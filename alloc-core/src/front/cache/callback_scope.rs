@@ -1,0 +1,50 @@
+//! What a thread's word names while a function of the program's runs inside the allocator: an
+//! extent hook, or the function that is asked for memory at a bound.
+
+use super::real_cache::RealCache;
+use super::switch;
+use crate::front::bins::thread_cache::{CALLBACK, HOOK};
+use crate::front::bins::tls;
+use crate::ground::callback::{Callback, Scope};
+
+/// How such a function is called.
+pub(crate) static SCOPE: Scope = Scope {
+    enter: |which| {
+        let before = tls::word_for(tls::current());
+        tls::set_current(match which {
+            Callback::Hook => &HOOK,
+            Callback::Limit => &CALLBACK,
+        });
+        before
+    },
+    leave,
+    is_in_hook: || core::ptr::eq(tls::current(), &HOOK),
+};
+
+/// Leads back to what the thread's word was. A mode may have been switched meanwhile, which passed
+/// over this thread: so a real cache is shown anew.
+fn leave(word: *mut u8) {
+    let before = tls::named_by(word);
+    match RealCache::of(before) {
+        Some(cache) => switch::show(cache),
+        None => tls::set_current(before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_in_a_callback_has_the_callback_s_facade() {
+        for (which, facade) in [(Callback::Hook, &HOOK), (Callback::Limit, &CALLBACK)] {
+            let before = tls::current();
+            let word = (SCOPE.enter)(which);
+            assert!(core::ptr::eq(tls::current(), facade));
+            assert!(core::ptr::eq(tls::named_by(word), before));
+            assert_eq!((SCOPE.is_in_hook)(), core::ptr::eq(facade, &HOOK));
+            (SCOPE.leave)(word);
+            assert!(core::ptr::eq(tls::current(), before) && !(SCOPE.is_in_hook)());
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The calling thread's cache and record, and what it gets and frees past its bins.
+
+use super::real_cache::{RealCache, Thread};
+use crate::front::bins::tls;
+
+/// The calling thread's real cache, if it has one.
+#[inline]
+pub(crate) fn real_cache() -> Option<&'static RealCache> {
+    RealCache::of(tls::current())
+}
+
+/// The calling thread's record. `None`: it has made no call yet, or its last.
+#[inline]
+pub(crate) fn thread() -> Option<&'static Thread> {
+    real_cache()?.thread()
+}
+
+/// The index of the arena that the calling thread allocates from. `None`: it has no cache.
+pub(crate) fn arena() -> Option<u32> {
+    let cache = real_cache()?;
+    cache.thread()?;
+    Some(cache.owner.home.get().id())
+}
+
+/// Whether the calling thread's arena has a reserve: it does nothing for others then, and waits for
+/// nobody.
+pub(crate) fn lives_on_reserve() -> bool {
+    real_cache().is_some_and(|cache| cache.owner.home.get().has_reserve())
+}
+
+/// Counts what the calling thread frees past its bins.
+pub(crate) fn count_freed(bytes: usize) {
+    if let Some(thread) = thread() {
+        thread.freed_past(bytes);
+    }
+}
+
+/// Counts what it is given past its bins.
+pub(crate) fn count_given(bytes: usize) {
+    if let Some(thread) = thread() {
+        thread.got_past(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::bins::thread_cache::EMPTY;
+    use crate::front::cache::registry;
+    use crate::middle::arenas::{arena_list, choose_arena};
+    use crate::middle::passes::reserve;
+
+    #[test]
+    fn a_thread_lives_on_the_reserve_of_the_arena_that_its_cache_takes_pages_from() {
+        // No other thread has this arena.
+        let home = arena_list::create(choose_arena::limit()).unwrap();
+        let cache = registry::take(home, false, None).unwrap();
+        assert!(!lives_on_reserve() && arena().is_none());
+        tls::set_current(&cache.front);
+        assert!(!lives_on_reserve());
+        reserve::set(home, 1);
+        assert!(lives_on_reserve());
+        reserve::set(home, 0);
+        // It is no thread's.
+        assert!(thread().is_none() && arena().is_none());
+        tls::set_current(&EMPTY);
+        registry::put(cache);
+    }
+}

@@ -1,0 +1,388 @@
+//! A thread cache with bins that hold blocks: what the fast paths touch, the owner of its slabs,
+//! and what the slow paths remember of each bin.
+
+use super::facade::Facade;
+use super::thread::{self, OfThread, Volume};
+use crate::back::metadata::Recycled;
+use crate::front::bins::cache_bin::CacheBin;
+use crate::front::bins::thread_cache::{BINS, Kind, ThreadCache};
+use crate::front::modes::block_size::usable;
+use crate::front::modes::{guarded, watch};
+use crate::ground::checked::at;
+use crate::ground::counters::OwnedCount;
+use crate::ground::options;
+use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::middle::owners::owner::Owner;
+use core::cell::Cell;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// A thread with such caches.
+pub(crate) type Thread = thread::Thread<RealCache>;
+
+/// A cache with bins that hold blocks.
+#[repr(C)]
+pub(crate) struct RealCache {
+    /// The part that the fast paths touch. First, so that the TLS word names it.
+    pub(crate) front: ThreadCache,
+    /// The slow side, with the lock.
+    pub(crate) owner: Owner,
+    cold: [ColdBin; CLASSES],
+    /// Bytes that the bins may hold, all together.
+    pub(crate) budget_used: Cell<usize>,
+    /// The class that collection visits next.
+    pub(crate) next_visit: Cell<usize>,
+    /// The request that is being served is to get a guarded sample.
+    pub(crate) sample_due: Cell<bool>,
+    /// The façade that stands before it when a mode wants one; made once, as for any thread.
+    facade: AtomicPtr<Facade>,
+    /// Whose it is. `None`: nobody's, or an explicit one, which is no thread's.
+    thread: Cell<Option<&'static Thread>>,
+    next_of_thread: Cell<Option<&'static RealCache>>,
+    /// What its counts said when the thread took it.
+    volume_before: Cell<Volume>,
+    /// Its thread wants each of its operations seen.
+    watched: AtomicBool,
+    /// The largest blocks that it holds, in bytes; 0: it is off.
+    pub(crate) largest: Cell<usize>,
+    next_free: Cell<Option<&'static RealCache>>,
+    next: AtomicPtr<RealCache>,
+}
+
+/// What the slow paths remember of a bin. Its thread's, or under the owner's lock when that is
+/// gone.
+pub(crate) struct ColdBin {
+    /// log2 of the array's slots; 0: no array.
+    pub(crate) lg_array: Cell<u8>,
+    /// How many blocks the next refill asks for.
+    pub(crate) want: Cell<u16>,
+    /// log2 of the blocks of a first refill, by what the threads before needed.
+    pub(crate) lg_habit: Cell<u8>,
+    /// Refills so far, as far as they matter: the first few come from shared slabs.
+    pub(crate) refills: Cell<u8>,
+    /// Blocks that it sent home came back: see [`crate::middle::owners::depot`].
+    pub(crate) bulk: Cell<bool>,
+    /// The most blocks that the bin may hold, or
+    /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
+    pub(crate) most: Cell<u16>,
+    /// It missed or overflowed since collection last came by.
+    pub(crate) missed: Cell<bool>,
+    /// Visits of collection in a row that found no miss, and the fewest blocks they found.
+    pub(crate) calm: Cell<u8>,
+    pub(crate) fewest: Cell<u16>,
+    /// Requests when collection, and when an overflow, last came by.
+    pub(crate) seen_requests: Cell<u64>,
+    pub(crate) overflow_requests: Cell<u64>,
+    /// Sum of all countdowns set so far.
+    pub(crate) armed: OwnedCount,
+    /// Requests until the next guarded sample, once the countdown has run out; 0: none is drawn.
+    pub(crate) until_sample: Cell<usize>,
+}
+
+/// Visits without a miss after which a bin is thought to hold more than it needs.
+const CALM: u8 = 4;
+
+// SAFETY: the cells are touched by the cache's thread only, or by the holder of the registry's lock
+// once that thread is gone; the rest is atomic or locked.
+unsafe impl Sync for RealCache {}
+
+impl ColdBin {
+    const fn new() -> ColdBin {
+        ColdBin {
+            lg_array: Cell::new(0),
+            want: Cell::new(0),
+            lg_habit: Cell::new(0),
+            most: Cell::new(0),
+            refills: Cell::new(0),
+            bulk: Cell::new(false),
+            missed: Cell::new(false),
+            calm: Cell::new(0),
+            fewest: Cell::new(u16::MAX),
+            seen_requests: Cell::new(0),
+            overflow_requests: Cell::new(0),
+            armed: OwnedCount::new(),
+            until_sample: Cell::new(0),
+        }
+    }
+
+    /// One visit of collection, which finds `level` blocks: how many of them were not needed. Half
+    /// of the fewest that some visits found, if there was no miss between these.
+    pub(crate) fn idle(&self, level: usize, missed: bool) -> usize {
+        let fewest = self.fewest.get().min(u16::try_from(level).unwrap_or(u16::MAX));
+        let calm = if missed { 0 } else { self.calm.get() + 1 };
+        let done = missed || calm == CALM;
+        self.calm.set(if done { 0 } else { calm });
+        self.fewest.set(if done { u16::MAX } else { fewest });
+        if calm == CALM { usize::from(fewest / 2) } else { 0 }
+    }
+}
+
+/// What every cache begins as. It is copied from here: a record of 9 KB that is made on the stack
+/// first costs each thread pages of its stack for good.
+// In pages that are read-only once the loader has relocated them.
+#[unsafe(link_section = ".data.rel.ro.lumalloc")]
+static NEW: RealCache = RealCache {
+    front: ThreadCache::real(),
+    owner: Owner::new(),
+    cold: [const { ColdBin::new() }; CLASSES],
+    budget_used: Cell::new(0),
+    next_visit: Cell::new(0),
+    sample_due: Cell::new(false),
+    facade: AtomicPtr::new(core::ptr::null_mut()),
+    thread: Cell::new(None),
+    next_of_thread: Cell::new(None),
+    volume_before: Cell::new(Volume { allocated: 0, freed: 0 }),
+    watched: AtomicBool::new(false),
+    largest: Cell::new(0),
+    next_free: Cell::new(None),
+    next: AtomicPtr::new(core::ptr::null_mut()),
+};
+
+impl RealCache {
+    /// Makes fresh memory a cache that nobody has, before the others in their list.
+    ///
+    /// # Safety
+    /// The memory is writable, of the size and alignment of a cache, and nobody else knows it; it
+    /// is never unmapped.
+    pub(super) unsafe fn make_in(
+        memory: NonNull<RealCache>,
+        next: *mut RealCache,
+    ) -> &'static RealCache {
+        // SAFETY: the caller's promise; nobody uses the original.
+        unsafe { memory.as_ptr().copy_from_nonoverlapping(&raw const NEW, 1) };
+        // SAFETY: just written, and never unmapped.
+        let cache: &'static RealCache = unsafe { memory.as_ref() };
+        cache.next.store(next, Ordering::Relaxed);
+        cache
+    }
+
+    /// The next one in the list.
+    pub(super) fn next(&self) -> *mut RealCache {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Somebody has it from now on: a thread, or for `None` nobody's thread. As the options say,
+    /// and bound to its arena or not.
+    pub(super) fn begin(&self, thread: Option<&'static Thread>, bound: bool) {
+        self.owner.home.bind(bound);
+        self.thread.set(thread);
+        self.volume_before.set(self.volume());
+        let options = options::current();
+        self.largest.set(if options.tcache { options.tcache_max } else { 0 });
+        let limits = &options.tcache_ncached_max;
+        SizeClass::all().for_each(|class| self.cold(class).most.set(limits.of(class)));
+    }
+
+    /// Nobody has it any more.
+    pub(super) fn end(&self) {
+        self.thread.set(None);
+        self.next_of_thread.set(None);
+    }
+
+    /// The real cache that a thread's cache is the front of, or that its façade stands before.
+    #[inline]
+    pub(crate) fn of(cache: &'static ThreadCache) -> Option<&'static RealCache> {
+        match cache.kind() {
+            // SAFETY: of kind Real.
+            Kind::Real => Some(unsafe { RealCache::of_real(cache) }),
+            Kind::Mode => Facade::of(cache).map(RealCache::behind),
+            Kind::Empty | Kind::Reentrant | Kind::Uncached => None,
+        }
+    }
+
+    /// The real cache that a thread's cache is the front of, where no mode is in force: neither its
+    /// blocks nor its operations are anything special.
+    #[inline(always)]
+    pub(crate) fn plain(cache: &'static ThreadCache) -> Option<&'static RealCache> {
+        if cache.kind() != Kind::Real || watch::is_on() || guarded::is_on() {
+            return None;
+        }
+        // SAFETY: of kind Real.
+        Some(unsafe { RealCache::of_real(cache) })
+    }
+
+    /// The real cache behind a façade.
+    #[inline(always)]
+    pub(crate) fn behind(facade: &'static Facade) -> &'static RealCache {
+        // SAFETY: façades are made before fronts of real caches only (`prepare_facade`).
+        unsafe { RealCache::of_real(facade.behind()) }
+    }
+
+    /// # Safety
+    /// The cache is of kind Real.
+    #[inline(always)]
+    unsafe fn of_real(cache: &'static ThreadCache) -> &'static RealCache {
+        // SAFETY: a front of kind Real is the first field of a real cache, which lives for ever.
+        unsafe { &*core::ptr::from_ref(cache).cast::<RealCache>() }
+    }
+
+    /// The bin of a class.
+    #[inline]
+    pub(crate) fn bin(&self, class: SizeClass) -> &CacheBin {
+        self.front.bin(class.bin())
+    }
+
+    /// What is remembered of the bin of a class.
+    #[inline]
+    pub(crate) fn cold(&self, class: SizeClass) -> &ColdBin {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at(&self.cold, class.index()) }
+    }
+
+    /// Requests of a class that this cache has served, exactly.
+    pub(crate) fn requests(&self, class: SizeClass) -> u64 {
+        let left = i64::from(self.bin(class).countdown_seen());
+        self.cold(class).armed.get().wrapping_sub(left as u64)
+    }
+
+    /// The façade that was made for it, if one was.
+    #[inline]
+    pub(crate) fn facade(&self) -> Option<&'static Facade> {
+        // Acquire: pairs with the Release in `prepare_facade`.
+        // SAFETY: façades live for ever.
+        unsafe { self.facade.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Sees to it that it has a façade, that knows what is asked of it now. Under the registry's
+    /// lock. `false`: no memory.
+    pub(crate) fn prepare_facade(&'static self) -> bool {
+        let facade = self.facade().or_else(|| {
+            let made = Facade::make(&self.front)?;
+            // Release: pairs with the Acquire in `facade`.
+            self.facade.store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
+            Some(made)
+        });
+        facade.map(|facade| facade.tune(self.is_watched())).is_some()
+    }
+
+    /// Blocks of a class that are free and wait behind its façade.
+    pub(crate) fn waiting(&self, class: SizeClass) -> usize {
+        self.facade().map_or(0, |facade| facade.waiting(class))
+    }
+
+    /// Blocks of a class that are free and lie in this cache.
+    pub(crate) fn held(&self, class: SizeClass) -> usize {
+        self.bin(class).level() + self.owner.in_depot(class)
+    }
+
+    /// As [`RealCache::held`], with those that wait behind its façade.
+    pub(crate) fn level(&self, class: SizeClass) -> usize {
+        self.held(class) + self.waiting(class)
+    }
+
+    /// The thread that has it. `None`: it is explicit.
+    #[inline]
+    pub(crate) fn thread(&self) -> Option<&'static Thread> {
+        self.thread.get()
+    }
+
+    /// Whether its thread wants each of its operations seen.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Says whether. Under the registry's lock, with a façade made.
+    pub(crate) fn watch(&self, watched: bool) {
+        self.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Charges what it does from now on to its arena of now. By its thread, under the owner's lock.
+    #[inline]
+    pub(crate) fn settle_account(&self, class: SizeClass) {
+        let Owner { ledger, home, .. } = &self.owner;
+        ledger.settle(class.index(), home.get().id(), || self.requests(class));
+    }
+
+    /// Whether it holds blocks of a class.
+    #[inline]
+    pub(crate) fn holds(&self, class: SizeClass) -> bool {
+        class.size() <= self.largest.get()
+    }
+
+    /// Bytes that the program ever got from this cache, and gave to it, exactly. By its thread, or
+    /// when that is gone.
+    pub(crate) fn volume(&self) -> Volume {
+        let mut sum = Volume::default();
+        let used = self.owner.ledger.used();
+        for class in SizeClass::all().filter(|class| used >> class.index() & 1 != 0) {
+            let (counts, popped) = (self.owner.counts(class), self.requests(class));
+            let held = counts.filled.wrapping_sub(popped);
+            let came_back = counts.flushed.wrapping_add(self.held(class) as u64);
+            let size = usable(class) as u64;
+            sum.allocated = sum.allocated.wrapping_add(popped.wrapping_mul(size));
+            sum.freed = sum.freed.wrapping_add(came_back.wrapping_sub(held).wrapping_mul(size));
+        }
+        let waiting = self.facade().map_or(0, Facade::waiting_bytes);
+        sum.freed = sum.freed.wrapping_add(waiting);
+        sum
+    }
+}
+
+impl OfThread for RealCache {
+    fn next_of_thread(&self) -> &Cell<Option<&'static RealCache>> {
+        &self.next_of_thread
+    }
+
+    #[inline]
+    fn is_for(&self, arena: u32) -> bool {
+        self.owner.home.is_bound() && self.owner.home.get().id() == arena
+    }
+
+    fn volume_of_thread(&self) -> Volume {
+        self.volume().since(self.volume_before.get())
+    }
+}
+
+impl Recycled for RealCache {
+    fn next_free(&self) -> &Cell<Option<&'static RealCache>> {
+        &self.next_free
+    }
+}
+
+const _: () = assert!(BINS * 32 < u16::MAX as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::bins::thread_cache::{CALLBACK, EMPTY, HOOK, REENTRANT, UNCACHED};
+    use crate::front::cache::registry;
+    use crate::middle::arenas::{arena_list, choose_arena};
+
+    #[test]
+    fn half_of_what_no_visit_found_needed_is_idle() {
+        let cold = ColdBin::new();
+        let visits = [90, 40, 100, 60].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0, 0, 0, 20]);
+        let visits = [90, 90, 90].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0; 3]);
+        assert_eq!(cold.idle(90, true), 0, "a miss");
+        let visits = [90, 90, 90, 90].map(|level| cold.idle(level, false));
+        assert_eq!(visits, [0, 0, 0, 45], "and four visits more");
+    }
+
+    #[test]
+    fn a_front_leads_to_the_cache_and_the_facade_behind_it() {
+        // No other thread has this arena.
+        let home = arena_list::create(choose_arena::limit()).unwrap();
+        let cache = registry::take(home, false, None).unwrap();
+        let is_cache = |found: Option<&RealCache>| found.is_some_and(|it| core::ptr::eq(it, cache));
+        assert!(is_cache(RealCache::of(&cache.front)) && is_cache(RealCache::plain(&cache.front)));
+        assert!(Facade::of(&cache.front).is_none());
+
+        assert!(cache.prepare_facade());
+        let facade = cache.facade().unwrap();
+        let front = facade.front();
+        assert!(is_cache(RealCache::of(front)) && RealCache::plain(front).is_none());
+        assert!(Facade::of(front).is_some_and(|it| core::ptr::eq(it, facade)));
+        registry::put(cache);
+    }
+
+    #[test]
+    fn the_shared_facades_lead_nowhere() {
+        for front in [&EMPTY, &REENTRANT, &UNCACHED, &CALLBACK, &HOOK] {
+            assert!(RealCache::of(front).is_none() && RealCache::plain(front).is_none());
+            assert!(Facade::of(front).is_none());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! All thread caches and all threads' records: made on demand, recycled, never unmapped.
+
+use super::real_cache::{RealCache, Thread};
+use super::thread::Moves;
+use crate::back::metadata::{self, Pool};
+use crate::front::bins::tls;
+use crate::front::modes::watch;
+use crate::ground::counters::SharedCount;
+use crate::ground::sync::lock::{Guard, RankedMutex};
+use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::owners::owner;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// What waits for the next thread.
+pub(crate) struct Dead {
+    caches: Pool<RealCache>,
+    threads: Pool<Thread>,
+}
+
+// SAFETY: the pools are reached under the registry's lock only.
+unsafe impl Send for Dead {}
+
+/// The registry, locked.
+pub(crate) type Locked<'a> = Guard<'a, Dead>;
+
+/// The lock of the lists of caches and of threads.
+pub(crate) static REGISTRY: RankedMutex<Dead> =
+    RankedMutex::new(LockRank::Registry, Dead { caches: Pool::new(), threads: Pool::new() });
+
+static FIRST_CACHE: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
+static FIRST_THREAD: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Caches that somebody has now.
+pub(crate) static CACHES: SharedCount = SharedCount::new();
+
+/// Threads that have a record now.
+pub(crate) static THREADS: SharedCount = SharedCount::new();
+
+// --- caches ------------------------------------------------------------------------------------
+
+/// A cache for a thread, or for nobody: one that was given back, or a new one. It takes pages from
+/// `home`, and from no other arena if it is `bound`. `None`: no memory.
+pub(crate) fn take(
+    home: &'static Arena,
+    bound: bool,
+    thread: Option<&'static Thread>,
+) -> Option<&'static RealCache> {
+    let mut dead = REGISTRY.lock();
+    let watched = thread.is_some_and(|thread| thread.moves() == Moves::Always);
+    let cache = match dead.caches.take() {
+        Some(cache) => {
+            cache.owner.home.set(home);
+            cache
+        }
+        None => make(home)?,
+    };
+    cache.watch(watched);
+    if (watched || (thread.is_some() && watch::is_on())) && !cache.prepare_facade() {
+        dead.caches.put(cache);
+        return None;
+    }
+    cache.begin(thread, bound);
+    CACHES.add(1);
+    Some(cache)
+}
+
+/// Takes back a cache that holds no blocks any more.
+pub(crate) fn put(cache: &'static RealCache) {
+    let mut dead = REGISTRY.lock();
+    cache.end();
+    CACHES.sub(1);
+    dead.caches.put(cache);
+}
+
+/// All caches ever made. The list only grows.
+pub(crate) fn all() -> impl Iterator<Item = &'static RealCache> {
+    // Acquire: pairs with the Release in `make`.
+    let mut next = FIRST_CACHE.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: caches live for ever.
+        let cache: &'static RealCache = unsafe { next.as_ref() }?;
+        next = cache.next();
+        Some(cache)
+    })
+}
+
+fn make(home: &'static Arena) -> Option<&'static RealCache> {
+    // First what may be kept if the second fails.
+    let id = owner::next_id()?;
+    let memory = metadata::allocate(size_of::<RealCache>(), 64)?.cast::<RealCache>();
+    let next = FIRST_CACHE.load(Ordering::Relaxed);
+    // SAFETY: fresh memory of the right size and alignment.
+    let cache = unsafe { RealCache::make_in(memory, next) };
+    cache.owner.begin(id, home);
+    owner::register(&cache.owner);
+    // Release: pairs with the Acquire in `all`. Under the registry's lock.
+    FIRST_CACHE.store(memory.as_ptr(), Ordering::Release);
+    Some(cache)
+}
+
+// --- threads -----------------------------------------------------------------------------------
+
+/// A record for the calling thread. `None`: no memory.
+pub(crate) fn take_thread() -> Option<&'static Thread> {
+    let mut dead = REGISTRY.lock();
+    let thread = match dead.threads.take() {
+        Some(thread) => thread,
+        None => make_thread()?,
+    };
+    thread.begin(tls::address());
+    THREADS.add(1);
+    Some(thread)
+}
+
+/// Gives a record back, once its caches are gone.
+pub(crate) fn put_thread(thread: &'static Thread) {
+    let mut dead = REGISTRY.lock();
+    thread.end();
+    THREADS.sub(1);
+    dead.threads.put(thread);
+}
+
+/// Takes the records of all threads but one, in the child of a fork, where they are no more.
+pub(crate) fn abandon_threads_but(mine: *const Thread) {
+    let gone = |thread: &&Thread| thread.word().is_some() && !core::ptr::eq(*thread, mine);
+    threads().filter(gone).for_each(put_thread);
+}
+
+fn make_thread() -> Option<&'static Thread> {
+    let memory = metadata::allocate(size_of::<Thread>(), 64)?.cast::<Thread>();
+    // SAFETY: fresh memory of the right size and alignment.
+    unsafe { memory.write(Thread::new(FIRST_THREAD.load(Ordering::Relaxed))) };
+    // Release: pairs with the Acquire in `threads`. Under the registry's lock.
+    FIRST_THREAD.store(memory.as_ptr(), Ordering::Release);
+    // SAFETY: just written, and never unmapped.
+    Some(unsafe { memory.as_ref() })
+}
+
+/// All records ever made. The list only grows.
+fn threads() -> impl Iterator<Item = &'static Thread> {
+    // Acquire: pairs with the Release in `make_thread`.
+    let mut next = FIRST_THREAD.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: records live for ever.
+        let thread: &'static Thread = unsafe { next.as_ref() }?;
+        next = thread.next();
+        Some(thread)
+    })
+}
+
+/// Calls `see` with the word of each thread, which cannot end meanwhile.
+pub(crate) fn for_each_word(_registry: &Locked<'_>, mut see: impl FnMut(&AtomicPtr<u8>)) {
+    for word in threads().filter_map(|thread| thread.word()) {
+        // SAFETY: a thread ends after it has taken its word off, under the lock that is held.
+        see(unsafe { word.as_ref() });
+    }
+}
+
+/// Calls `see` with the index of each thread's arena: the one it allocates from just now.
+pub(crate) fn for_each_arena(mut see: impl FnMut(u32)) {
+    let registry = REGISTRY.lock();
+    for_each_word(&registry, |word| {
+        if let Some(cache) = RealCache::of(tls::named_by(word.load(Ordering::Relaxed))) {
+            see(cache.owner.home.get().id());
+        }
+    });
+}
+
+/// Threads that allocate from an arena just now.
+pub(crate) fn count_in(arena: u32) -> u32 {
+    let mut count = 0;
+    for_each_arena(|id| count += u32::from(id == arena));
+    count
+}

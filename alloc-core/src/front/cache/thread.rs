@@ -1,0 +1,333 @@
+//! A thread as the allocator knows it: its caches, its counts, and where its word is.
+//!
+//! ```text
+//!   TLS word ──▶ cache (or its façade) ──▶ Thread ──▶ all caches of the thread, one per arena
+//! ```
+//! What a thread allocated and freed is not counted at each call, but found in the counts of its
+//! caches; only what goes past them (large blocks, and small ones uncached) is counted here, where
+//! it happens. What a cache is, a thread knows by [`OfThread`] only.
+
+use crate::back::metadata::Recycled;
+use crate::ground::counters::OwnedCount;
+use crate::ground::options;
+use crate::middle::arenas::arena::Arena;
+use core::cell::Cell;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+
+/// Arenas whose caches a thread finds at one look.
+const NEAR: usize = 8;
+
+/// Bytes allocated and freed, ever, by usable size.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Volume {
+    pub(crate) allocated: u64,
+    pub(crate) freed: u64,
+}
+
+impl Volume {
+    /// What was added since `before`.
+    pub(super) fn since(self, before: Volume) -> Volume {
+        Volume {
+            allocated: self.allocated.wrapping_sub(before.allocated),
+            freed: self.freed.wrapping_sub(before.freed),
+        }
+    }
+
+    fn add(&mut self, more: Volume) {
+        self.allocated = self.allocated.wrapping_add(more.allocated);
+        self.freed = self.freed.wrapping_add(more.freed);
+    }
+
+    /// Bytes allocated and not freed; negative where a thread frees what others allocated.
+    fn balance(self) -> i64 {
+        self.allocated.wrapping_sub(self.freed) as i64
+    }
+}
+
+/// When the cells of a thread move that the program may look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moves {
+    /// Nobody has asked for them.
+    Never,
+    /// When somebody reads the counts, and on slow paths.
+    Slowly,
+    /// With every operation: the thread has façades.
+    Always,
+}
+
+/// What a thread asks of each of its caches.
+pub(crate) trait OfThread: 'static {
+    /// The link to the next cache of the same thread.
+    fn next_of_thread(&self) -> &Cell<Option<&'static Self>>;
+    /// Whether it is bound to an arena.
+    fn is_for(&self, arena: u32) -> bool;
+    /// What the thread got from it, and gave to it.
+    fn volume_of_thread(&self) -> Volume;
+}
+
+/// A thread with caches of a type.
+pub(crate) struct Thread<C: 'static> {
+    /// Its word; null: no thread has this record. Changed under the registry's lock.
+    word: AtomicPtr<AtomicPtr<u8>>,
+    /// Its caches, linked; the newest first.
+    first: Cell<Option<&'static C>>,
+    /// Caches by the last bits of their arena's index.
+    near: [Cell<Option<&'static C>>; NEAR],
+    /// The arena that it is bound to for good.
+    bound: Cell<Option<&'static Arena>>,
+    /// What went past its caches.
+    past: [OwnedCount; 2],
+    /// What the program reads through `thread.allocatedp` and `thread.deallocatedp`.
+    cells: [AtomicU64; 2],
+    moves: Cell<Moves>,
+    /// Its caches are on, and hold blocks up to a size.
+    enabled: Cell<bool>,
+    max: Cell<usize>,
+    /// The balance of its caches when last looked at, all there was before the last reset, and the
+    /// highest since then.
+    cached_balance: Cell<i64>,
+    peak_base: Cell<i64>,
+    peak: Cell<i64>,
+    next_free: Cell<Option<&'static Thread<C>>>,
+    next: AtomicPtr<Thread<C>>,
+}
+
+// SAFETY: the cells are touched by the record's thread only, or under the registry's lock when that
+// is gone (a fork's child has but one thread); the rest is atomic.
+unsafe impl<C> Sync for Thread<C> {}
+
+const ALLOCATED: usize = 0;
+const FREED: usize = 1;
+
+impl<C: OfThread> Thread<C> {
+    /// A record that no thread has, before the others in their list.
+    pub(super) fn new(next: *mut Thread<C>) -> Thread<C> {
+        Thread {
+            word: AtomicPtr::new(core::ptr::null_mut()),
+            first: Cell::new(None),
+            near: [const { Cell::new(None) }; NEAR],
+            bound: Cell::new(None),
+            past: [const { OwnedCount::new() }; 2],
+            cells: [const { AtomicU64::new(0) }; 2],
+            moves: Cell::new(Moves::Never),
+            enabled: Cell::new(false),
+            max: Cell::new(0),
+            cached_balance: Cell::new(0),
+            peak_base: Cell::new(0),
+            peak: Cell::new(0),
+            next_free: Cell::new(None),
+            next: AtomicPtr::new(next),
+        }
+    }
+
+    /// The next one in the list.
+    pub(super) fn next(&self) -> *mut Thread<C> {
+        self.next.load(Relaxed)
+    }
+
+    /// The thread with this word has the record from now on. Under the registry's lock.
+    pub(super) fn begin(&self, word: NonNull<AtomicPtr<u8>>) {
+        self.enabled.set(options::current().tcache);
+        self.max.set(options::current().tcache_max);
+        self.word.store(word.as_ptr(), Relaxed);
+    }
+
+    /// No thread has it any more. Under the registry's lock.
+    pub(super) fn end(&self) {
+        self.word.store(core::ptr::null_mut(), Relaxed);
+        self.reset();
+    }
+
+    /// Where the word of its thread is. `None`: no thread has this record.
+    pub(super) fn word(&self) -> Option<NonNull<AtomicPtr<u8>>> {
+        NonNull::new(self.word.load(Relaxed))
+    }
+
+    fn reset(&self) {
+        self.first.set(None);
+        self.near.iter().for_each(|near| near.set(None));
+        self.past.iter().for_each(|past| past.add(past.get().wrapping_neg()));
+        self.cells.iter().for_each(|cell| cell.store(0, Relaxed));
+        self.moves.set(Moves::Never);
+        self.bind(None);
+        self.cached_balance.set(0);
+        self.peak_base.set(0);
+        self.peak.set(0);
+    }
+
+    /// Adds a cache. By the thread.
+    pub(crate) fn add_cache(&self, cache: &'static C) {
+        cache.next_of_thread().set(self.first.replace(Some(cache)));
+    }
+
+    /// Notes the arena that it is bound to, and counts as bound there already.
+    pub(crate) fn bind(&self, arena: Option<&'static Arena>) {
+        self.bound.replace(arena).into_iter().for_each(Arena::unbind);
+    }
+
+    /// Its caches.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &'static C> + use<C> {
+        core::iter::successors(self.first.get(), |cache| cache.next_of_thread().get())
+    }
+
+    /// Its cache that is bound to an arena.
+    #[inline]
+    pub(crate) fn cache_for(&self, arena: u32) -> Option<&'static C> {
+        let near = self.near.get(arena as usize % NEAR)?;
+        if let Some(cache) = near.get().filter(|cache| cache.is_for(arena)) {
+            return Some(cache);
+        }
+        let found = self.caches().find(|cache| cache.is_for(arena))?;
+        near.set(Some(found));
+        Some(found)
+    }
+
+    /// Whether its caches are on.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.get()
+    }
+
+    /// Says whether its caches are on. They themselves have to be told.
+    pub(crate) fn set_enabled(&self, on: bool) {
+        self.enabled.set(on);
+    }
+
+    /// The largest blocks that its caches hold while they are on, in bytes.
+    pub(crate) fn max(&self) -> usize {
+        self.max.get()
+    }
+
+    /// Sets the largest blocks. Its caches themselves have to be told.
+    pub(crate) fn set_max(&self, size: usize) {
+        self.max.set(size);
+    }
+
+    /// The largest blocks that its caches hold, in bytes; 0: they are off.
+    pub(crate) fn largest(&self) -> usize {
+        if self.enabled.get() { self.max.get() } else { 0 }
+    }
+
+    /// Counts what it got past its caches.
+    #[inline]
+    pub(crate) fn got_past(&self, bytes: usize) {
+        self.count_past(ALLOCATED, bytes);
+    }
+
+    /// Counts what it freed past its caches.
+    #[inline]
+    pub(crate) fn freed_past(&self, bytes: usize) {
+        self.count_past(FREED, bytes);
+    }
+
+    fn count_past(&self, which: usize, bytes: usize) {
+        if let Some(past) = self.past.get(which) {
+            past.add(bytes as u64);
+        }
+        self.move_cell(which, bytes);
+        if which == ALLOCATED {
+            self.raise_peak();
+        }
+    }
+
+    /// Notes what its caches count themselves. On slow paths, and on all of a watched thread.
+    #[inline]
+    pub(crate) fn got_cached(&self, bytes: usize) {
+        self.move_cell(ALLOCATED, bytes);
+    }
+
+    /// As [`Thread::got_cached`].
+    #[inline]
+    pub(crate) fn freed_cached(&self, bytes: usize) {
+        self.move_cell(FREED, bytes);
+    }
+
+    #[inline]
+    fn move_cell(&self, which: usize, bytes: usize) {
+        match self.moves.get() {
+            Moves::Never => {}
+            Moves::Slowly => self.refresh(),
+            Moves::Always => {
+                if let Some(cell) = self.cells.get(which) {
+                    cell.store(cell.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
+                }
+            }
+        }
+    }
+
+    fn past(&self) -> Volume {
+        let [allocated, freed] = &self.past;
+        Volume { allocated: allocated.get(), freed: freed.get() }
+    }
+
+    fn cached(&self) -> Volume {
+        let mut sum = Volume::default();
+        self.caches().for_each(|cache| sum.add(cache.volume_of_thread()));
+        sum
+    }
+
+    /// What it allocated and freed. By the thread.
+    pub(crate) fn volume(&self) -> Volume {
+        let cached = self.cached();
+        self.cached_balance.set(cached.balance());
+        self.raise_peak();
+        let mut sum = self.past();
+        sum.add(cached);
+        sum
+    }
+
+    /// Where the program may read what it allocated and freed, for the thread's life.
+    pub(crate) fn cells(&self) -> (NonNull<u64>, NonNull<u64>) {
+        let [allocated, freed] = &self.cells;
+        (NonNull::from(allocated).cast(), NonNull::from(freed).cast())
+    }
+
+    /// When its cells move.
+    pub(crate) fn moves(&self) -> Moves {
+        self.moves.get()
+    }
+
+    /// Says when its cells are to move; those that always do must have façades.
+    pub(crate) fn set_moves(&self, moves: Moves) {
+        self.moves.set(moves);
+    }
+
+    /// Brings the cells and the peak up to date. By the thread, on some of its slow paths.
+    pub(crate) fn refresh(&self) {
+        let volume = self.volume();
+        let [allocated, freed] = &self.cells;
+        allocated.store(volume.allocated, Relaxed);
+        freed.store(volume.freed, Relaxed);
+    }
+
+    /// Looks whether the balance is higher than ever. In the middle of an operation, which may be
+    /// counted by then or not.
+    pub(crate) fn note_peak(&self) {
+        self.volume();
+    }
+
+    fn raise_peak(&self) {
+        let balance = self.past().balance().wrapping_add(self.cached_balance.get());
+        self.peak.set(self.peak.get().max(balance));
+    }
+
+    /// The most that it had allocated and not freed since the last reset, beyond what it had then.
+    pub(crate) fn peak(&self) -> u64 {
+        self.refresh();
+        let beyond = self.peak.get().wrapping_sub(self.peak_base.get());
+        u64::try_from(beyond).unwrap_or(0)
+    }
+
+    /// Begins anew with the peak.
+    pub(crate) fn reset_peak(&self) {
+        let balance = self.volume().balance();
+        self.peak_base.set(balance);
+        self.peak.set(balance);
+    }
+}
+
+impl<C> Recycled for Thread<C> {
+    fn next_free(&self) -> &Cell<Option<&'static Thread<C>>> {
+        &self.next_free
+    }
+}

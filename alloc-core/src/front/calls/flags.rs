@@ -1,0 +1,290 @@
+//! The `*allocx` family: malloc and free with flags. Source: jemalloc(3), "Non-standard API".
+
+use super::free::free;
+use super::growth::free_roomy;
+use super::malloc::malloc_aligned;
+use super::query::{arena_of, usable_size};
+use super::realloc::{fits_in_place, lengthened};
+use super::zeroed::malloc_aligned_zeroed;
+use crate::back::map::page_map;
+use crate::front::cache::current;
+use crate::front::life::{background, explicit, thread_begin};
+use crate::front::miss::large_blocks;
+use crate::front::miss::out_of_memory::no_memory;
+use crate::front::miss::retry::with_retry;
+use crate::front::miss::small as small_blocks;
+use crate::front::modes::block_size::{self, Given, usable};
+use crate::front::modes::judge;
+use crate::ground::os;
+use crate::ground::size_class::{MAX_CACHED, SizeClass};
+use crate::ground::stats_interval;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::choose_arena;
+use crate::middle::arenas::large;
+use crate::middle::slabs::slab::Slab;
+
+/// How a block is to be allocated or freed.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    align: usize,
+    zero: bool,
+    cache: Cache,
+    arena: Option<u32>,
+}
+
+/// The cache to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    /// The thread's.
+    Own,
+    /// None.
+    None,
+    /// The one with this number.
+    Explicit(u32),
+}
+
+impl Flags {
+    /// As malloc and free do it.
+    pub const NONE: Flags = Flags { align: 1, zero: false, cache: Cache::Own, arena: None };
+
+    /// At a multiple of `align`, a power of two (`MALLOCX_ALIGN`).
+    #[must_use]
+    pub const fn align(self, align: usize) -> Flags {
+        Flags { align, ..self }
+    }
+
+    /// All usable bytes are zero; after a change of size, those behind the old usable size
+    /// (`MALLOCX_ZERO`).
+    #[must_use]
+    pub const fn zeroed(self) -> Flags {
+        Flags { zero: true, ..self }
+    }
+
+    /// Past the thread's cache (`MALLOCX_TCACHE_NONE`).
+    #[must_use]
+    pub const fn uncached(self) -> Flags {
+        Flags { cache: Cache::None, ..self }
+    }
+
+    /// Through the cache with this number, of [`tcache`](crate::control::tcache)
+    /// (`MALLOCX_TCACHE`). With an arena too, blocks come from that arena past the cache, and are
+    /// freed into it.
+    #[must_use]
+    pub const fn tcache(self, id: u32) -> Flags {
+        Flags { cache: Cache::Explicit(id), ..self }
+    }
+
+    /// From the arena with this index, past the thread's cache (`MALLOCX_ARENA`).
+    #[must_use]
+    pub const fn arena(self, index: u32) -> Flags {
+        let cache = match self.cache {
+            Cache::Own => Cache::None,
+            other => other,
+        };
+        Flags { arena: Some(index), cache, ..self }
+    }
+
+    /// The arena to use. `Err`: there is none with that index.
+    fn find_arena(self) -> Result<Option<&'static Arena>, ()> {
+        match self.arena {
+            None => Ok(None),
+            Some(index) => {
+                thread_begin::real_cache();
+                let arena = arena_list::by_id(index).or_else(|| choose_arena::automatic(index));
+                arena.filter(|arena| arena.is_live()).map(Some).ok_or(())
+            }
+        }
+    }
+}
+
+/// At least `size` bytes. Null: no memory, or no such arena; or, with `errno` EINVAL, no such
+/// cache.
+///
+/// ```
+/// use lumalloc::raw::{self, Flags};
+/// let p = raw::allocate(1000, Flags::NONE.align(256).zeroed());
+/// assert_eq!(p as usize % 256, 0);
+/// // SAFETY: p came from allocate, and is freed once.
+/// unsafe { raw::deallocate(p, Flags::NONE) };
+/// ```
+#[must_use]
+pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
+    if flags.cache == Cache::Own {
+        return if flags.zero {
+            malloc_aligned_zeroed(size, flags.align)
+        } else {
+            malloc_aligned(size, flags.align)
+        };
+    }
+    let Ok(arena) = flags.find_arena() else { return no_memory(size) };
+    if let Cache::Explicit(id) = flags.cache {
+        let room = block_size::room(size, flags.align).filter(|room| *room <= MAX_CACHED);
+        let block = match room.filter(|_| arena.is_none()) {
+            Some(room) => from_cache(id, room, flags.zero),
+            None => explicit::exists(id).then_some(core::ptr::null_mut()),
+        };
+        let Some(block) = block else {
+            os::set_errno(libc::EINVAL);
+            return core::ptr::null_mut();
+        };
+        if !block.is_null() {
+            return block;
+        }
+    }
+    let Some(arena) = arena.or_else(thread_begin::home) else { return no_memory(size) };
+    let block = with_retry(|| match block_size::room(size, flags.align) {
+        Some(room) if room <= MAX_CACHED => small(arena, room, flags.zero),
+        Some(_) => large(arena, size, flags),
+        None => core::ptr::null_mut(),
+    });
+    background::tick_outside();
+    stats_interval::count(size);
+    if block.is_null() { no_memory(size) } else { block }
+}
+
+fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
+    let class = SizeClass::of(size);
+    let block = small_blocks::malloc_uncached(arena, class);
+    if block.is_null() { block } else { ready(block, class, zero) }
+}
+
+/// A small block through an explicit cache. Null: it does not have it. `None`: no such cache.
+fn from_cache(id: u32, size: usize, zero: bool) -> Option<*mut u8> {
+    let class = SizeClass::of(size);
+    let block = explicit::allocate(id, class)?;
+    if block.is_null() {
+        return Some(block);
+    }
+    current::count_given(usable(class));
+    background::tick();
+    stats_interval::count(class.size());
+    Some(ready(block, class, zero))
+}
+
+/// Makes a fresh block of a class the program's.
+fn ready(block: *mut u8, class: SizeClass, zero: bool) -> *mut u8 {
+    // SAFETY: a fresh block of this class.
+    unsafe { judge::handed_out(block, class) };
+    if zero {
+        // SAFETY: the usable bytes of a fresh block of this class.
+        unsafe { block.write_bytes(0, usable(class)) };
+    }
+    block
+}
+
+fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
+    let run = large::usable(size).and_then(|bytes| {
+        let filled = if flags.zero { 0 } else { size };
+        large::allocate(large::From::Arena(arena), bytes, flags.align, filled)
+    });
+    match run {
+        Some(extent) => large_blocks::finish(extent, size, flags.zero),
+        None => core::ptr::null_mut(),
+    }
+}
+
+/// Changes the size of a block, in place or by a move; with `zeroed`, all bytes from the old usable
+/// size to the new one are zero. Null: no memory, and the block is as it was.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+#[must_use]
+pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    let old = unsafe { usable_size(ptr) };
+    let stays = flags.arena.is_none_or(|index| arena_of(ptr as usize) == Some(index));
+    // SAFETY: the caller's promise.
+    if stays && unsafe { fits_in_place(ptr, old, size, flags.align, flags.zero) } {
+        return ptr;
+    }
+    if stays
+        // SAFETY: the caller's promise.
+        && let Some(longer) = unsafe { lengthened(ptr, size, flags.align, flags.zero) }
+    {
+        return longer;
+    }
+    let new = allocate(size, Flags { zero: false, ..flags });
+    if new.is_null() {
+        return new;
+    }
+    // SAFETY: two different blocks, at least this long.
+    unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
+    if flags.zero {
+        // SAFETY: a block of this allocator's.
+        let bytes = unsafe { usable_size(new) };
+        // SAFETY: from the old contents to the end of the new block.
+        unsafe { new.wrapping_add(old.min(size)).write_bytes(0, bytes - old.min(size)) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { deallocate(ptr, flags) };
+    new
+}
+
+/// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its
+/// real size afterwards, whatever came of it.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's.
+#[must_use]
+pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Flags) -> usize {
+    // SAFETY: the caller's promise.
+    let old = unsafe { usable_size(ptr) };
+    let most = size.saturating_add(extra);
+    if old >= size && old <= most {
+        return old;
+    }
+    if old > MAX_CACHED && size > MAX_CACHED {
+        // SAFETY: the caller's promise.
+        let _grown = unsafe { fits_in_place(ptr, old, most, flags.align, flags.zero) }
+            // SAFETY: the caller's promise.
+            || unsafe { fits_in_place(ptr, old, size, flags.align, flags.zero) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { usable_size(ptr) }
+}
+
+/// Takes a block back.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, not used after.
+pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
+    if flags.cache != Cache::Own {
+        let entry = page_map::lookup(ptr as usize);
+        if let Some(slab) = Slab::of(entry) {
+            // SAFETY: the slab was found by the address; the caller's promise.
+            unsafe { judge::taken_back(slab, ptr) };
+            if let Cache::Explicit(id) = flags.cache
+                && explicit::free(id, slab.class(), ptr)
+            {
+                current::count_freed(usable(slab.class()));
+                return background::tick();
+            }
+            small_blocks::free_uncached(slab, ptr.expose_provenance());
+            return background::tick_outside();
+        }
+        if let Some(extent) = entry.extent() {
+            large_blocks::free_uncached(extent, ptr.expose_provenance());
+            return background::tick_outside();
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { free(ptr) };
+}
+
+/// Takes back a block whose size is known.
+///
+/// # Safety
+/// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has
+/// the alignment that was asked for.
+pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
+    if flags.cache == Cache::Own {
+        // SAFETY: the caller's promise.
+        unsafe { free_roomy(ptr, size, flags.align) };
+    } else {
+        let given = Given { size, align: flags.align };
+        judge::check_size(page_map::lookup(ptr as usize), ptr as usize, given);
+        // SAFETY: the caller's promise.
+        unsafe { deallocate(ptr, flags) };
+    }
+}

@@ -1,0 +1,72 @@
+//! free: a block into the bin of its class, which the class map or the caller knows.
+
+use super::malloc::offset_of;
+use crate::back::map::class_map;
+use crate::front::bins::tls;
+use crate::front::miss::give;
+use crate::front::supply::layouts;
+use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
+
+/// Takes a block back. Null is nothing to do.
+///
+/// # Safety
+/// `ptr` is null, or a block of this allocator's that is not used after. (Foreign, interior and
+/// twice freed pointers end the process with a message, at once or when the block goes home.)
+#[inline(always)]
+pub unsafe fn free(ptr: *mut u8) {
+    let Some(units) = class_map::bin_units(ptr) else {
+        // SAFETY: the caller's promise.
+        return unsafe { give::unknown(ptr) };
+    };
+    let cache = tls::current();
+    if !cache.bin_at(units * OFFSET_UNIT).push(ptr) {
+        // SAFETY: the caller's promise.
+        unsafe { give::known(ptr, units, cache) };
+    }
+}
+
+/// Takes back a block whose size is known: no look-up.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, not used after; `size` is what was asked for, or anything
+/// up to its usable size.
+#[inline(always)]
+pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
+    let cache = tls::current();
+    if size < layouts::bound() && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { give::sized(ptr, size, 1, cache) };
+}
+
+/// As [`free_sized`], for a block that was asked for with an alignment.
+///
+/// # Safety
+/// As [`free_sized`]; `align` is the alignment that was asked for.
+#[inline(always)]
+pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
+    let cache = tls::current();
+    let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
+    if rounded < layouts::bound() && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { give::sized(ptr, size, align, cache) };
+}
+
+/// As [`free_sized_aligned`], for blocks of [`alloc_rounded`](super::malloc::alloc_rounded) and of
+/// layouts only: where samples are taken, the bins themselves take nothing unseen.
+///
+/// # Safety
+/// As [`free_sized_aligned`].
+#[inline(always)]
+pub(crate) unsafe fn free_layout(ptr: *mut u8, size: usize, align: usize) {
+    let cache = tls::current();
+    let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
+    if rounded <= MAX_CACHED && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { give::sized(ptr, size, align, cache) };
+}

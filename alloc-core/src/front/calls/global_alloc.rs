@@ -1,0 +1,106 @@
+//! The Rust door: `#[global_allocator]`.
+
+use super::free::free_layout;
+use super::malloc::{alloc_rounded, offset_of, zeroed};
+use super::realloc::realloc_aligned;
+use crate::front::bins::thread_cache::Kind;
+use crate::front::bins::tls;
+use crate::front::miss::large_blocks;
+use crate::front::supply::layouts;
+use crate::ground::size_class::{MAX_CACHED, size_for_align};
+use core::alloc::{GlobalAlloc, Layout};
+
+/// The allocator, for Rust programs.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+///
+/// let numbers: Vec<u32> = (0..1000).collect();
+/// assert!(lumalloc::raw::is_ours(numbers.as_ptr().cast()));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lumalloc;
+
+// SAFETY: blocks are as large and as aligned as the layout says, live until they are deallocated,
+// and no function unwinds.
+unsafe impl GlobalAlloc for Lumalloc {
+    #[inline(always)]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match size_for_align(layout.size(), layout.align()) {
+            Some(rounded) if rounded <= MAX_CACHED => {
+                alloc_rounded(rounded, layout.size(), layout.align())
+            }
+            // Rust never asks how much more there is: whole pages will do.
+            _ => large_blocks::malloc_pages(layout.size(), layout.align(), false),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise: `ptr` was made for this layout.
+        unsafe { free_layout(ptr, layout.size(), layout.align()) };
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match size_for_align(layout.size(), layout.align()) {
+            Some(rounded) if rounded <= MAX_CACHED => {
+                let block = alloc_rounded(rounded, layout.size(), layout.align());
+                zeroed(block, layout.size())
+            }
+            _ => large_blocks::malloc_pages(layout.size(), layout.align(), true),
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // Blocks may have canaries, or be samples, for which the bound is 0: what fits where is not
+        // for layouts to say then.
+        let (old, new) = (rounded(layout.size(), layout), rounded(new_size, layout));
+        if old.max(new) >= layouts::bound() || tls::current().kind() != Kind::Real {
+            // SAFETY: the caller's promise.
+            return unsafe { realloc_any(ptr, layout, new_size) };
+        }
+        if offset_of(old) == offset_of(new) {
+            return ptr;
+        }
+        // SAFETY: the caller's promise; both are small.
+        unsafe { realloc_small(ptr, layout, new_size) }
+    }
+}
+
+/// A size rounded to a layout's alignment, which fits an `isize` by the rules of layouts.
+#[inline(always)]
+fn rounded(size: usize, layout: Layout) -> usize {
+    let mask = layout.align().wrapping_sub(1);
+    size.wrapping_add(mask) & !mask
+}
+
+/// Moves a block to another class.
+///
+/// # Safety
+/// As [`GlobalAlloc::realloc`]; both sizes are small, and no mode has to see the block.
+#[inline(never)]
+unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    let new = alloc_rounded(rounded(new_size, layout), new_size, layout.align());
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, layout.size().min(new_size)) };
+        // SAFETY: the caller's promise.
+        unsafe { free_layout(ptr, rounded(layout.size(), layout), 1) };
+    }
+    new
+}
+
+/// Large blocks, and those that a mode has to see.
+///
+/// # Safety
+/// As [`GlobalAlloc::realloc`].
+#[cold]
+#[inline(never)]
+unsafe fn realloc_any(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    layouts::come();
+    // SAFETY: the caller's promise.
+    unsafe { realloc_aligned(ptr, new_size, layout.align()) }
+}

@@ -1,0 +1,75 @@
+//! malloc: a block from the bin of its class.
+
+use crate::front::bins::tls;
+use crate::front::miss::out_of_memory::no_memory;
+use crate::front::miss::{large_blocks, take};
+use crate::ground::checked::at;
+use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, size_for_align};
+
+/// Where the bin of a size begins, in units of [`OFFSET_UNIT`]; the size is at most [`MAX_CACHED`].
+#[inline(always)]
+pub(super) fn offset_of(size: usize) -> usize {
+    // SAFETY: the table has an entry for each size up to MAX_CACHED.
+    usize::from(*unsafe { at(&OFFSET_OF_SIZE, (size + 7) >> 3) })
+}
+
+/// At least `size` bytes, 16-byte aligned from 16 bytes on; 0 gives a smallest block.
+///
+/// ```
+/// let p = lumalloc::raw::malloc(100);
+/// assert!(!p.is_null());
+/// // SAFETY: p came from malloc, and is freed once.
+/// unsafe { lumalloc::raw::free(p) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc(size: usize) -> *mut u8 {
+    if size > MAX_CACHED {
+        return large_blocks::malloc(size, 1, false);
+    }
+    malloc_rounded(size, size, 1)
+}
+
+/// A block for `size` bytes at a multiple of `align`, which [`size_for_align`] rounds to `rounded`,
+/// at most [`MAX_CACHED`].
+#[inline(always)]
+pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
+    let cache = tls::current();
+    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
+    if !block.is_null() {
+        return block;
+    }
+    take::malloc(size, align, cache)
+}
+
+/// As [`malloc_rounded`], for a caller who will say the layout when it frees.
+#[inline(always)]
+pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
+    let cache = tls::current();
+    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
+    if !block.is_null() {
+        return block;
+    }
+    take::alloc(size, align, cache)
+}
+
+/// Zeroes the first `size` bytes, for callers who never ask for the usable size.
+#[inline]
+pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
+    if !block.is_null() {
+        // SAFETY: a fresh block of at least `size` bytes.
+        unsafe { block.write_bytes(0, size) };
+    }
+    block
+}
+
+/// At least `size` bytes at a multiple of `align`, a power of two of any size.
+#[inline(always)]
+#[must_use]
+pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
+    match size_for_align(size, align) {
+        Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align),
+        Some(_) => large_blocks::malloc(size, align, false),
+        None => no_memory(size),
+    }
+}

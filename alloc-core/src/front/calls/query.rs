@@ -1,0 +1,67 @@
+//! What is asked of a block, or of a size, and changes nothing.
+
+use crate::back::map::extent::Extent;
+use crate::back::map::page_map;
+use crate::front::life::thread_begin;
+use crate::front::modes::block_size::{self, usable};
+use crate::front::modes::guarded;
+use crate::ground::fatal;
+use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::units::PAGE;
+use crate::middle::arenas::large;
+use crate::middle::slabs::slab::Slab;
+
+/// Bytes that a block may hold.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's, in use. (Others end the process with a message.)
+#[must_use]
+pub unsafe fn usable_size(ptr: *mut u8) -> usize {
+    let address = ptr as usize;
+    let entry = page_map::lookup(address);
+    if let Some(slab) = Slab::of(entry) {
+        if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() {
+            return usable(slab.class());
+        }
+    } else if let Some(extent) = entry.extent()
+        && extent.is_block_at(address)
+    {
+        return extent.bytes();
+    } else if let Some(size) = guarded::usable_size(address) {
+        return size;
+    }
+    fatal::foreign_query(address)
+}
+
+/// What [`malloc_aligned`](super::malloc::malloc_aligned) would give for a size (`align` 1:
+/// [`malloc`](super::malloc::malloc)); 0 where the size or the alignment is beyond 2^48, the last
+/// size class.
+#[must_use]
+pub fn good_size(size: usize, align: usize) -> usize {
+    // Even as the very first call it knows the modes.
+    thread_begin::real_cache();
+    if let Some(room) = block_size::room(size, align).filter(|room| *room <= MAX_CACHED) {
+        return usable(SizeClass::of(room));
+    }
+    let Some(rounded) = size_for_align(size, align) else { return 0 };
+    let bytes = large::usable(if align > PAGE { size } else { rounded });
+    bytes.filter(|_| align <= large::LONGEST).unwrap_or(0)
+}
+
+/// Whether an address lies in a slab, or is the beginning of a large block, of this allocator's.
+#[must_use]
+pub fn is_ours(ptr: *const u8) -> bool {
+    let entry = page_map::lookup(ptr as usize);
+    Slab::of(entry).is_some()
+        || entry.extent().is_some_and(|extent| extent.is_block_at(ptr as usize))
+        || guarded::usable_size(ptr as usize).is_some()
+}
+
+/// The arena that a block belongs to.
+pub(crate) fn arena_of(address: usize) -> Option<u32> {
+    let entry = page_map::lookup(address);
+    match Slab::of(entry) {
+        Some(slab) => Some(slab.arena()),
+        None => entry.extent().filter(|extent| extent.is_block_at(address)).map(Extent::arena),
+    }
+}

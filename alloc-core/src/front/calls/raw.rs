@@ -1,0 +1,14 @@
+//! malloc, free and realloc as every door calls them.
+//!
+//! Out of memory returns null with `errno` set to ENOMEM (or ends the process under `opt.xmalloc`);
+//! success never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
+
+pub use super::flags::{
+    Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,
+};
+pub use super::free::{free, free_sized, free_sized_aligned};
+pub use super::growth::{free_roomy, realloc_roomy, stays};
+pub use super::malloc::{malloc, malloc_aligned};
+pub use super::query::{good_size, is_ours, usable_size};
+pub use super::realloc::{realloc, realloc_aligned};
+pub use super::zeroed::{malloc_aligned_zeroed, malloc_zeroed};

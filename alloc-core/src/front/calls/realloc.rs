@@ -1,0 +1,200 @@
+//! realloc: another size for a block, where it stands or by a move.
+
+use super::free::free;
+use super::malloc::{malloc, malloc_aligned, offset_of};
+use super::query::usable_size;
+use crate::back::map::{class_map, page_map};
+use crate::front::bins::thread_cache::Kind;
+use crate::front::bins::tls;
+use crate::front::cache::current;
+use crate::front::miss::{give, sealed};
+use crate::front::modes::block_size;
+use crate::front::modes::fill;
+use crate::ground::fill_mode;
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
+use crate::middle::arenas::large;
+use crate::middle::slabs::slab::Slab;
+
+/// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null:
+/// no memory, and the block is as it was.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+#[inline(always)]
+#[must_use]
+pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
+    if size <= MAX_CACHED
+        && class_map::bin_units(ptr) == Some(offset_of(size))
+        && tls::current().kind() == Kind::Real
+    {
+        return ptr;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { realloc_by_move(ptr, size) }
+}
+
+/// As [`realloc`], where small blocks do not stay in their class.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(never)]
+unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    if let Some(new) = unsafe { realloc_small(ptr, size) } {
+        return new;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { realloc_aligned(ptr, size, 1) }
+}
+
+/// Small to another class that is small, where no mode has to see it. `None`: nothing was done.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline(always)]
+unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
+    let class = SizeClass::from_bin(class_map::bin_offset(ptr)? / BIN_BYTES)?;
+    if size > MAX_CACHED || tls::current().kind() != Kind::Real {
+        return None;
+    }
+    // SAFETY: the caller's promise; no mode, and the class of the class map.
+    Some(unsafe { move_small(ptr, class, size, size) })
+}
+
+/// Moves a block of a class, of which `size` bytes at most are wanted, to one for `room` bytes, at
+/// most [`MAX_CACHED`]. Null: no memory, and the block is as it was.
+///
+/// # Safety
+/// As [`realloc`]; the block is of that class, and no mode has to see it.
+#[inline(always)]
+pub(super) unsafe fn move_small(
+    ptr: *mut u8,
+    class: SizeClass,
+    size: usize,
+    room: usize,
+) -> *mut u8 {
+    let new = malloc(room);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, class.size().min(size)) };
+        if !tls::current().bin(class.bin()).push(ptr) {
+            // SAFETY: the caller's promise.
+            unsafe { give::unknown(ptr) };
+        }
+    }
+    new
+}
+
+/// As [`realloc`], for a block that was asked for with an alignment, and keeps it.
+///
+/// # Safety
+/// As [`realloc`]; the block is at a multiple of `align`.
+#[must_use]
+pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
+    // All classes of the hardened tier are multiples of 16.
+    if align <= 16
+        // SAFETY: the caller's promise.
+        && let Some(new) = unsafe { realloc_sealed(ptr, size) }
+    {
+        return new;
+    }
+    // SAFETY: the caller's promise.
+    let old = unsafe { usable_size(ptr) };
+    // SAFETY: the caller's promise.
+    if unsafe { fits_in_place(ptr, old, size, align, false) } {
+        return ptr;
+    }
+    // SAFETY: the caller's promise.
+    if let Some(longer) = unsafe { lengthened(ptr, size, align, false) } {
+        return longer;
+    }
+    let new = malloc_aligned(size, align);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
+        // SAFETY: the caller's promise.
+        unsafe { free(ptr) };
+    }
+    new
+}
+
+/// Whether a block of `old` usable bytes serves (or was made to serve) `size` bytes where it
+/// stands.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's with that usable size.
+pub(crate) unsafe fn fits_in_place(
+    ptr: *mut u8,
+    old: usize,
+    size: usize,
+    align: usize,
+    zero: bool,
+) -> bool {
+    if !(ptr as usize).is_multiple_of(align) {
+        return false;
+    }
+    let Some(room) = block_size::room(size, align) else { return false };
+    let entry = page_map::lookup(ptr as usize);
+    if let Some(slab) = Slab::of(entry) {
+        return room <= MAX_CACHED && SizeClass::of(room) == slab.class();
+    }
+    let zero = zero || fill_mode::current().zero;
+    let resized =
+        room > MAX_CACHED && entry.extent().is_some_and(|extent| large::resize(extent, size, zero));
+    if let Some(extent) = entry.extent().filter(|extent| resized && extent.bytes() != old) {
+        current::count_given(extent.bytes());
+        current::count_freed(old);
+    }
+    if resized && !zero {
+        entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
+    }
+    resized
+}
+
+/// Makes a block longer by moving its memory elsewhere; what is added reads zero, or with `zero`
+/// false junk where the options say so. `None`: copy it; nothing changed.
+///
+/// # Safety
+/// `ptr` is a block of this allocator's; after success it is used no more.
+pub(crate) unsafe fn lengthened(
+    ptr: *mut u8,
+    size: usize,
+    align: usize,
+    zero: bool,
+) -> Option<*mut u8> {
+    let entry = page_map::lookup(ptr as usize);
+    if size <= MAX_CACHED || Slab::of(entry).is_some() {
+        return None;
+    }
+    let extent = entry.extent()?;
+    let before = extent.bytes();
+    let longer = large::lengthen_by_move(extent, size, align)?;
+    current::count_given(longer.bytes());
+    current::count_freed(before);
+    if !zero {
+        fill::large_allocated(longer, before);
+    }
+    Some(longer.base_ptr())
+}
+
+/// [`realloc`] in the hardened tier: where it stands, or by a move to a small block. `None`: it has
+/// to be looked at again, or one of them is large; nothing was done.
+///
+/// # Safety
+/// As [`realloc`].
+#[inline]
+unsafe fn realloc_sealed(ptr: *mut u8, size: usize) -> Option<*mut u8> {
+    // SAFETY: the caller's promise.
+    let (units, room) = unsafe { sealed::look(ptr) }?;
+    if sealed::units_for(size)? == units {
+        return Some(ptr);
+    }
+    let new = malloc(size);
+    if !new.is_null() {
+        // SAFETY: two different blocks, at least this long.
+        unsafe { new.copy_from_nonoverlapping(ptr, room.min(size)) };
+        // SAFETY: the caller's promise.
+        unsafe { free(ptr) };
+    }
+    Some(new)
+}

@@ -1,0 +1,139 @@
+//! Fork: all locks are taken in rank order before, and given back after in parent and child.
+//!
+//! Slow paths hold locks, and purging passes hold theirs, so none is half done in the child. Pushes
+//! and pops of other threads are not atomic across the copied pages, so the child drops the
+//! *contents* of their caches (those blocks stay allocated, and are counted) and gives their slabs
+//! up for adoption.
+
+use super::background::{self, CHANGE};
+use super::explicit;
+use super::fork_lock::ForkLock;
+use super::started::START;
+use super::thread_end;
+use crate::back::metadata::METADATA;
+use crate::back::system::provider::dss::BREAK;
+use crate::front::bins::thread_cache::REENTRANT;
+use crate::front::bins::tls;
+use crate::front::cache::current;
+use crate::front::cache::real_cache::{RealCache, Thread};
+use crate::front::cache::registry::{self, REGISTRY};
+use crate::front::modes::guarded;
+use crate::ground::counters::SharedCount;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::ground::stats_interval;
+use crate::middle::arenas::arena_hooks;
+use crate::middle::arenas::arena_list::{self, MAKING};
+use crate::middle::arenas::purge_gate::GATE;
+use crate::middle::passes::decay_pass::PASS;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// Blocks that forks in this process's past left in caches of threads that are no more.
+pub(crate) static ABANDONED: SharedCount = SharedCount::new();
+
+/// Forks between this process and the first of its line that allocated.
+pub(crate) static GENERATION: SharedCount = SharedCount::new();
+
+/// The forking thread, from before to after: the child keeps its caches.
+static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Registers the handlers. As the first ones, they run last before and first after.
+pub(crate) fn register() {
+    os::keep_errno(|| {
+        // SAFETY: the handlers take no arguments and are there as long as the library is.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }
+    });
+}
+
+/// Calls `lock` on every lock, in rank order.
+fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
+    lock(&CHANGE);
+    lock(&START);
+    lock(&PASS);
+    lock(&GATE);
+    lock(&REGISTRY);
+    explicit::for_each_lock(lock);
+    for cache in registry::all() {
+        lock(&cache.owner.state);
+    }
+    lock(&MAKING);
+    for arena in arena_list::all() {
+        for class in SizeClass::all() {
+            lock(&arena.bin(class).slabs);
+        }
+    }
+    for arena in arena_list::all() {
+        lock(&arena.pages);
+    }
+    lock(&METADATA);
+    lock(&BREAK);
+    lock(&guarded::NEXT);
+}
+
+unsafe extern "C" fn prepare() {
+    for_each_lock(&mut |lock| lock.take());
+    let mine = current::thread().map_or(core::ptr::null(), core::ptr::from_ref);
+    FORKING.store(mine.cast_mut(), Relaxed);
+}
+
+unsafe extern "C" fn in_parent() {
+    FORKING.store(core::ptr::null_mut(), Relaxed);
+    for_each_lock(&mut |lock| lock.give_in_parent());
+}
+
+unsafe extern "C" fn in_child() {
+    let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
+    GENERATION.add(1);
+    for_each_lock(&mut |lock| lock.give_in_child());
+    background::forget_in_child();
+    arena_hooks::forget_in_child();
+    stats_interval::forget_in_child();
+    let cache = tls::current();
+    if RealCache::of(cache).is_some() {
+        tls::set_current(&REENTRANT);
+    }
+    for cache in registry::all() {
+        if cache.thread().is_some_and(|thread| !core::ptr::eq(thread, mine)) {
+            ABANDONED.add(thread_end::abandon(cache) as u64);
+        }
+    }
+    registry::abandon_threads_but(mine);
+    tls::set_current(cache);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::life::thread_begin;
+    use crate::ground::size_class::CLASSES;
+    use crate::ground::sync::lock_rank::LockRank;
+
+    /// A lock that is left out is found taken for ever in a child, some day.
+    #[test]
+    fn a_fork_takes_every_lock_in_order() {
+        // The start is made again where another test makes the first arena in the middle of it.
+        while thread_begin::real_cache().is_none() {
+            std::thread::yield_now();
+        }
+        let id = thread_begin::real_cache().and_then(explicit::create).expect("memory");
+        // Other tests make more of both.
+        let (caches, arenas) = (registry::all().count(), arena_list::all().count());
+        let mut seen = Vec::new();
+        for_each_lock(&mut |lock| seen.push(lock.rank()));
+        assert!(seen.contains(&None), "the gate of purges");
+        let taken: Vec<LockRank> = seen.into_iter().flatten().collect();
+        assert!(taken.is_sorted(), "{taken:?}");
+        for rank in LockRank::ALL {
+            let least = match rank {
+                LockRank::Pass => 2,
+                LockRank::Cache => caches,
+                LockRank::Bin => arenas * CLASSES,
+                LockRank::Pages => arenas,
+                _ => 1,
+            };
+            let found = taken.iter().filter(|other| **other == rank).count();
+            assert!(least > 0 && found >= least, "{rank:?}: {found} of {least}");
+        }
+        assert!(explicit::destroy(id));
+    }
+}

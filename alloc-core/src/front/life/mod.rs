@@ -1,0 +1,17 @@
+//! Beginnings and ends: of the process's allocator, of threads, of scopes, across a fork; and the
+//! background thread.
+
+pub(crate) mod background;
+#[allow(unsafe_code)]
+pub(crate) mod thread_end;
+#[allow(unsafe_code)]
+pub(crate) mod fork_lock;
+#[allow(unsafe_code)]
+pub(crate) mod explicit;
+pub(crate) mod started;
+#[allow(unsafe_code)]
+pub(crate) mod fork;
+#[allow(unsafe_code)]
+pub(crate) mod start;
+pub(crate) mod thread_begin;
+pub(crate) mod scope;

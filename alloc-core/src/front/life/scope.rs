@@ -1,0 +1,75 @@
+//! A thread's way from arena to arena: `thread.arena` for good, a scope for a while.
+//!
+//! A thread has one cache for each arena that it has entered. Entering one again finds its cache
+//! and stores two words; nothing is flushed. Blocks stay charged to the arena of their slab,
+//! wherever they are freed.
+
+use super::thread_begin::real_cache;
+use crate::front::cache::real_cache::{RealCache, Thread};
+use crate::front::cache::{current, registry, switch};
+use crate::front::supply::thread_limits;
+use crate::middle::arenas::arena::Arena;
+use core::marker::PhantomData;
+
+/// The calling thread allocates from an arena until this is dropped, then again from where it did
+/// before. Scopes nest; each ends on the thread that began it.
+#[must_use]
+pub(crate) struct Scope {
+    before: &'static RealCache,
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Has the calling thread allocate from an arena, and from no other, for a while. `None`: there is
+/// no memory for its cache, or the thread is inside the allocator or past its end.
+#[inline]
+pub(crate) fn enter(arena: &'static Arena) -> Option<Scope> {
+    let before = real_cache()?;
+    let cache = before.thread()?.cache_for(arena.id());
+    switch::show(cache.or_else(|| add_cache(before, arena))?);
+    Some(Scope { before, _not_send: PhantomData })
+}
+
+impl Drop for Scope {
+    #[inline]
+    fn drop(&mut self) {
+        // Past the thread's end its caches are no longer its own.
+        if current::real_cache().is_some() {
+            switch::show(self.before);
+        }
+    }
+}
+
+/// Has the calling thread allocate from an arena, and from no other, from now on. `false`: as for
+/// [`enter`].
+pub(crate) fn move_to(arena: &'static Arena) -> bool {
+    let Some(now) = real_cache() else { return false };
+    let Some(thread) = now.thread() else { return false };
+    if !arena.bind() {
+        return false;
+    }
+    let cache = thread.cache_for(arena.id()).or_else(|| stay(thread, arena));
+    let Some(cache) = cache.or_else(|| add_cache(now, arena)) else {
+        arena.unbind();
+        return false;
+    };
+    thread.bind(Some(arena));
+    switch::show(cache);
+    true
+}
+
+/// The thread's own cache, bound to the arena where it happens to be at home.
+fn stay(thread: &'static Thread, arena: &'static Arena) -> Option<&'static RealCache> {
+    let cache = thread.caches().find(|cache| core::ptr::eq(cache.owner.home.get(), arena))?;
+    cache.owner.home.bind(true);
+    Some(cache)
+}
+
+#[cold]
+#[inline(never)]
+fn add_cache(like: &'static RealCache, arena: &'static Arena) -> Option<&'static RealCache> {
+    let thread = like.thread()?;
+    let cache = registry::take(arena, true, Some(thread))?;
+    thread_limits::inherit(cache, like);
+    thread.add_cache(cache);
+    Some(cache)
+}

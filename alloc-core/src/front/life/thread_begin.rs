@@ -1,0 +1,74 @@
+//! A thread's first call: gives it a cache.
+//!
+//! ```text
+//!   EMPTY ──first call──▶ REENTRANT ──▶ real cache ──exit──▶ REENTRANT ──▶ UNCACHED
+//! ```
+//! With `tcache:false` the thread has a real cache too, which holds nothing. Where a mode watches,
+//! its word is on the real cache's façade instead.
+//!
+//! Other threads read and change the words of all threads that have a cache, and the exit call
+//! ([`thread_end`]) ends that. A thread for which it will not run therefore gets no cache, and goes
+//! past all caches from its first call on: where no key could be had, where the thread's value of
+//! the key could not be set, and in a thread that the program made by clone(2) and not by the C
+//! library.
+
+use super::{start, thread_end};
+use crate::front::bins::thread_cache::{EMPTY, Kind, REENTRANT, UNCACHED};
+use crate::front::bins::tls;
+use crate::front::cache::real_cache::{RealCache, Thread};
+use crate::front::cache::{current, registry, switch};
+use crate::ground::os;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::{arena_list, choose_arena};
+
+/// The calling thread's real cache, made now if this is its first call.
+pub(crate) fn real_cache() -> Option<&'static RealCache> {
+    if tls::current().kind() == Kind::Empty {
+        begin();
+    }
+    current::real_cache()
+}
+
+/// The arena for what goes past the caches. `None` before the start.
+pub(crate) fn home() -> Option<&'static Arena> {
+    match real_cache() {
+        Some(cache) => Some(choose_arena::at_home(&cache.owner.home)),
+        None => arena_list::by_id(0),
+    }
+}
+
+/// The calling thread's first call: gives it a cache. Without memory for one, nothing changes.
+#[cold]
+#[inline(never)]
+fn begin() {
+    tls::set_current(&REENTRANT);
+    if !start::ensure_started() {
+        tls::set_current(&EMPTY);
+        return;
+    }
+    if !thread_end::has_key() || !os::is_thread_of_libc() {
+        tls::set_current(&UNCACHED);
+        return;
+    }
+    let Some(thread) = make() else {
+        tls::set_current(&EMPTY);
+        return;
+    };
+    if !thread_end::set_value(thread) {
+        thread_end::retire(thread);
+        return;
+    }
+    thread.caches().for_each(switch::show);
+}
+
+/// The calling thread's record, with a cache in the first arena. `None`: no memory.
+fn make() -> Option<&'static Thread> {
+    let home = arena_list::by_id(0)?;
+    let thread = registry::take_thread()?;
+    let Some(cache) = registry::take(home, false, Some(thread)) else {
+        registry::put_thread(thread);
+        return None;
+    };
+    thread.add_cache(cache);
+    Some(thread)
+}

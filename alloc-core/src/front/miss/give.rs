@@ -1,0 +1,149 @@
+//! Where the fast paths of free go when they cannot put a block into its bin.
+//!
+//! They hand over the cache that they have read, and what the class map said, so that neither is
+//! looked up twice. In this order: the hardened tier alone ([`sealed`]), a sample's screen, a
+//! thread without modes ([`small::free_plain`]), a façade ([`watched`]), and whatever it is.
+
+use super::{large_blocks, sealed, small, watched};
+use crate::back::map::{class_map, page_map};
+use crate::back::runs::contents;
+use crate::front::bins::thread_cache::ThreadCache;
+use crate::front::bins::tls;
+use crate::front::cache::current;
+use crate::front::cache::real_cache::RealCache;
+use crate::front::life::background;
+use crate::front::modes::block_size::Given;
+use crate::front::modes::{guarded, judge};
+use crate::ground::size_class::OFFSET_UNIT;
+use crate::middle::blocks::last_words;
+use crate::middle::slabs::slab::Slab;
+
+/// Takes a block back, after the fast path could not: this cache is the calling thread's, and the
+/// class map says the offset of the block's bin in units, or 0. Null is nothing to do.
+///
+/// # Safety
+/// `block` is null or a block of this allocator's (others are noticed and end the process).
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    // SAFETY: the caller's promise.
+    if !unsafe { sealed::free(cache, block, units) } {
+        // SAFETY: the caller's promise.
+        unsafe { free_overflown(block, units, cache) };
+    }
+}
+
+/// The end of [`known`] without the hardened tier, out of line: its registers are not saved
+/// for each free of that.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    let is_done = cache.bin_at(units * OFFSET_UNIT).put(block)
+        || RealCache::plain(cache).is_some_and(|real| small::free_plain(real, block, units));
+    if !is_done {
+        // SAFETY: the caller's promise.
+        unsafe { unknown(block) };
+    }
+}
+
+/// As [`known`], of what the class map does not know.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn unknown(block: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { free_watched(block, None) };
+}
+
+/// As [`known`], for a block that was asked for with this size and alignment.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
+    // SAFETY: the caller's promise.
+    let is_done = unsafe { sealed::free_sized(cache, block, size, align) }
+        || (guarded::is_on() && put_known(cache, block));
+    if !is_done {
+        // SAFETY: the caller's promise.
+        unsafe { free_given(block, size, align) };
+    }
+}
+
+/// As [`sized`], for a block that may be of the class behind its size's: another one ends the
+/// process.
+///
+/// # Safety
+/// As [`known`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
+    judge::check_roomy(block as usize, Given { size, align });
+    // SAFETY: the caller's promise.
+    let is_done =
+        unsafe { sealed::free_sized(cache, block, size, align) } || put_known(cache, block);
+    if !is_done {
+        // SAFETY: the caller's promise.
+        unsafe { free_given(block, size, align) };
+    }
+}
+
+/// Puts a block where the class map says, if it says anything: no sample lies there.
+#[inline]
+fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
+    class_map::bin_offset(block).is_some_and(|offset| cache.bin_at(offset).put(block))
+}
+
+#[inline(never)]
+unsafe fn free_given(block: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { free_watched(block, Some(Given { size, align })) };
+}
+
+#[inline]
+unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
+    // SAFETY: the caller's promise.
+    if !unsafe { watched::free(tls::current(), block, given) } {
+        // SAFETY: the caller's promise.
+        unsafe { free_any(block, given) };
+    }
+}
+
+/// Takes a block back past all façades. Null is nothing to do.
+///
+/// # Safety
+/// As [`known`].
+#[inline(never)]
+unsafe fn free_any(block: *mut u8, given: Option<Given>) {
+    if block.is_null() {
+        return;
+    }
+    let address = block.expose_provenance();
+    let entry = page_map::lookup(address);
+    if let Some(given) = given {
+        judge::check_size(entry, address, given);
+    }
+    if guarded::holds(address) {
+        current::count_freed(guarded::usable_size(address).unwrap_or(0));
+        return guarded::free(address);
+    }
+    if let Some(slab) = Slab::of(entry) {
+        // SAFETY: the slab was found by the address; the caller's promise.
+        unsafe { judge::taken_back(slab, block) };
+        small::free(slab, block);
+    } else {
+        match entry.extent() {
+            Some(extent) if extent.is_block_at(address) => {
+                large_blocks::free(contents::junked(extent))
+            }
+            _ => last_words::invalid(address, None),
+        }
+    }
+    background::tick_outside();
+}

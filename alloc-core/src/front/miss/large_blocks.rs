@@ -1,0 +1,113 @@
+//! Large blocks: from the thread's kept runs or its arena's pages, and back.
+
+use super::out_of_memory::no_memory;
+use super::retry::with_retry;
+use crate::back::map::extent::Extent;
+use crate::back::runs::contents;
+use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::{current, registry};
+use crate::front::life::{background, thread_begin};
+use crate::front::modes::fill;
+use crate::ground::fill_mode;
+use crate::ground::options;
+use crate::ground::size_class::MAX_CACHED;
+use crate::ground::stats_interval;
+use crate::ground::units::LG_PAGE;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::choose_arena;
+use crate::middle::arenas::home::Home;
+use crate::middle::arenas::large;
+use crate::middle::blocks::last_words;
+use crate::middle::owners::run_cache;
+
+/// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more
+/// than there can be.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
+    malloc_run(large::usable(size), size, align, zero)
+}
+
+/// As [`malloc`], of whole pages and no more: for callers who never ask for the usable size.
+#[cold]
+#[inline(never)]
+pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
+    malloc_run(large::whole_pages(size), size, align, zero)
+}
+
+fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {
+    let Some(bytes) = bytes else { return no_memory(size) };
+    let block = with_retry(|| match large_run(bytes, align, if zero { 0 } else { size }) {
+        Some(extent) => finish(extent, size, zero),
+        None => core::ptr::null_mut(),
+    });
+    background::tick_outside();
+    stats_interval::count(bytes);
+    if block.is_null() { no_memory(size) } else { block }
+}
+
+/// Zeroes a fresh large block for a request of `size` bytes if asked, and answers its address.
+pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u8 {
+    current::count_given(extent.bytes());
+    if zero || fill_mode::current().zero {
+        large::make_zero(extent);
+    } else {
+        large::make_ready(extent, size);
+        fill::large_allocated(extent, 0);
+    }
+    extent.base_ptr()
+}
+
+fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Extent> {
+    match thread_begin::real_cache() {
+        Some(cache) => {
+            let home = cache.owner.home.get().id();
+            let kept = if keeps(cache, bytes, home) {
+                cache.owner.take_run(bytes >> LG_PAGE, align)
+            } else {
+                None
+            };
+            kept.or_else(|| {
+                large::allocate(large::From::Home(&cache.owner.home), bytes, align, filled)
+            })
+        }
+        None => {
+            let home = Home::new(arena_list::by_id(0)?);
+            large::allocate(large::From::Home(&home), bytes, align, filled)
+        }
+    }
+}
+
+/// Whether threads keep large blocks of this length and arena: not with smaller caches than by
+/// default, not where unused memory is to go at once, and not those of arenas that the program
+/// chose.
+fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
+    run_cache::is_kept(bytes)
+        && cache.largest.get() >= MAX_CACHED
+        && options::current().dirty_decay_ms != 0
+        && choose_arena::is_automatic(arena)
+}
+
+/// Takes a large block back: the thread keeps it, or its arena gets it.
+pub(super) fn free(extent: &'static Extent) {
+    let cache = current::real_cache();
+    current::count_freed(extent.bytes());
+    if let Some(cache) = cache.filter(|cache| keeps(cache, extent.bytes(), extent.arena())) {
+        match cache.owner.keep_run(extent, run_cache::share(registry::CACHES.get())) {
+            Ok(true) => return,
+            Ok(false) => {}
+            // Another thread frees it at this moment.
+            Err(()) => last_words::invalid(extent.base(), None),
+        }
+    }
+    large::free(extent);
+}
+
+/// Takes a large block back past all caches.
+pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
+    if !extent.is_block_at(address) {
+        last_words::invalid(address, None);
+    }
+    current::count_freed(extent.bytes());
+    large::free(contents::junked(extent));
+}

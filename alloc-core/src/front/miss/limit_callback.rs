@@ -1,0 +1,54 @@
+//! The function of the program's that is asked for memory when a hard bound is reached.
+
+use crate::back::aging::limit;
+use crate::back::metadata;
+use crate::ground::callback;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Argument, bytes held, the bound, bytes wanted, and the arena whose own bound it is, or
+/// `ARENAS_ALL`. Answers whether something was freed, so that another attempt is worth it.
+pub type LimitCallback = unsafe extern "C" fn(*mut c_void, usize, usize, usize, u32) -> bool;
+
+/// A function and its argument. Made anew for each change, and never changed.
+struct Callback {
+    function: LimitCallback,
+    argument: *mut c_void,
+}
+
+static CALLBACK: AtomicPtr<Callback> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets the function, or none. `false`: no memory for its record.
+pub(crate) fn set(function: Option<LimitCallback>, argument: *mut c_void) -> bool {
+    let mut place = core::ptr::null_mut();
+    if let Some(function) = function {
+        let Some(memory) = metadata::allocate(size_of::<Callback>(), align_of::<Callback>()) else {
+            return false;
+        };
+        place = memory.cast::<Callback>().as_ptr();
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { place.write(Callback { function, argument }) };
+    }
+    // Release: pairs with the Acquire in `get`.
+    CALLBACK.store(place, Ordering::Release);
+    true
+}
+
+/// The function and its argument.
+pub(crate) fn get() -> Option<(LimitCallback, *mut c_void)> {
+    // Acquire: pairs with the Release in `set`.
+    // SAFETY: records live for ever.
+    let callback = unsafe { CALLBACK.load(Ordering::Acquire).as_ref() }?;
+    Some((callback.function, callback.argument))
+}
+
+/// Asks for memory, under no lock. `false`: nothing was freed, or there is nobody to ask.
+pub(super) fn ask(all: u32, bound_of: impl Fn(u32) -> (usize, usize)) -> bool {
+    let Some((function, argument)) = get() else { return false };
+    let (wanted, place) = limit::last_refusal();
+    let arena = u32::try_from(place).unwrap_or(all);
+    let (held, bound) = if arena == all { (limit::held(), limit::hard()) } else { bound_of(arena) };
+    // SAFETY: who set the function vouches for it.
+    let call = || unsafe { function(argument, held, bound, wanted, arena) };
+    callback::run(callback::Callback::Limit, call)
+}

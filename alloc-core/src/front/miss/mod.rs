@@ -1,0 +1,17 @@
+//! What the fast paths call when they miss.
+
+#[allow(unsafe_code)]
+pub(crate) mod limit_callback;
+pub(crate) mod retry;
+pub(crate) mod out_of_memory;
+#[allow(unsafe_code)]
+pub(crate) mod large_blocks;
+#[allow(unsafe_code)]
+pub(crate) mod small;
+#[allow(unsafe_code)]
+pub(crate) mod watched;
+#[allow(unsafe_code)]
+pub(crate) mod sealed;
+pub(crate) mod take;
+#[allow(unsafe_code)]
+pub(crate) mod give;

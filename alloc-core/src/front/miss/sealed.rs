@@ -1,0 +1,188 @@
+//! malloc and free of the hardened tier, where it is the only mode: from the façade to the real bin
+//! and back, and nothing asked twice.
+//!
+//! What differs by class stands in the façade's own bin, in the cache line that the fast path has
+//! just missed in: the room before the canary, which is 0 in every other cache. Whatever is not as
+//! it should be, or not known to the class map, goes the way of all modes, which finds out what it
+//! is.
+
+use super::small;
+use crate::back::map::class_map;
+use crate::front::bins::cache_bin::CacheBin;
+use crate::front::bins::thread_cache::ThreadCache;
+use crate::front::bins::tls;
+use crate::front::cache::facade::Facade;
+use crate::front::modes::hardened::canary::{self, BYTES, ZEROED};
+use crate::ground::checked::at;
+use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
+use crate::ground::units::PAGE;
+
+/// Where the bin stands that serves a request with its canary, in units of [`OFFSET_UNIT`]; the
+/// request is at most [`MAX_CACHED`], rounded to its alignment. The trap's where no slab serves it.
+#[inline(always)]
+fn units_of(rounded: usize) -> usize {
+    // SAFETY: the table goes 8 bytes further than MAX_CACHED.
+    usize::from(*unsafe { at(&OFFSET_OF_SIZE, (rounded + BYTES + 7) >> 3) })
+}
+
+/// The bin of a cache at so many units.
+#[inline(always)]
+fn bin(cache: &'static ThreadCache, units: usize) -> &'static CacheBin {
+    cache.bin_at(units * OFFSET_UNIT)
+}
+
+/// A sealed block for a size of at most [`MAX_CACHED`], at a multiple of `align`. Null: the cache
+/// is not such a façade, its real bin misses, or there is no room for a canary.
+#[inline(always)]
+pub(super) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
+    debug_assert!(size <= MAX_CACHED);
+    if align <= 16 {
+        // All classes with room are multiples of 16. Of no bytes it is the first class, which has
+        // no room.
+        return take(cache, units_of(size));
+    }
+    match canary::room(size, align) {
+        Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES)),
+        _ => core::ptr::null_mut(),
+    }
+}
+
+#[inline(always)]
+fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
+    let room = bin(cache, units).room();
+    if room == 0 {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: only bins of façades know a room.
+    let facade = unsafe { Facade::of_mode(cache) };
+    let block = bin(facade.behind(), units).pop();
+    if !block.is_null() {
+        let seal = facade.seal_of(block);
+        // SAFETY: the last word of a free block, just popped.
+        unsafe { block.wrapping_add(room).cast::<u64>().write(seal) };
+    }
+    block
+}
+
+/// Looks whether a block is whole. Answers the façade, the block's room, and the seal behind it.
+/// `None`: it has to be looked at again.
+///
+/// # Safety
+/// As [`free`].
+#[inline(always)]
+unsafe fn sealed(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    units: usize,
+) -> Option<(&'static Facade, usize, u64)> {
+    let room = bin(cache, units).room();
+    if room == 0 {
+        return None;
+    }
+    // SAFETY: only bins of façades know a room.
+    let facade = unsafe { Facade::of_mode(cache) };
+    let word = block.wrapping_add(room).cast::<u64>();
+    // Of an address between blocks it may lie behind the slab.
+    if word as usize % PAGE < room && class_map::bin_units(word.cast()) != Some(units) {
+        return None;
+    }
+    let seal = facade.seal_of(block);
+    // SAFETY: in the same slab; only an address between blocks is not aligned.
+    let found = unsafe { word.read_unaligned() };
+    if found == seal { Some((facade, room, seal)) } else { None }
+}
+
+/// Takes back a block whose bin the class map says to stand at `units`. `false`: it has to be
+/// looked at again; nothing was done.
+///
+/// # Safety
+/// The block is the caller's to free, or some other address of this page of a slab (which is
+/// noticed); `units` is what [`class_map::bin_units`] says of it, or 0.
+#[inline(always)]
+pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
+    // SAFETY: the caller's promise.
+    let Some((facade, room, seal)) = (unsafe { sealed(cache, block, units) }) else {
+        return false;
+    };
+    let word = block.wrapping_add(room).cast::<u64>();
+    if room > ZEROED - BYTES {
+        // SAFETY: sealed, so a block of the caller's.
+        unsafe { word.write(!seal) };
+        if !bin(facade.behind(), units).push(block) {
+            small::push_missed(block);
+        }
+        return true;
+    }
+    let waited = facade.exchange(units, block);
+    let is_missed = waited.units != 0 && !bin(facade.behind(), waited.units).push(waited.block);
+    if is_missed {
+        // SAFETY: as above.
+        unsafe { wipe_and_miss(block, waited.block, room, !seal) };
+        return true;
+    }
+    // Last, since the processor cannot guess the size, and does the rest meanwhile.
+    // SAFETY: as above.
+    unsafe { facade.wipe(block, units, room, !seal) };
+    true
+}
+
+/// The end of [`free`], where the real bin has no place for the block that has waited.
+///
+/// # Safety
+/// The block is the caller's, and the rest what [`free`] knows of it.
+#[cold]
+#[inline(never)]
+unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u64) {
+    // SAFETY: the caller's promise: a block of the caller's with this room.
+    unsafe { block.write_bytes(0, room) };
+    // SAFETY: its last word.
+    unsafe { block.wrapping_add(room).cast::<u64>().write(broken) };
+    small::push_missed(waited);
+}
+
+/// As [`free`], where the caller knows the size: another class than the class map's is looked at
+/// again.
+///
+/// # Safety
+/// As [`free`].
+#[inline(always)]
+pub(super) unsafe fn free_sized(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    size: usize,
+    align: usize,
+) -> bool {
+    let Some(units) = class_map::bin_units(block) else { return false };
+    if size <= MAX_CACHED - BYTES && align <= 16 {
+        // All classes with room are multiples of 16. Of no bytes it is the first class.
+        // SAFETY: the caller's promise.
+        return units_of(size) == units && unsafe { free(cache, block, units) };
+    }
+    match canary::room(size, align) {
+        // SAFETY: the caller's promise.
+        Some(room) if room <= MAX_CACHED && units_of(room - BYTES) == units => unsafe {
+            free(cache, block, units)
+        },
+        _ => false,
+    }
+}
+
+/// Whether a block is whole, and how many of its bytes are the program's: where it stands by
+/// `units` and its room. `None`: it has to be looked at again.
+///
+/// # Safety
+/// As [`free`].
+#[inline]
+pub(crate) unsafe fn look(block: *mut u8) -> Option<(usize, usize)> {
+    let units = class_map::bin_units(block)?;
+    // SAFETY: the caller's promise.
+    let (_, room, _) = unsafe { sealed(tls::current(), block, units) }?;
+    Some((units, room))
+}
+
+/// Where the bin stands that serves a request of 1 to `MAX_CACHED - BYTES` bytes; `None` for
+/// others.
+#[inline]
+pub(crate) fn units_for(size: usize) -> Option<usize> {
+    ((1..=MAX_CACHED - BYTES).contains(&size)).then(|| units_of(size))
+}

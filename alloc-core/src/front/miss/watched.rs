@@ -1,0 +1,108 @@
+//! malloc and free of a thread whose every operation is seen: through its façade, from the real
+//! bin and back, made ready and judged as the modes want it.
+
+use super::small;
+use crate::back::map::page_map;
+use crate::front::bins::thread_cache::ThreadCache;
+use crate::front::cache::facade::Facade;
+use crate::front::cache::real_cache::RealCache;
+use crate::front::modes::block_size::{Given, usable};
+use crate::front::modes::hardened::canary;
+use crate::front::modes::judge;
+use crate::ground::fill_mode;
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
+use crate::middle::slabs::slab::Slab;
+
+/// A block for a request that rounds to at most [`MAX_CACHED`], made ready. Null: the cache is no
+/// such façade, its real bin misses too, or there is no room for a canary.
+#[inline(always)]
+pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
+    // Small, as the callers know: no sum wraps.
+    debug_assert!(size <= MAX_CACHED);
+    let Some(facade) = Facade::of(cache) else { return core::ptr::null_mut() };
+    let least = size.max(1) + if facade.is_hardened() { canary::BYTES } else { 0 };
+    let room = least.wrapping_add(align - 1) & align.wrapping_neg();
+    if room > MAX_CACHED {
+        return core::ptr::null_mut();
+    }
+    let class = SizeClass::of(room);
+    let block = facade.behind().bin(class.bin()).pop();
+    if block.is_null() {
+        return block;
+    }
+    let real = RealCache::behind(facade);
+    if real.is_watched() {
+        count_popped(real, class);
+    }
+    // SAFETY: a free block of the class, just popped.
+    unsafe { judge::handed_out(block, class) };
+    block
+}
+
+/// Takes a small block back. `false`: the cache is no such façade, or this is no small block;
+/// nothing was done.
+///
+/// # Safety
+/// As [`give::known`](super::give::known).
+#[inline(always)]
+pub(crate) unsafe fn free(
+    cache: &'static ThreadCache,
+    block: *mut u8,
+    given: Option<Given>,
+) -> bool {
+    let Some(facade) = Facade::of(cache) else { return false };
+    let entry = page_map::lookup(block.expose_provenance());
+    let Some(slab) = Slab::of(entry) else { return false };
+    let (mut units, mut block) = (entry.bin_offset() / OFFSET_UNIT, block);
+    let real = RealCache::behind(facade);
+    if real.is_watched() {
+        count_pushed(real, slab.class());
+    }
+    if facade.is_hardened() {
+        if let Some(given) = given
+            && given.hardened_bin() * BIN_BYTES != entry.bin_offset()
+        {
+            judge::wrong_size(entry, block as usize, given);
+        }
+        // SAFETY: the address lies in the slab.
+        let class = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
+        // SAFETY: a block of the slab's, which the caller gave up.
+        unsafe { wipe(block, class) };
+        if class.size() <= canary::ZEROED {
+            let waited = facade.exchange(units, block);
+            (units, block) = (waited.units, waited.block);
+            if units == 0 {
+                return true;
+            }
+        }
+    } else {
+        // SAFETY: a block of the slab's, which the caller gave up, or no block.
+        unsafe { judge::taken_back(slab, block) };
+    }
+    if !facade.behind().bin_at(units * OFFSET_UNIT).push(block) {
+        small::push_missed(block);
+    }
+    true
+}
+
+#[inline(never)]
+fn count_popped(real: &RealCache, class: SizeClass) {
+    real.thread().into_iter().for_each(|thread| thread.got_cached(usable(class)));
+}
+
+#[inline(never)]
+fn count_pushed(real: &RealCache, class: SizeClass) {
+    let Some(thread) = real.thread().filter(|_| real.holds(class)) else { return };
+    thread.freed_cached(usable(class));
+}
+
+#[inline(always)]
+unsafe fn wipe(block: *mut u8, class: SizeClass) {
+    if fill_mode::is_any() {
+        // SAFETY: the caller's promise.
+        unsafe { judge::wipe_filled(block, class) };
+    } else if class.size() <= canary::ZEROED {
+        // SAFETY: the caller's promise.
+        unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
+    }
+}

@@ -1,0 +1,136 @@
+//! Canaries: the last 8 bytes of a small block belong to the allocator.
+//!
+//! ```text
+//!   in use    │ usable bytes …                  │ seal(address)  │
+//!   free      │ zeroes, up to 1 KiB             │ !seal(address) │
+//! ```
+//! The word is written when a block is handed out and judged when it comes back, so what is neither
+//! seal nor broken seal is an overflow, and a broken seal a second free: an honest program cannot
+//! die of it, since the word is none of its usable bytes. The seal is a secret mixed with the
+//! address, so that one block's does not tell another's. Large blocks have none: their pages are
+//! judged by the page map.
+
+use crate::ground::fatal;
+use crate::ground::os;
+use crate::ground::size_class::{SizeClass, size_for_align};
+use crate::middle::blocks::last_words;
+use crate::middle::slabs::slab::Slab;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes at the end of each small block.
+pub(crate) const BYTES: usize = 8;
+
+/// Blocks up to this size are zeroed when they are freed.
+pub(crate) const ZEROED: usize = 1024;
+
+static SECRET: AtomicU64 = AtomicU64::new(0);
+
+/// Draws the secret, which is odd. Once, before the first block.
+pub(crate) fn prepare() {
+    SECRET.store(os::random() | 1, Relaxed);
+}
+
+/// What a request takes, rounded so that its class is a multiple of `align`: [`size_for_align`]
+/// with a canary.
+#[inline(always)]
+pub(crate) const fn room(size: usize, align: usize) -> Option<usize> {
+    size_for_align(if size == 0 { 1 } else { size }.saturating_add(BYTES), align)
+}
+
+/// The secret, for who keeps it near.
+pub(crate) fn secret() -> u64 {
+    SECRET.load(Relaxed)
+}
+
+/// What the word of a block in use says. Odd, as the secret is and no block's address, so that a
+/// string's end never looks like it.
+#[inline(always)]
+pub(crate) fn seal_by(secret: u64, address: usize) -> u64 {
+    secret ^ address as u64
+}
+
+#[inline(always)]
+fn seal_of(address: usize) -> u64 {
+    seal_by(SECRET.load(Relaxed), address)
+}
+
+#[inline(always)]
+fn word_of(block: *mut u8, class: SizeClass) -> *mut u64 {
+    block.wrapping_add(class.size() - BYTES).cast()
+}
+
+/// Seals a block that is handed out.
+///
+/// # Safety
+/// It is a free block of that class, and the caller's.
+#[inline(always)]
+pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass) {
+    // SAFETY: the last word of the caller's block; classes but the first are multiples of 16, and
+    // no request is so small that it gets the first.
+    unsafe { word_of(block, class).write(seal_of(block as usize)) };
+}
+
+/// Breaks the seal of a block that comes back, or dies: it is no block, free already, or was
+/// overrun. `bin` is the bin of the slab's class, as the page map says it: what follows need not
+/// wait for the record. Answers the class.
+///
+/// # Safety
+/// The address lies in the slab.
+#[inline(always)]
+pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClass {
+    let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
+    let (word, seal) = (word_of(block, class), seal_of(block as usize));
+    // The word of an address between blocks may lie behind the slab.
+    if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
+        last_words::interior(slab, block as usize);
+    }
+    // SAFETY: the last word of a block of the slab.
+    let found = unsafe { word.read() };
+    if found != seal {
+        misused(slab, block as usize, found == !seal);
+    }
+    // SAFETY: as above.
+    unsafe { word.write(!seal) };
+    class
+}
+
+/// Dies of a block whose seal is not whole.
+#[cold]
+#[inline(never)]
+fn misused(slab: &Slab, address: usize, is_broken: bool) -> ! {
+    let class = slab.class();
+    if is_broken || last_words::looks_free(slab, address) {
+        fatal::double_free(address, slab.place());
+    }
+    fatal::overflow(address, class.size() - BYTES, slab.place())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_has_a_canary_and_keeps_the_alignment() {
+        assert_eq!(room(0, 1), Some(9));
+        assert_eq!(room(56, 1), Some(64));
+        assert_eq!(room(56, 64), Some(64));
+        assert_eq!(room(57, 64), Some(128));
+        assert_eq!(room(usize::MAX, 4096), None);
+        for size in 0..3000 {
+            for lg in 0..8 {
+                let class = SizeClass::of(room(size, 1 << lg).unwrap());
+                assert!(class.size() >= size + BYTES && class.size().is_multiple_of(1 << lg));
+                assert!(class.size().is_multiple_of(16), "the word is aligned");
+            }
+        }
+    }
+
+    #[test]
+    fn seals_are_odd_and_their_breaks_even() {
+        prepare();
+        for address in (0x1000..0x9000).step_by(16) {
+            assert_eq!((seal_of(address) & 1, !seal_of(address) & 1), (1, 0));
+            assert_ne!(seal_of(address), seal_of(address + 16));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The rare modes: what they ask of a block, and the state of each.
+
+pub(crate) mod watch;
+#[allow(unsafe_code)]
+pub(crate) mod fill;
+#[allow(unsafe_code)]
+pub(crate) mod hardened;
+#[allow(unsafe_code)]
+pub(crate) mod guarded;
+pub(crate) mod block_size;
+#[allow(unsafe_code)]
+pub(crate) mod judge;

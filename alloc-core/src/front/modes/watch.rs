@@ -1,0 +1,64 @@
+//! Whether a mode watches all threads: one word, which `front/cache/switch.rs` changes.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// A mode watches all threads.
+const WATCH: u32 = 1;
+/// Added by each switch.
+const STEP: u32 = 2;
+
+static STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a mode watches all threads, and the number of the switch that said so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct State(u32);
+
+impl State {
+    /// Whether a mode watches all threads.
+    #[inline]
+    pub(crate) fn is_watching(self) -> bool {
+        self.0 & WATCH != 0
+    }
+
+    /// The state after one more switch.
+    pub(crate) fn switched(self, on: bool) -> State {
+        State((self.0.wrapping_add(STEP) & !WATCH) | u32::from(on))
+    }
+}
+
+/// The state now.
+#[inline]
+pub(crate) fn state() -> State {
+    State(STATE.load(Ordering::Relaxed))
+}
+
+/// Sets the state. Under the registry's lock.
+pub(crate) fn set(state: State) {
+    // SeqCst: pairs with the fences that a switch makes in every thread.
+    STATE.store(state.0, Ordering::SeqCst);
+}
+
+/// Whether a mode watches all threads.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    state().is_watching()
+}
+
+/// Notes, before any thread has a cache, that all are to be watched.
+pub(crate) fn begin() {
+    STATE.store(WATCH, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_switch_makes_another_state() {
+        let off = State(0);
+        let on = off.switched(true);
+        assert!(on.is_watching() && !off.is_watching());
+        assert!(on.switched(true).is_watching() && on.switched(true) != on);
+        assert!(!on.switched(false).is_watching() && on.switched(false) != off);
+    }
+}

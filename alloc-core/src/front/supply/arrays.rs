@@ -1,0 +1,114 @@
+//! The arrays of bins: how many blocks a bin may hold, growth, and what the next thread begins
+//! with.
+//!
+//! What a bin may hold starts small and doubles on misses up to 32 KiB (at least 8 blocks, at most
+//! 2047) while the thread stays within 1 MiB. What the thread before needed of a class, the next
+//! one that gets its cache begins with, up to 8 blocks.
+
+use super::layouts;
+use crate::back::metadata;
+use crate::front::cache::real_cache::RealCache;
+use crate::ground::cache_limits::BY_CLASS;
+use crate::ground::size_class::SizeClass;
+use core::ptr::NonNull;
+
+/// What all bins of a thread may hold together, in bytes.
+const THREAD_BUDGET: usize = 1 << 20;
+/// log2 of the slots of a bin's first array, which has room for a line of blocks, and of its last.
+const LG_FIRST: u8 = 3;
+const LG_LAST: u8 = 11;
+/// log2 of the most blocks that a thread begins with because the one before used so many, and how
+/// many bytes they are at most.
+const LG_HABIT: u8 = 3;
+const HABIT: usize = 4096;
+
+/// Gives a bin its first array, or one twice as long, for at most `most` blocks. `false`: it is as
+/// long as it may be. Under the owner's lock.
+#[inline(always)]
+pub(super) fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
+    let (most, now) = (most.min(capacity_max(cache, class)), cache.bin(class).capacity());
+    // The budget is asked here too, as where it is used up every miss comes by: what is added is
+    // as much again, or as it may hold.
+    now < most
+        && (now == 0
+            || cache.budget_used.get() + now.min(most - now) * class.size() <= THREAD_BUDGET)
+        && grow_to(cache, class, most)
+}
+
+/// The rest of [`grow`], where the bin may be longer.
+#[cold]
+#[inline(never)]
+fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
+    let lg = match (cold.lg_array.get(), cold.lg_habit.get()) {
+        (0, 0) => first,
+        (0, habit) => first.max(habit + 2),
+        (lg, _) => lg + 1,
+    };
+    let capacity = ((1usize << lg) - 1).min(most);
+    if lg > LG_LAST || capacity <= bin.capacity() {
+        return false;
+    }
+    let more = (capacity - bin.capacity()) * class.size();
+    let budget = cache.budget_used.get() + more;
+    if budget > THREAD_BUDGET && bin.capacity() > 0 {
+        return false;
+    }
+    let Some(array) = metadata::allocate_array(u32::from(lg)) else { return false };
+    // SAFETY: this thread's bin; the array has 2^lg slots, more than `capacity`.
+    let old = unsafe { bin.move_to(array.as_ptr(), capacity) };
+    if layouts::are_screened() {
+        bin.screen();
+    }
+    cache.budget_used.set(budget);
+    free_array(old, cold.lg_array.replace(lg));
+    true
+}
+
+/// How many blocks the bin of a class may hold: more of large ones once they are used in bulk.
+pub(crate) fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
+    let (row, cold) = (class.row(), cache.cold(class));
+    match cold.most.get() {
+        BY_CLASS if cold.bulk.get() => usize::from(row.bulk_max),
+        BY_CLASS => usize::from(row.cache_max),
+        most => usize::from(most),
+    }
+}
+
+fn free_array(base: *mut *mut u8, lg: u8) {
+    if lg == 0 {
+        return;
+    }
+    if let Some(array) = NonNull::new(base) {
+        // SAFETY: the array came from `allocate_array(lg)`, and its bin has let go of it.
+        unsafe { metadata::free_array(array, u32::from(lg)) };
+    }
+}
+
+/// Lets go of a bin's array, which holds no blocks that matter. Under the owner's lock.
+pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let bytes = bin.capacity() * class.size();
+    cache.budget_used.set(cache.budget_used.get().saturating_sub(bytes));
+    let base = bin.base();
+    bin.forget();
+    free_array(base, cold.lg_array.replace(0));
+    cold.want.set(0);
+    cold.lg_habit.set(0);
+    cold.refills.set(0);
+    cold.bulk.set(false);
+}
+
+/// At the end of a thread, or of what it does for now: as [`drop`], but notes what the next
+/// one is to begin with: the last refill. If there was one only, or none, half of what this thread
+/// began with.
+pub(crate) fn part(cache: &'static RealCache, class: SizeClass) {
+    let cold = cache.cold(class);
+    let (begun, most) = (cold.lg_habit.get(), (HABIT / class.size()).checked_ilog2());
+    let last = cold.want.get().checked_ilog2().map_or(0, |next| next.saturating_sub(1) as u8);
+    let habit = if last > begun { last } else { begun.saturating_sub(1) };
+    let habit = habit.min(LG_HABIT).min(most.unwrap_or(0) as u8);
+    drop(cache, class);
+    cold.lg_habit.set(habit);
+}

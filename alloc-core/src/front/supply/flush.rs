@@ -1,0 +1,67 @@
+//! Blocks from bins home, or to the depot of their cache. Everything here runs under the lock of
+//! the cache's owner, once per batch.
+
+use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::registry;
+use crate::ground::options;
+use crate::ground::size_class::{MAX_CACHED, SizeClass};
+use crate::middle::blocks::give_back::give_back;
+use crate::middle::blocks::parking;
+use crate::middle::owners::depot;
+use crate::middle::owners::owner::OwnerState;
+
+/// Sends the `n` oldest blocks of a bin home. Under the owner's lock.
+pub(crate) fn oldest(
+    cache: &'static RealCache,
+    state: &mut OwnerState,
+    class: SizeClass,
+    n: usize,
+) {
+    let bin = cache.bin(class);
+    // SAFETY: the callers are the bin's thread, or the registry once that is gone.
+    let blocks = unsafe { bin.blocks() };
+    let Some(blocks) = blocks.get(..n) else { return };
+    give_back(&cache.owner, state, class, blocks);
+    // SAFETY: as above, and n <= level.
+    unsafe { bin.drop_oldest(n) };
+}
+
+/// Moves the `n` oldest blocks of a bin to the depot, or home where that takes no more.
+pub(super) fn spill(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
+    let bin = cache.bin(class);
+    // SAFETY: the caller is the bin's thread.
+    let blocks = unsafe { bin.blocks() };
+    let Some(blocks) = blocks.get(..n) else { return };
+    parking::spill(&cache.owner, state, class, blocks, depot_bytes(cache, class));
+    // SAFETY: as above, and n <= level.
+    unsafe { bin.drop_oldest(n) };
+}
+
+/// What the depots of a cache may hold when a block of a class comes: nothing with smaller caches
+/// than by default, nor where unused memory is to go at once.
+fn depot_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
+    if cache.largest.get() < MAX_CACHED || options::current().dirty_decay_ms == 0 {
+        return 0;
+    }
+    depot::share(registry::CACHES.get(), class.is_shared())
+}
+
+/// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
+pub(crate) fn all(cache: &'static RealCache, state: &mut OwnerState) {
+    beside(cache, state);
+    for class in SizeClass::all() {
+        let level = cache.bin(class).level();
+        if level > 0 {
+            oldest(cache, state, class, level);
+        }
+    }
+}
+
+/// Sends home what a cache keeps beside its bins. Under the owner's lock.
+pub(crate) fn beside(cache: &'static RealCache, state: &mut OwnerState) {
+    state.runs.empty();
+    parking::empty_depots(&cache.owner, state);
+    if let Some(facade) = cache.facade() {
+        facade.flush(&cache.owner, state);
+    }
+}

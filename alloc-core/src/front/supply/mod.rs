@@ -1,0 +1,14 @@
+//! Between bins and slabs: arrays of bins, refill, overflow, collection, and the limits of a
+//! thread.
+
+#[allow(unsafe_code)]
+pub(crate) mod layouts;
+pub(crate) mod countdown;
+#[allow(unsafe_code)]
+pub(crate) mod arrays;
+#[allow(unsafe_code)]
+pub(crate) mod flush;
+pub(crate) mod collection;
+#[allow(unsafe_code)]
+pub(crate) mod refill;
+pub(crate) mod thread_limits;

@@ -1,0 +1,218 @@
+//! Between a thread's bins and the slabs: a miss fills the bin, an overflow empties it.
+//!
+//! Everything here runs under the lock of the cache's owner, once per batch. A bin that a thread
+//! only pushes to, never pops from, holds at most 16 KiB, or 4 blocks.
+
+use super::collection::collect;
+use super::{arrays, countdown, flush};
+use crate::front::bins::cache_bin::Filler;
+use crate::front::cache::facade::Facade;
+use crate::front::cache::real_cache::RealCache;
+use crate::ground::cache_limits::BY_CLASS;
+use crate::ground::options;
+use crate::ground::size_class::SizeClass;
+use crate::ground::stats_interval;
+use crate::middle::blocks::give_back::give_back;
+use crate::middle::blocks::owned_slabs;
+use crate::middle::blocks::parking;
+use crate::middle::blocks::shared_refill;
+use crate::middle::owners::owner::{Owner, OwnerState};
+
+/// What a bin may hold that is only freed into, in bytes.
+const FREE_ONLY: usize = 16 << 10;
+/// But at least so many blocks, so that large ones do not go home one by one.
+const FEWEST_FREED: usize = 4;
+/// Refills of a class that come from shared slabs before the cache wants one of its own.
+const SHARED_REFILLS: u8 = 4;
+
+/// A block for a request that found its bin empty or its countdown run out. Null: no memory.
+///
+/// The caller is the cache's thread and holds no lock.
+pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    if cold.refills.get() == 0 && class.blocks_of_lines() > 1 && bin.level() > 0 {
+        // It has freed such blocks, but not asked for any before: they are others', and lie in
+        // cache lines that others write to.
+        flush::oldest(cache, &mut cache.owner.state.lock(), class, bin.level());
+    }
+    let mut block = bin.pop_uncounted();
+    if block.is_null() {
+        refill(cache, class);
+        block = bin.pop_uncounted();
+    }
+    if !block.is_null() {
+        count_one(cache, class);
+    }
+    block
+}
+
+/// Counts one request, and when the countdown has run out arms it anew and collects a little.
+fn count_one(cache: &'static RealCache, class: SizeClass) {
+    let bin = cache.bin(class);
+    // A fast path that found the countdown at 0 has taken it to -1 and counted this request.
+    let left = if bin.countdown() < 0 { -1 } else { bin.countdown() - 1 };
+    if left >= 0 {
+        bin.set_countdown(left);
+        return;
+    }
+    let bytes = options::current().tcache_gc_incr_bytes;
+    let pops = countdown::arm(cache, class, (bytes / class.size()).clamp(32, 1024));
+    let armed = &cache.cold(class).armed;
+    let first = armed.get() == 0;
+    armed.add(pops as u64);
+    bin.set_countdown(pops as i32 + left);
+    if !first {
+        collect(cache);
+    }
+    if cache.thread().is_some() {
+        // Under no lock: that of an explicit cache is held.
+        stats_interval::count(pops.saturating_mul(class.size()));
+    }
+}
+
+fn refill(cache: &'static RealCache, class: SizeClass) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let mut state = cache.owner.state.lock();
+    cache.owner.activity.add(1);
+    cold.missed.set(true);
+    cache.settle_account(class);
+    if cold.want.get() == 0 {
+        // As if the smaller refills had been.
+        let lg = cold.lg_habit.get();
+        cold.want.set(1 << lg);
+        cold.refills.set(cold.refills.get().max(lg));
+    }
+    // Now, as the bin is empty and nothing has to be moved, and not before it is needed.
+    if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {
+        arrays::grow(cache, class, usize::MAX);
+    }
+    if bin.capacity() == 0 {
+        return;
+    }
+    let facade = cache.facade();
+    let least = facade.map_or(1, Facade::least);
+    // Whole lines, so that no two threads write to one.
+    let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
+    let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
+    // There are few in a bin of these: all of them, to come here less often.
+    let parked = if class.is_shared() { bin.capacity() } else { want };
+    if refill_from_depot(cache, &mut state, class, parked) {
+        return;
+    }
+    let fill = |filler: &mut Filler| {
+        if class.is_shared() || cold.refills.get() < SHARED_REFILLS {
+            cold.refills.set(cold.refills.get().saturating_add(1));
+            let Owner { home, effort, ledger, .. } = &cache.owner;
+            let give = |block| filler.give(block);
+            let (n, arena) = shared_refill::fill_shared(home, class, want, effort, give);
+            ledger.of(class.index(), arena).filled.add(n as u64);
+        } else {
+            owned_slabs::fill(&cache.owner, &mut state, class, want, |block| filler.give(block));
+        }
+    };
+    // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
+    let given = unsafe { bin.fill(want, fill) };
+    cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
+    cold.bulk.set(state.depots.note_refill(class, given));
+    mixed(cache, class);
+    want_more(cache, class, want);
+}
+
+/// Has the thread's façade, if there is one, put the blocks of a refill in random order.
+#[inline]
+fn mixed(cache: &'static RealCache, class: SizeClass) {
+    if let Some(facade) = cache.facade() {
+        facade.refilled(class);
+    }
+}
+
+/// Takes what the cache has parked of a class, up to `want` blocks. `false`: nothing is.
+fn refill_from_depot(
+    cache: &'static RealCache,
+    state: &mut OwnerState,
+    class: SizeClass,
+    want: usize,
+) -> bool {
+    // SAFETY: a bin is handed room for its capacity, which is at least `want`.
+    let unpark = |slots| unsafe { parking::unpark(&cache.owner, state, class, want, slots) };
+    // SAFETY: the bin is this thread's and empty.
+    let given = unsafe { cache.bin(class).fill_below(unpark) };
+    if given > 0 {
+        mixed(cache, class);
+        want_more(cache, class, want);
+    }
+    given > 0
+}
+
+/// After a refill of `want` blocks: the next one is twice as large, half the bin's at most.
+fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
+    cache.cold(class).want.set((want * 2).max(2) as u16);
+}
+
+/// Takes a block whose bin is full: makes room, by growth or by sending half of the blocks home.
+///
+/// The caller is the cache's thread and holds no lock.
+pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
+    let (bin, cold) = (cache.bin(class), cache.cold(class));
+    let mut state = cache.owner.state.lock();
+    cache.owner.activity.add(1);
+    cold.missed.set(true);
+    cache.settle_account(class);
+    let requests = cache.requests(class);
+    let only_freed = requests == cold.overflow_requests.get();
+    cold.overflow_requests.set(requests);
+    let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
+    if !arrays::grow(cache, class, most) {
+        // Of what the thread does not ask for it need not keep the half.
+        let n = if only_freed && !cold.bulk.get() { bin.level() } else { bin.level().div_ceil(2) };
+        if cold.most.get() == BY_CLASS {
+            flush::spill(cache, &mut state, class, n);
+        } else {
+            flush::oldest(cache, &mut state, class, n);
+        }
+    }
+    if !bin.put(block) {
+        // No room, or no memory for any: home it goes alone.
+        give_back(&cache.owner, &mut state, class, &[block]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::registry;
+    use crate::front::life::thread_end;
+    use crate::middle::arenas::arena_list;
+
+    /// What lies in the bin once `n` requests are served and their blocks are back.
+    fn serve(cache: &'static RealCache, class: SizeClass, n: usize) -> usize {
+        let blocks: Vec<_> = (0..n).map(|_| request(cache, class)).collect();
+        let level = cache.bin(class).level();
+        blocks.iter().for_each(|block| overflow(cache, class, *block));
+        level
+    }
+
+    #[test]
+    fn who_gets_the_cache_of_a_thread_begins_where_that_one_got_to() {
+        let home = arena_list::by_id(0).or_else(|| arena_list::make_next(8)).unwrap();
+        let cache = registry::take(home, false, None).unwrap();
+        let (small, large) = (SizeClass::of(320), SizeClass::of(1024));
+        let begin = |class, n| {
+            let level = serve(cache, class, n);
+            thread_end::empty(cache);
+            level
+        };
+        // One, two, four: the next one begins with four, which are more than it needs.
+        assert_eq!([begin(small, 1), begin(small, 7), begin(small, 3)], [0, 0, 1]);
+        assert_eq!(begin(small, 1), 1, "so the next one begins with two");
+        let level = |class| begin(class, 1);
+        assert_eq!([level(small), level(small)], [0, 0], "and one alone needs no more than one");
+        begin(small, 100);
+        assert_eq!([level(small), level(small)], [7, 3], "at most eight");
+        begin(large, 100);
+        assert_eq!(level(large), 3, "nor more than 4096 bytes");
+        begin(small, 100);
+        assert_eq!([level(large), level(small)], [0, 3], "who does not ask has no use for it");
+        registry::put(cache);
+    }
+}

@@ -1,0 +1,321 @@
+//! Arenas with extent hooks: what is done for them when no lock is held. See
+//! [`crate::back::hooked::hooked_pages`].
+//!
+//! A hook may hold a lock of the program's. So while one runs, its thread calls no hook by the way:
+//!
+//! ```text
+//!   it allocates        from the first arena; if that one has hooks too, what it lacks comes
+//!                       from the system
+//!   it frees, resizes   a block stays as long as it is, free pages stay
+//!   purging, ageing     is put off until the hook is done
+//!   it names an arena   to allocate there, or to destroy it: that arena's hooks are called
+//! ```
+
+use super::arena::Arena;
+use super::arena_list;
+use super::purge_gate;
+use crate::back::hooked::hook_calls;
+use crate::back::hooked::hooks::ExtentHooks;
+use crate::back::hooked::wants::{self, Want};
+use crate::back::map::extent::Extent;
+use crate::back::runs::in_hand::InHand;
+use crate::ground::callback;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Neighbours made one before new memory is asked for.
+const MERGES: usize = 64;
+
+/// Some arena has hooks.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+/// Whether any arena ever had hooks.
+pub(crate) fn are_there() -> bool {
+    HOOKED.load(Relaxed)
+}
+
+/// Arenas with hooks.
+fn hooked() -> impl Iterator<Item = &'static Arena> {
+    let any = are_there();
+    arena_list::all().filter(move |arena| any && arena.is_hooked())
+}
+
+/// Gives back what freed pages are to go at once, and what was put off. Under no lock.
+#[cold]
+#[inline(never)]
+pub(crate) fn tick() {
+    if callback::is_in_hook() {
+        return;
+    }
+    purge_gate::take_hooked_due();
+    for arena in hooked() {
+        if arena.take_owed_purge() || arena.purges_at_once() {
+            arena.purge_beyond(0, 0);
+        }
+    }
+}
+
+/// Ages the unused pages of arenas with hooks. Under no lock. Answers when it should come again.
+pub(crate) fn decay(now: u64) -> Option<u64> {
+    let mut next = None::<u64>;
+    for arena in hooked() {
+        arena.pages.lock().allocator.hooks().file_ready();
+        let again = arena.decay(now);
+        next = [next, again].into_iter().flatten().min();
+    }
+    next
+}
+
+/// Purges all unused pages of some arenas with hooks. Under no lock.
+pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
+    for arena in hooked().filter(|arena| wanted(arena)) {
+        arena.pages.lock().allocator.hooks().file_ready();
+        arena.purge_beyond(0, 0);
+    }
+}
+
+/// Makes the runs ready that an allocation of the calling thread lacked. Under no lock. `false`:
+/// there was none that could be.
+#[cold]
+#[inline(never)]
+pub(crate) fn serve() -> bool {
+    if !wants::is_wanting() {
+        return false;
+    }
+    let mut served = false;
+    for arena in hooked().filter(|arena| arena.is_live()) {
+        let want = arena.pages.lock().allocator.hooks().begin_serving();
+        let Some(want) = want else { continue };
+        // What a hook allocates by the way comes from the first arena.
+        let by_the_way = arena.id() == 0 && callback::is_in_hook();
+        served |=
+            if by_the_way { take_new_by_default(arena, want) } else { make_ready(arena, want) };
+        arena.pages.lock().allocator.hooks().end_serving();
+    }
+    served
+}
+
+/// In a forked child: what hooks had in hand in other threads stays as it is, and nobody waits for
+/// it.
+pub(crate) fn forget_in_child() {
+    // The hook that forks goes on in the child, and files what it has in hand.
+    if callback::is_in_hook() {
+        return;
+    }
+    for arena in hooked() {
+        arena.pages.lock().allocator.hooks().abandon_taken();
+    }
+}
+
+/// Sets the table, and answers the one before. From then on its pages come by hooks.
+pub(crate) fn set(arena: &'static Arena, table: *mut ExtentHooks) -> *mut ExtentHooks {
+    let before = arena.set_hooks(table);
+    HOOKED.store(true, Relaxed);
+    before
+}
+
+/// Makes a run ready, from those that are free or from new memory.
+fn make_ready(arena: &'static Arena, want: Want) -> bool {
+    let free = |exact| arena.pages.lock().allocator.hooks().take_for(want, exact);
+    cut_free(arena, free(false), want)
+        || merge_free(arena) && cut_free(arena, free(false), want)
+        || cut_free(arena, free(true), want)
+        || cut_new(arena, want)
+        || make_ready_at_last(arena, want)
+}
+
+/// Makes one of all neighbours that may be; and then gives everything back, and asks again.
+fn make_ready_at_last(arena: &'static Arena, want: Want) -> bool {
+    while merge_free(arena) {
+        let taken = arena.pages.lock().allocator.hooks().take_for(want, false);
+        if cut_free(arena, taken, want) {
+            return true;
+        }
+    }
+    arena.pages.lock().allocator.hooks().file_ready();
+    arena.purge_now(0, 0);
+    loop {
+        let retained = arena.pages.lock().allocator.hooks().take_retained();
+        let Some(taken) = retained else { break };
+        if !give_back_taken(arena, taken) {
+            break;
+        }
+    }
+    cut_new(arena, want)
+}
+
+/// Cuts a wanted run out of a free one. `false`: hooks refused; what there is was put back.
+fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: Want) -> bool {
+    let Some(mut taken) = taken else { return false };
+    let Some(lead) = lead_of(taken.run(), want) else { return put_back(arena, taken) };
+    if !hook_calls::commit(arena.hooks(), &taken) {
+        return put_back(arena, taken);
+    }
+    if lead > 0 {
+        match cut(arena, taken, lead) {
+            Ok((front, back)) => {
+                put_back(arena, front);
+                taken = back;
+            }
+            Err(whole) => return put_back(arena, whole),
+        }
+    }
+    match shorten(arena, taken, want.pages) {
+        Ok(run) => arena.pages.lock().allocator.hooks().make_ready(run),
+        Err(whole) => return put_back(arena, whole),
+    }
+    true
+}
+
+/// Cuts a run that is in nobody's list in two. `Err`: refused.
+fn cut(arena: &'static Arena, taken: InHand, pages: usize) -> Result<(InHand, InHand), InHand> {
+    let record = arena.pages.lock().allocator.hooks().record_for_cut();
+    let Some(record) = record else { return Err(taken) };
+    let may = hook_calls::may_cut(arena.hooks(), &taken, pages);
+    let mut locked = arena.pages.lock();
+    let mut hooked = locked.allocator.hooks();
+    if may {
+        return Ok(hooked.cut_taken(taken, pages, record));
+    }
+    hooked.keep_record(record);
+    Err(taken)
+}
+
+/// Cuts a run down to `pages` pages. `Err`: refused.
+fn shorten(arena: &'static Arena, taken: InHand, pages: usize) -> Result<InHand, InHand> {
+    if taken.run().pages() == pages {
+        return Ok(taken);
+    }
+    let (front, back) = cut(arena, taken, pages)?;
+    put_back(arena, back);
+    Ok(front)
+}
+
+fn put_back(arena: &'static Arena, taken: InHand) -> bool {
+    arena.pages.lock().allocator.hooks().put_back(taken);
+    false
+}
+
+/// Makes one run of two free neighbours, a few times. `false`: there are none that may be.
+fn merge_free(arena: &'static Arena) -> bool {
+    let mut merged = false;
+    for _ in 0..MERGES {
+        let pair = arena.pages.lock().allocator.hooks().take_neighbours();
+        let Some((left, right)) = pair else { return merged };
+        let may = hook_calls::may_merge(arena.hooks(), &left, &right);
+        arena.pages.lock().allocator.hooks().put_neighbours(left, right, may);
+        if !may {
+            return merged;
+        }
+        merged = true;
+    }
+    merged
+}
+
+/// Asks for a generous piece of new memory, or else for exactly what is wanted.
+fn cut_new(arena: &'static Arena, want: Want) -> bool {
+    let chunk = arena.pages.lock().allocator.hooks().next_chunk(want.pages);
+    if chunk > want.pages
+        && let Some(taken) = reserve(arena, chunk, want.align)
+    {
+        let run = taken.run();
+        if cut_free(arena, Some(taken), want) {
+            arena.pages.lock().allocator.hooks().note_chunk();
+            return true;
+        }
+        // It may not be cut, so it is of no use.
+        give_back_whole(arena, run, chunk);
+    }
+    let taken = reserve(arena, want.pages, want.align);
+    cut_free(arena, taken, want)
+}
+
+fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> {
+    let got = hook_calls::reserve(arena.hooks(), pages, align)?;
+    let taken = arena.pages.lock().allocator.hooks().take_in(&got, pages);
+    if taken.is_none() {
+        hook_calls::give_up(arena.hooks(), &got, pages);
+    }
+    taken
+}
+
+/// Makes exactly what is wanted ready, of memory from the system. No hook is asked.
+fn take_new_by_default(arena: &'static Arena, want: Want) -> bool {
+    let Some(got) = hook_calls::reserve_by_default(want.pages, want.align) else {
+        return false;
+    };
+    let allocator = &mut arena.pages.lock().allocator;
+    let taken = allocator.hooks().take_in(&got, want.pages);
+    let is_taken = taken.is_some();
+    match taken {
+        Some(taken) => allocator.hooks().make_ready(taken),
+        None => hook_calls::give_up_by_default(&got, want.pages),
+    }
+    is_taken
+}
+
+/// Gives a free run of `pages` pages back that was put back as it was; refused, it stays.
+fn give_back_whole(arena: &'static Arena, run: &'static Extent, pages: usize) {
+    let taken = arena.pages.lock().allocator.hooks().take_run(run, pages);
+    if let Some(taken) = taken {
+        give_back_taken(arena, taken);
+    }
+}
+
+/// Gives a run back. `false`: refused; it was put back.
+fn give_back_taken(arena: &'static Arena, taken: InHand) -> bool {
+    if !hook_calls::dalloc(arena.hooks(), &taken) {
+        return put_back(arena, taken);
+    }
+    arena.pages.lock().allocator.hooks().strike_off(taken);
+    true
+}
+
+/// Lengthens a block in place to `pages`, under no lock. Answers whether the new part reads
+/// zero; `None`: it cannot be.
+pub(in crate::middle) fn grow(
+    arena: &'static Arena,
+    run: &'static Extent,
+    pages: usize,
+) -> Option<bool> {
+    if callback::is_in_hook() {
+        return None;
+    }
+    let more = pages - run.pages();
+    let taken = arena.pages.lock().allocator.hooks().take_behind(run, more)?;
+    if !hook_calls::commit(arena.hooks(), &taken) {
+        put_back(arena, taken);
+        return None;
+    }
+    match shorten(arena, taken, more) {
+        Ok(taken) if hook_calls::may_append(arena.hooks(), run, &taken) => {
+            Some(arena.pages.lock().allocator.hooks().append(run, taken))
+        }
+        Ok(refused) | Err(refused) => {
+            put_back(arena, refused);
+            None
+        }
+    }
+}
+
+/// Whether a block may be cut down in place to `pages`: then the record for what is cut off.
+/// Under no lock.
+pub(in crate::middle) fn may_shrink(
+    arena: &'static Arena,
+    run: &Extent,
+    pages: usize,
+) -> Option<&'static Extent> {
+    if callback::is_in_hook() {
+        return None;
+    }
+    let record = arena.pages.lock().allocator.hooks().record_for_cut()?;
+    if hook_calls::may_cut_run(arena.hooks(), run, pages) {
+        return Some(record);
+    }
+    arena.pages.lock().allocator.hooks().keep_record(record);
+    None
+}
+
+/// Pages before the part of a run that a want fits in.
+fn lead_of(run: &Extent, want: Want) -> Option<usize> {
+    let begin = run.fit(want.pages, want.align)?;
+    Some((begin - run.base()) >> crate::ground::units::LG_PAGE)
+}

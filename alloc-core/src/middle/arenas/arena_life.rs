@@ -1,0 +1,112 @@
+//! Whether an arena lives. A created arena can be destroyed, and its index can then be used again.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
+
+/// Whether an arena lives, and how many threads are bound to it.
+///
+/// Who binds counts first and then looks whether it lives; who destroys says so first and then
+/// looks at the count. One of the two therefore sees the other.
+pub(crate) struct Life {
+    state: AtomicU8,
+    bound: AtomicU32,
+    /// How often it ended.
+    ends: AtomicU32,
+}
+
+const LIVE: u8 = 0;
+const ENDING: u8 = 1;
+const DEAD: u8 = 2;
+
+impl Life {
+    /// It lives, and nobody is bound to it.
+    pub(in crate::middle) const fn new() -> Life {
+        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0), ends: AtomicU32::new(0) }
+    }
+
+    /// Whether blocks may be allocated in it.
+    #[inline]
+    pub(in crate::middle) fn is_live(&self) -> bool {
+        self.state.load(Relaxed) == LIVE
+    }
+
+    /// Notes one more thread that is bound to it. `false`: it does not live.
+    pub(in crate::middle) fn bind(&self) -> bool {
+        // SeqCst: pairs with the exchange in `begin_end`.
+        self.bound.fetch_add(1, Ordering::SeqCst);
+        // SeqCst: pairs with the exchange in `begin_end`.
+        let lives = self.state.load(Ordering::SeqCst) == LIVE;
+        if !lives {
+            self.unbind();
+        }
+        lives
+    }
+
+    /// Notes one thread less.
+    pub(in crate::middle) fn unbind(&self) {
+        self.bound.fetch_sub(1, Relaxed);
+    }
+
+    /// How many threads are bound to it.
+    pub(in crate::middle) fn bound(&self) -> u32 {
+        self.bound.load(Relaxed)
+    }
+
+    /// How often it ended.
+    pub(in crate::middle) fn ends(&self) -> u32 {
+        self.ends.load(Relaxed)
+    }
+
+    /// Begins its end. `false`: threads are bound to it, or it does not live.
+    pub(in crate::middle) fn begin_end(&self) -> bool {
+        // SeqCst: pairs with the count in `bind`.
+        if self.state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
+            return false;
+        }
+        // SeqCst: pairs with the count in `bind`.
+        if self.bound.load(Ordering::SeqCst) > 0 {
+            self.state.store(LIVE, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Ends what [`Life::begin_end`] began.
+    pub(in crate::middle) fn complete_end(&self) {
+        // First, so that an arena that lives again is never taken for the one that ended.
+        self.ends.fetch_add(1, Relaxed);
+        // Release: pairs with the Acquire in `is_dead`.
+        self.state.store(DEAD, Ordering::Release);
+    }
+
+    /// Whether it has ended.
+    pub(in crate::middle) fn is_dead(&self) -> bool {
+        // Acquire: pairs with the Release in `complete_end`.
+        self.state.load(Ordering::Acquire) == DEAD
+    }
+
+    /// Begins anew. Nobody else changes what is dead.
+    pub(in crate::middle) fn revive(&self) {
+        self.state.store(LIVE, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_ends_when_no_thread_is_bound_to_it() {
+        let life = Life::new();
+        assert!(life.is_live() && !life.is_dead() && life.bind());
+        assert!(!life.begin_end() && life.is_live(), "a thread is bound to it");
+        life.unbind();
+        assert!(life.begin_end() && !life.is_live() && !life.is_dead());
+        assert!(!life.begin_end(), "it is ending");
+        assert!(!life.bind() && life.bound() == 0);
+        life.complete_end();
+        assert!(life.is_dead() && life.ends() == 1 && !life.bind());
+        life.revive();
+        assert!(life.is_live() && life.bind());
+        assert_eq!((life.bound(), life.ends()), (1, 1));
+    }
+}

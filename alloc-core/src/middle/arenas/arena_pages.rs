@@ -1,0 +1,117 @@
+//! What the lock of an arena's pages guards: its runs of pages, records of slabs, and counts.
+
+use super::arena_name::Name;
+use crate::back::map::extent::Extent;
+use crate::back::map::page_map::{self, Entry};
+use crate::back::metadata::Pool;
+use crate::back::page_allocator::{Memory, PageAllocator};
+use crate::back::placement::untouched;
+use crate::back::purge_batch::Batch;
+use crate::back::system::page_provider::PageProvider;
+use crate::ground::size_class::SizeClass;
+use crate::middle::arena_counts::{LargeCounts, SlabCounts};
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::{RECORD_CLASSES, Slab, lg_words};
+
+/// What the lock of an arena's pages guards.
+pub(crate) struct ArenaPages {
+    /// Runs of pages.
+    pub(crate) allocator: PageAllocator,
+    /// Records of slabs that wait for their next use, by length.
+    records: [Pool<Slab>; RECORD_CLASSES],
+    /// Large blocks.
+    pub(crate) large: LargeCounts,
+    /// Slabs.
+    pub(crate) slabs: SlabCounts,
+    /// Entries that found the lock free.
+    pub(crate) opens: u64,
+    /// What people call it.
+    pub(crate) name: Name,
+}
+
+impl ArenaPages {
+    /// No pages yet.
+    pub(in crate::middle) fn new(
+        id: u32,
+        created: bool,
+        provider: &'static dyn PageProvider,
+    ) -> ArenaPages {
+        ArenaPages {
+            allocator: PageAllocator::new(id, provider),
+            records: [const { Pool::new() }; RECORD_CLASSES],
+            large: LargeCounts::new(),
+            slabs: SlabCounts::new(),
+            opens: 0,
+            name: Name::of_arena(id, created),
+        }
+    }
+
+    /// A run for a large block.
+    pub(crate) fn allocate_large(
+        &mut self,
+        pages: usize,
+        align: usize,
+        memory: Memory,
+    ) -> Option<&'static Extent> {
+        let extent = self.allocator.allocate(pages, align, memory)?;
+        self.large.add(extent.pages());
+        Some(extent)
+    }
+
+    /// Takes the run of a large block back.
+    pub(crate) fn free_large(&mut self, extent: &'static Extent) {
+        self.large.remove(extent.pages());
+        self.allocator.free(extent);
+    }
+
+    /// The same, to be purged now.
+    pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
+        self.large.remove(extent.pages());
+        self.allocator.free_into_batch(extent)
+    }
+
+    /// A fresh slab, all blocks free, in the hands of `guard`.
+    pub(crate) fn new_slab(
+        &mut self,
+        class: SizeClass,
+        guard: Guard,
+        memory: Memory,
+    ) -> Option<&'static Slab> {
+        let lg = lg_words(class);
+        let record = match self.records.get_mut(lg).and_then(Pool::take) {
+            Some(record) => record,
+            None => {
+                let record = Slab::new_record(lg)?;
+                self.slabs.record_bytes += Slab::record_bytes(lg);
+                record
+            }
+        };
+        let slab_pages = usize::from(class.row().slab_pages);
+        let may_be_huge = memory == Memory::Any && untouched::may_be_huge(slab_pages);
+        let memory = memory.filled_if(may_be_huge);
+        let run = self.allocator.allocate(slab_pages, class.slab_align(), memory);
+        let Some(extent) = run else {
+            if let Some(pool) = self.records.get_mut(lg) {
+                pool.put(record);
+            }
+            return None;
+        };
+        record.prepare(extent, class);
+        record.fresh.begin(extent);
+        page_map::set_all(extent, record.entry());
+        record.remote.birth(guard);
+        self.slabs.add(class);
+        Some(record)
+    }
+
+    /// Takes back the pages of a slab that its guard has just released.
+    pub(in crate::middle) fn take_back(&mut self, slab: &'static Slab, extent: &'static Extent) {
+        page_map::set_all(extent, Entry::NONE);
+        page_map::set_ends(extent);
+        self.allocator.free(extent);
+        self.slabs.remove(slab.class());
+        if let Some(pool) = self.records.get_mut(slab.lg_words()) {
+            pool.put(slab);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What may be set for each arena, and what arenas made later begin with. Source: jemalloc(3),
+//! `arena.<i>.dirty_decay_ms` and its neighbours.
+
+use super::arena::Arena;
+use super::arena_name::Name;
+use crate::ground::options::{self, Dss};
+use crate::ground::size_class::{page_class_floor, page_class_pages};
+use crate::ground::units::{LG_PAGE, PAGE};
+use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
+
+/// Unused pages of which kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Aging {
+    /// Those that still have memory.
+    Dirty,
+    /// Those whose memory the system may have taken.
+    Muzzy,
+}
+
+const UNSET: isize = isize::MIN;
+static DIRTY: AtomicIsize = AtomicIsize::new(UNSET);
+static MUZZY: AtomicIsize = AtomicIsize::new(UNSET);
+/// The shortest decay time of dirty pages that was ever set, but for 0.
+static SHORTEST: AtomicIsize = AtomicIsize::new(UNSET);
+
+const DSS_UNSET: u8 = u8::MAX;
+static DSS: AtomicU8 = AtomicU8::new(DSS_UNSET);
+
+/// The decay time in milliseconds that arenas made later begin with.
+pub(crate) fn default_decay_ms(aging: Aging) -> isize {
+    let (place, option) = match aging {
+        Aging::Dirty => (&DIRTY, options::current().dirty_decay_ms),
+        Aging::Muzzy => (&MUZZY, options::current().muzzy_decay_ms),
+    };
+    match place.load(Relaxed) {
+        UNSET => option,
+        millis => millis,
+    }
+}
+
+/// Sets it. `false`: it is below -1.
+pub(crate) fn set_default_decay_ms(aging: Aging, millis: isize) -> bool {
+    if millis < -1 {
+        return false;
+    }
+    match aging {
+        Aging::Dirty => DIRTY.store(millis, Relaxed),
+        Aging::Muzzy => MUZZY.store(millis, Relaxed),
+    }
+    true
+}
+
+/// The decay time that the passes keep up with.
+pub(crate) fn shortest_decay_ms() -> isize {
+    match SHORTEST.load(Relaxed) {
+        UNSET => options::current().dirty_decay_ms,
+        millis => millis,
+    }
+}
+
+fn note_decay_ms(millis: isize) {
+    let shortest = shortest_decay_ms();
+    if millis > 0 && (shortest <= 0 || millis < shortest) {
+        SHORTEST.store(millis, Relaxed);
+    }
+}
+
+/// When addresses come from the data segment in arenas made later.
+pub(crate) fn default_dss() -> Dss {
+    const SETTINGS: [Dss; 3] = [Dss::Disabled, Dss::Primary, Dss::Secondary];
+    let set = SETTINGS.get(usize::from(DSS.load(Relaxed))).copied();
+    set.unwrap_or(options::current().dss)
+}
+
+/// Sets it.
+pub(crate) fn set_default_dss(dss: Dss) {
+    DSS.store(dss as u8, Relaxed);
+}
+
+/// Gives a new arena, or one that begins another life, the settings of the moment.
+pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
+    let dirty = default_decay_ms(Aging::Dirty);
+    arena.forget_hooks();
+    arena.forget_reserve();
+    {
+        let mut pages = arena.pages.lock();
+        pages.name = Name::of_arena(arena.id(), arena.is_created());
+        pages.allocator.begin_anew(dirty, default_decay_ms(Aging::Muzzy), default_dss());
+        if arena.is_created() {
+            pages.allocator.list_active();
+        }
+    }
+    arena.set_purges_at_once(dirty == 0);
+    note_decay_ms(dirty);
+}
+
+/// Brings an arena back to life that was destroyed. `false`: it was not. Under the lock of the
+/// list.
+pub(in crate::middle) fn revive(arena: &Arena) -> bool {
+    let is_alive = arena.revive();
+    if is_alive {
+        begin_with_defaults(arena);
+    }
+    is_alive
+}
+
+/// The decay time in milliseconds: -1 never, 0 at once.
+pub(crate) fn decay_ms(arena: &Arena, aging: Aging) -> isize {
+    arena.pages.lock().allocator.aging().millis(aging == Aging::Dirty)
+}
+
+/// Sets the decay time; pages that are unused now count as fully decayed. `false`: it is below
+/// -1.
+pub(crate) fn set_decay_ms(arena: &Arena, aging: Aging, millis: isize) -> bool {
+    if millis < -1 {
+        return false;
+    }
+    arena.pages.lock().allocator.aging().set_millis(aging == Aging::Dirty, millis);
+    if aging == Aging::Dirty {
+        arena.set_purges_at_once(millis == 0);
+        note_decay_ms(millis);
+    }
+    match aging {
+        _ if millis < 0 => {}
+        Aging::Dirty => arena.purge_by_hand(0, usize::MAX),
+        Aging::Muzzy => arena.purge_by_hand(usize::MAX, 0),
+    }
+    true
+}
+
+/// When addresses come from the data segment.
+pub(crate) fn dss(arena: &Arena) -> Dss {
+    arena.pages.lock().allocator.source().dss()
+}
+
+/// Sets it.
+pub(crate) fn set_dss(arena: &Arena, dss: Dss) {
+    arena.pages.lock().allocator.source().set_dss(dss);
+}
+
+/// What people call it.
+pub(crate) fn name(arena: &Arena) -> Name {
+    arena.pages.lock().name
+}
+
+/// Sets what people call it.
+pub(crate) fn set_name(arena: &Arena, name: Name) {
+    arena.pages.lock().name = name;
+}
+
+/// Bytes up to which reservations made in advance grow.
+pub(crate) fn grow_limit(arena: &Arena) -> usize {
+    arena.pages.lock().allocator.source().growth().limit() << LG_PAGE
+}
+
+/// Sets it, rounded down to a page class. `false`: less than a page.
+pub(crate) fn set_grow_limit(arena: &Arena, bytes: usize) -> bool {
+    if bytes < PAGE {
+        return false;
+    }
+    let pages = page_class_pages(page_class_floor(bytes >> LG_PAGE));
+    arena.pages.lock().allocator.source().growth().set_limit(pages);
+    true
+}
+
+/// Bytes of pages with memory.
+pub(crate) fn held(arena: &Arena) -> usize {
+    arena.pages.lock().allocator.held() << LG_PAGE
+}
+
+/// Bytes that it may hold; 0: any.
+pub(crate) fn limit(arena: &Arena) -> usize {
+    arena.pages.lock().allocator.bounds().own()
+}
+
+/// Sets it.
+pub(crate) fn set_limit(arena: &Arena, bytes: usize) {
+    arena.pages.lock().allocator.bounds().set_own(bytes);
+}
+
+/// Whether the bound of all arenas refuses it nothing.
+pub(crate) fn is_limit_exempt(arena: &Arena) -> bool {
+    arena.pages.lock().allocator.bounds().is_exempt()
+}
+
+/// Sets it.
+pub(crate) fn set_limit_exempt(arena: &Arena, is_exempt: bool) {
+    arena.pages.lock().allocator.bounds().set_exempt(is_exempt);
+}
+
+/// Bytes from which on a run that is freed is given back at once; 0: none is.
+pub(crate) fn oversize(arena: &Arena) -> usize {
+    arena.pages.lock().allocator.aging().oversize()
+}
+
+/// Sets it.
+pub(crate) fn set_oversize(arena: &Arena, bytes: usize) {
+    arena.pages.lock().allocator.aging().set_oversize(bytes);
+}

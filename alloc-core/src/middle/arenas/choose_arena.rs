@@ -1,0 +1,412 @@
+//! Which arena a thread takes pages from, and when a new one is made.
+//!
+//! One arena at the start. A thread that finds a lock of its arena taken (that of the pages, or of
+//! a bin whose slabs are shared) tries the others once, and its own for a few microseconds more; if
+//! all stay taken and fewer than the limit exist, a new one is made and becomes the thread's home;
+//! else it waits. Source: vmalloc(3), "regions for malloc".
+//!
+//! A thread without caches comes to a bin for each block, and for a moment only: it moves to
+//! another arena when it has met others there often.
+
+use super::arena::Arena;
+use super::arena_list;
+use super::arena_pages::ArenaPages;
+use super::bin::BinSlabs;
+use super::home::Home;
+use crate::back::page_allocator::Memory;
+use crate::ground::counters::SharedCount;
+use crate::ground::cpu_quota;
+use crate::ground::options::{self, PercpuArena};
+use crate::ground::os;
+use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crossbeam_utils::Backoff;
+
+/// How many arenas beside the first there may be unless somebody says otherwise. Source:
+/// vmalloc(3).
+const DEFAULT_REGMAX: u32 = 64;
+const UNSET: u32 = u32::MAX;
+
+/// Entries that searched for an arena, and that waited for one.
+pub(crate) static PROBES: SharedCount = SharedCount::new();
+pub(crate) static WAITS: SharedCount = SharedCount::new();
+
+/// What `opt.narenas` or the CPUs allow; 0 until asked.
+static WANTED: AtomicU32 = AtomicU32::new(0);
+static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
+
+/// The largest number of automatic arenas. Asks the system at the first call.
+pub(crate) fn limit() -> u32 {
+    let explicit = options::current().narenas;
+    let limit = match REGMAX.load(Relaxed) {
+        _ if is_percpu() => wanted(),
+        UNSET if explicit != 0 => explicit,
+        UNSET => wanted().min(1 + DEFAULT_REGMAX),
+        regmax => wanted().min(regmax.saturating_add(1)),
+    };
+    limit.min(arena_list::reserved().unwrap_or(u32::MAX))
+}
+
+/// How many arenas beside the first there may be, where the CPUs do not say fewer.
+pub(crate) fn regmax() -> u32 {
+    match REGMAX.load(Relaxed) {
+        UNSET => DEFAULT_REGMAX,
+        regmax => regmax,
+    }
+}
+
+/// Sets how many arenas beside the first there may be, and answers what it was. Arenas that exist
+/// stay.
+pub(crate) fn set_regmax(regmax: u32) -> u32 {
+    match REGMAX.swap(regmax.min(UNSET - 1), Relaxed) {
+        UNSET => DEFAULT_REGMAX,
+        before => before,
+    }
+}
+
+fn wanted() -> u32 {
+    let known = WANTED.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let options = options::current();
+    let wanted = match (options.narenas, cpu_quota::cpus()) {
+        _ if is_percpu() => percpu_arenas(),
+        (0, 1) => 1,
+        (0, cpus) => ((u64::from(cpus) * u64::from(options.narenas_ratio)) >> 16).max(1) as u32,
+        (explicit, _) => explicit,
+    };
+    WANTED.store(wanted, Relaxed);
+    wanted
+}
+
+/// Whether threads find their arena by the CPU they run on.
+#[inline]
+pub(crate) fn is_percpu() -> bool {
+    options::current().percpu_arena != PercpuArena::Disabled
+}
+
+fn percpu_arenas() -> u32 {
+    let cpus = os::configured_cpus();
+    match options::current().percpu_arena {
+        PercpuArena::Phycpu => cpus.div_ceil(2),
+        _ => cpus,
+    }
+}
+
+/// The index of the arena of a CPU. Hyper-threads of one core are half of all CPUs apart, as a rule
+/// and in jemalloc.
+fn arena_of_cpu(cpu: u32, arenas: u32) -> u32 {
+    cpu % arenas.max(1)
+}
+
+/// Moves `home` to the arena of the CPU that the thread runs on, and answers it.
+fn follow_cpu(home: &Home) -> &'static Arena {
+    let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, wanted())));
+    match arena {
+        Some(arena) => {
+            home.set(arena);
+            arena
+        }
+        None => home.get(),
+    }
+}
+
+/// The arena for what goes past the caches.
+pub(crate) fn at_home(home: &Home) -> &'static Arena {
+    if is_percpu() && !home.is_bound() { follow_cpu(home) } else { home.get() }
+}
+
+/// The arena that the next thread moves to, in turn.
+static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
+
+/// Notes that a thread found a bin of an arena taken by another one, past the caches. Where that is
+/// its home, and happens all the time, it moves to the next arena, which is made if it must be.
+/// Under no lock of an arena.
+#[cold]
+#[inline(never)]
+pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
+    if is_percpu() || home.is_bound() || !core::ptr::eq(home.get(), met_in) {
+        return;
+    }
+    if !home.meets_often() {
+        return;
+    }
+    let next = || NEXT_HOME.fetch_add(1, Relaxed).checked_rem(limit());
+    let other = next().filter(|next| *next != met_in.id()).or_else(next);
+    if let Some(arena) = other.and_then(automatic) {
+        home.set(arena);
+    }
+}
+
+/// The arenas where unused memory may be taken before new one in `arena`: for who is bound to it,
+/// and with arenas by CPU, none.
+pub(in crate::middle) fn others(
+    home: &Home,
+    arena: &'static Arena,
+) -> impl Iterator<Item = &'static Arena> {
+    let count = if is_percpu() || home.is_bound() { 0 } else { usize::MAX };
+    arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
+}
+
+/// The automatic arena with an index, made now if it must be.
+pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
+    if id >= limit() {
+        return None;
+    }
+    while arena_list::count() <= id {
+        arena_list::make_next(limit())?;
+    }
+    arena_list::by_id(id)
+}
+
+/// Whether the arena with this index is one of those that threads spread over by themselves.
+pub(crate) fn is_automatic(id: u32) -> bool {
+    arena_list::reserved().is_none_or(|reserved| id < reserved)
+}
+
+/// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
+/// there, in the arena that [`enter`] finds and then in the others that are free just now; after
+/// that for new memory in the first. So no arena grows while another keeps memory that nobody uses.
+pub(crate) fn with_pages<R>(
+    home: &Home,
+    mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
+) -> Option<R> {
+    let (arena, mut pages) = enter(home, |arena| &arena.pages);
+    if let Some(found) = take(&mut pages, Memory::Resident) {
+        return Some(found);
+    }
+    for other in others(home, arena) {
+        let Some(mut pages) = other.pages.try_lock() else { continue };
+        if let Some(found) = take(&mut pages, Memory::Resident) {
+            return Some(found);
+        }
+    }
+    take(&mut pages, Memory::Any)
+}
+
+/// What a thread enters an arena for.
+pub(in crate::middle) trait Entered {
+    /// Counts an entry that did not wait.
+    fn count(&mut self);
+}
+
+impl Entered for ArenaPages {
+    fn count(&mut self) {
+        self.opens += 1;
+    }
+}
+
+impl Entered for BinSlabs {
+    fn count(&mut self) {
+        self.opens += 1;
+    }
+}
+
+/// Takes the lock of `home`, or of another arena that is free just now. A new arena becomes the
+/// home.
+pub(in crate::middle) fn enter<T: Entered>(
+    home: &Home,
+    lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
+) -> (&'static Arena, Guard<'static, T>) {
+    if is_percpu() || home.is_bound() {
+        let arena = if home.is_bound() { home.get() } else { follow_cpu(home) };
+        let entered = open(lock(arena)).unwrap_or_else(|| {
+            WAITS.add(1);
+            lock(arena).lock()
+        });
+        return (arena, entered);
+    }
+    let arena = home.get();
+    if let Some(entered) = open(lock(arena)) {
+        return (arena, entered);
+    }
+    PROBES.add(1);
+    for other in arena_list::automatic() {
+        if let Some(entered) = open(lock(other)) {
+            return (other, entered);
+        }
+    }
+    if let Some(entered) = open_soon(lock(arena)) {
+        return (arena, entered);
+    }
+    if arena_list::count() < limit()
+        && let Some(new) = arena_list::make_next(limit())
+    {
+        home.set(new);
+        if let Some(entered) = open(lock(new)) {
+            return (new, entered);
+        }
+    }
+    WAITS.add(1);
+    (arena, lock(arena).lock())
+}
+
+/// Tries a little longer: a lock that is held for a moment is no reason for one more arena, which
+/// would keep its own unused pages from then on.
+fn open_soon<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
+    let backoff = Backoff::new();
+    for _ in 0..SPINS {
+        backoff.spin();
+        if let Some(entered) = open(lock) {
+            return Some(entered);
+        }
+    }
+    None
+}
+
+fn open<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
+    let mut entered = lock.try_lock()?;
+    entered.count();
+    Some(entered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::map::page_map;
+    use crate::ground::size_class::SizeClass;
+    use crate::ground::sync::lock_rank::LockRank;
+    use crate::middle::arenas::home::PATIENCE;
+    use crate::middle::blocks::shared_refill::fill_shared;
+    use crate::middle::effort::{Deed, Effort};
+    use crate::middle::slabs::slab::Slab;
+    use core::cell::Cell;
+    use std::sync::mpsc::channel;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::thread;
+
+    /// At least three of at most eight, however many CPUs there are. Until the guard goes no other
+    /// test makes one. Arenas whose pages lie in a buffer would hinder other tests: these are of
+    /// the system's.
+    fn arenas() -> (MutexGuard<'static, ()>, Vec<&'static Arena>) {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        set_regmax(7);
+        WANTED.store(8, Relaxed);
+        while arena_list::count() < 3 {
+            arena_list::make_next(8).expect("memory");
+        }
+        (alone, arena_list::automatic().collect())
+    }
+
+    fn refill(home: &'static Home, class: SizeClass) -> Vec<usize> {
+        let mut blocks = Vec::new();
+        let effort = Effort::new();
+        fill_shared(home, class, 2, &effort, |block| blocks.push(block as usize));
+        assert_eq!(effort.get(Deed::RefillShared), 1);
+        blocks
+    }
+
+    fn arena_of(block: usize) -> u32 {
+        Slab::of(page_map::lookup(block)).expect("a slab").arena()
+    }
+
+    #[test]
+    fn who_finds_a_bin_taken_goes_elsewhere_and_who_finds_all_taken_waits() {
+        let (_alone, all) = arenas();
+        let class = SizeClass::of(5120);
+        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
+        let (opens, probes) = (all[1].bin(class).slabs.lock().opens, PROBES.get());
+        let held = all[0].bin(class).slabs.lock();
+        let blocks = thread::spawn(move || refill(home, class)).join().unwrap();
+        drop(held);
+        assert_eq!(blocks.len(), 2);
+        assert!(blocks.iter().all(|block| arena_of(*block) == 1), "the next one");
+        assert_eq!(home.get().id(), 0, "a moment's contention moves nobody");
+        assert!(PROBES.get() > probes);
+        assert_eq!(all[1].bin(class).slabs.lock().opens, opens + 1);
+    }
+
+    impl Entered for u32 {
+        fn count(&mut self) {
+            *self += 1;
+        }
+    }
+
+    /// All locks are taken when a thread comes, and that of its home is given back while it spins.
+    #[test]
+    fn a_lock_that_is_held_for_a_moment_makes_no_arena() {
+        static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
+        static OTHERS: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
+        let (_alone, all) = arenas();
+        let home = Home::new(all[0]);
+        let held = Cell::new(HOME.try_lock());
+        let _others = OTHERS.try_lock().unwrap();
+        let looks = Cell::new(0);
+        let (arena, entered) = enter(&home, |arena| {
+            if arena.id() != 0 {
+                return &OTHERS;
+            }
+            // First of all, then among all, then for a moment more.
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                drop(held.take());
+            }
+            &HOME
+        });
+        assert_eq!((arena.id(), home.get().id(), looks.get()), (0, 0, 3));
+        assert_eq!(*entered, 1, "an entry that did not wait");
+    }
+
+    #[test]
+    fn who_meets_others_past_the_caches_all_the_time_moves_on() {
+        let (_alone, all) = arenas();
+        let home = Home::new(all[0]);
+        let meet = |times: u32| {
+            let before = home.get();
+            (0..times).for_each(|_| note_meeting(&home, before));
+            home.get().id() != before.id()
+        };
+        assert!(!meet(PATIENCE - 1), "now and then is not all the time");
+        assert!(meet(1));
+        assert!(home.get().id() < limit(), "among those that threads spread over");
+        assert!(!meet(2 * PATIENCE - 1), "less soon each time");
+        let elsewhere = all.iter().find(|arena| arena.id() != home.get().id()).unwrap();
+        note_meeting(&home, elsewhere);
+        assert_eq!(home.meetings.load(Relaxed), 2 * PATIENCE - 1, "not at home");
+        assert!(meet(1));
+        home.bind(true);
+        assert!(!meet(8 * PATIENCE), "told to stay");
+        home.bind(false);
+        assert!(!meet(PATIENCE - 1));
+        assert!(meet(1), "a new beginning");
+    }
+
+    #[test]
+    fn all_bins_taken_make_an_arena_or_wait() {
+        let (_alone, all) = arenas();
+        let class = SizeClass::of(6144);
+        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
+        loop {
+            let (count, waits) = (arena_list::count(), WAITS.get());
+            // One thread each: the witness of lock order would not let one hold two bins.
+            let holders = arena_list::automatic().map(|arena| {
+                let (ready, is_ready) = channel();
+                let (release, released) = channel::<()>();
+                let thread = thread::spawn(move || {
+                    let _held = arena.bin(class).slabs.lock();
+                    ready.send(()).unwrap();
+                    released.recv().unwrap_err();
+                });
+                is_ready.recv().unwrap();
+                (release, thread)
+            });
+            let holders: Vec<_> = holders.collect();
+            let refill = thread::spawn(move || refill(home, class));
+            if count < limit() {
+                let blocks = refill.join().unwrap();
+                assert_eq!(blocks.len(), 2);
+                assert!(home.get().id() >= count, "the new one is home");
+                drop(holders);
+                continue;
+            }
+            while WAITS.get() == waits {
+                thread::yield_now();
+            }
+            drop(holders);
+            assert_eq!(refill.join().unwrap().len(), 2);
+            return;
+        }
+    }
+}

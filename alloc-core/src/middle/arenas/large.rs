@@ -1,0 +1,246 @@
+//! Large blocks: a run of pages each, straight from an arena.
+
+use super::arena::Arena;
+use super::arena_hooks;
+use super::arena_list;
+use super::arena_pages::ArenaPages;
+use super::choose_arena;
+use super::home::Home;
+use super::purge_gate::GATE;
+use crate::back::map::extent::Extent;
+use crate::back::page_allocator::Memory;
+use crate::back::placement::huge_end;
+use crate::back::placement::moves;
+use crate::back::runs::contents::{self, Zeroing};
+use crate::back::runs::huge;
+use crate::ground::options;
+use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
+use crate::ground::units::{LG_PAGE, PAGE, round_up};
+
+/// No block shorter than this is moved by the system: below, copying is faster.
+const SHORTEST_MOVE: usize = 512 << 10;
+
+/// Where a large block is to come from.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a> {
+    /// A thread's home, or whichever arena is free.
+    Home(&'a Home),
+    /// This arena and no other.
+    Arena(&'static Arena),
+}
+
+/// Bytes of the longest block, and the largest alignment: the last large class.
+pub(crate) const LONGEST: usize = MAX_RUN_PAGES * PAGE;
+
+/// Bytes that a large request of `size` gets, `None` above the largest.
+pub(crate) const fn usable(size: usize) -> Option<usize> {
+    match class_round(size) {
+        Some(rounded) if rounded <= LONGEST => Some(round_up(rounded, PAGE)),
+        _ => None,
+    }
+}
+
+/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`, of which its caller
+/// writes the first `filled`; 0: it must read zero, so it may be hardly touched. `None`: no memory.
+pub(crate) fn allocate(
+    from: From<'_>,
+    bytes: usize,
+    align: usize,
+    filled: usize,
+) -> Option<&'static Extent> {
+    let pages = bytes >> LG_PAGE;
+    let align = align.max(PAGE);
+    match from {
+        From::Arena(arena) => allocate_in(arena, pages, align, filled),
+        From::Home(home) => {
+            let take = |locked: &mut ArenaPages, memory: Memory| {
+                locked.allocate_large(pages, align, fresh(memory, filled))
+            };
+            choose_arena::with_pages(home, take)
+                // No room for more: addresses that other arenas have kept may do.
+                .or_else(|| {
+                    let mut others = arena_list::automatic().filter(|_| !home.is_bound());
+                    others.find_map(|arena| allocate_in(arena, pages, align, filled))
+                })
+        }
+    }
+}
+
+fn allocate_in(
+    arena: &'static Arena,
+    pages: usize,
+    align: usize,
+    filled: usize,
+) -> Option<&'static Extent> {
+    arena.pages.lock().allocate_large(pages, align, fresh(Memory::Any, filled))
+}
+
+/// The same memory, for who writes the first `filled` bytes of it.
+fn fresh(memory: Memory, filled: usize) -> Memory {
+    match memory {
+        Memory::Any if huge_end::ends_early(filled) => Memory::Begun,
+        _ => memory.filled_if(filled > 0),
+    }
+}
+
+/// Takes a large block back.
+pub(crate) fn free(extent: &'static Extent) {
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return };
+    let mut pages = arena.pages.lock();
+    if !pages.allocator.aging().is_oversized(extent.bytes()) || arena.waits_for_hook() {
+        pages.free_large(extent);
+        drop(pages);
+        return arena.purge_if_at_once();
+    }
+    drop(pages);
+    // Closed while a fork is under way: it waits among the unused ones. A fork does not wait for
+    // hooks.
+    let inside = GATE.enter().filter(|_| !arena.is_hooked());
+    if inside.is_none() && !arena.is_hooked() {
+        return arena.pages.lock().free_large(extent);
+    }
+    let batch = arena.pages.lock().free_large_into_batch(extent);
+    batch.purge();
+    arena.pages.lock().allocator.file_batch(batch);
+}
+
+/// Takes large blocks back, under one lock those that follow each other and are of one arena.
+pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
+    let mut extents = extents.peekable();
+    while let Some(extent) = extents.peek() {
+        let id = extent.arena();
+        let Some(arena) = arena_list::by_id(id) else { return };
+        let mut pages = arena.pages.lock();
+        while let Some(extent) = extents.next_if(|extent| extent.arena() == id) {
+            pages.free_large(extent);
+        }
+    }
+}
+
+/// Bytes of the whole pages that a request of `size` takes, `None` above the largest.
+pub(crate) const fn whole_pages(size: usize) -> Option<usize> {
+    if size > LONGEST { None } else { Some(round_up(if size == 0 { 1 } else { size }, PAGE)) }
+}
+
+/// Makes a large block at least `size` bytes long where it stands. `false`: it cannot be; nothing
+/// changed. A shorter block gives its end back.
+pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
+    let Some(bytes) = usable(size) else { return false };
+    let (before, pages) = (extent.bytes(), bytes >> LG_PAGE);
+    if bytes == before || (bytes > before && size <= before) {
+        back_room(extent);
+        return true;
+    }
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return false };
+    if bytes < before {
+        let tail = if arena.is_hooked() {
+            let tail = arena_hooks::may_shrink(arena, extent, pages);
+            if tail.is_none() {
+                return false;
+            }
+            tail
+        } else {
+            None
+        };
+        let mut locked = arena.pages.lock();
+        match tail {
+            Some(tail) => locked.allocator.shrink_into(extent, pages, tail),
+            None if !locked.allocator.shrink(extent, pages) => return false,
+            None => {}
+        }
+        locked.large.resize(before >> LG_PAGE, pages);
+        drop(locked);
+        arena.purge_if_at_once();
+        return true;
+    }
+    let zeroed = if arena.is_hooked() {
+        arena_hooks::grow(arena, extent, pages)
+    } else {
+        arena.pages.lock().allocator.grow(extent, pages)
+    };
+    let Some(zeroed) = zeroed else { return false };
+    let mut locked = arena.pages.lock();
+    locked.large.resize(before >> LG_PAGE, extent.pages());
+    drop(locked);
+    if zero && !zeroed {
+        contents::zero(extent, before);
+    }
+    true
+}
+
+/// Makes a large block at least `size` bytes long, at a multiple of `align`, by moving its memory
+/// to other addresses; what is added reads zero. `None`: that cannot be, or copying is as good;
+/// nothing changed.
+pub(crate) fn lengthen_by_move(
+    extent: &'static Extent,
+    size: usize,
+    align: usize,
+) -> Option<&'static Extent> {
+    let bytes = usable(size)?;
+    let before = extent.bytes();
+    if before < SHORTEST_MOVE || bytes <= before {
+        return None;
+    }
+    // A run that a reset may meet stands still.
+    let arena = arena_list::by_id(extent.arena())
+        .filter(|arena| !arena.is_created() && !arena.is_hooked())?;
+    let (provider, new) = {
+        let allocator = &mut arena.pages.lock().allocator;
+        (allocator.source().provider(), allocator.begin_move(extent, bytes >> LG_PAGE, align)?)
+    };
+    let moved = moves::move_pages(provider, extent, new);
+    let mut pages = arena.pages.lock();
+    if !pages.allocator.end_move(extent, new, moved) {
+        return None;
+    }
+    pages.large.resize(before >> LG_PAGE, bytes >> LG_PAGE);
+    drop(pages);
+    huge::back(provider, new, new.bytes());
+    Some(new)
+}
+
+/// Makes ready a fresh block of which its caller will fill `size` bytes.
+pub(crate) fn make_ready(extent: &'static Extent, size: usize) {
+    if extent.zeroed.get() && extent.bytes() >= huge::SHORTEST {
+        back_by_huge_pages(extent, size);
+    } else {
+        back_room(extent);
+    }
+}
+
+/// A block that changes its size, or is used again, may need the room at its end.
+fn back_room(extent: &'static Extent) {
+    if huge::has_room(extent)
+        && let Some(arena) = arena_list::by_id(extent.arena())
+    {
+        let provider = arena.provider();
+        huge::back_room(provider, extent);
+    }
+}
+
+fn back_by_huge_pages(extent: &'static Extent, size: usize) {
+    let Some(arena) = arena_list::by_id(extent.arena()) else { return };
+    let provider = arena.provider();
+    huge::back(provider, extent, huge_end::worth_huge_pages(extent, size));
+}
+
+/// Makes all of a fresh block read zero, if it does not yet.
+pub(crate) fn make_zero(extent: &'static Extent) {
+    if extent.zeroed.get() {
+        return;
+    }
+    let threshold = options::current().calloc_madvise_threshold;
+    let arena = arena_list::by_id(extent.arena()).filter(|arena| !arena.waits_for_hook());
+    if let Some(arena) = arena {
+        let provider = arena.provider();
+        let zeroing = if extent.bytes() >= threshold.max(1) {
+            Zeroing::GiveBack
+        } else {
+            contents::better_zeroing(provider, extent)
+        };
+        if contents::zero_by(provider, extent, zeroing) {
+            return;
+        }
+    }
+    contents::zero(extent, 0);
+}

@@ -1,0 +1,377 @@
+//! Blocks on their way home, many at a time.
+//!
+//! Into a slab of the cache's own, into one of an arena's bin whose lock is free, and into those of
+//! an owner that does nothing ([`visit`]), blocks go one after the other by plain
+//! ORs. For any other slab they are grouped by the 64-bit word that they
+//! belong to, and a group is one atomic OR; the block itself is never touched. Misuse is noticed
+//! here at no cost to the fast path: bits already set are a double free, an offset that is no
+//! multiple of the size an interior pointer, another class a wrong size.
+
+use super::last_words::{died_twice, find_slab, interior};
+use super::passing_on;
+use super::shared_slabs;
+use super::slab_guard::free_remotely;
+use super::visit::{self, Visit};
+use crate::back::map::page_map;
+use crate::ground::fatal;
+use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
+use crate::ground::sync::lock;
+use crate::ground::units::PAGE;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::bin::BinSlabs;
+use crate::middle::effort::Deed;
+use crate::middle::owners::owner::{Owner, OwnerState};
+use crate::middle::slabs::misuse::Misuse;
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+
+/// Groups held open at a time. Their atomic ORs then follow each other: no look-up waits for one,
+/// as it must behind an atomic operation, so those of many blocks overlap.
+const GROUPS: usize = 32;
+/// Blocks that are taken one by one before it is looked whether they follow each other.
+const SCATTERED: usize = GROUPS;
+/// Places that a group may be found by.
+const KEYS: usize = 64;
+
+/// Blocks of one word of a slab that somebody else guards.
+#[derive(Clone, Copy)]
+struct Group {
+    slab: &'static Slab,
+    mask: u64,
+    word: u32,
+    count: u32,
+}
+
+/// The open groups, in the order of arrival.
+struct Groups {
+    each: [Option<Group>; GROUPS],
+    count: usize,
+    /// Where the newest group of a key lies; it may be closed by now.
+    newest: [u8; KEYS],
+}
+
+/// A batch of one class on its way home.
+struct Batch<'a> {
+    owner: &'static Owner,
+    state: &'a mut OwnerState,
+    class: SizeClass,
+    grid: Grid,
+    /// An arena whose bin of the class this batch has locked.
+    held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
+    /// Another owner whose lock this batch holds, once it has asked for one.
+    visit: Option<Visit>,
+    asked: bool,
+    remote: u64,
+    /// Among them, blocks that their guard has yet to take in.
+    sent: u64,
+    groups: Groups,
+}
+
+/// How blocks get into a slab.
+#[derive(Clone, Copy)]
+enum Way {
+    /// It is the cache's own.
+    Own,
+    /// The owner that guards it is locked by this batch.
+    Visit,
+    /// The bin that guards it is locked by this batch.
+    Bin,
+    /// Somebody else guards it.
+    Remote,
+}
+
+/// Gives blocks of a class back to their slabs. The caller holds the owner's lock.
+pub(crate) fn give_back(
+    owner: &'static Owner,
+    state: &mut OwnerState,
+    class: SizeClass,
+    blocks: &[*mut u8],
+) {
+    if class.is_shared() {
+        return passing_on::give_back(owner, class, blocks);
+    }
+    let (grid, groups) = (class.grid(), Groups::new());
+    let (held, visit, asked) = (None, None, false);
+    let mut batch =
+        Batch { owner, state, class, grid, held, visit, asked, remote: 0, sent: 0, groups };
+    let home = owner.ledger.home_or(class.index(), owner.home.get().id());
+    let mut elsewhere = 0;
+    let mut left = blocks;
+    while let Some(first) = left.first() {
+        let slab = find_slab(class, first.expose_provenance());
+        // Read now: with its last block home the slab may become another's.
+        let arena = slab.arena();
+        let way = batch.way(slab);
+        let same = batch.add_same(way, slab, left);
+        if arena != home.arena() {
+            elsewhere += same;
+            owner.ledger.of(class.index(), arena).flushed.add(same as u64);
+        }
+        left = left.get(same..).unwrap_or_default();
+        if same == 1 && left.len() > 1 {
+            let some = batch.add_scattered(way, left, home.arena());
+            left = left.get(some..).unwrap_or_default();
+        }
+    }
+    batch.close_groups();
+    home.flushed.add((blocks.len() - elsewhere) as u64);
+    home.flushes.add(1);
+    home.remote.add(batch.remote);
+    home.sent.add(batch.sent);
+    owner.effort.add(Deed::Flush, 1);
+}
+
+/// The slab of a block, if it is of the class at `bin_offset` and of that arena.
+#[inline(always)]
+fn slab_in(block: *mut u8, bin_offset: usize, arena: u32) -> Option<&'static Slab> {
+    let entry = page_map::lookup(block.expose_provenance());
+    if entry.bin_offset() != bin_offset {
+        return None;
+    }
+    Slab::of(entry).filter(|slab| slab.arena() == arena)
+}
+
+impl Batch<'_> {
+    /// Gives back the blocks at the beginning that lie in one slab; answers how many they are.
+    #[inline]
+    fn add_same(&mut self, way: Way, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        match way {
+            Way::Remote => self.add_remote(slab, blocks),
+            Way::Own => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.state.refile(slab, count);
+                count
+            }
+            Way::Visit => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.remote += count as u64;
+                if let Some(visit) = &mut self.visit {
+                    visit.state.refile(slab, count);
+                }
+                count
+            }
+            Way::Bin => {
+                self.owner.effort.add(Deed::Group, 1);
+                let count = put_run(slab, self.grid, blocks);
+                self.remote += count as u64;
+                if let Some((arena, slabs)) = &mut self.held {
+                    shared_slabs::refile(arena, slabs, slab, count);
+                }
+                count
+            }
+        }
+    }
+
+    #[inline]
+    fn add_remote(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
+        let (base, size) = (slab.base(), self.class.size());
+        let end = base + self.grid.bytes();
+        // The word at hand stays in registers while blocks of it follow each other.
+        let (mut word, mut mask, mut bit) = (0, 0u64, 0u64);
+        // Where the block behind the last one begins, and how many went before this word.
+        let (mut next, mut before, mut count) = (0, 0, 0);
+        for block in blocks {
+            let address = block.expose_provenance();
+            if address == next && address < end && mask & bit << 1 == 0 && bit << 1 != 0 {
+                bit <<= 1;
+            } else {
+                let offset = address.wrapping_sub(base);
+                if offset >= end - base {
+                    break;
+                }
+                let Some(slot) = self.grid.slot_at(offset) else { interior(slab, address) };
+                bit = 1 << (slot % 64);
+                if (slot / 64) as u32 != word || mask & bit != 0 {
+                    if mask != 0 {
+                        self.add(base, Group { slab, mask, word, count: count - before });
+                    }
+                    (word, mask, before) = ((slot / 64) as u32, 0, count);
+                }
+            }
+            mask |= bit;
+            next = address.wrapping_add(size);
+            count += 1;
+        }
+        if count == 0 {
+            interior(slab, blocks.first().map_or(0, |block| block.expose_provenance()));
+        }
+        self.add(base, Group { slab, mask, word, count: count - before });
+        count as usize
+    }
+
+    /// Gives back blocks that lie about in slabs of one arena, one by one, as long as they go the
+    /// same way; answers how many.
+    #[inline]
+    fn add_scattered(&mut self, way: Way, blocks: &[*mut u8], arena: u32) -> usize {
+        let count = match (way, &mut self.visit) {
+            (Way::Remote, _) => {
+                let next = blocks.get(..SCATTERED).unwrap_or(blocks);
+                return self.add_scattered_remote(next, arena);
+            }
+            (Way::Own, _) => put_scattered(self.owner.id(), self.state, self.class, blocks, arena),
+            (Way::Visit, Some(visit)) => {
+                let id = visit.owner.id();
+                let count = put_scattered(id, &mut visit.state, self.class, blocks, arena);
+                self.remote += count as u64;
+                count
+            }
+            _ => return 0,
+        };
+        self.owner.effort.add(Deed::Group, count as u64);
+        count
+    }
+
+    /// The same in slabs that other caches own.
+    fn add_scattered_remote(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
+        let (grid, id) = (self.grid, self.owner.id());
+        let (bytes, bin_offset) = (grid.bytes(), self.class.bin() * BIN_BYTES);
+        let mut count = 0;
+        for block in blocks {
+            let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
+            if !slab.remote.is_owned_by_other(id) {
+                break;
+            }
+            let base = slab.base();
+            let offset = block.expose_provenance().wrapping_sub(base);
+            let Some(slot) = grid.slot_at(offset).filter(|_| offset < bytes) else { break };
+            let (word, mask) = ((slot / 64) as u32, 1 << (slot % 64));
+            self.add(base, Group { slab, mask, word, count: 1 });
+            count += 1;
+        }
+        count
+    }
+
+    fn way(&mut self, slab: &Slab) -> Way {
+        match slab.remote.guard() {
+            Some(Guard::Owner(id)) if id == self.owner.id() => return Way::Own,
+            Some(Guard::Owner(id)) if self.visits(slab, id) => return Way::Visit,
+            Some(Guard::Bin) => {}
+            _ => return Way::Remote,
+        }
+        if self.held.is_none() {
+            self.held = arena_list::by_id(slab.arena()).and_then(|arena| {
+                arena.bin(self.class).slabs.try_lock().map(|slabs| (arena, slabs))
+            });
+        }
+        match &self.held {
+            // Under the lock the guard is what it is.
+            Some((arena, _)) if arena.id() == slab.arena() => match slab.remote.guard() {
+                Some(Guard::Bin) => Way::Bin,
+                _ => Way::Remote,
+            },
+            _ => Way::Remote,
+        }
+    }
+
+    /// Whether this batch holds the lock of a slab's owner. It asks for one, the first it meets.
+    fn visits(&mut self, slab: &Slab, id: u32) -> bool {
+        if !self.asked {
+            self.asked = true;
+            self.visit = visit::visit(&mut self.state.neighbour, id);
+        }
+        let visit = self.visit.as_ref().filter(|visit| visit.owner.id() == id);
+        // Under the lock the guard is what it is.
+        visit.is_some() && slab.remote.is_owned_by(id)
+    }
+
+    /// Joins blocks with the open group of their word, or opens one. `base` is their slab's.
+    #[inline(always)]
+    fn add(&mut self, base: usize, new: Group) {
+        let key = (base / PAGE + new.word as usize) % KEYS;
+        let at = self.groups.newest.get(key).map_or(0, |at| usize::from(*at));
+        if let Some(Some(group)) = self.groups.each.get_mut(at)
+            && core::ptr::eq(group.slab, new.slab)
+            && group.word == new.word
+        {
+            if group.mask & new.mask != 0 {
+                died_twice(group.slab, group.word, group.mask & new.mask);
+            }
+            group.mask |= new.mask;
+            group.count += new.count;
+            return;
+        }
+        if self.groups.count == GROUPS {
+            self.close_groups();
+        }
+        let at = self.groups.count;
+        if let (Some(newest), Some(group)) =
+            (self.groups.newest.get_mut(key), self.groups.each.get_mut(at))
+        {
+            (*newest, *group) = (at as u8, Some(new));
+            self.groups.count = at + 1;
+        }
+    }
+
+    /// Gives the blocks of all open groups back.
+    #[inline(never)]
+    fn close_groups(&mut self) {
+        let (effort, n) = (&self.owner.effort, self.groups.count);
+        if n == 0 {
+            return;
+        }
+        let (mut blocks, mut pushed, mut retries) = (0, 0, 0);
+        for group in self.groups.each.iter_mut().take(n) {
+            let Some(Group { slab, mask, word, count }) = group.take() else { continue };
+            match free_remotely(slab, self.class, word as usize, mask) {
+                Ok(freed) => {
+                    pushed += u64::from(freed.pushed);
+                    retries += u64::from(freed.retries);
+                }
+                Err(twice) => died_twice(slab, word, twice),
+            }
+            blocks += u64::from(count);
+        }
+        self.groups.count = 0;
+        self.remote += blocks;
+        self.sent += blocks;
+        effort.add(Deed::Group, n as u64);
+        effort.add(Deed::RemoteWord, n as u64);
+        effort.add(Deed::Push, pushed);
+        effort.add(Deed::Retry, retries);
+    }
+}
+
+impl Groups {
+    const fn new() -> Groups {
+        Groups { each: [None; GROUPS], count: 0, newest: [0; KEYS] }
+    }
+}
+
+/// Puts the blocks at the beginning that lie in a slab into it, whose guard's lock is held; answers
+/// how many they are.
+#[inline]
+fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
+    match slab.put_run(grid, blocks) {
+        Ok(count) if count > 0 => count,
+        Ok(_) => interior(slab, blocks.first().map_or(0, |block| block.expose_provenance())),
+        Err(Misuse::Interior(address)) => interior(slab, address),
+        Err(Misuse::Twice(address)) => fatal::double_free(address, slab.place()),
+    }
+}
+
+/// Puts blocks that lie about in slabs of one arena that the owner `id` guards, whose lock is held,
+/// into them; answers how many it took before it met another.
+fn put_scattered(
+    id: u32,
+    state: &mut OwnerState,
+    class: SizeClass,
+    blocks: &[*mut u8],
+    arena: u32,
+) -> usize {
+    let (grid, bin_offset) = (class.grid(), class.bin() * BIN_BYTES);
+    let mut count = 0;
+    for block in blocks {
+        let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
+        if !slab.remote.is_owned_by(id) {
+            break;
+        }
+        // What is wrong with a block is found again, and said, by the way of a run.
+        let Ok(1) = slab.put_run(grid, core::slice::from_ref(block)) else { break };
+        state.refile(slab, 1);
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,81 @@
+//! The end of the process because of a misused block, with a message that says what is wrong.
+
+use crate::back::map::extent::ExtentState;
+use crate::back::map::page_map::{self, Entry};
+use crate::ground::fatal::{self, Place};
+use crate::ground::size_class::{BIN_BYTES, SizeClass};
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::slabs::slab::Slab;
+
+/// The slab of a block of a class. Dies if it has none, or one of another class.
+pub(in crate::middle) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
+    let entry = page_map::lookup(address);
+    if entry.bin_offset() == class.bin() * BIN_BYTES
+        && let Some(slab) = Slab::of(entry)
+    {
+        return slab;
+    }
+    reject(entry, class, address)
+}
+
+/// Dies of a block that is not what its cache bin holds.
+#[cold]
+#[inline(never)]
+fn reject(entry: Entry, class: SizeClass, address: usize) -> ! {
+    match Slab::of(entry) {
+        Some(slab) if slab.class().slot_at(address - slab.base()).is_none() => {
+            interior(slab, address)
+        }
+        Some(slab) => fatal::wrong_size(address, class.size(), slab.place()),
+        None => invalid(address, Some(class.size())),
+    }
+}
+
+/// Dies of a pointer inside a slab that is not where a block begins.
+#[cold]
+#[inline(never)]
+pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
+    let class = slab.class();
+    let slot = class.slot_around(address.wrapping_sub(slab.base())).min(class.slots() - 1);
+    fatal::interior_free(address, slab.base() + slot * class.size(), slab.place())
+}
+
+/// Dies of a pointer that no slab holds: inside a large block, freed before, or not ours at all.
+#[cold]
+#[inline(never)]
+pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
+    if let Some(arena) = page_map::lookup(address).dead_arena() {
+        fatal::discarded_free(address, arena);
+    }
+    let Some(extent) = page_map::extent_around(address) else { fatal::foreign_free(address) };
+    let place = Place { size: extent.bytes(), arena: extent.arena(), owner: None };
+    if extent.state.get() != ExtentState::Active {
+        if arena_list::by_id(extent.arena()).is_some_and(Arena::was_reset) {
+            fatal::discarded_free(address, extent.arena());
+        }
+        fatal::double_free(address, place);
+    }
+    match size {
+        Some(size) if extent.base() == address => fatal::wrong_size(address, size, place),
+        _ => fatal::interior_free(address, extent.base(), place),
+    }
+}
+
+/// Dies of blocks whose bits are set already.
+#[cold]
+#[inline(never)]
+pub(in crate::middle) fn died_twice(slab: &Slab, word: u32, twice: u64) -> ! {
+    fatal::double_free(slab.block_at(word as usize, twice.trailing_zeros()), slab.place())
+}
+
+/// Whether the block of a slab at an address seems to be free. Nothing is locked, so the answer may
+/// be a moment old.
+#[cold]
+pub(crate) fn looks_free(slab: &Slab, address: usize) -> bool {
+    let slot = slab.class().slot_around(address.wrapping_sub(slab.base()));
+    let Some(word) = slab.free_words().get(slot / 64) else { return false };
+    // SAFETY: a word of the record; it may be a moment old.
+    let free = unsafe { word.as_ptr().read_volatile() };
+    (free | slab.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
+}

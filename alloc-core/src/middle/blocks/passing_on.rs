@@ -1,0 +1,135 @@
+//! Blocks of classes of which caches own no slabs: they wait at their bin for the next thread that
+//! asks, or go into their slabs. See [`crate::middle::slabs::transfer_cache`].
+
+use super::last_words::{died_twice, find_slab, interior, invalid};
+use super::shared_slabs::refile;
+use super::slab_guard::free_remotely;
+use crate::back::map::page_map;
+use crate::ground::fatal;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::ground::sync::lock;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::bin::BinSlabs;
+use crate::middle::effort::Deed;
+use crate::middle::owners::owner::Owner;
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+use crate::middle::slabs::transfer_cache::Slot;
+
+/// Takes a block that comes home to a bin: for the next thread that asks, and where there is no
+/// room, after the older half of what waits there has gone home. Under the bin's lock.
+fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
+    if slabs.transfer.holds(block) {
+        died_waiting(block);
+    }
+    if arena.purges_at_once() {
+        return put_home(arena, slabs, block);
+    }
+    if !slabs.transfer.put(block) {
+        let n = slabs.transfer.count().div_ceil(2);
+        slabs.transfer.note_gone(n);
+        send_home(arena, slabs, n);
+        if !slabs.transfer.put(block) {
+            put_home(arena, slabs, block);
+        }
+    }
+}
+
+/// Sends all blocks that wait into their slabs. Under the bin's lock.
+pub(in crate::middle) fn empty(arena: &'static Arena, slabs: &mut BinSlabs) {
+    send_home(arena, slabs, slabs.transfer.count());
+    slabs.transfer.age();
+}
+
+#[inline(never)]
+fn send_home(arena: &'static Arena, slabs: &mut BinSlabs, n: usize) {
+    for _ in 0..n {
+        let mut oldest = None;
+        slabs.transfer.take_oldest(1, |block| oldest = Some(block));
+        if let Some(block) = oldest {
+            put_home(arena, slabs, block);
+        }
+    }
+}
+
+fn put_home(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
+    let address = block.expose_provenance();
+    // Both were looked at when it came; what has changed since belongs to others.
+    let Some(slab) = Slab::of(page_map::lookup(address)) else { invalid(address, None) };
+    let Some(slot) = slab.class().slot_at(address.wrapping_sub(slab.base())) else {
+        interior(slab, address)
+    };
+    if slab.put(slot / 64, 1 << (slot % 64), 1).is_err() {
+        died_waiting(block);
+    }
+    refile(arena, slabs, slab, 1);
+}
+
+/// Gives blocks of a class of which caches own no slabs back, one by one. The caller holds the
+/// owner's lock.
+pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]) {
+    let home = owner.ledger.home_or(class.index(), owner.home.get().id());
+    let grid = class.grid();
+    let mut held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)> = None;
+    let (mut elsewhere, mut sent) = (0, 0);
+    let cpu = os::current_cpu();
+    for block in blocks {
+        let address = block.expose_provenance();
+        let slab = find_slab(class, address);
+        let Some(slot) = grid.slot_at(address - slab.base()) else { interior(slab, address) };
+        // Read now: with its last block home the slab may become another's.
+        let id = slab.arena();
+        if id != home.arena() {
+            elsewhere += 1;
+            owner.ledger.of(class.index(), id).flushed.add(1);
+        }
+        if held.as_ref().is_none_or(|(arena, _)| arena.id() != id) {
+            drop(held.take());
+            let arena = arena_list::by_id(id);
+            held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
+        }
+        match &mut held {
+            // Under the lock the guard is what it is.
+            Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
+                pass_on(arena, slabs, *block);
+                slabs.transfer.set_cpu(cpu);
+            }
+            _ => {
+                sent += 1;
+                send(owner, slab, class, slot);
+            }
+        }
+    }
+    home.flushed.add(blocks.len() as u64 - elsewhere);
+    home.flushes.add(1);
+    home.remote.add(blocks.len() as u64);
+    home.sent.add(sent);
+    owner.effort.add(Deed::Flush, 1);
+}
+
+/// Sends a block home to a slab whose guard is busy.
+#[inline(never)]
+fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
+    match free_remotely(slab, class, slot / 64, 1 << (slot % 64)) {
+        Ok(freed) => {
+            owner.effort.add(Deed::Group, 1);
+            owner.effort.add(Deed::RemoteWord, 1);
+            owner.effort.add(Deed::Push, u64::from(freed.pushed));
+            owner.effort.add(Deed::Retry, u64::from(freed.retries));
+        }
+        Err(twice) => died_twice(slab, (slot / 64) as u32, twice),
+    }
+}
+
+/// Dies of a block that came home while it waits.
+#[cold]
+#[inline(never)]
+fn died_waiting(block: Slot) -> ! {
+    let address = block.expose_provenance();
+    match Slab::of(page_map::lookup(address)) {
+        Some(slab) => fatal::double_free(address, slab.place()),
+        None => invalid(address, None),
+    }
+}

@@ -1,0 +1,125 @@
+//! The slabs of an arena's bins, which threads share: taking blocks of them, and filing them where
+//! they belong after blocks came back. Under the bin's lock.
+
+use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
+use crate::back::page_allocator::Memory;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::bin::BinSlabs;
+use crate::middle::effort::{Deed, Effort};
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+use crate::middle::slabs::slab_links::ListName;
+
+/// Bytes of slabs of one class that a bin keeps while all their blocks are free.
+const SPARE_BYTES: usize = 256 << 10;
+
+/// Takes up to `want` blocks of slabs of this bin, new ones if it must and `memory` lets it.
+/// Returns how many: none without memory.
+pub(crate) fn fill(
+    arena: &'static Arena,
+    slabs: &mut BinSlabs,
+    class: SizeClass,
+    want: usize,
+    memory: Memory,
+    effort: &Effort,
+    mut give: impl FnMut(*mut u8),
+) -> usize {
+    let waiting = slabs.transfer.take(want, os::current_cpu, &mut give);
+    if waiting == want {
+        return waiting;
+    }
+    let mut taken = waiting;
+    if is_cheap_to_absorb(class) {
+        drain(arena, slabs, class, effort);
+    }
+    loop {
+        while let Some(slab) = slabs.partial.first() {
+            slabs.partial.use_spare(slab);
+            // Threads share the slab, but not its cache lines, as far as they can.
+            if class.blocks_of_lines() > 1 {
+                taken += slab.take_lines(want - taken, &mut give);
+            }
+            taken += slab.take_lowest(want - taken, &mut give);
+            if slab.is_full() {
+                slabs.partial.remove(slab);
+            }
+            if taken == want {
+                break;
+            }
+        }
+        if taken > 0 {
+            slabs.transfer.note_refill(taken - waiting);
+            return taken;
+        }
+        drain(arena, slabs, class, effort);
+        if slabs.partial.first().is_none() {
+            let mut pages = arena.pages.lock();
+            // Shared slabs are filled; of others the threads take a few lines each.
+            let memory = memory.filled_if(class.is_shared());
+            let slab = pages.new_slab(class, Guard::Bin, memory);
+            let Some(slab) = slab else { return 0 };
+            effort.add(Deed::Fresh, 1);
+            slabs.file(slab);
+        }
+    }
+}
+
+/// Takes in what was freed remotely into slabs of this bin. The caller holds its lock.
+pub(crate) fn drain(
+    arena: &'static Arena,
+    slabs: &mut BinSlabs,
+    class: SizeClass,
+    effort: &Effort,
+) {
+    let pending = &arena.bin(class).pending;
+    if pending.is_empty() {
+        return;
+    }
+    let take = |remote| {
+        // SAFETY: what lies on a pending stack is the field of a slab's record.
+        let slab = unsafe { Slab::of_remote(remote) };
+        let freed = absorb(slab);
+        effort.add(Deed::Drained, 1);
+        arena.bin(class).absorbed.add(freed as u64);
+        refile(arena, slabs, slab, freed);
+    };
+    // SAFETY: records and stacks live for ever; `take` absorbs.
+    unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
+}
+
+/// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for
+/// a few spare ones.
+pub(crate) fn refile(
+    arena: &'static Arena,
+    slabs: &mut BinSlabs,
+    slab: &'static Slab,
+    freed: usize,
+) {
+    slabs.file(slab);
+    if slab.list() == ListName::None {
+        return;
+    }
+    if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
+        release(arena, slabs, slab);
+    } else {
+        slabs.partial.settle(slab, freed);
+    }
+}
+
+/// Gives a slab without a block in use back to the arena. `false`: it is still on a stack.
+pub(in crate::middle) fn release(
+    arena: &'static Arena,
+    slabs: &mut BinSlabs,
+    slab: &'static Slab,
+) -> bool {
+    if !slab.remote.release() {
+        return false;
+    }
+    if slab.list() != ListName::None {
+        slabs.partial.remove(slab);
+    }
+    arena.take_back(slab);
+    true
+}

@@ -1,0 +1,46 @@
+//! Blocks past all caches: one by one, through an arena's bins.
+
+use super::shared_slabs;
+use super::slab_guard::free_one_remotely;
+use crate::back::page_allocator::Memory;
+use crate::ground::fatal;
+use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::effort::UNCACHED;
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+
+/// One block past all caches, and whether another thread had the bin. Null: no memory.
+pub(crate) fn allocate(arena: &'static Arena, class: SizeClass) -> (*mut u8, bool) {
+    let mut block = core::ptr::null_mut();
+    let bin = arena.bin(class);
+    let (mut slabs, was_taken) = bin.slabs.lock_and_tell();
+    let taken =
+        shared_slabs::fill(arena, &mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
+    bin.filled.add(taken as u64);
+    (block, was_taken)
+}
+
+/// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,
+/// so that a fork never meets a free half done.
+pub(crate) fn free(arena: &'static Arena, slab: &'static Slab, slot: usize, block: usize) {
+    let class = slab.class();
+    let bin = arena.bin(class);
+    let mut slabs = bin.slabs.lock();
+    bin.flushed.add(1);
+    let (word, mask) = (slot / 64, 1 << (slot % 64));
+    let waits = slabs.transfer.holds(core::ptr::with_exposed_provenance_mut(block));
+    let twice = if waits {
+        true
+    } else if slab.remote.guard() == Some(Guard::Bin) {
+        let twice = slab.put(word, mask, 1).is_err();
+        shared_slabs::refile(arena, &mut slabs, slab, 1);
+        twice
+    } else {
+        bin.sent.add(1);
+        !free_one_remotely(slab, class, word, mask)
+    };
+    if twice {
+        fatal::double_free(block, slab.place());
+    }
+}

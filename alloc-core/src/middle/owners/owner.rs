@@ -1,0 +1,257 @@
+//! What a thread cache owns: slabs, under its lock. The owner of a slab is a *cache*, no thread.
+//!
+//! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock:
+//! uncontended, once per batch. Push and pop never take it. Whoever else holds it (the decay pass,
+//! a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what others
+//! have freed.
+
+use super::depot::Depots;
+use super::ledger::{Counts, Ledger};
+use super::neighbour::Neighbour;
+use super::run_cache::{self, RunCache};
+use crate::back::map::extent::Extent;
+use crate::back::metadata;
+use crate::ground::checked::{at, at_mut};
+use crate::ground::counters::OwnedCount;
+use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::home::Home;
+use crate::middle::effort::{Deed, Effort};
+use crate::middle::slabs::remote_free::{MAX_OWNER, PendingStack};
+use crate::middle::slabs::slab::Slab;
+use crate::middle::slabs::slab_links::ListName;
+use crate::middle::slabs::slab_list::SlabList;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The slow side of a thread cache.
+pub(crate) struct Owner {
+    id: AtomicU32,
+    pending: [PendingStack; CLASSES],
+    /// What it was given and gave back, by arena. Written under the lock.
+    pub(crate) ledger: Ledger,
+    /// Blocks in its depots now, by class.
+    parked: [AtomicU32; CLASSES],
+    /// Where new slabs and large blocks come from.
+    pub(crate) home: Home,
+    /// What its slow paths did. Written under the lock.
+    pub(crate) effort: Effort,
+    /// Slow paths so far. Written under the lock.
+    pub(crate) activity: OwnedCount,
+    /// The slabs.
+    pub(crate) state: RankedMutex<OwnerState>,
+}
+
+/// Bytes of slabs of one class that are kept while all their blocks are free: making a slab and
+/// taking it back costs as much as a few dozen blocks.
+const SPARE_BYTES: usize = 128 << 10;
+
+/// What the cache's lock guards.
+pub(crate) struct OwnerState {
+    pub(in crate::middle) bins: [OwnedSlabs; CLASSES],
+    /// Large blocks that wait for their next use.
+    pub(crate) runs: RunCache,
+    /// Blocks beyond what the bins hold.
+    pub(crate) depots: Depots,
+    pub(in crate::middle) seen_activity: u64,
+    /// When a pass first found it idle.
+    pub(in crate::middle) idle_since: u64,
+    /// All slabs were given up, and no slow path was taken since.
+    pub(in crate::middle) at_rest: bool,
+    /// The neighbour whose blocks it freed last.
+    pub(in crate::middle) neighbour: Neighbour,
+}
+
+/// The slabs of one class.
+pub(in crate::middle) struct OwnedSlabs {
+    pub(in crate::middle) partial: SlabList,
+    pub(in crate::middle) full: SlabList,
+}
+
+const BLOCK: usize = 4096;
+struct Block([AtomicPtr<Owner>; BLOCK]);
+
+static OWNERS: [AtomicPtr<Block>; (MAX_OWNER as usize + 1) / BLOCK] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; (MAX_OWNER as usize + 1) / BLOCK];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The owner with a number.
+#[inline]
+pub(crate) fn by_id(id: u32) -> Option<&'static Owner> {
+    let slot = OWNERS.get(id as usize / BLOCK)?;
+    // Acquire: pairs with the Release in `register`.
+    // SAFETY: blocks live for ever.
+    let block = unsafe { slot.load(Ordering::Acquire).as_ref() }?;
+    // SAFETY: the remainder is below BLOCK.
+    let slot = unsafe { at(&block.0, id as usize % BLOCK) };
+    // Acquire: pairs with the Release in `register`.
+    // SAFETY: owners live for ever.
+    unsafe { slot.load(Ordering::Acquire).as_ref() }
+}
+
+/// All owners, those of dead caches too.
+pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
+    // Acquire: pairs with the Release in `register`.
+    (0..COUNT.load(Ordering::Acquire)).filter_map(by_id)
+}
+
+/// The next number for an owner, with a place for it. `None`: no memory. Under the registry's lock.
+pub(crate) fn next_id() -> Option<u32> {
+    let id = COUNT.load(Ordering::Relaxed);
+    let slot = OWNERS.get(id as usize / BLOCK)?;
+    if slot.load(Ordering::Relaxed).is_null() {
+        // SAFETY: null pointers are a valid block.
+        let block = unsafe { metadata::allocate_zeroed::<Block>() }?;
+        // Release: pairs with the Acquire in `by_id`.
+        slot.store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
+    }
+    Some(id)
+}
+
+/// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
+pub(crate) fn register(owner: &'static Owner) {
+    let id = owner.id();
+    let Some(slot) = OWNERS.get(id as usize / BLOCK) else { return };
+    // SAFETY: stored by `next_id`; blocks live for ever.
+    let Some(block) = (unsafe { slot.load(Ordering::Relaxed).as_ref() }) else { return };
+    // SAFETY: the remainder is below BLOCK.
+    let slot = unsafe { at(&block.0, id as usize % BLOCK) };
+    // Release: pairs with the Acquire in `by_id`.
+    slot.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Release);
+    // Release: pairs with the Acquire in `all`.
+    COUNT.store(id + 1, Ordering::Release);
+}
+
+impl Owner {
+    /// An owner of nothing, with neither number nor home: see [`Owner::begin`].
+    pub(crate) const fn new() -> Owner {
+        Owner {
+            id: AtomicU32::new(0),
+            pending: [const { PendingStack::new() }; CLASSES],
+            ledger: Ledger::new(),
+            parked: [const { AtomicU32::new(0) }; CLASSES],
+            home: Home::none(),
+            effort: Effort::new(),
+            activity: OwnedCount::new(),
+            state: RankedMutex::new(
+                LockRank::Cache,
+                OwnerState {
+                    bins: [const { OwnedSlabs { partial: SlabList::new(), full: SlabList::new() } };
+                        CLASSES],
+                    runs: RunCache::new(),
+                    depots: Depots::new(),
+                    seen_activity: 0,
+                    idle_since: 0,
+                    at_rest: true,
+                    neighbour: Neighbour::none(),
+                },
+            ),
+        }
+    }
+
+    /// Gives it its number and its first home. Before anybody else knows it.
+    pub(crate) fn begin(&self, id: u32, home: &'static Arena) {
+        self.id.store(id, Ordering::Relaxed);
+        self.home.set(home);
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// Where others leave slabs of a class.
+    #[inline(always)]
+    pub(crate) fn pending(&self, class: SizeClass) -> &PendingStack {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at(&self.pending, class.index()) }
+    }
+
+    /// Blocks of a class in its depot now.
+    pub(crate) fn in_depot(&self, class: SizeClass) -> usize {
+        self.parked.get(class.index()).map_or(0, |parked| parked.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Notes how many there are. Under the lock.
+    pub(in crate::middle) fn set_parked(&self, class: SizeClass, count: u32) {
+        if let Some(parked) = self.parked.get(class.index()) {
+            parked.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Blocks of a class that the cache was given and gave back. Under the lock.
+    pub(crate) fn counts(&self, class: SizeClass) -> Counts {
+        self.ledger.counts(class.index())
+    }
+
+    /// A run for a large block from those that the cache keeps.
+    pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
+        let mut state = self.state.lock();
+        self.activity.add(1);
+        let run = state.runs.take(pages, align);
+        if let Some(run) = run {
+            self.effort.add(Deed::RunReused, 1);
+            let slot = CLASSES + run_cache::length_class(pages);
+            self.ledger.of(slot, run.arena()).filled.add(1);
+        }
+        run
+    }
+
+    /// Keeps a run that the cache's thread frees: see [`RunCache::keep`].
+    pub(crate) fn keep_run(&self, run: &'static Extent, most: usize) -> Result<bool, ()> {
+        let mut state = self.state.lock();
+        self.activity.add(1);
+        let kept = state.runs.keep(run, most);
+        self.effort.add(Deed::RunKept, u64::from(kept == Ok(true)));
+        kept
+    }
+}
+
+impl OwnerState {
+    /// How many of its slabs of a class have free blocks.
+    pub(crate) fn partial_slabs(&self, class: SizeClass) -> usize {
+        self.bins.get(class.index()).map_or(0, |slabs| slabs.partial.length())
+    }
+
+    pub(in crate::middle) fn slabs(&mut self, class: SizeClass) -> &mut OwnedSlabs {
+        // SAFETY: a class's index is below CLASSES.
+        unsafe { at_mut(&mut self.bins, class.index()) }
+    }
+
+    /// Puts a slab of this owner where it belongs after `freed` blocks came back. All free it goes
+    /// back to its arena, but for a few spare ones.
+    #[inline]
+    pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
+        if !slab.stays_in_place(freed) {
+            self.refile_moved(slab, freed);
+        }
+    }
+
+    fn refile_moved(&mut self, slab: &'static Slab, freed: usize) {
+        let slabs = self.slabs(slab.class());
+        if slab.list() == ListName::Full && !slab.is_full() {
+            slabs.full.remove(slab);
+            slabs.partial.push_front(slab, ListName::Partial);
+        }
+        if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
+            slabs.release(slab);
+        } else {
+            slabs.partial.settle(slab, freed);
+        }
+    }
+}
+
+impl OwnedSlabs {
+    pub(in crate::middle) fn release(&mut self, slab: &'static Slab) -> bool {
+        let Some(arena) = arena_list::by_id(slab.arena()) else { return false };
+        if !slab.remote.release() {
+            return false;
+        }
+        self.partial.remove(slab);
+        arena.take_back(slab);
+        true
+    }
+}

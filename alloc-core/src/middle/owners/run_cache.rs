@@ -1,0 +1,203 @@
+//! Large blocks that a thread cache keeps: a few runs, the newest reused first.
+//!
+//! A server that reads into buffers of 32 to 512 KiB and drops them would otherwise take its
+//! arena's lock twice for each, and fault the pages in again whenever decay was quicker. A run that
+//! is kept stays active for its arena, and its record says [`ExtentState::Kept`], so that freeing
+//! it once more is noticed. Guarded by the lock of the cache's owner: whoever holds that may empty
+//! it, so an idle thread pins nothing.
+//!
+//! Only runs of exactly the length asked for are reused: a block's usable size stays what `nallocx`
+//! says, and a program that asks for all lengths gets no longer blocks than it asked for.
+
+use crate::back::map::extent::{Extent, ExtentState};
+use crate::ground::size_class::{MAX_CACHED, page_class_ceil};
+use crate::ground::units::{LG_PAGE, PAGE};
+use crate::middle::arenas::large;
+
+/// Runs kept at most.
+const MOST: usize = 32;
+/// Lengths that are kept, in pages. The shortest is that of the largest class of slabs, whose
+/// requests come here where canaries leave no room for them.
+const SHORTEST: usize = MAX_CACHED / PAGE;
+const LONGEST: usize = (512 << 10) / PAGE;
+/// How many classes of lengths these are.
+pub(crate) const LENGTHS: usize = page_class_ceil(LONGEST) + 1 - page_class_ceil(SHORTEST);
+/// A thread keeps nothing before it asked for so many such runs; overflows weigh against requests,
+/// so a thread that only frees keeps nothing either.
+const SEVERAL: u8 = 4;
+const WORTH_MOST: u8 = 16;
+
+/// Bytes that one thread keeps at most, and all of them together.
+const THREAD_BYTES: usize = 1 << 20;
+const ALL_BYTES: usize = 64 << 20;
+
+/// The runs that one thread cache keeps, the oldest first.
+pub(crate) struct RunCache {
+    runs: [Option<&'static Extent>; MOST],
+    /// Their pages, so that a search reads no record.
+    lengths: [u16; MOST],
+    count: usize,
+    pages: usize,
+    worth: u8,
+    /// The fewest runs since collection last came by.
+    fewest: usize,
+}
+
+/// Whether runs of this length are kept at all.
+#[inline]
+pub(crate) const fn is_kept(bytes: usize) -> bool {
+    bytes >> LG_PAGE >= SHORTEST && bytes >> LG_PAGE <= LONGEST
+}
+
+/// Which of [`LENGTHS`] a kept run's is.
+#[inline]
+pub(crate) const fn length_class(pages: usize) -> usize {
+    page_class_ceil(pages) - page_class_ceil(SHORTEST)
+}
+
+/// The class of runs of pages that one of [`LENGTHS`] is.
+pub(crate) const fn page_class(length: usize) -> usize {
+    length + page_class_ceil(SHORTEST)
+}
+
+/// Bytes that each of `caches` threads may keep.
+pub(crate) fn share(caches: u64) -> usize {
+    let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
+    THREAD_BYTES.min(ALL_BYTES / caches)
+}
+
+impl RunCache {
+    /// Nothing is kept.
+    pub(crate) const fn new() -> RunCache {
+        RunCache { runs: [None; MOST], lengths: [0; MOST], count: 0, pages: 0, worth: 0, fewest: 0 }
+    }
+
+    /// Bytes in the runs that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages << LG_PAGE
+    }
+
+    /// The runs that are kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static Extent> {
+        self.runs.iter().flatten().copied()
+    }
+
+    /// The newest run of exactly `pages` pages at a multiple of `align`, active again. It does not
+    /// read zero.
+    pub(crate) fn take(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
+        self.worth = (self.worth + 1).min(WORTH_MOST);
+        let at = self.newest(pages, align.max(PAGE))?;
+        let run = self.remove(at)?;
+        let is_active = run.state.advance(ExtentState::Kept, ExtentState::Active);
+        debug_assert!(is_active, "a kept run has another state");
+        Some(run)
+    }
+
+    /// Keeps a run that its thread frees, if it is worth it, within `most` bytes. `Ok(false)`: it
+    /// goes to its arena. `Err`: the run is not in use.
+    pub(crate) fn keep(&mut self, run: &'static Extent, most: usize) -> Result<bool, ()> {
+        if self.worth < SEVERAL || run.bytes() > most {
+            return Ok(false);
+        }
+        if !run.state.advance(ExtentState::Active, ExtentState::Kept) {
+            return Err(());
+        }
+        if self.count == MOST || self.bytes() + run.bytes() > most {
+            self.worth -= 1;
+            self.make_room(most - run.bytes());
+        }
+        run.zeroed.set(false);
+        if let Some(slot) = self.runs.get_mut(self.count) {
+            *slot = Some(run);
+        }
+        if let Some(length) = self.lengths.get_mut(self.count) {
+            *length = run.pages() as u16;
+        }
+        self.count += 1;
+        self.pages += run.pages();
+        Ok(true)
+    }
+
+    /// Sends the older half home, and more until no more than `most` bytes are left.
+    fn make_room(&mut self, most: usize) {
+        let mut left = self.bytes();
+        let mut n = 0;
+        for run in self.runs.iter().flatten() {
+            if n * 2 >= self.count && left <= most {
+                break;
+            }
+            left -= run.bytes();
+            n += 1;
+        }
+        self.send_home(n);
+    }
+
+    /// Sends all runs home.
+    pub(crate) fn empty(&mut self) {
+        self.send_home(self.count);
+    }
+
+    /// Sends all runs home, and forgets how the thread behaved: it is gone, or has slept for long.
+    pub(crate) fn forget(&mut self) {
+        self.empty();
+        self.worth = 0;
+    }
+
+    /// One step of collection: half of what was not needed since the last one goes home.
+    pub(crate) fn age(&mut self) {
+        self.send_home(self.fewest.div_ceil(2));
+        self.fewest = self.count;
+    }
+
+    fn send_home(&mut self, n: usize) {
+        let Some(oldest) = self.runs.get(..n).filter(|runs| !runs.is_empty()) else { return };
+        // Before they are freed: after that the records are their arenas'.
+        self.pages -= oldest.iter().flatten().map(|run| run.pages()).sum::<usize>();
+        large::free_all(oldest.iter().flatten().copied());
+        self.close_gap(0, n);
+        self.count -= n;
+        self.fewest = self.fewest.min(self.count);
+    }
+
+    /// Moves what lies behind `n` places that begin at `at` down over them.
+    fn close_gap(&mut self, at: usize, n: usize) {
+        for place in at..self.count {
+            let next = self.runs.get(place + n).copied().flatten();
+            if let Some(slot) = self.runs.get_mut(place) {
+                *slot = next;
+            }
+            let next = self.lengths.get(place + n).copied().unwrap_or(0);
+            if let Some(length) = self.lengths.get_mut(place) {
+                *length = next;
+            }
+        }
+    }
+
+    /// Where the newest run of so many pages at a multiple of `align` is.
+    fn newest(&self, pages: usize, align: usize) -> Option<usize> {
+        let wanted = pages as u16;
+        // Without a branch, so that the processor looks at eight at a time.
+        let mut found = 0u32;
+        for (place, length) in self.lengths.iter().enumerate() {
+            found |= u32::from(*length == wanted) << place;
+        }
+        while found != 0 {
+            let at = found.ilog2() as usize;
+            let run = self.runs.get(at).copied().flatten();
+            if run.is_some_and(|run| run.base().is_multiple_of(align)) {
+                return Some(at);
+            }
+            found ^= 1 << at;
+        }
+        None
+    }
+
+    fn remove(&mut self, at: usize) -> Option<&'static Extent> {
+        let run = self.runs.get_mut(at)?.take()?;
+        self.close_gap(at, 1);
+        self.count -= 1;
+        self.pages -= run.pages();
+        self.fewest = self.fewest.min(self.count);
+        Some(run)
+    }
+}

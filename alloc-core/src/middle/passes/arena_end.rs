@@ -1,0 +1,263 @@
+//! The end of what a created arena holds, and of the arena: reset and destroy. Source: jemalloc(3),
+//! `arena.<i>.reset`, `arena.<i>.destroy`.
+//!
+//! A reset takes the locks of all caches and of the arena's bins, so that no slab changes hands:
+//! slabs of the arena are struck from the lists of their guards, and each run in use becomes
+//! an unused one. Blocks of the arena that still lie in a thread's cache are noticed when they go
+//! home, unless their place has been handed out anew.
+//!
+//! ```text
+//!   live ──reset──▶ live
+//!   live ──destroy──▶ ending: reset, addresses go back ──▶ dead ──create──▶ live
+//! ```
+
+use crate::back::hooked::hook_calls;
+use crate::back::map::page_map;
+use crate::back::release;
+use crate::ground::fatal;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::purge_gate::GATE;
+use crate::middle::blocks::owned_slabs;
+use crate::middle::blocks::passing_on;
+use crate::middle::blocks::shared_slabs;
+use crate::middle::blocks::slab_guard::{absorb, stack_of, stack_of_remote};
+use crate::middle::effort::UNCACHED;
+use crate::middle::owners::owner;
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+
+/// Ends what [`Arena::begin_end`] began: the index may be used again.
+pub(crate) fn complete_end(arena: &Arena) {
+    arena.complete_end();
+    arena_list::note_end();
+}
+
+/// Discards every block of an arena. The caller holds the locks of the pass and of the list of
+/// caches: no cache is made meanwhile.
+pub(crate) fn discard_all(arena: &'static Arena) {
+    for owner in owner::all() {
+        owner.state.lock_for_fork();
+    }
+    for class in SizeClass::all() {
+        arena.bin(class).slabs.lock_for_fork();
+    }
+    strike(arena);
+    loop {
+        let next = arena.pages.lock().allocator.first_active();
+        let Some(extent) = next else { break };
+        match Slab::of(page_map::lookup(extent.base())) {
+            Some(slab) => discard_slab(arena, slab),
+            None => arena.pages.lock().free_large(extent),
+        }
+    }
+    arena.note_reset();
+    for class in SizeClass::all() {
+        // SAFETY: taken above, by this thread.
+        unsafe { arena.bin(class).slabs.unlock_in_parent() };
+    }
+    for owner in owner::all() {
+        // SAFETY: taken above, by this thread; no owner was made since (the caller's promise).
+        unsafe { owner.state.unlock_in_parent() };
+    }
+}
+
+/// Takes in what was freed remotely, and strikes the arena's slabs from all lists.
+fn strike(arena: &'static Arena) {
+    for class in SizeClass::all() {
+        // SAFETY: this thread holds the lock.
+        let slabs = unsafe { arena.bin(class).slabs.held() };
+        passing_on::empty(arena, slabs);
+        shared_slabs::drain(arena, slabs, class, &UNCACHED);
+        while slabs.pop().is_some() {}
+    }
+    for owner in owner::all() {
+        // SAFETY: this thread holds the lock.
+        let state = unsafe { owner.state.held() };
+        for class in SizeClass::all() {
+            owned_slabs::drain(owner, state, class);
+            let slabs = state.slabs(class);
+            slabs.partial.remove_if(|slab| slab.arena() == arena.id());
+            slabs.full.remove_if(|slab| slab.arena() == arena.id());
+        }
+    }
+}
+
+/// Ends a slab that is in no list.
+///
+/// Nobody frees a block of it meanwhile: each remote free, from its bit to the push on a stack, is
+/// made under the lock of an owner ([`give_back`](crate::middle::blocks::give_back)) or of the
+/// arena's bin ([`uncached`](crate::middle::blocks::uncached)), and stacks are drained under these
+/// locks; this thread holds all of them, and so does a fork. So a slab that is PENDING lies on the
+/// stack of its guard. One look there is enough, and a slab that is still PENDING after it would
+/// stay so for ever.
+fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
+    let class = slab.class();
+    if !slab.remote.release() {
+        take_in(arena, slab, class);
+        if !slab.remote.release() {
+            fatal::lost_slab(slab.base(), slab.place());
+        }
+    }
+    // Under the bin's lock, which this thread holds.
+    arena.bin(class).flushed.add(slab.used() as u64);
+    arena.take_back(slab);
+}
+
+/// Takes a slab off the pending stack that it may lie on.
+fn take_in(arena: &'static Arena, slab: &'static Slab, class: SizeClass) {
+    let Some(guard) = slab.remote.guard() else { return };
+    let Some(stack) = stack_of(guard, arena.id(), class) else { return };
+    let take = |remote| {
+        // SAFETY: what lies on a pending stack is the field of a slab's record.
+        let other = unsafe { Slab::of_remote(remote) };
+        let freed = absorb(other);
+        if other.arena() == arena.id() {
+            return;
+        }
+        if let Guard::Owner(id) = guard
+            && let Some(owner) = owner::by_id(id)
+        {
+            // SAFETY: this thread holds the locks of all owners.
+            unsafe { owner.state.held() }.refile(other, freed);
+        }
+    };
+    // SAFETY: stacks live for ever.
+    let stack = unsafe { &*stack };
+    // SAFETY: records and stacks live for ever; `take` absorbs.
+    unsafe { stack.drain(guard, take, stack_of_remote) };
+}
+
+/// Gives all addresses of an arena back, of which no block is in use; what the system does not take
+/// goes to the first arena. Under no lock.
+pub(crate) fn give_addresses_back(arena: &'static Arena) {
+    loop {
+        // Closed while a fork is under way, which does not wait for hooks.
+        let inside = GATE.enter();
+        if inside.is_none() && !arena.is_hooked() {
+            os::yield_now();
+            continue;
+        }
+        let _inside = inside.filter(|_| !arena.is_hooked());
+        let (next, is_done) = {
+            let allocator = &mut arena.pages.lock().allocator;
+            let next = allocator.take_unused();
+            // Under one lock: what another thread has in hand may be filed at any moment.
+            let is_done = next.is_none() && allocator.hooks().is_at_rest();
+            if is_done {
+                allocator.hooks().forget_wants();
+            }
+            (next, is_done)
+        };
+        if is_done {
+            return;
+        }
+        let Some(extent) = next else {
+            // Another thread is giving some back, or asks hooks for more.
+            os::yield_now();
+            continue;
+        };
+        let provider = arena.provider();
+        // It has left the page map: somebody else may be given the addresses at once.
+        let gone = if arena.is_hooked() {
+            hook_calls::dalloc_or_destroy(arena.hooks(), extent.run());
+            true
+        } else {
+            release::release(provider, extent.run())
+        };
+        let (base, pages) = (extent.base(), extent.pages());
+        arena.pages.lock().allocator.hooks().strike_off(extent);
+        if !gone && let Some(first) = arena_list::by_id(0) {
+            first.pages.lock().allocator.adopt(base, pages);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middle::arenas::choose_arena;
+    use crate::middle::blocks::uncached;
+    use std::process::Command;
+    use std::string::String;
+
+    /// A new arena, and a slab of its bin whose blocks are all in use.
+    fn with_a_full_slab() -> (&'static Arena, &'static Slab) {
+        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let class = SizeClass::of(20_000);
+        let blocks = [(); 2].map(|()| uncached::allocate(arena, class).0);
+        assert!(blocks.iter().all(|block| !block.is_null()));
+        let slab = Slab::of(page_map::lookup(blocks[0] as usize)).expect("a slab");
+        (arena, slab)
+    }
+
+    #[test]
+    fn a_pending_slab_is_found_on_the_stack_of_its_guard() {
+        let (arena, slab) = with_a_full_slab();
+        let (id, class) = (arena.id(), slab.class());
+        // SAFETY: a block in use, and records live for ever.
+        let freed = unsafe { slab.remote.free(0, 1, |guard| stack_of(guard, id, class)) };
+        assert!(freed.expect("a block").pushed && !slab.remote.release());
+        for class in SizeClass::all() {
+            arena.bin(class).slabs.lock_for_fork();
+        }
+        // SAFETY: this thread holds the lock.
+        while unsafe { arena.bin(class).slabs.held() }.pop().is_some() {}
+        discard_slab(arena, slab);
+        for class in SizeClass::all() {
+            // SAFETY: taken above, by this thread.
+            unsafe { arena.bin(class).slabs.unlock_in_parent() };
+        }
+        assert_eq!(slab.remote.guard(), None, "free");
+    }
+
+    /// This program, behind the emulator that runs it if there is one (`tests/aarch64`).
+    fn this_program() -> Command {
+        let program = std::env::current_exe().expect("a program");
+        let runner = std::env::var("LUMALLOC_TEST_RUNNER").unwrap_or_default();
+        let mut words = runner.split_whitespace();
+        let Some(emulator) = words.next() else { return Command::new(program) };
+        let mut command = Command::new(emulator);
+        command.args(words).arg(program);
+        command
+    }
+
+    /// Only a fault of the allocator's own makes such a slab: a push that never comes.
+    #[test]
+    fn a_pending_slab_on_no_stack_ends_the_process() {
+        let name = concat!(module_path!(), "::child").trim_start_matches("lumalloc::");
+        let output = this_program()
+            .args(["--ignored", "--exact", name, "--nocapture"])
+            .env("LUMALLOC_LOST_SLAB", "1")
+            .output()
+            .expect("a child");
+        let [told, said] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let expected = told.lines().find(|line| line.starts_with("<lumalloc>")).expect("words");
+        let said = said.lines().next().and_then(|line| line.split("; from").next());
+        assert_eq!(said, Some(expected));
+        assert!(!output.status.success());
+    }
+
+    #[test]
+    #[ignore = "the scenario of the test above"]
+    fn child() {
+        if std::env::var_os("LUMALLOC_LOST_SLAB").is_none() {
+            return;
+        }
+        // SAFETY: where the process would wait for ever, it ends.
+        unsafe { libc::alarm(60) };
+        let (arena, slab) = with_a_full_slab();
+        std::println!(
+            "\n<lumalloc>: internal error: lost slab of {:#x}: PENDING, and on no stack (size \
+             20480, arena {})",
+            slab.base(),
+            arena.id()
+        );
+        // SAFETY: a block in use, and records live for ever.
+        unsafe { slab.remote.free(0, 1, |_| None) }.expect("a block");
+        discard_all(arena);
+    }
+}

@@ -1,0 +1,197 @@
+//! The decay pass: whoever comes by a slow path when it is due runs it, one thread at a time; or a
+//! thread that does nothing else (`front/life/background.rs`), or any thread that is lent for it.
+//!
+//! It takes in what idle owners' blocks were freed remotely, gives up empty slabs, and ages each
+//! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
+//! long as anybody allocates.
+
+use super::hole_pass::{self, Look};
+use super::idle_owner;
+use crate::back::aging::debt;
+use crate::ground::options;
+use crate::ground::os;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
+use crate::middle::arenas::{arena_hooks, arena_settings};
+use crate::middle::blocks::tidy_bins;
+use crate::middle::owners::owner;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Passes in one decay time; an owner that is idle for as long gives up its slabs.
+const PASSES: u64 = 40;
+
+/// One pass at a time.
+pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a [`tick`] would do anything.
+#[inline]
+pub(crate) fn is_due() -> bool {
+    os::coarse_millis() >= NEXT.load(Relaxed) || debt::is_due()
+}
+
+/// Runs a pass if one is due. No lock is held by the caller.
+pub(crate) fn tick() {
+    let now = os::coarse_millis();
+    if now >= NEXT.load(Relaxed) {
+        run_due(now);
+    }
+    if debt::is_due() {
+        pay();
+    }
+}
+
+/// Gives back what growth owes.
+#[cold]
+#[inline(never)]
+fn pay() {
+    if let Some(_pass) = PASS.try_lock() {
+        pay_all();
+    }
+}
+
+fn pay_all() {
+    // Arenas with hooks owe nothing.
+    for arena in arena_list::all() {
+        let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
+        if let Some(keep) = keep {
+            arena.purge_beyond(keep, usize::MAX);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn run_due(now: u64) {
+    {
+        let Some(_pass) = PASS.try_lock() else { return };
+        if now < NEXT.load(Relaxed) {
+            return;
+        }
+        run(now);
+    }
+    arena_hooks::decay(now);
+}
+
+/// Runs a pass now, due or not, and pays what growth owes. Answers when the next should be, in
+/// milliseconds of [`os::coarse_millis`]; `None`: when somebody has taken a slow path.
+pub(crate) fn pass(now: u64) -> Option<u64> {
+    let next = {
+        let _pass = PASS.lock();
+        let next = run(now);
+        if debt::is_due() {
+            pay_all();
+        }
+        next
+    };
+    [next, arena_hooks::decay(now)].into_iter().flatten().min()
+}
+
+/// Milliseconds between passes while anybody is active.
+pub(crate) fn period() -> u64 {
+    interval(arena_settings::shortest_decay_ms())
+}
+
+/// Milliseconds between passes, for a decay time.
+fn interval(dirty_decay_ms: isize) -> u64 {
+    match dirty_decay_ms {
+        ..=-1 => 1000,
+        0 => 100,
+        millis => (millis as u64 / PASSES).clamp(10, 1000),
+    }
+}
+
+fn run(now: u64) -> Option<u64> {
+    let period = period();
+    NEXT.store(now + period, Relaxed);
+    let mut next = u64::MAX;
+    for owner in owner::all() {
+        let again = idle_owner::pass(owner, now, period, period * PASSES);
+        next = next.min(again.unwrap_or(u64::MAX));
+    }
+    for arena in arena_list::all() {
+        tidy_bins::tidy(arena);
+        if !arena.is_hooked() {
+            next = next.min(arena.decay(now).unwrap_or(u64::MAX));
+        }
+    }
+    next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
+    (next != u64::MAX).then_some(next)
+}
+
+/// Looks for holes in slabs if it is time. Answers when the next look should be; `None`: when
+/// something was freed.
+fn look_for_holes(now: u64, period: u64) -> Option<u64> {
+    let decay = options::current().dirty_decay_ms;
+    if decay < 0 {
+        return None;
+    }
+    let between = period * PASSES / hole_pass::LOOKS;
+    let (number, due) = (now / between, NEXT_LOOK.load(Relaxed));
+    if now < due {
+        return IS_WAITING.load(Relaxed).then_some(due);
+    }
+    let mut look = Look::new(number, decay == 0, &|_| true);
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    let due = (number + 1) * between;
+    NEXT_LOOK.store(due, Relaxed);
+    IS_WAITING.store(look.waiting, Relaxed);
+    look.waiting.then_some(due)
+}
+
+/// Drains every owner and every bin, idle or not: what can be free, is. Where addresses are not to
+/// be kept, unused ones go back, for the system to hand out again as one.
+pub(crate) fn settle() {
+    if !options::current().retain {
+        purge(|_| true);
+        return;
+    }
+    let _pass = PASS.lock();
+    settle_all();
+}
+
+/// The same, and purges all unused pages of some arenas.
+pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
+    purge_locked(&wanted);
+    // Hooks run under no lock.
+    arena_hooks::purge(wanted);
+}
+
+fn purge_locked(wanted: &dyn Fn(&Arena) -> bool) {
+    let _pass = PASS.lock();
+    settle_all();
+    let mut look = Look::new(0, true, wanted);
+    owner::all().for_each(|owner| hole_pass::look_in_owner(owner, &mut look));
+    arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
+    for arena in arena_list::all().filter(|arena| wanted(arena) && !arena.is_hooked()) {
+        arena.purge_beyond(0, 0);
+    }
+}
+
+fn settle_all() {
+    for owner in owner::all() {
+        idle_owner::settle(owner);
+    }
+    for arena in arena_list::all() {
+        tidy_bins::tidy(arena);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn passes_are_neither_rare_nor_a_burden() {
+        assert_eq!(interval(10_000), 250);
+        assert_eq!(interval(100), 10);
+        assert_eq!(interval(1_000_000), 1000);
+        assert_eq!(interval(0), 100);
+        assert_eq!(interval(-1), 1000);
+    }
+}

@@ -1,0 +1,87 @@
+//! What becomes of an owner's slabs while its thread does nothing, and after it.
+
+use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena_list;
+use crate::middle::blocks::owned_slabs;
+use crate::middle::blocks::parking;
+use crate::middle::owners::neighbour::Neighbour;
+use crate::middle::owners::owner::{Owner, OwnerState};
+use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab::Slab;
+
+/// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
+/// What was known of a neighbour is old by the time the cache works again, for any thread.
+pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
+    state.runs.forget();
+    parking::empty_depots(owner, state);
+    state.seen_activity = owner.activity.get();
+    state.at_rest = true;
+    state.neighbour = Neighbour::none();
+    for class in SizeClass::all() {
+        owned_slabs::drain(owner, state, class);
+        let slabs = state.slabs(class);
+        let mut next = slabs.partial.first();
+        while let Some(slab) = next {
+            slabs.partial.remove(slab);
+            orphan(slab);
+            next = slabs.partial.first();
+        }
+        next = slabs.full.first();
+        while let Some(slab) = next {
+            slabs.full.remove(slab);
+            orphan(slab);
+            next = slabs.full.first();
+        }
+    }
+}
+
+/// One decay pass over this owner at `now`: nothing while it is active; else what others freed
+/// is taken in and empty slabs go back; and idle for `patience`, it gives up all slabs. Answers
+/// when it should be looked at again. `None`: when somebody takes a slow path.
+pub(crate) fn pass(owner: &'static Owner, now: u64, period: u64, patience: u64) -> Option<u64> {
+    let Some(mut state) = owner.state.try_lock() else { return Some(now + period) };
+    if owner.activity.get() != state.seen_activity {
+        state.seen_activity = owner.activity.get();
+        state.idle_since = now;
+        state.at_rest = false;
+        return Some(now + period);
+    }
+    let give_up_at = state.idle_since + patience;
+    if !state.at_rest && now >= give_up_at {
+        give_up(owner, &mut state);
+    } else {
+        tidy(owner, &mut state);
+    }
+    (!state.at_rest).then_some(give_up_at)
+}
+
+/// Takes in what others freed and gives empty slabs back, whether the cache is idle or not.
+pub(crate) fn settle(owner: &'static Owner) {
+    tidy(owner, &mut owner.state.lock());
+}
+
+fn tidy(owner: &'static Owner, state: &mut OwnerState) {
+    state.runs.empty();
+    parking::empty_depots(owner, state);
+    for class in SizeClass::all() {
+        owned_slabs::drain(owner, state, class);
+        let slabs = state.slabs(class);
+        while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+            if !slabs.release(slab) {
+                break;
+            }
+        }
+    }
+}
+
+/// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
+fn orphan(slab: &'static Slab) {
+    let Some(arena) = arena_list::by_id(slab.arena()) else { return };
+    if slab.used() == 0 && slab.remote.release() {
+        arena.take_back(slab);
+        return;
+    }
+    let mut slabs = arena.bin(slab.class()).slabs.lock();
+    slab.remote.transfer(Guard::Bin);
+    slabs.file(slab);
+}
