@@ -2,10 +2,10 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // A thread's exit calls back into the library at any time, so dlclose must not unmap it.
+    // A thread that exits may call back into the library at any time, so dlclose must not unmap it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblumalloc.so");
-    // The archive does not define these two: a static program has no other to pass a call on to.
+    // Only for the shared object, because a static program has no other `dlopen` and `dlmopen`.
     let arch = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     if ["x86_64", "aarch64"].contains(&arch.as_str()) {
         for name in ["dlopen", "dlmopen"] {

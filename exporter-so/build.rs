@@ -2,7 +2,7 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Its threads run until the process ends, so dlclose must not unmap it.
+    // The library's threads run until the process ends, so dlclose must not unmap it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblumalloc_exporter.so");
 }

@@ -1,4 +1,5 @@
-//! Makes one file of the page's sources, and what it is served with: its hashes and its gzip.
+//! Makes one file from the sources of the page, and what it is served with: its hashes and its
+//! gzip.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ fn main() -> io::Result<()> {
     fs::write(to.join("page_constants.rs"), constants)
 }
 
-/// The parts of the script, in the order of their names.
+/// Joins the parts of the script, in the order of their names.
 fn scripts(folder: &Path) -> io::Result<String> {
     let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();

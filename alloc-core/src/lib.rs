@@ -1,4 +1,4 @@
-//! lumalloc: a memory allocator that you can see into.
+//! lumalloc: a memory allocator whose state can be inspected.
 //!
 //! Per-thread caches sit over sharded arenas that are created on demand.
 //!
@@ -9,7 +9,7 @@
 //!            │ thread cache: a bin (stack of pointers) for each size class      │
 //!            └──────┬─ empty ───────────────────┬─ full ────────────────────────┘
 //!   middle   ┌──────▼────────────┐    ┌─────────▼────────────────┐
-//!            │ slabs of the cache│    │ home: own slab: plain OR │   large blocks
+//!            │ slabs of the cache│    │ own slab: plain OR       │   large blocks
 //!            │ or of the bin     │◀───│ other slab: atomic OR    │        │
 //!            └──────┬────────────┘    └──────────────────────────┘        │
 //!   back     ┌──────▼──────────────────────────────────────────────────────▼────┐
@@ -18,8 +18,8 @@
 //!                 mmap, madvise
 //! ```
 //!
-//! All metadata lies out of line, and nothing on the way of malloc or free touches the block.
-//! Modules are in data order, and import only from tiers above their own line here:
+//! All metadata is stored outside the blocks, and neither malloc nor free touches the block itself.
+//! A tier imports only from the tiers that are declared above it in `lib.rs`.
 #![doc = include_str!("docs/life_of_an_allocation.md")]
 #![cfg_attr(not(any(test, loom)), no_std)]
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
@@ -61,7 +61,7 @@ pub mod options {
         DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
     };
 
-    /// The options in force, read now if nobody has allocated yet.
+    /// Returns the options in force. They are read now if no thread has allocated yet.
     ///
     /// ```
     /// assert_eq!(lumalloc::options::current().dirty_decay_ms, 10_000);
@@ -72,9 +72,9 @@ pub mod options {
         crate::ground::options::current()
     }
 
-    /// Where option strings were found, in the order in which they were read (the last wins), with
-    /// commas: `malloc_conf`, `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`,
-    /// `malloc_conf_2_conf_harder`. Empty when there are none.
+    /// Returns the sources of option strings, separated by commas, in the order in which they were
+    /// read (the last wins): `malloc_conf`, `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`,
+    /// `malloc_conf_2_conf_harder`. Empty if there are none.
     ///
     /// ```
     /// use lumalloc::options::{source_text, sources};
@@ -89,16 +89,17 @@ pub mod options {
         conf_record::current().sources()
     }
 
-    /// The option string of one of [`sources`]; `None` when it is not one of them. Of all texts
-    /// together, 16 KiB are kept.
+    /// Returns the option string of one of [`sources`], or `None` if `source` is not one of them.
+    /// At most 16 KiB of all option strings together are kept.
     #[must_use]
     pub fn source_text(source: &str) -> Option<&'static CStr> {
         crate::front::life::thread_begin::real_cache();
         conf_record::current().text_of(source)
     }
 
-    /// What was ignored in option strings: each message with its pair and source, as it was
-    /// printed, with `; ` between them; the first 4 KiB. Empty when everything counted.
+    /// Returns the messages about ignored parts of option strings, separated by `; `. Each message
+    /// names its pair and source, as it was printed. Only the first 4 KiB are kept. Empty if
+    /// nothing was ignored.
     ///
     /// ```
     /// assert_eq!(lumalloc::options::ignored(), c"");
@@ -116,28 +117,29 @@ pub mod message {
     pub use crate::ground::message::{Sink, set_sink, write};
 }
 
-/// Who prints the statistics at each `opt.stats_interval`.
+/// The function that prints the statistics at each `opt.stats_interval`.
 #[cfg(not(loom))]
 pub mod stats_interval {
     pub use crate::ground::stats_interval::{Printer, set_printer};
 }
 
-/// What tests of other crates may turn.
+/// Switches for the tests of other crates.
 #[cfg(all(not(loom), feature = "testing"))]
 pub mod testing {
     pub use crate::back::system::provider::failing::Refused;
 
-    /// Makes every `period`-th system call for pages fail; 0: none.
+    /// Makes every `period`-th system call for pages fail. With 0 none fails.
     pub fn fail_system_calls(period: u64) {
         fail_system_calls_of(period, Refused::All);
     }
 
-    /// Makes every `period`-th system call of one kind fail; 0: none.
+    /// Makes every `period`-th system call of one kind fail. With 0 none fails.
     pub fn fail_system_calls_of(period: u64, kind: Refused) {
         crate::back::system::provider::failing::SYSTEM.fail_every(period, kind);
     }
 
-    /// Pages of all arenas that are in no list and that nobody has: whoever took them forgot them.
+    /// Returns how many mapped pages of all arenas are neither in a list nor in use. Such pages
+    /// were leaked by the allocator.
     pub fn forgotten_pages() -> usize {
         let forgotten = |arena: &crate::middle::arenas::arena::Arena| {
             let counts = arena.pages.lock().allocator.counts();
@@ -146,8 +148,8 @@ pub mod testing {
         crate::middle::arenas::arena_list::all().map(forgotten).sum()
     }
 
-    /// Takes the system for one that backs all memory by huge pages (its setting `always`), or none
-    /// (`never`), whatever it says. To be called first of all.
+    /// Pretends that the system backs all memory by huge pages (`always`) or none (`never`),
+    /// whatever its setting. Must be the first call of all.
     pub fn pretend_huge_pages(always: bool) {
         crate::back::system::thp::pretend(always);
     }

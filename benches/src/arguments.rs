@@ -4,7 +4,7 @@ use crate::measure::Kind;
 use crate::peers::{self, PEERS, Peer, REFERENCE};
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 lumalloc beside its peers.
 
@@ -32,19 +32,19 @@ lumalloc beside its peers.
     --out DIR         where the results go (default: benches/results)
 ";
 
-/// What to do.
+/// What the command line asks for.
 pub(crate) enum Command {
     /// Print [`HELP`].
     Help,
     /// Print the tables of workloads and peers.
     List,
-    /// Measure, and report.
+    /// Measure, then report.
     Measure(Vec<Kind>, Options),
-    /// Report what was measured before.
+    /// Report earlier measurements.
     Report(Options),
 }
 
-/// How to measure.
+/// The options of a measurement.
 pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) scale: u32,
@@ -52,11 +52,11 @@ pub(crate) struct Options {
     pub(crate) only: Vec<String>,
     pub(crate) merge: bool,
     pub(crate) out: Option<PathBuf>,
-    /// The arguments that shaped the numbers, for the record; where results go is not among them.
+    /// The arguments that influence the numbers, for the record. `--out` is not among them.
     pub(crate) as_given: Vec<String>,
 }
 
-/// Reads the arguments after the program's name.
+/// Reads the arguments that follow the program's name.
 pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
     match arguments.split_first() {
         None => Ok(Command::Help),
@@ -119,7 +119,7 @@ fn parse_options(command: &str, arguments: &[String]) -> Result<Options, String>
     Ok(options)
 }
 
-/// The number that an option has, from 1 to `most`.
+/// The number given to an option, from 1 to `most`.
 pub(crate) fn number(option: &str, value: &str, most: u32) -> Result<u32, String> {
     match value.parse() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
@@ -127,7 +127,7 @@ pub(crate) fn number(option: &str, value: &str, most: u32) -> Result<u32, String
     }
 }
 
-/// The peers of a list, or all of them.
+/// The peers of a list; all peers for `all`.
 pub(crate) fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
     if list == "all" {
         return Ok(PEERS.iter().collect());

@@ -1,18 +1,19 @@
-//! The cases: one workload behind one door, with the ratio to the reference that it has to reach.
+//! The cases: a workload together with the way the allocator gets into its process ([`Door`]), and
+//! the ratio to the reference that it has to reach.
 
 use crate::peers::Peer;
 
-/// Which of the two programs holds the workload.
+/// How the allocator gets into the process, which decides the program that runs the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Door {
-    /// `benches/c`, the allocator preloaded.
+    /// `benches/c`, with the allocator preloaded.
     C,
-    /// `benches/peers`, the allocator linked as `#[global_allocator]`.
+    /// `benches/peers`, with the allocator linked as `#[global_allocator]`.
     Rust,
 }
 
 impl Door {
-    /// As written before the slash in the names of cases.
+    /// The name before the slash in the names of cases.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::C => "c",
@@ -20,7 +21,7 @@ impl Door {
         }
     }
 
-    /// Whether the peer can be entered by this door.
+    /// Whether the peer can be used in this way.
     pub(crate) fn admits(self, peer: &Peer) -> bool {
         match self {
             Self::C => peer.preload.is_some(),
@@ -29,15 +30,16 @@ impl Door {
     }
 }
 
-/// A workload of both doors. Groups are those of the README: a micro, b threads, c large.
+/// A workload of both programs. The groups are those of the README: a micro, b threads, c large.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) group: char,
-    /// The highest ratio to the reference, from C and from Rust.
+    /// The highest allowed ratio to the reference, from C and from Rust.
     targets: (Option<f64>, Option<f64>),
-    /// Its process is also looked at after it has idled.
+    /// Whether its process is also measured after it has idled.
     pub(crate) idles: bool,
-    /// Its instructions are counted: one thread, and many operations of which each does the same.
+    /// Whether its instructions are counted: it has one thread and many operations that all do the
+    /// same.
     pub(crate) counted: bool,
 }
 
@@ -59,10 +61,10 @@ impl Workload {
     }
 }
 
-/// A producer/consumer pair is to be at least 1.5 times as fast.
+/// The target of producer/consumer pairs: at least 1.5 times as fast.
 const EXCHANGE: f64 = 1.0 / 1.5;
 
-/// Every workload; the names are those the two programs know.
+/// Every workload, by the names that both programs know.
 pub(crate) const WORKLOADS: [Workload; 45] = [
     Workload::at_most("pair", 'a', 1.1, 0.5).counted(),
     Workload::new("pair-mixed", 'a').counted(),
@@ -111,7 +113,7 @@ pub(crate) const WORKLOADS: [Workload; 45] = [
     Workload::new("buffers-16", 'c').idles(),
 ];
 
-/// A workload behind a door.
+/// A workload in one of the two programs.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) workload: &'static Workload,
@@ -125,12 +127,12 @@ impl PartialEq for Case {
 }
 
 impl Case {
-    /// `door/workload`, as in the tables and after `--only`.
+    /// `door/workload`, as in the tables and for `--only`.
     pub(crate) fn name(self) -> String {
         format!("{}/{}", self.door.name(), self.workload.name)
     }
 
-    /// The highest ratio to the reference that is good enough, where one was set.
+    /// The highest allowed ratio to the reference, if there is a target.
     pub(crate) fn target(self) -> Option<f64> {
         match self.door {
             Door::C => self.workload.targets.0,
@@ -139,8 +141,8 @@ impl Case {
     }
 }
 
-/// The cases that a list of filters asks for: a workload, a door and a slash, or both, or
-/// `group-a`. No filter: all.
+/// The cases that a list of filters selects. A filter is a workload, a door with a slash, both, or
+/// `group-a`. Without filters, all cases.
 pub(crate) fn chosen(filters: &[String]) -> Result<Vec<Case>, String> {
     let all: Vec<Case> = [Door::C, Door::Rust]
         .into_iter()

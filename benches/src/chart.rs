@@ -1,10 +1,10 @@
-//! The chart of time against memory: a point per allocator, both scales logarithmic, so that the
-//! lower left is the place to be.
+//! The chart of time against memory: one point per allocator, with logarithmic scales. The lower
+//! left is best.
 
 use crate::peers::REFERENCE;
 use crate::svg::{Anchor, Svg};
 
-/// An allocator's geometric means over a group: time and peak RSS.
+/// The geometric means of an allocator over a group: time and peak RSS.
 pub(crate) struct Point {
     pub(crate) name: &'static str,
     pub(crate) ours: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Point {
 const PANEL: (f64, f64) = (420.0, 330.0);
 const MARGIN: (f64, f64) = (70.0, 60.0);
 
-/// Panels with their titles, side by side. `None`: no panel has two points to compare.
+/// Draws panels with their titles side by side. `None` if no panel has two points to compare.
 pub(crate) fn chart(panels: &[(String, Vec<Point>)]) -> Option<String> {
     let panels: Vec<_> = panels.iter().filter(|(_, points)| points.len() > 1).collect();
     let width = panels.len() as f64 * (PANEL.0 + MARGIN.0 + 40.0);
@@ -28,7 +28,7 @@ pub(crate) fn chart(panels: &[(String, Vec<Point>)]) -> Option<String> {
     (!panels.is_empty()).then(|| svg.finish())
 }
 
-/// A logarithmic scale from the least to the greatest number, with room at both ends.
+/// A logarithmic scale from the smallest to the largest number, with room at both ends.
 struct Scale {
     low: f64,
     high: f64,
@@ -42,7 +42,7 @@ impl Scale {
         Self { low: low - room, high: high + room }
     }
 
-    /// From 0 to 1.
+    /// The place of a number on the scale, from 0 to 1.
     fn at(&self, number: f64) -> f64 {
         (number.ln() - self.low) / (self.high - self.low)
     }
@@ -88,7 +88,7 @@ fn panel(svg: &mut Svg, (left, top): (f64, f64), points: &[Point]) {
         } else {
             (px + 9.0, Anchor::Start)
         };
-        // A label that would lie upon another moves down.
+        // A label that would overlap another moves down.
         let mut line = py + 4.0;
         let lies_on = |line: f64| {
             taken.iter().any(|&(x, y)| (x - at).abs() < 110.0 && (y - line).abs() < 13.0)

@@ -1,18 +1,18 @@
-//! Medians, ratios, and how far they can be trusted.
+//! Medians, ratios, and their noise.
 
-/// A median, with the least and the greatest of what it stands for and their noise.
+/// A median, with the smallest and the largest of its numbers and their noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// Half the distance between the quartiles: half of the numbers lie no further than about this
-    /// from the median.
+    /// Half the distance between the quartiles: about half of the numbers lie no further from the
+    /// median.
     pub(crate) noise: f64,
 }
 
 impl Figure {
-    /// Of at least one number.
+    /// The figure of some numbers; `None` if there are none.
     pub(crate) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -21,20 +21,21 @@ impl Figure {
         Some(Self { median: quantile(&sorted, 0.5), least, most, noise })
     }
 
-    /// Of the ratios of what ran in the same round, so that a slow minute of the machine cancels.
+    /// The figure of the ratios between runs of the same round, so that a slow minute of the
+    /// machine cancels.
     pub(crate) fn of_ratios(ours: &[f64], theirs: &[f64]) -> Option<Self> {
         Self::of(ours.iter().zip(theirs).filter(|(_, t)| **t > 0.0).map(|(o, t)| o / t))
     }
 }
 
-/// Between the two neighbours where it falls between them.
+/// A quantile, interpolated between its two neighbours.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let at = part * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     low + (high - low) * at.fract()
 }
 
-/// The geometric mean of numbers above zero.
+/// The geometric mean of positive numbers.
 pub(crate) fn geometric_mean(numbers: &[f64]) -> Option<f64> {
     if numbers.is_empty() {
         return None;
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_round_by_round() {
-        // The second round is twice as slow for both: the ratio does not notice.
+        // The second round is twice as slow for both, which does not change the ratio.
         let ratio = Figure::of_ratios(&[1.0, 2.0], &[2.0, 4.0]).unwrap();
         assert_eq!((ratio.least, ratio.most), (0.5, 0.5));
     }

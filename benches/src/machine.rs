@@ -1,10 +1,10 @@
-//! On what the numbers were measured: they mean little without it.
+//! The machine on which the numbers were measured: they mean little without it.
 
 use crate::prepare::{Contender, finish};
 use std::fs;
 use std::process::Command;
 
-/// Facts in the order they are printed: a name and what is so.
+/// Facts as pairs of name and value, in the order in which they are printed.
 pub(crate) fn facts(contenders: &[Contender], command_line: &str) -> Vec<(String, String)> {
     let mut facts = vec![
         fact("command", format!("cargo run --release -p lumalloc-bench -- {command_line}")),
@@ -48,7 +48,7 @@ fn processor() -> String {
         let line = cpus.lines().find(|line| line.starts_with(key));
         line.and_then(|l| l.split(':').nth(1)).unwrap_or("?").trim().to_owned()
     };
-    // Virtual machines often hide the model's name; family and model still tell what it is.
+    // Virtual machines often hide the model's name, but family and model number identify it.
     format!("{} (family {}, model {})", value("model name"), value("cpu family"), value("model\t"))
 }
 

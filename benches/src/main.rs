@@ -1,6 +1,6 @@
-//! lumalloc beside its peers: every workload in a process of its own, interleaved over the
-//! allocators, several rounds; ratios to mimalloc v3 and to the best peer with their noise, memory,
-//! faults and system calls beside them.
+//! Compares lumalloc with its peers. Every workload runs in a process of its own, interleaved over
+//! the allocators, in several rounds. The results are ratios to mimalloc v3 and to the best peer
+//! with their noise, and memory, faults and system calls.
 //!
 //! ```text
 //! arguments -> cases x peers -> prepare (build all) -> measure -> store (CSV) -> report, plots
@@ -54,7 +54,7 @@ fn list() {
     }
 }
 
-/// The results of earlier commands, those of `kind`.
+/// The results that earlier commands stored for a kind of measurement.
 fn earlier(out: &Path, kind: Kind) -> Result<Option<Store>, String> {
     let file = format!("{}.csv", kind.name());
     match fs::read_to_string(out.join(&file)) {
@@ -66,7 +66,7 @@ fn earlier(out: &Path, kind: Kind) -> Result<Option<Store>, String> {
     }
 }
 
-/// Measures; how many series failed.
+/// Measures, and returns how many series failed.
 fn measure(
     kinds: &[Kind],
     options: &Options,
@@ -99,7 +99,7 @@ fn measure(
             rounds: options.rounds,
             scale: options.scale,
             facts: machine::facts(&contenders, &options.as_given.join(" ")),
-            // The last one's failure is noticed below.
+            // An error of the last call is reported below.
             save: &|store| drop(save(store)),
         };
         let store = kind.measure(&task);
@@ -113,7 +113,7 @@ fn write(out: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(out.join(name), text).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Tables and plots from all results that are there.
+/// Makes tables and plots from all stored results.
 fn report(out: &Path) -> Result<(), String> {
     let ratios = earlier(out, Kind::Ratios)?.ok_or("no ratios.csv: measure first")?;
     let idle = earlier(out, Kind::Idle)?;

@@ -1,5 +1,5 @@
 //! The measurements: time and peak RSS in interleaved rounds, RSS after idling, system calls, and
-//! instructions. Each fills a [`Store`].
+//! instructions. Each of them fills a [`Store`].
 
 mod calls;
 mod idle;
@@ -12,7 +12,7 @@ use crate::prepare::{Contender, Programs};
 use crate::store::{Row, Store};
 use std::io::Write;
 
-/// What is measured, on whom, and how much of it.
+/// What is measured, for which peers, and how much of it.
 pub(crate) struct Task<'a> {
     pub(crate) programs: &'a Programs,
     pub(crate) contenders: &'a [Contender],
@@ -20,8 +20,8 @@ pub(crate) struct Task<'a> {
     pub(crate) rounds: usize,
     pub(crate) scale: u32,
     pub(crate) facts: Vec<(String, String)>,
-    /// Called with what there is after each round, so that a measurement that is cut short is not
-    /// lost.
+    /// Called after each round with the results so far, so that they are not lost if the
+    /// measurement is cut short.
     pub(crate) save: &'a dyn Fn(&Store),
 }
 
@@ -34,15 +34,15 @@ pub(crate) enum Kind {
     Idle,
     /// System calls about memory.
     Calls,
-    /// Instructions of an operation.
+    /// Instructions per operation.
     Instructions,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are measured.
+    /// All kinds, in the order in which they are measured.
     pub(crate) const ALL: [Self; 4] = [Self::Ratios, Self::Idle, Self::Calls, Self::Instructions];
 
-    /// The command, and the name of its file of results.
+    /// The name of the command and of its file of results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ratios => "ratios",
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// The columns of its store.
+    /// The columns of the kind's store.
     pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Ratios => rounds::COLUMNS,
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// Whether the case is among those that are measured in this way.
+    /// Whether the case is measured in this way.
     pub(crate) fn wants(self, case: Case) -> bool {
         match self {
             Self::Ratios | Self::Calls => true,
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// Measures.
+    /// Does this measurement.
     pub(crate) fn measure(self, task: &Task<'_>) -> Store {
         match self {
             Self::Ratios => rounds::all(task),
@@ -82,7 +82,7 @@ impl Kind {
     }
 }
 
-/// One run's numbers.
+/// The numbers of one run.
 type Outcome = Result<Vec<f64>, String>;
 
 impl Task<'_> {
@@ -90,7 +90,7 @@ impl Task<'_> {
         self.contenders.iter().filter(move |contender| case.door.admits(contender.peer))
     }
 
-    /// One run of every case on every peer: for numbers that time has no part in.
+    /// Runs every case on every peer once: for numbers that do not depend on time.
     fn each_once(&self, kind: Kind, one: fn(&Self, Case, &Contender) -> Outcome) -> Store {
         let mut store = Store::new(kind.columns(), self.facts.clone());
         for &case in self.cases {
@@ -113,6 +113,6 @@ fn row(case: Case, peer: &'static Peer, round: usize, outcome: Outcome) -> Row {
 
 fn progress(text: &str) {
     eprint!("\r\x1b[K{text}");
-    // A progress line that can't be shown is not worth stopping for.
+    // If the progress line cannot be shown, the measurement goes on.
     let _ = std::io::stderr().flush();
 }

@@ -1,24 +1,24 @@
-//! The peers: who they are, how each comes into a C program and into a Rust one.
+//! The peers: the allocators, and how each gets into a C program and into a Rust program.
 
-/// What every ratio is taken against.
+/// The peer that every ratio is taken against.
 pub(crate) const REFERENCE: &str = "mimalloc";
 
-/// The allocator that all of this is about.
+/// The allocator under test.
 pub(crate) const OURS: &str = "lumalloc";
 
-/// Ours, looking for misuse at each call.
+/// lumalloc with the option `hardened`, which checks each call for misuse.
 pub(crate) const HARDENED: &str = "lumalloc-hardened";
 
-/// How an allocator gets in front of a C program's `malloc`.
+/// How an allocator replaces a C program's `malloc`.
 #[derive(Clone, Copy)]
 pub(crate) enum Preload {
-    /// Nothing is preloaded: the C library's own.
+    /// Nothing is preloaded: the `malloc` of the C library.
     None,
-    /// Our own shared object, built by cargo.
+    /// The shared object of lumalloc, built by cargo.
     Ours,
-    /// Built from the C source that the crate libmimalloc-sys ships, in this directory of it.
+    /// Built from the C source in this directory of the crate libmimalloc-sys.
     MimallocSource(&'static str),
-    /// Built from the source in the crate tikv-jemalloc-sys, as its own `configure` has it.
+    /// Built from the source in the crate tikv-jemalloc-sys, by its own `configure`.
     JemallocSource,
     /// The target `snmallocshim` of the source in the crate snmalloc-sys.
     SnmallocSource,
@@ -31,19 +31,20 @@ pub(crate) enum Preload {
 /// Environment variables and their values.
 pub(crate) type Environment = &'static [(&'static str, &'static str)];
 
-/// One allocator, or one setting of it.
+/// One allocator, or one configuration of it.
 pub(crate) struct Peer {
-    /// As in the tables and after `--peers` and `--without`.
+    /// The name in the tables and for `--peers` and `--without`.
     pub(crate) name: &'static str,
-    /// In C programs; an allocator may have no shared object here.
+    /// For C programs. `None` for an allocator without a shared object here.
     pub(crate) preload: Option<Preload>,
-    /// In Rust programs: the feature of `benches/peers`, and the package whose version counts.
+    /// For Rust programs: the feature of `benches/peers`, and the package whose version is
+    /// reported.
     pub(crate) rust: Option<(&'static str, &'static str)>,
-    /// What its processes find in their environment. Empty is the default options.
+    /// The environment variables of its processes; empty for the default options.
     pub(crate) environment: Environment,
-    /// What starts its background thread; empty if it has none.
+    /// The variables that start its background thread; empty if it has none.
     pub(crate) background: Environment,
-    /// Taken unless `--peers` says otherwise.
+    /// Whether it is measured unless `--peers` says otherwise.
     pub(crate) by_default: bool,
 }
 
@@ -71,17 +72,17 @@ impl Peer {
         Self { background, ..self }
     }
 
-    /// Only where `--peers` names it.
+    /// The peer, measured only if `--peers` names it.
     const fn on_demand(self) -> Self {
         Self { by_default: false, ..self }
     }
 
-    /// Whether it is ours, in whatever setting: then it is nobody's "best peer".
+    /// Whether this is lumalloc in any configuration, which is never taken for the best peer.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self.preload, Some(Preload::Ours))
     }
 
-    /// Whether it runs under valgrind, which has no 256 GiB of addresses for snmalloc to reserve.
+    /// Whether it runs under valgrind, which lacks the 256 GiB of addresses that snmalloc reserves.
     pub(crate) fn can_be_counted(&self) -> bool {
         !matches!(self.preload, Some(Preload::SnmallocSource))
     }
@@ -94,7 +95,7 @@ const DEBIAN_JEMALLOC: Preload =
 const DEBIAN_TCMALLOC: Preload =
     Preload::Debian { file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" };
 
-/// All of them, ours first.
+/// All peers, lumalloc first.
 pub(crate) const PEERS: [Peer; 12] = [
     Peer::new(OURS, Preload::Ours)
         .rust("lumalloc", "lumalloc")
@@ -127,7 +128,7 @@ pub(crate) const PEERS: [Peer; 12] = [
     Peer::new("glibc", Preload::None).rust("system", ""),
 ];
 
-/// The peer of that name.
+/// The peer with a name.
 pub(crate) fn by_name(name: &str) -> Result<&'static Peer, String> {
     PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| {
         let names: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();

@@ -1,4 +1,4 @@
-//! Pictures of the ratios: for each group a chart of time against memory, and one heat map of all
+//! Pictures of the ratios: a chart of time against memory for each group, and one heat map of all
 //! workloads.
 
 use crate::cases::{Case, Door};
@@ -8,7 +8,7 @@ use crate::report::{GROUPS, PEAK, WALL, behind, mean, ratio};
 use crate::store::Store;
 use crate::svg::{Anchor, Svg};
 
-/// Names of files and what is in them.
+/// The pictures, with the names of their files.
 pub(crate) fn all(store: &Store) -> Vec<(String, String)> {
     let mut pictures: Vec<(String, String)> = GROUPS
         .iter()
@@ -37,7 +37,7 @@ fn points(store: &Store, door: Door, group: char) -> Vec<Point> {
     store.peers(door).into_iter().filter_map(point).collect()
 }
 
-/// Time against memory, from C and from Rust.
+/// A chart of time against memory, from C and from Rust.
 fn group_chart(store: &Store, group: char, name: &str) -> Option<String> {
     let panel = |door| (format!("{name}: {}", door_title(door)), points(store, door, group));
     chart(&[panel(Door::C), panel(Door::Rust)])
@@ -46,7 +46,7 @@ fn group_chart(store: &Store, group: char, name: &str) -> Option<String> {
 const CELL: (f64, f64) = (62.0, 17.0);
 const NAMES: f64 = 130.0;
 
-/// Our time to each peer's, a row per workload and a column per peer.
+/// The ratios of lumalloc's time to each peer's, with a row per workload and a column per peer.
 fn heat_map(store: &Store) -> Option<String> {
     let panels: Vec<(Door, Vec<Case>, Vec<&Peer>)> = [Door::C, Door::Rust]
         .into_iter()
@@ -81,7 +81,7 @@ fn cells(
 ) {
     let column = |number: usize| left + NAMES + number as f64 * CELL.0;
     for (number, peer) in peers.iter().enumerate() {
-        // Names are wider than cells: every other one stands higher.
+        // Names are wider than cells, so every other name stands higher.
         let line = top - if number % 2 == 0 { 6.0 } else { 22.0 };
         svg.text((column(number) + CELL.0 / 2.0, line), 11.0, Anchor::Middle, peer.name);
     }
@@ -99,7 +99,7 @@ fn cells(
     }
 }
 
-/// White at 1, green towards a half, red towards two.
+/// The colour of a ratio: white at 1, green towards a half, red towards two.
 fn colour(ratio: f64) -> String {
     let strength = (ratio.log2().abs().min(1.0) * 150.0) as u8;
     let pale = 255 - strength;

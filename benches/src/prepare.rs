@@ -1,5 +1,5 @@
-//! Builds what is measured: the C program, the launcher, the peers' shared objects, one Rust binary
-//! per allocator. Everything lands under `bench/` in the target directory.
+//! Builds everything that is measured: the C program, the launcher, the shared objects of the
+//! peers, one Rust binary per allocator. All results go to `bench/` in the target directory.
 
 use crate::peers::Peer;
 use crate::sources::{debian_version, shared_object_of};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The C sources of the measured program, without the launcher.
+/// The C sources of the measured program. The launcher is a program of its own.
 const C_SOURCES: [&str; 12] = [
     "main.c",
     "pair.c",
@@ -24,7 +24,7 @@ const C_SOURCES: [&str; 12] = [
     "large.c",
 ];
 
-/// The directories that everything is made from and in.
+/// The directories of the sources and of the built files.
 pub(crate) struct Places {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Seen from this very program: `TARGET/release/lumalloc-bench`.
+    /// Finds the directories from the place of this program: `TARGET/release/lumalloc-bench`.
     pub(crate) fn find() -> Result<Self, String> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
             .ok_or("start it by `cargo run --release -p lumalloc-bench -- ...`")?;
@@ -49,32 +49,32 @@ impl Places {
         self.root.join("benches").join(path)
     }
 
-    /// A file that is made for the benchmarks, in `TARGET/bench`.
+    /// The path of a built file in `TARGET/bench`.
     pub(crate) fn built(&self, name: &str) -> PathBuf {
         self.bench.join(name)
     }
 }
 
-/// The programs that hold and start the C workloads.
+/// The programs that run and start the C workloads.
 pub(crate) struct Programs {
     pub(crate) c: PathBuf,
     pub(crate) launch: PathBuf,
-    /// A directory for what the tools write.
+    /// A directory for files that the tools write.
     pub(crate) scratch: PathBuf,
 }
 
 /// A peer that is ready to run.
 pub(crate) struct Contender {
     pub(crate) peer: &'static Peer,
-    /// What `LD_PRELOAD` names; nothing for the C library's own.
+    /// The value of `LD_PRELOAD`; `None` for the C library's own allocator.
     pub(crate) shared_object: Option<PathBuf>,
     pub(crate) rust_binary: Option<PathBuf>,
-    /// Versions as a C and as a Rust program meet them.
+    /// The versions for C and for Rust programs.
     pub(crate) versions: (Option<String>, Option<String>),
 }
 
 impl Contender {
-    /// Puts this allocator in front of what a C program would call, with the peer's environment.
+    /// Sets `LD_PRELOAD` and the environment of the peer for a C program.
     pub(crate) fn preload(&self, command: &mut Command) {
         command.envs(self.shared_object.iter().map(|path| ("LD_PRELOAD", path)));
         command.envs(self.peer.environment.iter().copied());
@@ -102,7 +102,7 @@ pub(crate) fn programs(places: &Places) -> Result<Programs, String> {
     Ok(programs)
 }
 
-/// Makes one peer ready behind the doors that are asked for.
+/// Builds one peer for C programs, for Rust programs, or for both.
 pub(crate) fn contender(
     places: &Places,
     peer: &'static Peer,
@@ -121,8 +121,8 @@ pub(crate) fn contender(
     Ok(Contender { peer, shared_object, rust_binary, versions: (c_version, rust_version) })
 }
 
-/// Where cargo unpacked a package of `benches/peers`: the directory of a path in its metadata that
-/// ends in `/PACKAGE-VERSION/Cargo.toml`.
+/// The directory into which cargo unpacked a package of `benches/peers`: that of a path in cargo's
+/// metadata that ends in `/PACKAGE-VERSION/Cargo.toml`.
 pub(crate) fn package_directory(places: &Places, package: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version=1", "--all-features", "--manifest-path"]);
@@ -145,7 +145,7 @@ fn rust_binary_of(places: &Places, feature: &str) -> Result<PathBuf, String> {
     Ok(binary)
 }
 
-/// The version in the lock file of `benches/peers`; that of the C library where no crate is used.
+/// The version in the lock file of `benches/peers`; for no package, that of the C library.
 fn rust_version_of(places: &Places, package: &str) -> Result<String, String> {
     if package.is_empty() {
         return Ok(debian_version("libc6"));
@@ -159,7 +159,7 @@ fn rust_version_of(places: &Places, package: &str) -> Result<String, String> {
     Ok(format!("{package} {version}"))
 }
 
-/// Builds a package in release.
+/// Builds a package in release mode.
 pub(crate) fn cargo_build(
     manifest: &Path,
     target: &Path,
@@ -170,7 +170,7 @@ pub(crate) fn cargo_build(
     finish(cargo.arg("--target-dir").arg(target).args(arguments)).map(drop)
 }
 
-/// Runs a command to its end; the answer is what it printed.
+/// Runs a command to its end and returns its standard output.
 pub(crate) fn finish(command: &mut Command) -> Result<String, String> {
     let name = Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("command"));
     let name = name.to_string_lossy().into_owned();

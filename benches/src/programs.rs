@@ -1,4 +1,4 @@
-//! Group (d): real programs with an allocator in front of them.
+//! Group (d): real programs, each with an allocator preloaded.
 //!
 //! ```text
 //! table -> made (packages, inputs, builds) -> bound (is the allocator in front?)
@@ -71,7 +71,7 @@ pub(crate) fn contenders(places: &Places, options: &Options) -> Result<Vec<Conte
     Ok(contenders)
 }
 
-/// Prints a report and writes it beside the others.
+/// Prints a report and writes it to the directory of results.
 pub(crate) fn write(
     name: &str,
     places: &Places,
@@ -92,16 +92,16 @@ pub(crate) fn write(
     if failed == 0 { Ok(()) } else { Err(format!("{failed} series failed, see the report")) }
 }
 
-/// One line on the terminal, over the last one.
+/// Shows one line on the terminal in place of the previous one.
 pub(crate) fn progress(text: &str) {
     eprint!("\r\x1b[K{text}");
-    // A progress line that can't be shown is not worth stopping for.
+    // If the progress line cannot be shown, the measurement goes on.
     let _ = std::io::stderr().flush();
 }
 
-/// Every program under every allocator, `rounds` times; a round visits all before the next begins,
-/// each round beginning with another allocator. One more run before them, that does not count,
-/// finds out how much memory a program takes.
+/// Runs every program under every allocator, `rounds` times. A round runs all of them before the
+/// next begins, and each round begins with another allocator. One more run before the rounds, which
+/// is not counted, finds out how much memory a program takes.
 fn all_rounds(
     stage: &Stage,
     programs: &[&'static Program],

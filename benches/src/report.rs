@@ -1,4 +1,4 @@
-//! The numbers as Markdown tables, which the terminal shows too.
+//! The numbers as Markdown tables, which are also printed on the terminal.
 
 mod tables;
 
@@ -9,7 +9,7 @@ use crate::store::Store;
 use crate::targets;
 use std::fmt::Write;
 
-/// All that was measured.
+/// The results of all kinds of measurements.
 pub(crate) struct Results {
     pub(crate) ratios: Store,
     pub(crate) idle: Option<Store>,
@@ -17,7 +17,7 @@ pub(crate) struct Results {
     pub(crate) instructions: Option<Store>,
 }
 
-/// A number of a run: columns that are added.
+/// A quantity of a run: the sum of these columns.
 pub(crate) type Number = &'static [&'static str];
 
 pub(crate) const WALL: Number = &["wall_ns"];
@@ -25,15 +25,15 @@ pub(crate) const CPU: Number = &["user_ns", "system_ns"];
 pub(crate) const PEAK: Number = &["peak_rss_kib"];
 pub(crate) const FAULTS: Number = &["faults"];
 
-/// Groups of workloads with what they are called.
+/// The groups of workloads with their names.
 pub(crate) const GROUPS: [(char, &str); 3] = [('a', "micro"), ('b', "threads"), ('c', "large")];
 
-/// The median over the rounds.
+/// The median over the rounds of a case on a peer.
 pub(crate) fn median(store: &Store, case: Case, peer: &str, number: Number) -> Option<f64> {
     Some(Figure::of(store.sums(case, peer, number)?)?.median)
 }
 
-/// One peer to another, round by round.
+/// The ratio of one peer to another, taken round by round.
 pub(crate) fn ratio(
     store: &Store,
     case: Case,
@@ -41,11 +41,11 @@ pub(crate) fn ratio(
     number: Number,
 ) -> Option<Figure> {
     let (ours, theirs) = (store.sums(case, peer, number)?, store.sums(case, other, number)?);
-    // A series that failed half-way has no rounds that could be compared.
+    // A series that failed half-way has fewer rounds, which cannot be compared.
     Figure::of_ratios(&ours, &theirs).filter(|_| ours.len() == theirs.len())
 }
 
-/// Geometric mean of the ratios over those of some cases at which neither failed.
+/// The geometric mean of the ratios over the cases in which neither peer failed.
 pub(crate) fn mean(
     store: &Store,
     cases: &[Case],
@@ -56,7 +56,7 @@ pub(crate) fn mean(
     geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
-/// The peer with the least median in a case; settings of ours are no peers.
+/// The peer with the lowest median in a case, not counting lumalloc's own configurations.
 pub(crate) fn best(store: &Store, case: Case, number: Number) -> Option<&'static str> {
     let peers = store.peers(case.door);
     let medians = peers
@@ -66,7 +66,7 @@ pub(crate) fn best(store: &Store, case: Case, number: Number) -> Option<&'static
     medians.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(name, _)| name)
 }
 
-/// The peer with the least geometric mean over some cases.
+/// The peer with the lowest geometric mean over some cases.
 pub(crate) fn best_of_all(store: &Store, cases: &[Case], number: Number) -> Option<&'static str> {
     let peers = store.peers(cases.first()?.door);
     let means = peers
@@ -76,7 +76,7 @@ pub(crate) fn best_of_all(store: &Store, cases: &[Case], number: Number) -> Opti
     means.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(name, _)| name)
 }
 
-/// The cases of a store behind a door.
+/// The cases of a store for C or for Rust.
 pub(crate) fn behind(store: &Store, door: Door) -> Vec<Case> {
     store.cases().into_iter().filter(|case| case.door == door).collect()
 }
@@ -187,7 +187,7 @@ fn idle_tables(idle: &Store) -> String {
     text
 }
 
-/// A table of counts for each door: the columns added.
+/// Tables of counts, one for C and one for Rust. A count is the sum of the columns.
 fn counts(store: &Store, heading: &str, digits: usize, number: Number) -> String {
     let mut text = format!("\n## {heading}\n");
     for door in [Door::C, Door::Rust] {
@@ -212,7 +212,7 @@ fn failures<'a>(stores: impl Iterator<Item = &'a Store>) -> String {
     if text.is_empty() { text } else { format!("\n## Failed\n\n{text}") }
 }
 
-/// A Markdown table with its columns padded, so that it can be read on a terminal.
+/// A Markdown table with padded columns, so that it can be read on a terminal.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)

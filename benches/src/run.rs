@@ -1,4 +1,4 @@
-//! One process: how it is started for a case on a peer, and what it said.
+//! One process: how it is started for a case on a peer, and how its output is read.
 
 use crate::cases::{Case, Door};
 use crate::peers::Environment;
@@ -7,26 +7,26 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A run that takes longer is killed and counts as failed; a full run takes about a second.
+/// A run that takes longer is killed and has failed. A full run takes about a second.
 const TIME_LIMIT_SECONDS: &str = "30";
-/// The same for one that idles, or runs under a tool.
+/// The limit for a run that idles, or that runs under a tool.
 const LONG_TIME_LIMIT_SECONDS: &str = "90";
 
-/// 128 and SIGKILL.
+/// The exit code of a killed process: 128 and SIGKILL.
 const KILLED: f64 = 137.0;
-/// What is said of a process that was killed: it took too long, or too much.
+/// The error of a process that was killed: it took too much time or memory.
 pub(crate) const WAS_KILLED: &str = "killed: out of time or of memory";
 
-/// A program with the environment that puts its allocator in place.
+/// A program with the environment that selects its allocator.
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// What it has to say of where its allocator came from.
+    /// The file or feature that the program must name as the origin of its allocator.
     origin: String,
 }
 
 impl Program {
-    /// The program of a case on a peer. Variables of `more` come on top of the peer's own.
+    /// The program of a case on a peer. The variables of `more` are added to those of the peer.
     pub(crate) fn of(
         programs: &Programs,
         contender: &Contender,
@@ -55,8 +55,8 @@ impl Program {
         Ok(Self { path: command.get_program().into(), environment, origin })
     }
 
-    /// The command that starts it under the launcher, which says what it cost. A third argument is
-    /// how long it idles.
+    /// The command that starts the program under the launcher, which reports its usage. A third
+    /// argument is the time to idle.
     pub(crate) fn launched(&self, programs: &Programs, arguments: &[&str]) -> Command {
         let mut command = Command::new(&programs.launch);
         let limit = if arguments.len() > 2 { LONG_TIME_LIMIT_SECONDS } else { TIME_LIMIT_SECONDS };
@@ -66,7 +66,7 @@ impl Program {
         command
     }
 
-    /// The same with a tool, named with its arguments, in front of it.
+    /// The command that starts the program under the launcher and a tool, given with its arguments.
     pub(crate) fn under(
         &self,
         programs: &Programs,
@@ -79,7 +79,7 @@ impl Program {
         command
     }
 
-    /// Runs a command to its end and reads it.
+    /// Runs a command to its end and reads its output.
     pub(crate) fn finish(&self, mut command: Command) -> Result<Answer, String> {
         let done =
             command.output().map_err(|error| format!("the launcher did not start: {error}"))?;
@@ -91,19 +91,19 @@ impl Program {
         })
     }
 
-    /// Reads what a process printed that somebody else waited for.
+    /// Reads the output of a process that the caller has waited for.
     pub(crate) fn read(&self, output: &str) -> Result<Answer, String> {
         Answer::read(output, &self.origin)
     }
 }
 
-/// What a process and its launcher said.
+/// What a process and its launcher reported.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) operations: f64,
-    /// Of the measured part.
+    /// Wall time of the measured part.
     pub(crate) wall_ns: f64,
-    /// Of the whole process.
+    /// User time of the whole process.
     pub(crate) user_ns: f64,
     pub(crate) system_ns: f64,
     pub(crate) peak_rss_kib: f64,
@@ -113,7 +113,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The lines `origin`, `result`, `usage` and perhaps `idle` of a run.
+    /// Reads the lines `origin`, `result`, `usage` and perhaps `idle` of a run.
     fn read(output: &str, expected_origin: &str) -> Result<Self, String> {
         let line = |key: &str| -> Option<Vec<&str>> {
             let found = output.lines().find_map(|line| line.strip_prefix(key));

@@ -1,8 +1,9 @@
-//! Scaling on paper: what our slow paths do per million operations under more and more threads.
-//! Counters, not time: they say on two cores what many cores would have to wait for.
+//! Scaling without many cores: what lumalloc's slow paths do per million operations with more and
+//! more threads. They are counters, not times: on two cores they tell what many cores would have to
+//! wait for.
 //!
-//! `scaling` prints and writes the tables; `--check` compares with the bounds in
-//! `golden/scaling.txt`, `--update` writes those.
+//! `scaling` prints and writes the tables. `--check` compares them with the bounds in
+//! `golden/scaling.txt`, `--update` writes these bounds.
 
 mod picture;
 
@@ -20,8 +21,9 @@ use std::process::{Command, Stdio};
 const WORKLOADS: [&str; 4] = ["own", "pass", "buffers", "dying"];
 const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 
-/// What is shown and bounded: a name and the counters that it sums. `wait_` means that a lock was
-/// found taken: contended, so it depends on who runs when, as `cas_retries` does.
+/// The quantities that are shown and bounded: each has a name and the counters that it sums.
+/// `wait_` counts locks that were found taken. It depends on how threads interleave, as
+/// `cas_retries` does.
 const SUMS: [(&str, &[&str]); 9] = [
     ("locks of caches", &["lock_cache"]),
     ("locks of arenas", &["lock_bin", "lock_pages"]),
@@ -48,7 +50,7 @@ const SUMS: [(&str, &[&str]); 9] = [
 /// The sums of one run, per million operations.
 type Row = [u64; SUMS.len()];
 
-/// All runs, by workload (its place in the table) and threads.
+/// All runs, by the index of the workload and the number of threads.
 type Rows = BTreeMap<(usize, u32), Row>;
 
 /// `lumalloc-bench -- scaling [--check|--update]`.
@@ -80,7 +82,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Err(format!("{} counts over their bounds", over.len()))
         }
         ["--update"] => {
-            // The worst of three: what depends on who runs when differs.
+            // The largest of three runs, because the counts that depend on interleaving differ.
             let mut most = measured(&places)?;
             for _ in 0..2 {
                 for (key, row) in measured(&places)? {
@@ -142,7 +144,7 @@ fn one(
     read(&String::from_utf8_lossy(&done.stdout))
 }
 
-/// The counts per million operations.
+/// Reads the counts and converts them to counts per million operations.
 fn read(said: &str) -> Result<Row, String> {
     let usage = said.lines().find_map(|line| line.strip_prefix("usage ")).unwrap_or_default();
     let faults = read_usage(usage, 0.0)?.faults as u64;
@@ -186,7 +188,7 @@ fn markdown(rows: &Rows) -> String {
     text
 }
 
-/// A line per workload and number of threads.
+/// One line per workload and number of threads.
 fn csv(rows: &Rows) -> String {
     let mut text = String::from("workload,threads");
     SUMS.iter().for_each(|(name, _)| text += &format!(",{}", name.replace(' ', "_")));
@@ -199,12 +201,12 @@ fn csv(rows: &Rows) -> String {
     text
 }
 
-/// What depends on who runs when: futex is among the system calls, and a block of a shared slab
-/// goes home by a remote word only where the bin's lock is taken.
+/// Counts that depend on how threads interleave. Futex is among the system calls, and a block of a
+/// shared slab is returned by a remote word only if the bin's lock is taken.
 const CONTENDED: [&str; 4] = ["waits", "remote words", "retries", "system calls"];
 
-/// Half as much again as was measured, and some for counts near zero; three times and much for
-/// those that differ from run to run.
+/// Bounds for the measured counts: half as much again and a margin for counts near zero. Counts
+/// that differ from run to run get three times as much and a large margin.
 fn bounds(rows: &Rows) -> String {
     let mut text = String::from(
         "# Most of each count per million operations; see benches/docs/scaling.md.\n\
@@ -217,7 +219,7 @@ fn bounds(rows: &Rows) -> String {
         for (count, (what, _)) in row.iter().zip(SUMS) {
             let is_contended = CONTENDED.contains(&what);
             let most = match (WORKLOADS[*number], is_contended) {
-                // Every operation of these takes locks, and how the threads meet differs.
+                // Every operation of `buffers` takes locks, and how the threads interleave differs.
                 ("buffers", true) => 1_000_000,
                 ("buffers", false) => count * 5 / 2 + 500,
                 (_, true) => count * 3 + 20_000,
@@ -248,7 +250,7 @@ fn bounds_of(text: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// What is over its bound, or has none.
+/// The counts that exceed their bounds or have none.
 fn exceeded(bounds: &Rows, rows: &Rows) -> Vec<String> {
     let mut lines = Vec::new();
     for ((number, threads), row) in rows {

@@ -1,5 +1,6 @@
-//! The shared objects: ours by cargo, Debian's where they lie, the others compiled from the sources
-//! in their crates, once per version and with the release flags of their own build files.
+//! The shared objects: lumalloc's built by cargo, Debian's as they are installed, the others
+//! compiled from the sources in their crates, once per version and with the release flags of their
+//! own builds.
 
 use crate::peers::Preload;
 use crate::prepare::{Places, cargo_build, finish, package_directory};
@@ -7,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and its relatives keep shared objects.
+/// Directories in which Debian and its relatives install shared objects.
 const LIBRARY_DIRECTORIES: [&str; 5] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -16,7 +17,7 @@ const LIBRARY_DIRECTORIES: [&str; 5] = [
     "/usr/lib",
 ];
 
-/// As mimalloc's CMakeLists builds its shared library in a release.
+/// The flags of mimalloc's CMakeLists for a shared library in a release.
 const MIMALLOC_FLAGS: [&str; 15] = [
     "-O3",
     "-shared",
@@ -35,7 +36,7 @@ const MIMALLOC_FLAGS: [&str; 15] = [
     "-w",
 ];
 
-/// As rpmalloc's own build has it for a release (`build/ninja/gcc.py`), to be preloaded.
+/// The flags of rpmalloc's own release build (`build/ninja/gcc.py`), for preloading.
 const RPMALLOC_FLAGS: [&str; 11] = [
     "-O3",
     "-funroll-loops",
@@ -50,10 +51,10 @@ const RPMALLOC_FLAGS: [&str; 11] = [
     "-w",
 ];
 
-/// A shared object, where one is preloaded, and its version.
+/// A shared object, if one is preloaded, and its version.
 type Built = (Option<PathBuf>, String);
 
-/// The shared object of a peer, nothing for the C library's own, and its version.
+/// The shared object of a peer and its version. There is no shared object for the C library itself.
 pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Built, String> {
     match preload {
         Preload::None => Ok((None, debian_version("libc6"))),
@@ -76,7 +77,7 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
     }
 }
 
-/// Of an installed package.
+/// The version of an installed package.
 pub(crate) fn debian_version(package: &str) -> String {
     let mut query = Command::new("dpkg-query");
     query.args(["--show", "--showformat=${Version}", package]);
@@ -100,7 +101,7 @@ fn mimalloc(places: &Places, directory: &str) -> Result<Built, String> {
     Ok((Some(path), version))
 }
 
-/// `#define MI_MALLOC_VERSION 30302` is 3.3.2.
+/// Reads the version: `#define MI_MALLOC_VERSION 30302` is 3.3.2.
 fn mimalloc_version(source: &Path) -> Result<String, String> {
     let header = fs::read_to_string(source.join("include/mimalloc.h"))
         .map_err(|error| format!("mimalloc.h: {error}"))?;
@@ -112,8 +113,8 @@ fn mimalloc_version(source: &Path) -> Result<String, String> {
     Ok(format!("{}.{}.{}", packed / 10_000, packed / 100 % 100, packed % 100))
 }
 
-/// By its own `configure` and, as in the crate, without the operators of C++: they would bring
-/// libstdc++ into every process. The crate keeps that script beside the source.
+/// Built by its own `configure`, which the crate keeps beside the source. As in the crate, it is
+/// built without the operators of C++, which would bring libstdc++ into every process.
 fn jemalloc(places: &Places) -> Result<Built, String> {
     let package = package_directory(places, "tikv-jemalloc-sys")?;
     let name = package.to_string_lossy().into_owned();
@@ -133,7 +134,7 @@ fn jemalloc(places: &Places) -> Result<Built, String> {
     Ok((Some(path), version))
 }
 
-/// The shim that its own build files call the release for `LD_PRELOAD`.
+/// Built as the shim that its own build files provide for `LD_PRELOAD`.
 fn snmalloc(places: &Places) -> Result<Built, String> {
     let package = package_directory(places, "snmalloc-sys")?;
     let version = version_in(&package, "snmalloc-sys");
@@ -151,7 +152,7 @@ fn snmalloc(places: &Places) -> Result<Built, String> {
     Ok((Some(path), version))
 }
 
-/// The newest that a crate ships is the development of 1.4.3.
+/// Built from the newest source in a crate, the development version of 1.4.3.
 fn rpmalloc(places: &Places) -> Result<Built, String> {
     let package = package_directory(places, "rpmalloc-sys")?;
     let crate_version = version_in(&package, "rpmalloc-sys");
@@ -167,7 +168,7 @@ fn rpmalloc(places: &Places) -> Result<Built, String> {
     Ok((Some(path), format!("{version} of rpmalloc-sys {crate_version}")))
 }
 
-/// `.../PACKAGE-1.2.3` is 1.2.3.
+/// The version in the name of a directory: `.../PACKAGE-1.2.3` is 1.2.3.
 fn version_in(directory: &Path, package: &str) -> String {
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     name.strip_prefix(&format!("{package}-")).unwrap_or("unknown").to_owned()

@@ -1,5 +1,5 @@
-//! What was measured, run by run, and its form as CSV: what one command wrote, another reads again,
-//! so that a long measurement can be made in pieces.
+//! The results, run by run, and their form as CSV. A command can read the results of an earlier
+//! one, so that a long measurement can be made in pieces.
 
 use crate::cases::{self, Case, Door};
 use crate::peers::{self, PEERS, Peer};
@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) case: Case,
     pub(crate) peer: &'static Peer,
     pub(crate) round: usize,
-    /// A number for each column, or why there is none.
+    /// A number for each column, or why the run failed.
     pub(crate) outcome: Result<Vec<f64>, String>,
 }
 
@@ -19,13 +19,13 @@ pub(crate) struct Row {
 #[derive(Clone)]
 pub(crate) struct Store {
     columns: &'static [&'static str],
-    /// On what it was measured.
+    /// The machine and versions that it was measured with.
     pub(crate) facts: Vec<(String, String)>,
     rows: Vec<Row>,
 }
 
 impl Store {
-    /// With no run in it.
+    /// A store without runs.
     pub(crate) fn new(columns: &'static [&'static str], facts: Vec<(String, String)>) -> Self {
         Self { columns, facts, rows: Vec::new() }
     }
@@ -35,12 +35,12 @@ impl Store {
         self.rows.push(row);
     }
 
-    /// Whether this peer failed at this case.
+    /// Whether this peer failed in this case.
     pub(crate) fn failed(&self, case: Case, peer: &str) -> bool {
         self.of(case, peer).any(|row| row.outcome.is_err())
     }
 
-    /// Why, for every failure.
+    /// All failed runs, with the reasons.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&Row, &str)> {
         self.rows.iter().filter_map(|row| row.outcome.as_ref().err().map(|why| (row, why.as_str())))
     }
@@ -49,7 +49,7 @@ impl Store {
         self.rows.iter().filter(move |row| row.peer.name == peer && row.case == case)
     }
 
-    /// The numbers of some columns, added, of every round in order; nothing if one failed.
+    /// The sum of some columns for every round in order; `None` if a run failed.
     pub(crate) fn sums(&self, case: Case, peer: &str, columns: &[&str]) -> Option<Vec<f64>> {
         let at: Option<Vec<usize>> =
             columns.iter().map(|name| self.columns.iter().position(|c| c == name)).collect();
@@ -62,13 +62,13 @@ impl Store {
         sums.filter(|sums| !sums.is_empty())
     }
 
-    /// The cases that there are runs of, in the order of the tables.
+    /// The cases that have runs, in the order of the tables.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let all = cases::chosen(&[]).unwrap_or_default();
         all.into_iter().filter(|case| self.rows.iter().any(|row| row.case == *case)).collect()
     }
 
-    /// The peers that there are runs of behind a door, in the order of the tables.
+    /// The peers that have runs for C or for Rust, in the order of the tables.
     pub(crate) fn peers(&self, door: Door) -> Vec<&'static Peer> {
         let ran = |peer: &Peer| {
             self.rows.iter().any(|row| row.case.door == door && row.peer.name == peer.name)
@@ -76,13 +76,13 @@ impl Store {
         PEERS.iter().filter(|peer| ran(peer)).collect()
     }
 
-    /// The most rounds that a case has.
+    /// The largest number of rounds of any case.
     pub(crate) fn rounds(&self) -> usize {
         self.rows.iter().map(|row| row.round).max().unwrap_or(0)
     }
 
-    /// These runs with newer ones in the place of old ones. A case that was measured again is
-    /// replaced whole: ratios are taken within one measurement.
+    /// These runs with newer ones in place of old ones. A case that was measured again is replaced
+    /// as a whole, because ratios are taken within one measurement.
     pub(crate) fn with(mut self, newer: Self) -> Self {
         self.rows.retain(|row| newer.rows.iter().all(|other| other.case != row.case));
         self.rows.extend(newer.rows);
@@ -91,7 +91,7 @@ impl Store {
         Self { columns: self.columns, facts, rows: self.rows }
     }
 
-    /// One line per run, after the facts.
+    /// The facts, then one line per run.
     pub(crate) fn csv(&self) -> String {
         let mut text: String =
             self.facts.iter().map(|(name, value)| format!("# {name}: {value}\n")).collect();
@@ -114,7 +114,7 @@ impl Store {
         text
     }
 
-    /// Reads what [`Store::csv`] wrote. Cases and peers that are no longer there are left out.
+    /// Reads the text of [`Store::csv`]. Cases and peers that no longer exist are left out.
     pub(crate) fn read(text: &str, columns: &'static [&'static str]) -> Result<Self, String> {
         let fact = |line: &str| -> Option<(String, String)> {
             let (name, value) = line.strip_prefix("# ")?.split_once(": ")?;

@@ -1,11 +1,11 @@
-//! As much of SVG as the plots need.
+//! The parts of SVG that the plots need.
 
 use std::fmt::Write;
 
-/// A picture under construction; coordinates are pixels from the upper left corner.
+/// A picture under construction. Coordinates are pixels from the upper left corner.
 pub(crate) struct Svg(String);
 
-/// Where a text stands relative to its point.
+/// The alignment of a text at its point.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,

@@ -1,4 +1,4 @@
-//! What lumalloc has to reach, and whether it did.
+//! The targets of lumalloc, and whether they are reached.
 
 use crate::cases::{Case, Door};
 use crate::peers::{HARDENED, OURS, REFERENCE};
@@ -9,27 +9,27 @@ use crate::report::{
 use crate::store::Store;
 use std::fmt::Write;
 
-/// Geometric mean of the time to mimalloc v3, over a group.
+/// Geometric mean of the ratio of time to mimalloc v3, over a group.
 const TO_REFERENCE: f64 = 0.92;
-/// Time of one workload to its best peer.
+/// Ratio of the time of one workload to that of its best peer.
 const TO_BEST: f64 = 1.10;
-/// Geometric mean of the hardened tier's time to mimalloc v3's plain build: over group a, and over
-/// the others.
+/// Geometric means of the ratio of time, with the option `hardened`, to mimalloc v3's plain build:
+/// over group a, and over each other group.
 const HARDENED_MICRO: f64 = 1.15;
 const HARDENED_OTHERS: f64 = 1.0;
-/// Peak RSS of one workload to the smallest of [`FAST`].
+/// Ratio of the peak RSS of one workload to the smallest of [`FAST`].
 const TO_SMALLEST: f64 = 1.25;
-/// Faults and calls to the fewest of [`FAST`]; fewer than [`STORM`] more are no storm.
+/// Ratio of faults and calls to the fewest of [`FAST`]. Fewer than [`STORM`] more are ignored.
 const TO_FEWEST: f64 = 1.5;
 const STORM: f64 = 1000.0;
-/// The peers that are fast, as they come.
+/// The fast peers, with default options.
 const FAST: [&str; 3] = ["jemalloc", "mimalloc", "snmalloc"];
 
-/// The calls that a purge or a mapping costs.
+/// The system calls for purges and mappings.
 pub(crate) const CALLS: Number =
     &["mmap", "munmap", "mremap", "mprotect", "madvise", "process_madvise", "brk"];
 
-/// Lines of the section, and how many of them were missed.
+/// The lines of the section, and how many targets were reached and missed.
 #[derive(Default)]
 struct Verdicts {
     text: String,
@@ -48,7 +48,8 @@ impl Verdicts {
         }
     }
 
-    /// One line for all workloads: it is reached if `misses`, those above their limit, is empty.
+    /// One line for all workloads. The target is reached if `misses`, those above their limit, is
+    /// empty.
     fn all(&mut self, what: &str, count: usize, misses: &[String]) {
         if misses.is_empty() {
             let _ = writeln!(self.text, "- {what}: reached in all {count}");
@@ -62,7 +63,7 @@ impl Verdicts {
     }
 }
 
-/// The section of the report; empty if ours was not measured.
+/// The section of the report; empty if lumalloc was not measured.
 pub(crate) fn section(results: &Results) -> String {
     let mut verdicts = Verdicts::default();
     for door in [Door::C, Door::Rust] {
@@ -165,7 +166,8 @@ fn least_of_fast(store: &Store, case: Case, number: Number) -> Option<(f64, &'st
     medians.min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
-/// Lowest in the second table: to the lowest peer by the geometric mean.
+/// The RSS after idling with a background thread, compared with the peer that has the lowest
+/// geometric mean.
 fn idling(verdicts: &mut Verdicts, idle: &Store, door: Door) {
     let cases = behind(idle, door);
     let number: Number = &["background_idle_kib"];
@@ -191,7 +193,7 @@ fn storms(verdicts: &mut Verdicts, store: &Store, cases: &[Case], (name, number)
     verdicts.all(&what, cases.len(), &misses);
 }
 
-/// The ratios to the reference that single workloads were given.
+/// The ratios to the reference for the workloads that have a target of their own.
 fn pairs(verdicts: &mut Verdicts, store: &Store, cases: &[Case]) {
     for &case in cases {
         let (Some(target), Some(wall), Some(cpu)) = (
@@ -216,7 +218,7 @@ mod tests {
     use crate::report::Results;
     use crate::store::{Row, Store};
 
-    /// Runs of one case; for each peer time, peak RSS and faults.
+    /// Results with runs of one case: for each peer time, peak RSS and faults.
     fn results(peers: &[(&str, f64, f64, f64)]) -> Results {
         let mut ratios = Store::new(Kind::Ratios.columns(), Vec::new());
         let case = cases::chosen(&["c/larson".to_owned()]).unwrap()[0];

@@ -1,4 +1,4 @@
-//! Group (e): what real programs asked of malloc, recorded once, replayed under each allocator.
+//! Group (e): the malloc calls of real programs, recorded once and replayed under each allocator.
 //!
 //! ```text
 //! record: programs' table -> recorder in front -> raw -> compact -> TARGET/bench/traces/NAME
@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs whose traces are taken, and the process of theirs that is recorded.
+/// The programs whose traces are taken, each with the process that is recorded.
 static RECORDED: [(&str, &str); 10] = [
     ("redis-1k", "redis-server"),
     ("sqlite", "sqlite3"),
@@ -34,7 +34,7 @@ static RECORDED: [(&str, &str); 10] = [
     ("documents", "documents"),
 ];
 
-/// Events that a recording has room for; what a program does beyond them is left out.
+/// The number of events that a recording has room for. Later events are left out.
 const ROOM: u64 = 8_000_000;
 
 /// `lumalloc-bench -- traces record|replay [OPTIONS]`.
@@ -165,7 +165,7 @@ fn replay(arguments: &[String]) -> Result<(), String> {
     report(&places, &options, &contenders, (series, &floors))
 }
 
-/// A trace's name, its operations, and what a replay takes that allocates nothing.
+/// A trace's name, its operations, and the figures of a replay without an allocator.
 type Floor = (&'static str, u64, Sample);
 
 fn report(
@@ -202,7 +202,7 @@ fn report(
     write("traces", places, options, &comparison)
 }
 
-/// The operations that a trace's head names.
+/// The number of operations in a trace's head.
 fn operations(trace: &Path) -> Result<u64, String> {
     use std::io::Read;
     let mut head = [0; 24];
@@ -211,7 +211,8 @@ fn operations(trace: &Path) -> Result<u64, String> {
     Ok(census::number(&head, 2))
 }
 
-/// Replays a trace once; nobody in front of the replayer: the floor.
+/// Replays a trace once; without a contender, the replayer does not allocate, which gives the
+/// floor.
 fn played(
     launch: &Path,
     replayer: &Path,
@@ -234,7 +235,7 @@ fn played(
     read(&said, &expected).map_err(|why| format!("{why} {errors}"))
 }
 
-/// The lines `origin`, `result` and `usage`.
+/// Reads the lines `origin`, `result` and `usage`.
 fn read(said: &str, expected: &str) -> Result<Sample, String> {
     let line = |key: &str| said.lines().find_map(|line| line.strip_prefix(key));
     let sample = read_usage(line("usage ").unwrap_or_default(), 0.0)?;

@@ -1,13 +1,13 @@
-//! Memory for the next run, at hand before it begins.
+//! Makes sure before a run that the memory for it is available.
 //!
-//! On a virtual machine whose host takes free memory back, who first touches memory pays for the
-//! host's giving it again, ten times the price of a fault. That would be whoever comes after one
-//! that took less, and most of all those that ask for huge pages.
+//! On a virtual machine whose host takes free memory back, the first touch of memory has to wait
+//! until the host gives it again, which takes ten times as long as a fault. That would distort a
+//! run after one that took less memory, above all for allocators that ask for huge pages.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What is touched before a run, at least and at most.
+/// The smallest and largest amount of memory that is touched before a run.
 const LEAST_MIB: f64 = 32.0;
 const MOST_MIB: f64 = 4096.0;
 
@@ -23,13 +23,13 @@ impl Peak {
         self.kib = self.kib.max(kib);
     }
 
-    /// Touches as much as the peak and a quarter more, and gives it back.
+    /// Touches [`Peak::mib`] of memory and gives it back.
     pub(crate) fn supply(self, launch: &Path) {
-        // Without it the figures are noisier, not wrong.
+        // Without this the figures are noisier, but not wrong.
         let _ = Command::new(launch).args(["warm", &self.mib().to_string()]).status();
     }
 
-    /// How much that is.
+    /// The peak and a quarter more, within bounds.
     pub(crate) fn mib(self) -> f64 {
         (self.kib / 1024.0 * 1.25).clamp(LEAST_MIB, MOST_MIB).round()
     }

@@ -1,17 +1,18 @@
-//! `dlopen` and `dlmopen` without `RTLD_DEEPBIND`, which `opt.dlopen_deepbind` passes on.
+//! `dlopen` and `dlmopen`, which remove `RTLD_DEEPBIND` unless `opt.dlopen_deepbind` says
+//! otherwise.
 //!
-//! A file opened with this flag looks for symbols in itself and its dependencies first, and the C
-//! library is one of these: its `free` is the C library's, which aborts on a block of lumalloc.
-//! PHP opens its modules so, with blocks going both ways.
+//! A file opened with this flag looks for symbols first in itself and its dependencies, and the C
+//! library is one of these. So the file calls the `free` of the C library, which aborts on a block
+//! of lumalloc. PHP opens its modules in this way, and passes blocks to and from them.
 //!
-//! The loader looks at the return address of `dlopen` to find the caller: it searches the
-//! directories in the caller's `RUNPATH` and opens the file in the caller's namespace. So the
-//! functions here change the flags and then jump to the C library's function, with the caller's
-//! return address where it was. Only assembly can promise that.
+//! The loader finds the caller of `dlopen` by the return address: it searches the directories in
+//! the caller's `RUNPATH` and opens the file in the caller's namespace. So the functions here
+//! change the flags and then jump to the C library's function, with the caller's return address in
+//! its place. Only assembly can guarantee that.
 //!
-//! The functions have names of their own, `lumalloc_dlopen` and `lumalloc_dlmopen`. `build.rs`
-//! gives them the names `dlopen` and `dlmopen` in the shared object. The archive has no `dlopen`:
-//! the linker would take it into static programs, where there is no other to jump to.
+//! The functions are called `lumalloc_dlopen` and `lumalloc_dlmopen`. `build.rs` gives them the
+//! names `dlopen` and `dlmopen` in the shared object. The archive has no `dlopen`, because the
+//! linker would take it into static programs, which have no other one to jump to.
 use alloc_core::message;
 use alloc_core::options::{self, DlopenDeepbind};
 use core::arch::{asm, global_asm};
@@ -20,7 +21,7 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Where to jump, and with which flags: two registers in both calling conventions.
+/// Where to jump, and with which flags. Both calling conventions return it in two registers.
 #[repr(C)]
 struct Onward {
     function: *mut c_void,
@@ -129,26 +130,27 @@ global_asm!(
 );
 
 /// Puts `dlopen` on the list of exported symbols, as [`crate::variables`] explains for
-/// `malloc_conf`. The value means nothing.
+/// `malloc_conf`. The value is not used.
 #[unsafe(export_name = "[d]lopen")]
 pub static DLOPEN_PATTERN: u8 = 0;
 
-/// The same for `dlmopen`.
+/// Puts `dlmopen` on the list of exported symbols, as [`DLOPEN_PATTERN`] does for `dlopen`.
 #[unsafe(export_name = "[d]lmopen")]
 pub static DLMOPEN_PATTERN: u8 = 0;
 
-/// What `dlopen` goes on with.
+/// The function and flags that `dlopen` goes on with.
 ///
 /// # Safety
 /// `file` must be NULL or a C string.
 unsafe extern "C" fn onward_open(file: *const c_char, flags: c_int) -> Onward {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { onward(&REAL, c"dlopen", file, flags) }
 }
 
-/// What `dlmopen` goes on with. Another namespace than the program's has its own C library, whose
-/// `malloc` and `free` are used in all of it: flags pass as they are.
+/// The function and flags that `dlmopen` goes on with. A namespace other than the program's has a C
+/// library of its own, whose `malloc` and `free` are used everywhere in it, so the flags are not
+/// changed.
 ///
 /// # Safety
 /// `file` must be NULL or a C string.
@@ -159,7 +161,7 @@ unsafe extern "C" fn onward_open_in(
 ) -> Onward {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     if namespace == libc::LM_ID_BASE {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         unsafe { onward(&REAL, c"dlmopen", file, flags) }
     } else {
         Onward { function: real(&REAL, c"dlmopen"), flags: flags.into() }
@@ -181,14 +183,14 @@ unsafe fn onward(
     }
     static SAID: AtomicBool = AtomicBool::new(false);
     if option == DlopenDeepbind::Warn && !SAID.swap(true, Ordering::Relaxed) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller vouches for `file`.
         let file = if file.is_null() { c"NULL" } else { unsafe { CStr::from_ptr(file) } };
         say(name, file);
     }
     Onward { function, flags: (flags & !libc::RTLD_DEEPBIND).into() }
 }
 
-/// Says that the flag was removed, in one message. A long path is cut.
+/// Says in one message that the flag was removed. A long path is cut.
 #[cold]
 fn say(name: &CStr, file: &CStr) {
     let mut line = [0; 1024];
@@ -210,17 +212,17 @@ fn say(name: &CStr, file: &CStr) {
     message::write(line.get(..used).unwrap_or_default());
 }
 
-/// The next function of this name after ours: the C library's, or a debugging tool's. It is looked
-/// up at the first call, when all libraries of the program are there. Two threads may both do so.
+/// The next function with this name after ours: that of the C library or of a debugging tool. It is
+/// looked up at the first call, when all libraries of the program are loaded. Two threads may both
+/// do so.
 fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let function = known.load(Ordering::Relaxed);
     if !function.is_null() {
         return function;
     }
-    // dlsym may allocate, which is lumalloc's, and does not call dlopen.
+    // dlsym may allocate from lumalloc, and does not call dlopen.
     let found = match dlsym() {
-        // SAFETY: RTLD_NEXT stands for the libraries after the one that calls, and name is a C
-        // string.
+        // SAFETY: RTLD_NEXT stands for the libraries after the calling one, and name is a C string.
         Some(dlsym) => unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) },
         None => ptr::null_mut(),
     };
@@ -231,19 +233,19 @@ fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     found
 }
 
-/// Stands for the function where the process has none: nothing can be opened.
+/// Replaces the function in a process that has none: nothing can be opened.
 extern "C" fn refuse() -> *mut c_void {
     ptr::null_mut()
 }
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-/// The C library's `dlsym`, by a weak reference: a program that is linked with the archive takes
-/// nothing of the loader in because of it.
+/// The C library's `dlsym`, by a weak reference, so that a program linked with the archive does not
+/// pull in the loader.
 fn dlsym() -> Option<Dlsym> {
     let address: *mut c_void;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a weak reference reads as null where nobody defines it.
+    // SAFETY: a weak reference reads as null if the symbol is not defined.
     unsafe {
         asm!(
             ".weak dlsym",

@@ -1,6 +1,7 @@
-//! What only glibc has: `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`, `malloc_info`.
+//! The functions that only glibc has: `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`,
+//! `malloc_info`.
 //!
-//! Programs that call these must not reach glibc's own heap, which is empty beside this library.
+//! Programs that call these must not reach glibc's own heap, which this library leaves empty.
 use crate::errno;
 use crate::mallctl::malloc_stats_print;
 use alloc_core::control;
@@ -9,10 +10,10 @@ use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use lumalloc_namespace::writer::Writer;
 
-/// `malloc_trim(3)`: gives all unused pages back, those of the calling thread's cache too. `pad`,
-/// the slack to keep at the end of glibc's heap, means nothing here.
+/// `malloc_trim(3)`: gives back all unused pages, including those in the calling thread's cache.
+/// `pad`, the slack to keep at the end of glibc's heap, is ignored.
 ///
-/// Answers 1 when fewer pages are resident afterwards, else 0.
+/// Returns 1 when fewer pages are resident afterwards, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(_pad: usize) -> c_int {
     let before = observe::totals().resident;
@@ -21,15 +22,15 @@ pub extern "C" fn malloc_trim(_pad: usize) -> c_int {
     c_int::from(observe::totals().resident < before)
 }
 
-/// Bytes in pages that the allocator holds without a block of the program in them: free parts of
-/// slabs, thread caches, dirty pages.
+/// Bytes that the allocator holds outside of the program's blocks: free parts of slabs, thread
+/// caches, dirty pages.
 fn unused(totals: &Totals) -> usize {
     totals.active.saturating_sub(totals.allocated).saturating_add(totals.dirty)
 }
 
-/// `mallinfo2(3)`, in bytes: `arena` mapped, `ordblks` arenas open, `uordblks` in blocks of the
-/// program, `fordblks` held without such a block, `keepcost` what `malloc_trim` could give back at
-/// once. The other fields count things that do not exist here and are 0.
+/// `mallinfo2(3)`, in bytes: `arena` mapped, `ordblks` arenas open, `uordblks` in the program's
+/// blocks, `fordblks` held outside of them, `keepcost` what `malloc_trim` could give back at once.
+/// The other fields count things that do not exist here and are 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallinfo2() -> libc::mallinfo2 {
     let totals = observe::totals();
@@ -47,7 +48,7 @@ pub extern "C" fn mallinfo2() -> libc::mallinfo2 {
     }
 }
 
-/// `mallinfo(3)`: [`mallinfo2`] in `int`s; what does not fit reads `INT_MAX`.
+/// `mallinfo(3)`: [`mallinfo2`] in `int`s. Larger numbers read `INT_MAX`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallinfo() -> libc::mallinfo {
     let wide = mallinfo2();
@@ -66,25 +67,25 @@ pub extern "C" fn mallinfo() -> libc::mallinfo {
     }
 }
 
-/// `mallopt(3)`: 1 for every parameter that glibc or System V knows (`M_MXFAST` 1 to `M_KEEP` 4,
-/// `M_TRIM_THRESHOLD` -1 to `M_ARENA_MAX` -8), none of which has an effect: this library is set by
-/// `MALLOC_CONF` and `mallctl`. 0 for others.
+/// `mallopt(3)`: returns 1 for every parameter that glibc or System V knows (`M_MXFAST` 1 to
+/// `M_KEEP` 4, `M_TRIM_THRESHOLD` -1 to `M_ARENA_MAX` -8), otherwise 0. No parameter has an effect,
+/// because `MALLOC_CONF` and `mallctl` configure this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallopt(parameter: c_int, _value: c_int) -> c_int {
     c_int::from(matches!(parameter, 1..=4 | -8..=-1))
 }
 
-/// `malloc_stats(3)`: the totals on standard error, or wherever `malloc_message` leads.
+/// `malloc_stats(3)`: writes the totals to standard error, or through `malloc_message`.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_stats() {
-    // SAFETY: no callback is allowed, and the options are a C string.
+    // SAFETY: the callback may be NULL, and the options are a C string.
     unsafe { malloc_stats_print(None, ptr::null_mut(), c"gmdablxe".as_ptr()) };
 }
 
-/// `malloc_info(3)`: the totals as XML in the shape of glibc's, one heap.
+/// `malloc_info(3)`: writes the totals as XML in glibc's format, as one heap.
 ///
-/// Errors: -1 and `EINVAL` when `options` is not 0, -1 when the stream fails (`errno` as it set
-/// it).
+/// Errors: -1 and `EINVAL` when `options` is not 0; -1 when writing to the stream fails, which sets
+/// `errno`.
 ///
 /// # Safety
 /// `stream` must be an open output stream.
@@ -110,14 +111,15 @@ struct Output {
 
 /// Writes a piece of text to an [`Output`].
 unsafe extern "C" fn put(output: *mut c_void, text: *const c_char) {
-    // SAFETY: `malloc_info` passes an Output that nobody else uses meanwhile.
+    // SAFETY: `malloc_info` passes an Output that nothing else uses meanwhile.
     let output = unsafe { &mut *output.cast::<Output>() };
-    // SAFETY: malloc_info's caller vouches for the stream; the writer's text is NUL-terminated.
+    // SAFETY: the caller of malloc_info vouches for the stream; the writer's text is
+    // NUL-terminated.
     output.failed |= unsafe { libc::fputs(text, output.stream) } == libc::EOF;
 }
 
-/// The XML of `malloc_info`. glibc's "max" values are the current ones here: no high-water mark is
-/// kept.
+/// Writes the XML of `malloc_info`. glibc's "max" values are the current ones here, because no
+/// maximum is kept.
 fn write_xml(writer: &mut Writer, totals: &Totals) {
     writer.text("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n");
     write_heap(writer, totals);
@@ -126,7 +128,7 @@ fn write_xml(writer: &mut Writer, totals: &Totals) {
     writer.text("</malloc>\n");
 }
 
-/// The lines that stand in each heap and again at the end.
+/// Writes the lines that stand in each heap and again at the end.
 fn write_heap(writer: &mut Writer, totals: &Totals) {
     let lines = [
         ("<total type=\"fast\" count=\"0\" size=\"", 0),

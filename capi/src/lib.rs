@@ -1,24 +1,24 @@
 //! lumalloc for C and C++: `liblumalloc.so` and `liblumalloc.a`.
 //!
-//! The only crate of the workspace that exports C names; `include/lumalloc.h` documents each of
-//! them for callers, and `tests/golden/exported-symbols.txt` lists them.
+//! This is the only crate of the workspace that exports C names. `include/lumalloc.h` documents
+//! each of them for callers, and `tests/golden/exported-symbols.txt` lists them.
 //!
 //! | module | names |
 //! |---|---|
-//! | [`standard`] | `malloc`, `calloc`, `realloc`, `free`, the aligned ones, the sized frees |
+//! | [`standard`] | `malloc`, `calloc`, `realloc`, `free`, the aligned functions, the sized frees |
 //! | [`glibc`] | `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`, `malloc_info` |
-//! | [`allocx`] | `mallocx` and its family |
+//! | [`allocx`] | `mallocx` and the other `*allocx` functions |
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
-//! The functions translate between C's conventions and the core's: zero sizes, overflow, alignment
-//! rules, `errno`. Nothing here allocates, panics or takes a lock.
+//! The functions translate between the conventions of C and of the core: zero sizes, overflow,
+//! alignment rules, `errno`. Nothing here allocates, panics or takes a lock.
 //!
-//! The crate names the C library itself. The crate `libc` leaves that to `std` when its feature
-//! `std` is on, and cargo turns the feature on for all when a package of the same build asks for
-//! it; but there is no `std` here.
+//! The crate links the C library itself. The crate `libc` leaves that to `std` when its feature
+//! `std` is on, and cargo turns the feature on for all packages of a build when one asks for it.
+//! But there is no `std` here.
 #![no_std]
 
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
@@ -45,7 +45,8 @@ pub mod standard;
 #[allow(unsafe_code, reason = "exported variables, calls through one of them")]
 pub mod variables;
 
-// Since glibc 2.34 the other two are empty archives. None is recorded that no symbol comes from.
+// Since glibc 2.34 the last two are empty archives. A library that no symbol comes from is not
+// recorded.
 #[allow(unsafe_code, reason = "libraries to link with are named on a foreign block")]
 #[link(name = "c")]
 #[link(name = "pthread")]

@@ -1,9 +1,9 @@
-//! What a panic does in a library without std: message and abort.
+//! The panic handler of a library without std: it writes a message and aborts.
 use crate::lifecycle::die;
 use core::arch::global_asm;
 
 /// Nothing in the library panics (a test looks for panic code in the shared object), but a `no_std`
-/// library must say what a panic does.
+/// library must have a panic handler.
 #[cfg(not(test))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
@@ -12,8 +12,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 
 // The precompiled core library has unwind tables that name this function, and without link-time
 // optimisation (the development profile) some of its objects are linked in. Nothing unwinds through
-// them, so it is never called. Weak, because a program may link another Rust library that has the
-// real one.
+// these objects, so the function is never called. It is weak, because a program may link another
+// Rust library that has the real one.
 global_asm!(
     ".pushsection .rodata.rust_eh_personality, \"a\", @progbits",
     ".weak rust_eh_personality",

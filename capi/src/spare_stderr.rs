@@ -1,10 +1,11 @@
-//! Standard error for the statistics at exit, in programs that have closed it by then: those of
-//! coreutils do in a handler of `exit`, to learn whether all was written, before libraries end.
+//! A second standard error, to print the statistics at exit in programs that have closed the first
+//! one by then. The coreutils close it in a handler of `exit`, to learn whether all output was
+//! written, before the libraries' own functions run.
 //!
-//! Under `opt.stats_print` alone, a second descriptor is made at load: closed at exec, and with a
-//! number that programs do not reach. A forked child closes it, so that no daemon keeps a pipe open
-//! whose end its starter waits for. Programs close descriptors that they did not open, and may be
-//! given the number again: it is touched only while it leads where it led at load.
+//! Only under `opt.stats_print`, a second descriptor is made at load. It is closed at exec, and has
+//! a number that programs do not reach. A forked child closes it, so that no daemon keeps a pipe
+//! open whose end its starter waits for. A program may close descriptors that it did not open and
+//! then get the number again, so it is used only while it leads to the same file as at load.
 
 use crate::{errno, variables};
 use core::ffi::{c_char, c_int, c_void};
@@ -12,13 +13,13 @@ use core::mem;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use lumalloc_namespace::writer::WriteCallback;
 
-/// `select` takes descriptors below.
+/// `select` takes only descriptors below this number.
 const MOST: u64 = 1024;
 
-/// Where fewer are allowed, none is to spare.
+/// With a lower limit on descriptors, none is taken.
 const LEAST: u64 = 64;
 
-/// How far below the limit the search for a number begins.
+/// How far below the limit the search for a free number begins.
 const ROOM: u64 = 16;
 
 const NONE: c_int = -1;
@@ -27,21 +28,21 @@ static NUMBER: AtomicI32 = AtomicI32::new(NONE);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the second descriptor. At load, once.
+/// Makes the second descriptor. Called once, at load.
 pub(crate) fn make() {
     let before = errno::get();
     if let (Some((device, inode)), Some(number)) = (file(libc::STDERR_FILENO), duplicate()) {
         DEVICE.store(device, Relaxed);
         INODE.store(inode, Relaxed);
         NUMBER.store(number, Relaxed);
-        // SAFETY: the handler takes no arguments and is there as long as the library is.
+        // SAFETY: the handler takes no arguments and exists as long as the library.
         unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
     }
     errno::set(before);
 }
 
-/// What writes to the second descriptor, where standard error is closed and the program has not
-/// said that messages go elsewhere.
+/// The callback that writes to the second descriptor, if standard error is closed and the program
+/// has not set `malloc_message`.
 pub(crate) fn instead() -> Option<WriteCallback> {
     let before = errno::get();
     let is_closed = file(libc::STDERR_FILENO).is_none() && variables::program_callback().is_none();
@@ -60,7 +61,7 @@ unsafe extern "C" fn close_in_child() {
     let before = errno::get();
     let number = NUMBER.swap(NONE, Relaxed);
     if is_ours(number) {
-        // SAFETY: made by `duplicate`.
+        // SAFETY: `duplicate` made this descriptor.
         unsafe { libc::close(number) };
     }
     errno::set(before);
@@ -68,30 +69,30 @@ unsafe extern "C" fn close_in_child() {
 
 fn duplicate() -> Option<c_int> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is writable.
+    // SAFETY: `limit` is writable.
     let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     let limit = limit.rlim_cur.min(MOST);
     if status != 0 || limit < LEAST {
         return None;
     }
     let from = c_int::try_from(limit - ROOM).ok()?;
-    // SAFETY: a call without pointers.
+    // SAFETY: the call takes no pointers.
     let number = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, from) };
     if number < 0 { None } else { Some(number) }
 }
 
-/// The file that a descriptor leads to; `None`: it is closed.
+/// The device and inode of a descriptor's file; `None` if the descriptor is closed.
 fn file(number: c_int) -> Option<(u64, u64)> {
-    // SAFETY: all zero is a valid record.
+    // SAFETY: all zero is a valid `stat`.
     let mut found: libc::stat = unsafe { mem::zeroed() };
-    // SAFETY: the record is writable.
+    // SAFETY: `found` is writable.
     let status = unsafe { libc::fstat(number, &raw mut found) };
     if status == 0 { Some((found.st_dev, found.st_ino)) } else { None }
 }
 
-/// Whether this is still the descriptor that was made, as far as can be told.
+/// Whether this is still the descriptor that was made, as far as that can be known.
 fn is_ours(number: c_int) -> bool {
-    // SAFETY: a call without pointers.
+    // SAFETY: the call takes no pointers.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     flags == libc::FD_CLOEXEC && file(number) == Some((DEVICE.load(Relaxed), INODE.load(Relaxed)))
 }

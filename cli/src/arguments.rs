@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -170,7 +170,7 @@ pub(crate) struct LoadArguments {
     pub(crate) seed: u64,
 }
 
-/// Checks the shape of `K:V,...`; what the keys mean is the library's business.
+/// Checks the form of `K:V,...`. The library checks what the keys mean.
 fn conf(text: &str) -> Result<String, String> {
     for pair in text.split(',') {
         let well_formed = pair.split_once(':').is_some_and(|(key, _)| {

@@ -1,7 +1,7 @@
 //! The demonstration: the service and its load, on both allocators by turns, and a table.
 //!
-//! A [`round`] starts the two child processes ([`helper`]), follows them and takes a [`sample`];
-//! [`progress`] shows where it is; [`table`] draws the medians, with numbers as [`mod@format`]
+//! A [`round`] starts the two child processes ([`helper`]), follows them and takes a [`sample`].
+//! [`progress`] shows how far it is. [`table`] draws the medians, with numbers as [`mod@format`]
 //! writes them. Whatever ends the demonstration, the children are killed and reaped before it.
 
 mod format;
@@ -31,7 +31,7 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
         tokio::select! {
             biased;
             interruption = interrupted() => Err(interruption),
-            // Dropped when interrupted, and with it the children.
+            // Dropped when interrupted, and the children with it.
             samples = all_rounds(arguments) => samples,
         }
     })?;
@@ -45,7 +45,7 @@ pub(crate) fn demonstrate(arguments: &DemoArguments) -> Outcome {
     }
 }
 
-/// Both sides in each round, and the order turned round every time, so that neither has the
+/// Runs both sides in each round. The order is reversed every time, so that neither side has the
 /// machine at a better moment.
 async fn all_rounds(arguments: &DemoArguments) -> Outcome<Vec<(Side, Sample)>> {
     let mut progress = Progress::new(2 * arguments.rounds);
@@ -66,7 +66,7 @@ async fn all_rounds(arguments: &DemoArguments) -> Outcome<Vec<(Side, Sample)>> {
     Ok(samples)
 }
 
-/// The failure that stands for a signal, once there is one.
+/// Waits for a signal, and returns the failure that stands for it.
 pub(crate) async fn interrupted() -> Failure {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
@@ -78,11 +78,11 @@ pub(crate) async fn interrupted() -> Failure {
         _ = terminate.recv() => SignalKind::terminate(),
         _ = hangup.recv() => SignalKind::hangup(),
     };
-    // As shells report a signal.
+    // The status that shells report for a signal.
     Failure::with_status(128 + kind.as_raw_value() as u8, "interrupted")
 }
 
-/// The lines above the table: what was measured.
+/// Returns the lines above the table, which say what was measured.
 fn description(arguments: &DemoArguments) -> [String; 2] {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     [

@@ -1,23 +1,23 @@
-//! One line about what went wrong, and the exit status that goes with it.
+//! One line about what went wrong, and its exit status.
 
 use std::fmt;
 
 /// Why the command stops. `main` prints it as one line after `lumalloc: `.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What the user reads.
+    /// The text for the user.
     pub(crate) message: String,
-    /// What the shell sees.
+    /// The exit status for the shell.
     pub(crate) status: u8,
 }
 
 impl Failure {
-    /// The ordinary failure: status 1.
+    /// Makes an ordinary failure, which has status 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self::with_status(1, message)
     }
 
-    /// A failure with a status of its own, as `run` and interruption have.
+    /// Makes a failure with another status, as `run` and interruption have.
     pub(crate) fn with_status(status: u8, message: impl Into<String>) -> Self {
         Self { message: message.into(), status }
     }
@@ -29,10 +29,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What every part of the command answers.
+/// The result of every part of the command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// The system's words for an error, without Rust's "(os error 2)".
+/// Returns the system's text for an error, without Rust's "(os error 2)".
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

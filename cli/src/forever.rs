@@ -1,5 +1,5 @@
-//! `lumalloc serve`: the demonstration's service under its load until somebody ends it, so that
-//! there is something to look at for dashboards.
+//! `lumalloc serve`: the demonstration's service under its load until a signal ends it, so that
+//! dashboards have something to show.
 
 use std::convert::Infallible;
 
@@ -12,10 +12,10 @@ use crate::failure::{Failure, Outcome};
 use crate::load::event::Event;
 use crate::service::Listening;
 
-/// The load begins anew this often, with fresh keys.
+/// The load starts again after so many seconds, and writes all keys anew.
 const SECONDS: u32 = 3600;
 
-/// Serves; a signal is the way to end it.
+/// Serves until a signal ends it.
 pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -25,7 +25,7 @@ pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
         tokio::select! {
             biased;
             _ = interrupted() => Ok(()),
-            // Dropped when interrupted, and with it the children.
+            // Dropped when interrupted, and the children with it.
             Err(failure) = run(arguments) => Err(failure),
         }
     })
@@ -45,7 +45,8 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
         let mut load = start_load(port, SECONDS, arguments.size.connections)?;
         while let Event::Progress { .. } = match load.next().await {
             Ok(event) => event,
-            // A service that died takes its load with it: name the cause, not the effect.
+            // A service that died ends its load too. The failure must name the cause, not the
+            // effect.
             Err(_) if service.is_ending().await => return Err(service.post_mortem().await),
             Err(failure) => return Err(failure),
         } {}

@@ -1,9 +1,10 @@
-//! The demonstration's load generator: a process of its own, so its memory is not the service's.
+//! The demonstration's load generator. It is a separate process, so its memory is not the
+//! service's.
 //!
 //! Keep-alive connections ([`connection`]) each send one request after the other: 80 % GET, 15 %
-//! PUT, 5 % DELETE, over keys of very different popularity ([`keys`]), with values from 64 bytes to
-//! 64 KiB ([`values`]) whose contents are checked when they come back. What happens is told to the
-//! demonstration line by line ([`event`]). The same seed gives the same traffic.
+//! PUT, 5 % DELETE, over keys of very different popularity ([`keys`]). Values have 64 bytes to 64
+//! KiB ([`values`]), and their contents are checked when they come back. The load generator reports
+//! to the demonstration line by line ([`event`]). The same seed gives the same traffic.
 
 pub(crate) mod connection;
 pub(crate) mod event;
@@ -27,7 +28,7 @@ use traffic::{Plan, Tally, Worker};
 /// How often a progress line is sent.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Fills the service, warms it up, measures, reports.
+/// Fills the service, warms it up, measures it, and reports.
 pub(crate) fn generate(arguments: &LoadArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -69,11 +70,11 @@ async fn drive(arguments: &LoadArguments) -> Outcome {
     let mut tallies = Vec::new();
     collect(&mut running, &mut tallies).await?;
     say(&Event::Result(summary(&tallies, seconds)))?;
-    // The connections stay open until the demonstration has looked at the service.
+    // The connections stay open until the demonstration has read the service's statistics.
     end_of_input().await
 }
 
-/// Measured time, and the time before it: a quarter, at most a second.
+/// Returns the measured time, and the time before it, which is a quarter, at most a second.
 fn durations(seconds: u32) -> (Duration, Duration) {
     let measured = Duration::from_secs(seconds.into());
     (measured, (measured / 4).min(Duration::from_secs(1)))
@@ -84,7 +85,7 @@ async fn pause(time: Duration) -> Outcome {
     Ok(())
 }
 
-/// Waits for all tasks; the first failure is everybody's.
+/// Waits for all tasks. The first failure is returned for all of them.
 async fn collect<T: 'static>(tasks: &mut JoinSet<Outcome<T>>, all: &mut Vec<T>) -> Outcome {
     while let Some(joined) = tasks.join_next().await {
         all.push(joined.map_err(|error| Failure::new(format!("a connection died: {error}")))??);
@@ -92,7 +93,7 @@ async fn collect<T: 'static>(tasks: &mut JoinSet<Outcome<T>>, all: &mut Vec<T>) 
     Ok(())
 }
 
-/// `work`, unless a task ends before it: then that task's failure.
+/// Runs `work`. If a task ends before it, returns that task's failure.
 async fn failing_early(
     tasks: &mut JoinSet<Outcome<Tally>>,
     work: impl Future<Output = Outcome>,
@@ -106,7 +107,7 @@ async fn failing_early(
     }
 }
 
-/// `work`, with a progress line at every tick.
+/// Runs `work`, with a progress line at every tick.
 async fn report_while(plan: &Plan, phase: Phase, work: impl Future<Output = Outcome>) -> Outcome {
     let mut work = std::pin::pin!(work);
     let (mut before, mut last) = (plan.requests.load(Ordering::Relaxed), Instant::now());

@@ -4,9 +4,9 @@
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library.
 //!
-//! Reading order: [`arguments`] (what can be said), [`switch`] (one executable, two allocators),
-//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`] (who
-//! starts both and draws the table) and [`forever`] (who starts both and does not end).
+//! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
+//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`]
+//! (starts both and draws the table) and [`forever`] (starts both and does not end).
 
 mod arguments;
 mod demo;
@@ -15,7 +15,7 @@ mod forever;
 mod load;
 mod run;
 mod service;
-#[allow(unsafe_code)] // implements GlobalAlloc and asks getenv before anything is allocated
+#[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
 mod switch;
 
 use std::process::ExitCode;
@@ -23,7 +23,8 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use clap::Parser;
 
-/// Every allocation of this executable: lumalloc, or the system's for half of the demonstration.
+/// Serves all allocations of this executable: by lumalloc, or by the system's allocator for half of
+/// the demonstration.
 #[global_allocator]
 static ALLOCATOR: switch::Switch = switch::Switch;
 

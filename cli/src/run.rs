@@ -1,8 +1,8 @@
-//! `lumalloc run`: any program, preloaded.
+//! `lumalloc run`: any program, with the library preloaded.
 //!
-//! The library is found ([`library`]), the program is found and looked at ([`program`], [`elf`]),
-//! the environment is prepared ([`environment`]), and then this process becomes the program, so the
-//! exit status, signals and process number are its own.
+//! The library is found ([`library`]), the program is found and examined ([`program`], [`elf`]),
+//! and the environment is prepared ([`environment`]). Then this process becomes the program, so the
+//! exit status, signals and process number are those of the program.
 
 mod elf;
 mod environment;
@@ -15,14 +15,14 @@ use std::process::Command;
 use crate::arguments::RunArguments;
 use crate::failure::{Failure, Outcome, reason};
 
-/// Exit status when lumalloc itself fails, as `env` and `timeout` have it.
+/// The exit status when lumalloc itself fails, as in `env` and `timeout`.
 const OWN_FAILURE: u8 = 125;
-/// Exit status when the program is there but cannot be executed.
+/// The exit status when the program exists but cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
-/// Exit status when there is no such program.
+/// The exit status when there is no such program.
 const NOT_FOUND: u8 = 127;
 
-/// Becomes the program; comes back only with a failure.
+/// Becomes the program. Returns only with a failure.
 pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     let (name, rest) = arguments.command.split_first().expect("clap requires a program");
     let library = library::find(arguments.library.as_deref())?;

@@ -1,8 +1,8 @@
-//! The demonstration's service: an HTTP key-value store, as people write them.
+//! The demonstration's service: an HTTP key-value store of the usual kind.
 //!
-//! [`store`] keeps the values within a bound of memory, [`handler`] speaks HTTP, [`keys`] says
-//! which names are allowed, [`stats`] reports what the process and its allocator use, [`exporter`]
-//! shows the allocator to others, and this module accepts connections on tokio's multi-threaded
+//! [`store`] keeps the values within a bound of memory, [`handler`] answers HTTP requests, [`keys`]
+//! says which names are allowed, [`stats`] reports what the process and its allocator use, and
+//! [`exporter`] shows the allocator. This module accepts connections on tokio's multi-threaded
 //! runtime.
 
 mod exporter;
@@ -42,11 +42,11 @@ pub(crate) const MAX_VALUE: usize = 64 << 10;
 pub(crate) struct Listening {
     /// The port on 127.0.0.1.
     pub(crate) port: u16,
-    /// Where its allocator is shown.
+    /// The address on which the allocator is shown.
     pub(crate) exporter: Option<SocketAddr>,
 }
 
-/// Serves until standard input ends, which is when the parent is gone.
+/// Serves until standard input ends, which happens when the parent is gone.
 pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -78,25 +78,26 @@ async fn accept(listener: TcpListener, service: Arc<Service>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(converse(stream, Arc::clone(&service)))),
-            // Out of descriptors, or a connection that is gone already: wait a little, go on.
+            // There are no descriptors left, or the connection is gone already. Wait a little and
+            // go on.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// All requests of one connection.
+/// Answers all requests of one connection.
 async fn converse(stream: TcpStream, service: Arc<Service>) {
-    // Without it the answer may only leave later; the connection works all the same.
+    // Without it the answer may leave later, but the connection works.
     let _ = stream.set_nodelay(true);
     let answer = service_fn(|request| {
         let service = Arc::clone(&service);
         async move { Ok::<_, std::convert::Infallible>(service.answer(request).await) }
     });
-    // A peer that breaks off concerns nobody else.
+    // A peer that breaks off affects no other connection.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 
-/// Drops what is older than its time to live, once a second.
+/// Drops values that are older than their time to live, once a second.
 async fn sweep(service: Arc<Service>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -114,7 +115,7 @@ pub(crate) fn say(message: &impl Serialize) -> Outcome {
         .map_err(|error| Failure::new(format!("the demonstration is gone: {error}")))
 }
 
-/// Waits until the parent closes our standard input, on purpose or by dying.
+/// Waits until the parent closes our standard input, on purpose or because it died.
 pub(crate) async fn end_of_input() -> Outcome {
     let input = io::stdin().as_fd().try_clone_to_owned().and_then(pipe::Receiver::from_owned_fd);
     let Ok(mut input) = input else {

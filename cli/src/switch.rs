@@ -1,11 +1,11 @@
 //! One executable, two allocators.
 //!
-//! The demonstration compares the same machine code on lumalloc and on the system's allocator, so
-//! both sides pay the same branch. Which one serves is decided once, at the first allocation, by
-//! an environment variable: read through `getenv`, because `std::env::var` would allocate.
+//! The demonstration compares equal machine code on lumalloc and on the system's allocator, so both
+//! sides execute the same branch. An environment variable decides once, at the first allocation,
+//! which allocator serves. It is read through `getenv`, because `std::env::var` would allocate.
 //!
-//! `lumalloc run` is on the system's allocator: it reads no options, which are the program's that
-//! it becomes, and so what is wrong with them is said once.
+//! `lumalloc run` is on the system's allocator. It does not read the options, because they belong
+//! to the program that it becomes. Therefore an error in them is reported once.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CStr;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use lumalloc::Lumalloc;
 
-/// The variable that says `system`; anything else, or nothing, is lumalloc.
+/// The variable that selects the system's allocator by `system`. Otherwise lumalloc is selected.
 pub(crate) const VARIABLE: &CStr = c"LUMALLOC_DEMO_ALLOCATOR";
 
 const UNDECIDED: u8 = 0;
@@ -22,7 +22,7 @@ const SYSTEM: u8 = 2;
 
 static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
 
-/// The global allocator: hands every call to the one that was chosen.
+/// The global allocator. It passes every call to the allocator that was chosen.
 pub(crate) struct Switch;
 
 /// Whether this process runs on the system's allocator.
@@ -34,13 +34,13 @@ pub(crate) fn is_system() -> bool {
     }
 }
 
-/// Runs at the first allocation, before `main` and before there is a second thread.
+/// Decides at the first allocation, before `main` and before there is a second thread.
 #[cold]
 fn decide() -> bool {
     // SAFETY: the name is NUL-terminated, and no other thread can be changing the environment yet.
     let value = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     let asked = !value.is_null() && {
-        // SAFETY: getenv answers a NUL-terminated string of the environment, read at once.
+        // SAFETY: getenv returns a NUL-terminated string of the environment, which is read at once.
         let value = unsafe { CStr::from_ptr(value) };
         value == c"system"
     };
@@ -49,7 +49,7 @@ fn decide() -> bool {
     system
 }
 
-/// Whether the first argument is `run`. By system calls: nothing can be allocated yet.
+/// Whether the first argument is `run`. By system calls, because nothing can be allocated yet.
 fn is_run() -> bool {
     // SAFETY: the path is NUL-terminated.
     let file =
@@ -60,22 +60,22 @@ fn is_run() -> bool {
     let mut text = [0u8; 4096];
     // SAFETY: the buffer is writable for its length.
     let length = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: opened above, and not used after.
+    // SAFETY: the file was opened above, and is not used after.
     unsafe { libc::close(file) };
     let text = text.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
     text.split(|&byte| byte == 0).nth(1) == Some(b"run")
 }
 
-// SAFETY: each method hands its arguments on unchanged, and the choice never changes once made, so
-// a block always goes back to the allocator that gave it.
+// SAFETY: each method passes its arguments on unchanged. The choice never changes once it is made,
+// so a block always goes back to the allocator that gave it.
 unsafe impl GlobalAlloc for Switch {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_system() {
-            // SAFETY: the caller's promise, unchanged.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { System.alloc(layout) }
         } else {
-            // SAFETY: the caller's promise, unchanged.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { Lumalloc.alloc(layout) }
         }
     }
@@ -83,10 +83,10 @@ unsafe impl GlobalAlloc for Switch {
     #[inline(always)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if is_system() {
-            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            // SAFETY: the caller keeps the contract, and the block came from this allocator.
             unsafe { System.dealloc(block, layout) }
         } else {
-            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            // SAFETY: the caller keeps the contract, and the block came from this allocator.
             unsafe { Lumalloc.dealloc(block, layout) }
         }
     }
@@ -94,10 +94,10 @@ unsafe impl GlobalAlloc for Switch {
     #[inline(always)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_system() {
-            // SAFETY: the caller's promise, unchanged.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { System.alloc_zeroed(layout) }
         } else {
-            // SAFETY: the caller's promise, unchanged.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { Lumalloc.alloc_zeroed(layout) }
         }
     }
@@ -105,10 +105,10 @@ unsafe impl GlobalAlloc for Switch {
     #[inline(always)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if is_system() {
-            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            // SAFETY: the caller keeps the contract, and the block came from this allocator.
             unsafe { System.realloc(block, layout, size) }
         } else {
-            // SAFETY: the caller's promise, unchanged; the block came from the same side.
+            // SAFETY: the caller keeps the contract, and the block came from this allocator.
             unsafe { Lumalloc.realloc(block, layout, size) }
         }
     }

@@ -1,4 +1,4 @@
-//! The demonstration as a user sees it: its table, its errors, and that nothing is left behind.
+//! The demonstration as a user sees it: its table, its errors, and that it leaves nothing behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What every row of the table is called.
+/// The label of every row of the table.
 const ROWS: [&str; 16] = [
     "requests per second",
     "CPU time per request",
@@ -26,8 +26,8 @@ const ROWS: [&str; 16] = [
     "remote frees",
 ];
 
-/// A small demonstration. `memory` in MiB also marks its child processes, so it differs in every
-/// test.
+/// Returns a small demonstration. `memory` in MiB also marks its child processes, so it differs in
+/// every test.
 fn demonstration(memory: u32, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
     command
@@ -44,7 +44,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The process number of the service marked with `memory`, if it runs.
+/// Returns the process number of the service marked with `memory`, if it runs.
 fn service(memory: u32) -> Option<u32> {
     let mark = format!("--memory={memory}");
     fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
@@ -56,7 +56,7 @@ fn service(memory: u32) -> Option<u32> {
     })
 }
 
-/// Waits until the demonstration's service is there.
+/// Waits until the demonstration's service runs.
 fn await_service(memory: u32) -> u32 {
     let start = Instant::now();
     loop {
@@ -172,14 +172,14 @@ fn what_is_unknown_is_refused() {
     assert_eq!(text(&output.stdout), concat!("lumalloc ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
-/// The first line of standard error that begins so.
+/// Returns the rest of the first line of standard error that begins with `start`.
 fn line_after(child: &mut Child, start: &str) -> String {
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = lines.map_while(Result::ok);
     lines.find_map(|line| line.strip_prefix(start).map(str::to_owned)).expect(start)
 }
 
-/// What a path of a server on this machine answers.
+/// Returns the answer of a server on this machine for a path.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

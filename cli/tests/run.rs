@@ -1,4 +1,4 @@
-//! `lumalloc run`: the environment it prepares, its exit statuses and its exact words.
+//! `lumalloc run`: the environment that it prepares, its exit statuses and its exact messages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::RwLock;
 
-/// A child that another test's thread starts just now holds the files that we write, and what is
-/// being written cannot be executed ("text file busy"): so files are written while nobody spawns.
+/// Files are written while no thread starts a child. A child that another test starts meanwhile
+/// would hold the file, and a file that is open for writing cannot be executed ("text file busy").
 static SPAWNING: RwLock<()> = RwLock::new(());
 
-/// A directory of its own for each test, removed at the end.
+/// A directory for one test, which is removed at the end.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -37,7 +37,7 @@ impl Drop for Directory {
     }
 }
 
-/// Some shared library that does no harm when preloaded: the C library of this very process.
+/// Returns a library that does no harm when preloaded: the C library of this process.
 fn harmless_library() -> String {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
@@ -59,14 +59,14 @@ fn spawn(command: &mut Command) -> Child {
     piped.spawn().unwrap()
 }
 
-/// Exit status, standard output, standard error.
+/// Returns the exit status, standard output and standard error.
 fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = spawn(command).wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
 
-/// What `run` says when it fails before there is a program.
+/// Returns the exit status and the message of `run` when it fails before there is a program.
 fn refusal(command: &mut Command) -> (Option<i32>, String) {
     let (status, stdout, stderr) = outcome(command);
     assert_eq!(stdout, "");
@@ -136,7 +136,8 @@ fn the_exporter_s_variable_means_the_same_and_the_option_wins() {
 
 #[test]
 fn options_are_the_program_s_alone() {
-    // What is bad about them is said by the library in the program, here another one: by nobody.
+    // The library in the program reports bad options. Here another library is preloaded, which does
+    // not.
     let mut command = command();
     command.env("LUMALLOC_CONF", "nonsense:1").args(["--conf", "more:2"]);
     command.args(["--library", &harmless_library(), "--", "true"]);
@@ -233,7 +234,7 @@ fn arguments_are_checked_first() {
     assert_eq!(refusal(&mut command()).0, Some(2));
 }
 
-/// An executable without an interpreter whose only code is `exit(5)`.
+/// Returns an executable without an interpreter, whose only code is `exit(5)`.
 #[cfg(target_arch = "x86_64")]
 fn static_program() -> Vec<u8> {
     const BASE: u64 = 0x40_0000;

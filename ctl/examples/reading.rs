@@ -1,16 +1,16 @@
-//! What reading statistics costs threads that allocate: their processor time, with a reader and
-//! without, in slices of the same work that alternate.
+//! Measures what reading statistics costs threads that allocate: their processor time with and
+//! without a reader, in alternating slices of the same work.
 //!
 //! ```text
 //! cargo run --release -p lumalloc-ctl --example reading -- [SECONDS]
 //! ```
 //!
-//! A reading is an epoch and every key of `stats`, as JSON: more than a scrape asks for. It is done
-//! far more often than anybody does it, so that its cost stands out of the noise, and scaled back.
-//! A block of four slices (without, with, with, without) gives one ratio, in which what drifts
-//! cancels; the median of many lies in its interval with 95 % certainty, whatever the noise is.
-//! Wall time would count the core that the reader takes for itself: that is told apart. Waiting for
-//! locks is no processor time: it is counted apart too.
+//! A reading is an epoch and every key of `stats`, as JSON, which is more than a scrape asks for.
+//! Readings are done far more often than in practice, so that their cost stands out from the noise,
+//! and the result is scaled back. A block of four slices (without, with, with, without) gives one
+//! ratio, in which drift cancels. The true median lies in the given interval with 95 % certainty,
+//! whatever the noise. Wall time would include the core that the reader takes, so only processor
+//! time is compared. Waiting for locks takes no processor time and is counted separately.
 
 #![allow(unsafe_code)]
 
@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const THREADS: usize = 8;
-/// Blocks that a thread has at a time.
+/// Blocks that a thread holds at a time.
 const SLOTS: usize = 2048;
-/// Blocks that lie between threads: whoever comes by frees what another one made.
+/// Blocks that pass between threads: each is freed by the thread that next swaps its place.
 const BETWEEN: usize = 1024;
 const SLICE: Duration = Duration::from_millis(50);
 
-/// How often somebody reads during a slice.
+/// How often the main thread reads during a slice.
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
     Never,
@@ -42,23 +42,23 @@ enum Pace {
     WithoutPause,
 }
 
-/// What one slice took.
+/// The measurements of one slice.
 #[derive(Clone, Copy, Default)]
 struct Slice {
     /// Nanoseconds of processor time of all threads that allocate.
     workers: u64,
-    /// The same of the reader.
+    /// Nanoseconds of processor time of the reader.
     reader: u64,
     readings: u64,
     wall: Duration,
     waits: u64,
 }
 
-/// What the threads share.
+/// The data that the threads share.
 struct Work {
     operations: AtomicUsize,
     stop: AtomicBool,
-    /// Processor time since the slice began.
+    /// Processor time of the workers since the slice began, in nanoseconds.
     spent: AtomicU64,
     running: AtomicUsize,
     begin: Barrier,
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Makes a slice as long as [`SLICE`].
+/// Sets the number of operations so that a slice takes [`SLICE`].
 fn calibrate(work: &Work) {
     slice(work, Pace::Never);
     for _ in 0..3 {
@@ -111,7 +111,7 @@ fn calibrate(work: &Work) {
     println!("a reading: an epoch and {keys} keys");
 }
 
-/// Slices without and with a reader, for as long as told, and what they say.
+/// Runs slices without and with a reader for a time, and prints the results.
 fn compare(work: &Work, name: &str, pace: Pace, time: Duration) {
     let (mut blocks, begin) = (Vec::new(), Instant::now());
     while begin.elapsed() < time {
@@ -142,11 +142,11 @@ fn compare(work: &Work, name: &str, pace: Pace, time: Duration) {
     println!("  locks found taken: {} without, {} with", waits(without), waits(with));
 }
 
-/// The median, and what it lies between with a certainty of 95 %.
+/// The median, with the bounds that it lies between with a certainty of 95 %.
 fn median(of: &mut [f64]) -> [f64; 3] {
     of.sort_by(f64::total_cmp);
     let middle = of.len() as f64 / 2.0;
-    // Half the others' order is a binomial: so far from the middle are 95 % of medians.
+    // The rank of the true median is binomial: 1.96 standard deviations of √n / 2 cover 95 %.
     let away = 0.98 * (of.len() as f64).sqrt();
     [middle - away, middle, middle + away].map(|n| of[(n.max(0.0) as usize).min(of.len() - 1)])
 }
@@ -166,7 +166,7 @@ fn slice(work: &Work, pace: Pace) -> Slice {
             Pace::Once => thread::park(),
             Pace::WithoutPause => {}
         }
-        // Acquire: pairs with the Release of the worker that is done.
+        // Acquire: pairs with the Release of the workers that are done.
         if work.running.load(Ordering::Acquire) == 0 {
             break;
         }
@@ -180,7 +180,7 @@ fn slice(work: &Work, pace: Pace) -> Slice {
     Slice { workers, reader, readings, wall, waits: self::waits() - waits }
 }
 
-/// What a scrape does, and more.
+/// Does one reading: more than a scrape does.
 fn read() -> Value {
     keys::EPOCH.write(0).expect("an epoch");
     read_json("stats").expect("a branch")
@@ -199,13 +199,13 @@ fn waits() -> u64 {
 /// Nanoseconds of processor time of the calling thread.
 fn processor_time() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock exists, and the place is writable.
+    // SAFETY: the clock exists, and `time` is writable.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(result, 0, "a thread has a clock");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Replaces blocks at random in each slice: 16 bytes to 32 KiB, small ones most often.
+/// Replaces random blocks in each slice: 16 bytes to 32 KiB, small ones most often.
 fn worker(work: &Work, reader: &Thread, seed: usize) {
     let mut random = seed as u64 + 1;
     let mut own = vec![0; SLOTS];
@@ -220,7 +220,7 @@ fn worker(work: &Work, reader: &Thread, seed: usize) {
             let dice = (random >> 33) as usize;
             let block = allocate(16 << (dice % 12 * (dice / 12 % 12) / 11) | dice >> 27);
             let old = match n % 16 {
-                // AcqRel: pairs with itself in the other threads.
+                // AcqRel: pairs with the same swap in the other threads.
                 0 => work.between[dice % BETWEEN].swap(block, Ordering::AcqRel),
                 _ => std::mem::replace(&mut own[dice % SLOTS], block),
             };
@@ -237,12 +237,12 @@ fn worker(work: &Work, reader: &Thread, seed: usize) {
 
 fn allocate(size: usize) -> usize {
     let block = raw::malloc(size);
-    // SAFETY: a block of 16 bytes at least, or null, which is caught here.
+    // SAFETY: the block has at least 16 bytes; null is caught here.
     *unsafe { block.as_mut() }.expect("memory") = 1;
     block.expose_provenance()
 }
 
 fn free(block: usize) {
-    // SAFETY: a live block, used no more; or null.
+    // SAFETY: the block is live and not used any more, or null.
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(block)) };
 }

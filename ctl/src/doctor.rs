@@ -1,7 +1,7 @@
-//! The doctor: what is wrong with a snapshot, in words with numbers, and what would help.
+//! The doctor: finds what is wrong with a snapshot, says it with numbers, and suggests help.
 //!
-//! Each rule looks at one [`Snapshot`] and says nothing, or one sentence. Thresholds are such that
-//! a healthy process hears nothing: a part of the memory in use, and never less than a few
+//! Each rule looks at one [`Snapshot`] and returns a finding or none. The thresholds are such that
+//! a healthy process gets no finding: a share of the memory in use, and always at least a few
 //! megabytes.
 
 use super::numbers::MutexStats;
@@ -13,15 +13,15 @@ use std::format;
 /// What one rule found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The rule.
+    /// The name of the rule.
     pub rule: Cow<'static, str>,
     /// What is wrong, with numbers.
     pub what: String,
-    /// What would help: keys of the namespace to write, options, or what to look at.
+    /// What would help: keys of the namespace to write, options, or where to look.
     pub help: String,
 }
 
-/// Looks at a snapshot by all rules; what weighs most by memory comes first.
+/// Examines a snapshot by all rules. The finding about the most memory comes first.
 ///
 /// ```
 /// use lumalloc_ctl::{Snapshot, examine};
@@ -42,7 +42,7 @@ fn found_by((name, rule): &(&'static str, Rule), snapshot: &Snapshot) -> Option<
     Some((weight, Finding { rule: Cow::Borrowed(name), what, help }))
 }
 
-/// What a rule says, and the bytes that it is about.
+/// The result of one rule. `weight` is the bytes that it is about.
 struct Found {
     weight: usize,
     what: String,
@@ -68,7 +68,7 @@ const RULES: [(&str, Rule); 11] = [
 
 const MIB: usize = 1 << 20;
 
-/// Bytes for people.
+/// Bytes in a readable unit.
 fn bytes(bytes: usize) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match units.into_iter().find(|(_, lg)| bytes >= 1 << lg) {
@@ -77,12 +77,12 @@ fn bytes(bytes: usize) -> String {
     }
 }
 
-/// A part in per cent of a whole.
+/// `part` in per cent of `whole`.
 fn percent(part: usize, whole: usize) -> usize {
     (part as u128 * 100).checked_div(whole as u128).unwrap_or(0) as usize
 }
 
-/// Whether a part of the memory in use is worth a word.
+/// Whether bytes are worth a finding: at least `least`, and `share` per cent of the memory in use.
 fn is_much(part: usize, least: usize, share: usize, snapshot: &Snapshot) -> bool {
     part >= least && percent(part, snapshot.totals.active) >= share
 }
@@ -169,7 +169,7 @@ fn thread_caches(snapshot: &Snapshot) -> Option<Found> {
     })
 }
 
-/// Bytes of a class's slabs in blocks that nobody has.
+/// Free bytes in the slabs of a class.
 fn wasted(bin: &Bin) -> usize {
     let used = bin.stats.curregs * bin.size;
     (bin.stats.curslabs * bin.slab_size).saturating_sub(used)

@@ -1,4 +1,4 @@
-//! Each rule of the doctor on a snapshot made up for it: exact words.
+//! Each rule of the doctor, on a snapshot made up for it, with the exact words.
 
 use super::*;
 use crate::numbers::BinStats;
@@ -22,7 +22,7 @@ fn healthy() -> Snapshot {
     snapshot
 }
 
-/// The one finding about a healthy process that something was done to.
+/// Applies `harm` to a healthy process and returns the one finding about it.
 #[track_caller]
 fn one(rule: &str, harm: impl FnOnce(&mut Snapshot)) -> (String, String) {
     let mut snapshot = healthy();

@@ -10,23 +10,23 @@ pub enum CtlError {
         /// The name.
         name: String,
     },
-    /// The name has an index that does not exist, or not any more.
+    /// The name has an index that does not exist, or does not exist any more.
     NoSuchIndex {
         /// The name as the row has it: `arena.<i>.purge`.
         name: &'static str,
         /// The indices.
         indices: std::vec::Vec<usize>,
     },
-    /// The key exists, and what it tells does not: it is not built in, or was not given.
+    /// The key exists but has no value: its feature is not built in, or the option was not given.
     Absent {
         /// The name as the row has it.
         name: &'static str,
     },
-    /// The key cannot be read like this, or not be written.
+    /// The key cannot be read in this way, or cannot be written.
     NotPermitted {
         /// The name as the row has it.
         name: &'static str,
-        /// What was tried: `read`, `write`.
+        /// What the caller tried: `read`, `write`.
         tried: &'static str,
         /// What may be done: `r-`, `rw`, `-w`, `--`.
         access: &'static str,
@@ -37,14 +37,14 @@ pub enum CtlError {
         name: &'static str,
         /// The key's type, as C spells it.
         expected: &'static str,
-        /// What was given.
+        /// The value that was given.
         given: String,
     },
     /// The key refuses the value, or the action failed.
     Refused {
         /// The name as the row has it.
         name: &'static str,
-        /// What it answers.
+        /// The error of the key.
         error: Error,
     },
 }
@@ -70,7 +70,7 @@ impl fmt::Display for CtlError {
 
 impl std::error::Error for CtlError {}
 
-/// What a key means by an error.
+/// The meaning of a key's error.
 fn meaning(error: Error) -> &'static str {
     match error {
         Error::NoEntry => "does not exist here (ENOENT)",

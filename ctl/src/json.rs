@@ -9,14 +9,14 @@ use lumalloc_namespace::value::{Type, Value as Plain};
 use serde_json::{Map, Value};
 use std::ffi::CString;
 
-/// Reads a key by its name; or a branch, with all that can be read below it. Indices of a branch
-/// are those from 0 on.
+/// Reads a key by its name, or a branch with all that can be read below it. Of an index in a
+/// branch, the numbers from 0 on are read.
 ///
-/// Numbers are JSON numbers, pointers numbers too, texts strings. What has no value here is left
-/// out of a branch.
+/// Numbers and pointers become JSON numbers, texts strings. Keys without a value are left out of a
+/// branch.
 ///
 /// # Errors
-/// [`CtlError::NoSuchName`]; of a single key also what reading it answers.
+/// [`CtlError::NoSuchName`]; for a single key also the errors of reading it.
 ///
 /// ```
 /// use lumalloc_ctl::read_json;
@@ -39,7 +39,7 @@ pub fn read_json(name: &str) -> Result<Value, CtlError> {
     Err(CtlError::NoSuchName { name: name.into() })
 }
 
-/// All that can be read below a node.
+/// Reads all keys below a node that can be read.
 fn read_branch(branch: Branch, mib: Mib) -> Value {
     let mut object = Map::new();
     for (name, number) in branch.children(mib.as_slice()) {
@@ -78,10 +78,10 @@ pub fn to_json(value: Plain<'_>) -> Value {
     }
 }
 
-/// Writes a key by its name. `Null` does what an action is for.
+/// Writes a key by its name. `Null` triggers an action.
 ///
 /// # Errors
-/// [`CtlError::NoSuchName`], [`CtlError::WrongType`], and what the key answers.
+/// [`CtlError::NoSuchName`], [`CtlError::WrongType`], and the errors of the key.
 ///
 /// ```
 /// use lumalloc_ctl::write_json;
@@ -108,8 +108,8 @@ pub fn write_json(name: &str, value: &Value) -> Result<(), CtlError> {
         .map_err(|error| explain(entry.row, "write", error))
 }
 
-/// Hands JSON over as a value of a type; `None`: it is of another type, or does not fit. Pointers
-/// are not made from JSON.
+/// Hands JSON to `take` as a value of a type. Returns `None` if the JSON is of another type or does
+/// not fit. Pointers are not made from JSON.
 ///
 /// ```
 /// use lumalloc_ctl::{Type, Value, json::with_value};

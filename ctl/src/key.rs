@@ -7,24 +7,24 @@ use lumalloc_namespace::error::Error;
 use lumalloc_namespace::row::{Access, Row};
 use lumalloc_namespace::tree::{self, Mib};
 
-/// A key that is read.
+/// A key that can be read.
 pub struct Read<T>(PhantomData<T>);
-/// A key that is read and written.
+/// A key that can be read and written.
 pub struct ReadWrite<T>(PhantomData<T>);
-/// A key that is written.
+/// A key that can only be written.
 pub struct Write<T>(PhantomData<T>);
-/// A key that does something.
+/// A key that triggers an action.
 pub struct Act;
-/// A key that answers about what comes in.
+/// A key that takes an input and returns an answer about it.
 pub struct Ask<I, T>(PhantomData<(I, T)>);
-/// A key that takes and answers bytes.
+/// A key that takes and returns bytes.
 pub struct Bytes;
 
-/// A typed key with its MIB. `N` indices are still to be given with [`Key::at`].
+/// A typed key with its MIB. [`Key::at`] sets its `N` indices.
 pub struct Key<D, const N: usize = 0> {
     row: &'static Row,
     mib: Mib,
-    /// Where the indices stand.
+    /// The places of the indices in the MIB.
     places: [usize; N],
     door: PhantomData<fn() -> D>,
 }
@@ -38,9 +38,9 @@ impl<D, const N: usize> Clone for Key<D, N> {
 impl<D, const N: usize> Copy for Key<D, N> {}
 
 impl<D, const N: usize> Key<D, N> {
-    /// The key of a row's name, for constants: a name that no row has, or with another number of
-    /// indices, stops the compiler. That the types are the row's is what the generator of
-    /// [`keys`](super::keys) sees to.
+    /// The key with the name of a row, for constants. A name that no row has, or one with another
+    /// number of indices, stops the compiler. The generator of [`keys`](super::keys) makes sure
+    /// that the types are those of the row.
     pub(super) const fn new(name: &'static str) -> Self {
         let (row, mib) = tree::locate(name.as_bytes());
         let mut places = [0; N];
@@ -76,7 +76,7 @@ impl<D, const N: usize> Key<D, N> {
     /// The key with its indices.
     ///
     /// # Errors
-    /// [`CtlError::NoSuchIndex`] when one does not exist.
+    /// [`CtlError::NoSuchIndex`] when an index does not exist.
     ///
     /// ```
     /// use lumalloc_ctl::keys;
@@ -93,7 +93,7 @@ impl<D, const N: usize> Key<D, N> {
         key.entry().map(|_| key)
     }
 
-    /// The components that stand for indices.
+    /// The indices in the MIB.
     fn indices(&self) -> Vec<usize> {
         let components = self.row.components().zip(self.mib.as_slice());
         let indices = components.filter(|(name, _)| name.first() == Some(&tree::INDEX));
@@ -105,7 +105,7 @@ impl<D, const N: usize> Key<D, N> {
         Entry::find(self.mib.as_slice()).map_err(gone)
     }
 
-    /// What a row's error means for who tried something.
+    /// The error for a caller that tried something, from the row's error.
     fn explain(&self, tried: &'static str) -> impl Fn(Error) -> CtlError {
         let row = self.row;
         move |error| explain(row, tried, error)
@@ -124,7 +124,7 @@ impl<D, const N: usize> Key<D, N> {
     }
 }
 
-/// What a row's error means for who tried something.
+/// The error for a caller that tried something, from the row's error.
 pub(super) fn explain(row: &'static Row, tried: &'static str, error: Error) -> CtlError {
     let name = row.name;
     match (error, row.access) {
@@ -144,17 +144,18 @@ pub(super) fn wrong_type(row: &'static Row, given: impl ToString) -> CtlError {
 }
 
 impl<T: Typed> Key<Read<T>> {
-    /// The value.
+    /// Reads the value.
     ///
     /// # Errors
-    /// [`CtlError::NoSuchIndex`] when its arena went; [`CtlError::Absent`] when it has no value.
+    /// [`CtlError::NoSuchIndex`] when its arena was destroyed; [`CtlError::Absent`] when the key
+    /// has no value.
     pub fn read(&self) -> Result<T::Out, CtlError> {
         self.read_value::<T>()
     }
 }
 
 impl<T: Typed> Key<ReadWrite<T>> {
-    /// The value.
+    /// Reads the value.
     ///
     /// # Errors
     /// As [`Key::<Read<T>>::read`].
@@ -170,11 +171,11 @@ impl<T: Typed> Key<ReadWrite<T>> {
         self.write_value::<T>(value)
     }
 
-    /// Writes a value and answers the one from before; of `epoch`, the one from after.
+    /// Writes a value and returns the previous one; for `epoch`, the new one.
     ///
     /// # Errors
-    /// As [`Key::<ReadWrite<T>>::read`] and [`Key::<ReadWrite<T>>::write`]; when the first fails,
-    /// nothing is written.
+    /// As [`Key::<ReadWrite<T>>::read`] and [`Key::<ReadWrite<T>>::write`]. If the first step
+    /// fails, the second is not done.
     ///
     /// ```
     /// use lumalloc_ctl::keys;
@@ -203,10 +204,10 @@ impl<T: Typed> Key<Write<T>> {
 }
 
 impl Key<Act> {
-    /// Does it.
+    /// Triggers the action.
     ///
     /// # Errors
-    /// [`CtlError::Refused`] when it failed.
+    /// [`CtlError::Refused`] when the action failed.
     pub fn act(&self) -> Result<(), CtlError> {
         let entry = self.entry()?;
         let outcome = match entry.row.access {
@@ -218,10 +219,10 @@ impl Key<Act> {
 }
 
 impl<I: Typed, T: Typed> Key<Ask<I, T>> {
-    /// The answer about an input, or without one.
+    /// Asks the key, with or without an input.
     ///
     /// # Errors
-    /// [`CtlError::Refused`] when there is none.
+    /// [`CtlError::Refused`] when there is no answer.
     ///
     /// ```
     /// use lumalloc_ctl::keys;
@@ -247,14 +248,14 @@ impl Key<Bytes> {
     /// Hands the call to the key as `mallctlbymib` would.
     ///
     /// # Errors
-    /// What it answers.
+    /// The errors of the key.
     ///
     /// # Safety
-    /// The buffers must be as [`lumalloc_namespace::access()`] demands, and hold what the key's
-    /// layout says.
+    /// The buffers must meet the demands of [`lumalloc_namespace::access()`], and hold what the
+    /// key's layout says.
     #[allow(unsafe_code, reason = "untyped keys")]
     pub unsafe fn call(&self, buffers: lumalloc_namespace::Buffers) -> Result<(), CtlError> {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         unsafe { lumalloc_namespace::access(self.mib.as_slice(), buffers) }
             .map_err(self.explain("call"))
     }

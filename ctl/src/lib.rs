@@ -14,8 +14,8 @@
 //! # }
 //! ```
 //!
-//! A key knows its MIB when the program is compiled: no name is looked up at run time. The rows
-//! behind the keys are those of [`lumalloc_namespace`], which C programs reach by `mallctl`.
+//! The MIB of a key is known at compile time, so no name is looked up at run time. The rows behind
+//! the keys are those of [`lumalloc_namespace`], which C programs reach by `mallctl`.
 
 pub mod doctor;
 pub mod error;

@@ -1,9 +1,9 @@
-//! The core's plain numbers, with names for serde.
+//! The plain statistics structs of the core, with names for serde.
 
 use lumalloc::observe;
 use serde::{Deserialize, Serialize};
 
-/// A plain struct of the core with names for serde.
+/// Copies a plain struct of the core, with names for serde.
 macro_rules! mirrored {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $kind:ty,)* }) => {
         $(#[$doc])*
@@ -27,7 +27,7 @@ macro_rules! mirrored {
 }
 
 mirrored! {
-    /// Sums over all arenas and caches: bytes, unless a name says otherwise.
+    /// Sums over all arenas and caches, in bytes unless a name says otherwise.
     Totals {
         allocated: usize,
         active: usize,
@@ -63,7 +63,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// Guarded samples.
+    /// Counts of guarded samples.
     GuardedSamples {
         made: u64,
         live: u64,
@@ -72,7 +72,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// A lock, or several together.
+    /// Statistics of one lock, or of several together.
     MutexStats {
         num_ops: u64,
         num_wait: u64,
@@ -85,7 +85,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// What an arena has.
+    /// The memory and threads of an arena.
     ArenaSpace {
         nthreads: u32,
         pactive: usize,
@@ -109,7 +109,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// One class of blocks that come from slabs.
+    /// Statistics of one class of blocks that come from slabs.
     BinStats {
         nmalloc: u64,
         ndalloc: u64,
@@ -126,7 +126,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// One class of large blocks.
+    /// Statistics of one class of large blocks.
     LargeStats {
         nmalloc: u64,
         ndalloc: u64,
@@ -136,7 +136,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// Unused runs of one class of lengths.
+    /// The unused runs of one class of lengths.
     ExtentStats {
         ndirty: usize,
         dirty_bytes: usize,
@@ -160,7 +160,7 @@ mirrored! {
 }
 
 mirrored! {
-    /// Giving back of pages.
+    /// Counts of pages given back.
     PurgeStats {
         npurge: u64,
         nmadvise: u64,

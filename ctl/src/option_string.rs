@@ -1,9 +1,9 @@
-//! Option strings with types.
+//! Option strings with typed values.
 use core::fmt;
 use lumalloc::options::{DlopenDeepbind, Dss, Junk, MetadataThp, PercpuArena};
 use lumalloc::options::{Problem, Thp, ZeroRealloc, check};
 
-/// An option that would not count as given.
+/// An option that would be ignored or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionError {
     /// The option.
@@ -44,7 +44,7 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Builds an option string, for `LUMALLOC_CONF` of a child or the program's `malloc_conf`.
+/// Builds an option string, for `LUMALLOC_CONF` of a child process or the program's `malloc_conf`.
 ///
 /// ```
 /// use lumalloc_ctl::Options;
@@ -60,13 +60,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// No option.
+    /// Starts without options.
     #[must_use]
     pub fn new() -> Options {
         Options::default()
     }
 
-    /// Any option by its name. A later one wins over an earlier one.
+    /// Sets any option by its name. A later value replaces an earlier one.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl ToString) -> Options {
         self.pairs.retain(|(other, _)| other != name);
@@ -77,7 +77,7 @@ impl Options {
     /// Reads an option string.
     ///
     /// # Errors
-    /// The first option that would not count as given.
+    /// The first option that would be ignored or changed.
     ///
     /// ```
     /// use lumalloc_ctl::Options;
@@ -94,10 +94,10 @@ impl Options {
         options.checked()
     }
 
-    /// The option string.
+    /// Makes the option string.
     ///
     /// # Errors
-    /// The first option that would not count as given: its name, its value and what is wrong.
+    /// The first option that would be ignored or changed: its name, its value and the problem.
     pub fn build(&self) -> Result<String, OptionError> {
         let options = self.clone().checked()?;
         let pair = |(name, value): (String, String)| name + ":" + &value;
@@ -119,7 +119,7 @@ fn own((name, value): (&str, &str)) -> (String, String) {
     (name.into(), value.into())
 }
 
-/// One method for each option of a plain type.
+/// Makes one method for each option of a plain type.
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident: $kind:ty;)*) => {
         impl Options {
@@ -129,7 +129,7 @@ macro_rules! plain {
                 self.set(stringify!($name), value)
             })*
 
-            /// The options that have a method.
+            /// The options that these methods set.
             #[cfg(test)]
             const PLAIN: &'static [&'static str] = &[$(stringify!($name)),*];
         }
@@ -147,15 +147,15 @@ plain! {
     xmalloc: bool;
     /// Statistics are printed at exit.
     stats_print: bool;
-    /// Letters of that printing, as `malloc_stats_print` takes them.
+    /// Letters for the printing at exit, as `malloc_stats_print` takes them.
     stats_print_opts: &str;
-    /// Bytes allocated between two printings; -1: none.
+    /// Bytes allocated between two printings of the statistics; -1: none.
     stats_interval: i64;
-    /// Letters of those printings.
+    /// Letters for the printings of `stats_interval`.
     stats_interval_opts: &str;
     /// Threads cache blocks.
     tcache: bool;
-    /// The largest size in bytes that threads cache.
+    /// Largest size in bytes that threads cache.
     tcache_max: usize;
     /// How many blocks of some classes caches hold: `low-high:most`, parts between `|`.
     tcache_ncached_max: &str;
@@ -167,9 +167,9 @@ plain! {
     muzzy_decay_ms: i64;
     /// A thread of the library purges.
     background_thread: bool;
-    /// The most of such threads.
+    /// Largest number of background threads.
     max_background_threads: usize;
-    /// The largest number of automatic arenas.
+    /// Largest number of automatic arenas.
     narenas: u32;
     /// Arenas per CPU.
     narenas_ratio: f32;
@@ -181,11 +181,11 @@ plain! {
     retain: bool;
     /// What `thread.allocatedp` points at moves with every operation.
     allocatedp_live: bool;
-    /// What is allocated reads zero.
+    /// Allocated memory reads zero.
     zero: bool;
-    /// Misuse is looked for at each call.
+    /// Each call is checked for misuse.
     hardened: bool;
-    /// Requests between two guarded samples; 0: none.
+    /// Requests between two guarded samples, on average; 0: none.
     guarded_sample: usize;
 }
 
@@ -268,7 +268,7 @@ impl Options {
         self.set("junk", word)
     }
 
-    /// The options that have a method and a type of their own.
+    /// The options whose methods take an enum or a struct.
     #[cfg(test)]
     const WORDS: &'static [&'static str] =
         &["percpu_arena", "dss", "thp", "metadata_thp", "zero_realloc", "dlopen_deepbind", "junk"];
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_option_with_an_effect_has_a_method() {
-        // Another way to say tcache_max.
+        // `lg_tcache_max` is another way to set `tcache_max`.
         for name in lumalloc::options::names().filter(|&name| name != "lg_tcache_max") {
             let known = Options::PLAIN.contains(&name) || Options::WORDS.contains(&name);
             assert!(known, "no method for {name}");

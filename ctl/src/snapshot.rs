@@ -1,4 +1,4 @@
-//! A whole snapshot as a value: taken in one walk, to be kept, compared, and sent as JSON.
+//! A whole snapshot as a value: taken at once, to be kept, compared, and sent as JSON.
 
 use super::numbers::{
     ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
@@ -11,7 +11,7 @@ use lumalloc_namespace::snapshot::{self, Published};
 use lumalloc_namespace::{VERSION, Value, tree};
 use serde::{Deserialize, Serialize};
 
-/// A class of blocks from slabs that was ever used.
+/// A class of blocks from slabs that was used at least once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
     /// Bytes of a block.
@@ -20,19 +20,19 @@ pub struct Bin {
     pub nregs: usize,
     /// Bytes of a slab.
     pub slab_size: usize,
-    /// What happened.
+    /// The statistics of the class.
     #[serde(flatten)]
     pub stats: BinStats,
-    /// Its lock.
+    /// The lock of the bin.
     pub mutex: MutexStats,
 }
 
-/// A class of large blocks that was ever used.
+/// A class of large blocks that was used at least once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Large {
     /// Bytes of a block.
     pub size: usize,
-    /// What happened.
+    /// The statistics of the class.
     #[serde(flatten)]
     pub stats: LargeStats,
 }
@@ -40,9 +40,9 @@ pub struct Large {
 /// A class of runs of which some are unused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
-    /// Its place among the classes.
+    /// The index of the class.
     pub index: usize,
-    /// What there is.
+    /// The unused runs of the class.
     #[serde(flatten)]
     pub stats: ExtentStats,
 }
@@ -50,50 +50,50 @@ pub struct Extents {
 /// One arena, or several together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arena {
-    /// Its index; 4096 means all arenas, 4097 those that were destroyed.
+    /// The index of the arena; 4096 means all arenas, 4097 the destroyed ones.
     pub index: usize,
-    /// Nanoseconds since it was made.
+    /// Nanoseconds since the arena was made.
     pub uptime: u64,
     /// How long unused dirty pages are kept, in milliseconds; -1: for ever.
     pub dirty_decay_ms: isize,
-    /// The same for muzzy pages.
+    /// How long unused muzzy pages are kept, in milliseconds; -1: for ever.
     pub muzzy_decay_ms: isize,
-    /// What it has.
+    /// The memory and threads of the arena.
     pub space: ArenaSpace,
-    /// Giving back of dirty pages.
+    /// How dirty pages were given back.
     pub dirty: PurgeStats,
-    /// Giving back of muzzy pages.
+    /// How muzzy pages were given back.
     pub muzzy: PurgeStats,
-    /// Small classes together.
+    /// All small classes together.
     pub small: ClassesStats,
-    /// Large classes together.
+    /// All large classes together.
     pub large: ClassesStats,
-    /// Small classes that were ever used: up to 32 KiB, their blocks come from slabs.
+    /// The small classes that were used at least once: up to 32 KiB, blocks from slabs.
     pub bins: Vec<Bin>,
-    /// Large classes that were ever used.
+    /// The large classes that were used at least once.
     pub lextents: Vec<Large>,
-    /// Classes of runs of which some are unused.
+    /// The classes of runs of which some are unused.
     pub extents: Vec<Extents>,
-    /// The lock of its pages.
+    /// The lock of the arena's pages.
     pub pages_mutex: MutexStats,
-    /// The locks of the caches whose home it is.
+    /// The locks of the thread caches that belong to the arena.
     pub caches_mutex: MutexStats,
 }
 
-/// Physical memory, as the system says, in bytes.
+/// Physical memory in bytes, as the system reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rss {
     /// Of the whole process.
     pub process: usize,
     /// For this allocator.
     pub ours: usize,
-    /// For the rest.
+    /// For the rest of the process.
     pub not_ours: usize,
-    /// What the totals call resident lies so much above `ours`: negative, as a rule.
+    /// `ours` minus the resident bytes of the totals: negative, as a rule.
     pub untouched: isize,
 }
 
-/// Settings that judgements need.
+/// The settings that the doctor needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// `background_thread`
@@ -110,7 +110,7 @@ pub struct Settings {
     pub hard_limit: Option<usize>,
 }
 
-/// Everything that is known at one moment.
+/// Everything known at one moment.
 ///
 /// ```
 /// use lumalloc_ctl::Snapshot;
@@ -131,27 +131,27 @@ pub struct Snapshot {
     pub epoch: u64,
     /// Sums over all arenas and caches.
     pub totals: Totals,
-    /// Guarded samples.
+    /// Counts of guarded samples.
     #[serde(default)]
     pub guarded: GuardedSamples,
     /// Physical memory.
     pub rss: Rss,
-    /// Each arena.
+    /// Each arena that exists.
     pub arenas: Vec<Arena>,
-    /// All of them, and those that were destroyed.
+    /// All arenas together, including the destroyed ones.
     pub merged: Arena,
-    /// Those that were destroyed.
+    /// The destroyed arenas together.
     pub destroyed: Option<Arena>,
-    /// Settings.
+    /// The settings that the doctor needs.
     pub settings: Settings,
 }
 
 impl Snapshot {
-    /// Takes a snapshot in one walk, and publishes it as a write to `epoch` does.
+    /// Takes a snapshot in one pass, and publishes it as a write to `epoch` does.
     #[must_use]
     pub fn take() -> Snapshot {
         let mut taken = Taken::default();
-        // Under the lock of the namespace nothing may be allocated: room is made beforehand.
+        // Nothing may be allocated under the lock of the namespace, so room is reserved before.
         let mut room = snapshot::read(|published| published.detail().arenas_end()) + 3;
         loop {
             taken.arenas.reserve_exact(room);
@@ -164,7 +164,7 @@ impl Snapshot {
 }
 
 impl Arena {
-    /// Bytes in blocks that the program has.
+    /// Bytes in blocks that the program holds.
     #[must_use]
     pub fn allocated(&self) -> usize {
         self.small.allocated + self.large.allocated
@@ -208,7 +208,7 @@ impl Bin {
     }
 }
 
-/// A snapshot on its way out of the lock.
+/// A snapshot as it is copied under the lock.
 #[derive(Default)]
 struct Taken {
     epoch: u64,
@@ -219,7 +219,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Copies everything. `Err`: there is no room for so many arenas.
+    /// Copies everything. The error is the room for arenas that is needed.
     fn fill(&mut self, published: &mut Published) -> Result<(), usize> {
         let needed = published.detail().arenas_end() + 2;
         if self.arenas.capacity() < needed {
@@ -272,7 +272,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A limit in bytes; 0 and what lies beyond any memory is none.
+/// A limit in bytes; `None` for 0 and for limits beyond any memory.
 fn limit(name: &str) -> Option<usize> {
     let mib = tree::complete(name.as_bytes()).ok()?;
     match Entry::find(mib.as_slice()).ok()?.read() {

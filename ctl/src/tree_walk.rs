@@ -1,4 +1,4 @@
-//! Branches of the tree: what stands below a MIB.
+//! Branches of the tree: the nodes below a MIB.
 use lumalloc_namespace::tree::{Node, node};
 
 /// A node that is no leaf.
@@ -10,11 +10,12 @@ pub(crate) fn branch(mib: &[usize]) -> Option<Branch> {
     node(mib).filter(|node| node.row.is_none()).map(Branch)
 }
 
-/// No more indices than there may be arenas.
+/// The most indices that are listed: no fewer than there may be arenas.
 const MOST: usize = 4096;
 
 impl Branch {
-    /// The children of a branch under its MIB, with their numbers; of an index those from 0 on.
+    /// The children of a branch with this MIB, with their numbers. Of an index, the numbers from 0
+    /// on.
     pub(crate) fn children(self, mib: &[usize]) -> Vec<(String, usize)> {
         let children = self.0.children();
         let Some(valid) = children.first().and_then(|child| child.index) else {

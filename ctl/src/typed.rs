@@ -1,20 +1,20 @@
-//! Which Rust type stands for which C type.
+//! The Rust types that stand for C types.
 use core::ffi::{CStr, c_void};
 use lumalloc_namespace::value::{Type, Value};
 use std::ffi::CString;
 
-/// The type of a key's value: what is read and what is written.
+/// The Rust type of a key's value.
 pub trait Typed {
-    /// What is read.
+    /// The type of a value that is read.
     type Out;
-    /// What is written.
+    /// The type of a value that is written.
     type In<'a>;
-    /// From what a row answers.
+    /// Makes the Rust value from the row's value.
     fn from_value(value: Value<'static>) -> Option<Self::Out>;
-    /// Hands on what a row takes; the error is how to say what was given.
+    /// Hands the value to `take` as the row needs it.
     ///
     /// # Errors
-    /// The text, when it is none that C can hold.
+    /// A description of the value, when C cannot hold it.
     fn with_value<R>(
         value: Self::In<'_>,
         kind: Type,
@@ -58,7 +58,7 @@ numbers! {
     isize: Ssize;
 }
 
-/// `const char *`: read as a text that lives on, written from any `&str`.
+/// `const char *`: read as a static text, written from any `&str`.
 pub struct Text;
 
 impl Typed for Text {
@@ -78,7 +78,7 @@ impl Typed for Text {
     }
 }
 
-/// No value: what a key is asked about that asks for nothing.
+/// No value: the input of a key that takes none.
 impl Typed for () {
     type Out = ();
     type In<'a> = ();

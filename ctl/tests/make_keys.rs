@@ -1,5 +1,5 @@
-//! The typed keys are made from the rows: `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl`
-//! writes them anew.
+//! The typed keys are made from the rows: `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl` writes them
+//! anew.
 
 use lumalloc_ctl::{Access, Row, Type};
 use lumalloc_namespace::tree::rows;
@@ -15,7 +15,7 @@ struct Module {
     below: BTreeMap<&'static str, Module>,
 }
 
-/// All rows in modules: the components before the last, without indices.
+/// All rows in modules, by the components before the last one, without indices.
 fn modules() -> Module {
     let mut root = Module::default();
     let mut sorted = rows().to_vec();
@@ -65,7 +65,7 @@ fn door(row: &Row) -> String {
     }
 }
 
-/// One key as a constant, as rustfmt has it.
+/// One key as a constant, formatted as by rustfmt.
 fn constant(row: &Row, indent: &str) -> String {
     let indices = row.name.matches('<').count();
     let count = if indices == 0 { String::new() } else { format!(", {indices}") };
@@ -93,7 +93,7 @@ fn constant(row: &Row, indent: &str) -> String {
     format!("{doc}{line}\n{code}\n")
 }
 
-/// What a module uses.
+/// The imports of a module.
 fn imports(module: &Module, indent: &str) -> String {
     let all: String = module.keys.iter().map(|row| door(row)).collect();
     let named = |name: &&str| all.contains(*name);
@@ -123,7 +123,7 @@ fn imports(module: &Module, indent: &str) -> String {
     text
 }
 
-/// Branches that are files of their own: their modules are long.
+/// The long branches, whose modules are files of their own.
 const FILES: [&str; 4] =
     ["stats.arenas", "stats.arenas.bins", "stats.arenas.mutexes", "stats.mutexes"];
 

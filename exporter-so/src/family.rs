@@ -1,10 +1,10 @@
-//! Whether an ancestor of this process was told to serve at the same address: then the address is
-//! taken as it should be, and the programs that this one's parent starts need not say so.
+//! Whether an ancestor of this process was told to serve at the same address. Then the address is
+//! taken as intended, and the programs that this process's parent starts need not report it.
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-/// No more ancestors than any tree of processes has in use.
+/// The most ancestors that are looked at. No tree of processes in use has more.
 const MOST: usize = 64;
 
 /// Whether the environment that an ancestor was started with has the variable with this value.
@@ -24,7 +24,7 @@ pub(crate) fn has_ancestor_with(variable: &str, value: &OsStr) -> bool {
     false
 }
 
-/// The second number behind the command, which stands in parentheses and may hold any.
+/// Returns the second number behind the command, which is in parentheses and may hold any text.
 fn parent_of(process: &str) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, behind) = stat.rsplit_once(')')?;

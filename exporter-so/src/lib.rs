@@ -7,15 +7,15 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`start_main`] | stands before `main`, if `LUMALLOC_EXPORTER` is set |
-//! | [`wish`] | what that variable says |
-//! | [`start`] | starts the exporter, or says in one line why not |
+//! | [`start_main`] | runs before `main`, if `LUMALLOC_EXPORTER` is set |
+//! | [`wish`] | reads that variable |
+//! | [`start`] | starts the exporter, or says in one line why it cannot |
 //! | [`family`] | whether an ancestor serves already |
 //! | [`survival`] | no panic here, and no lack of memory, ends the program |
 //!
-//! It holds no allocator: its memory is the program's, and what it tells and changes goes by the C
-//! interface of `liblumalloc.so`. Without the variable nothing is started; nothing runs while it is
-//! loaded; a child of `fork` serves nothing.
+//! The library holds no allocator. Its memory is the program's, and it reads and changes the
+//! allocator by the C interface of `liblumalloc.so`. Without the variable nothing is started.
+//! Nothing runs while the library is loaded. A child of `fork` serves nothing.
 
 pub mod family;
 #[allow(unsafe_code, reason = "writes to standard error by system call")]

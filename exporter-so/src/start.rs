@@ -1,4 +1,4 @@
-//! Starts the exporter, or says in one line why not; the program goes on in any case.
+//! Starts the exporter, or says in one line why it cannot. The program goes on in any case.
 use crate::family;
 use crate::survival;
 use crate::wish::{Place, VARIABLE, Wish};
@@ -17,14 +17,14 @@ pub(crate) fn is_wished() -> bool {
     wish().is_some()
 }
 
-/// Starts it.
+/// Starts the exporter.
 pub(crate) fn start() {
     let Some(text) = wish() else { return };
     survival::prepare();
     match Wish::read(&text) {
         Ok(wish) if wish.is_for_us() => match serve(wish) {
             Ok(()) => {}
-            // The ancestor serves, as it should.
+            // The ancestor serves, as intended.
             Err(why) if is_taken(&*why) && family::has_ancestor_with(VARIABLE, &text) => {}
             Err(why) => say(&why.to_string()),
         },
@@ -36,7 +36,7 @@ pub(crate) fn start() {
 fn serve(wish: Wish) -> Result<(), Box<dyn std::error::Error>> {
     let allocator = Preloaded::find()?;
     let exporter = builder(wish, allocator).start()?;
-    // It serves until the process ends.
+    // The exporter serves until the process ends.
     mem::forget(exporter);
     Ok(())
 }
@@ -52,7 +52,7 @@ fn builder(wish: Wish, allocator: Preloaded) -> Builder {
     wish.dumps.into_iter().fold(builder, Builder::dump_directory)
 }
 
-/// Whether somebody else listens there.
+/// Whether another process listens on the address.
 fn is_taken(why: &(dyn std::error::Error + 'static)) -> bool {
     match why.downcast_ref() {
         Some(StartError::Listen(_, error)) => error.kind() == ErrorKind::AddrInUse,
@@ -61,9 +61,9 @@ fn is_taken(why: &(dyn std::error::Error + 'static)) -> bool {
     }
 }
 
-/// One line on standard error.
+/// Writes one line to standard error.
 pub(crate) fn say(what: &str) {
     let line = format!("<lumalloc>: exporter: {what}\n");
-    // SAFETY: the text is as long as said. Nobody is there to hear that it failed.
+    // SAFETY: the pointer and the length are those of the text. A failure cannot be reported.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -1,4 +1,4 @@
-//! `__libc_start_main`: the one function between the loader and `main` that every dynamically
+//! `__libc_start_main`: the only function between the loader and `main` that every dynamically
 //! linked executable calls. All constructors have run when it calls `main`, and no other thread of
 //! the program has to wait for what is done there.
 use crate::start;
@@ -20,10 +20,11 @@ type StartMain = unsafe extern "C" fn(
 /// The program's `main`.
 static MAIN: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// As the C library's, with the exporter's start before `main` when it is wished for.
+/// Calls the C library's function of this name. Starts the exporter before `main` if it is wished
+/// for.
 ///
 /// # Safety
-/// As the C library's: the loader calls it once.
+/// As for the C library's function: the loader calls it once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __libc_start_main(
     main: *mut c_void,
@@ -38,14 +39,14 @@ pub unsafe extern "C" fn __libc_start_main(
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_start_main".as_ptr()) };
     if next.is_null() {
         start::say("the C library has no __libc_start_main");
-        // SAFETY: ends the process, as a program without a start must.
+        // SAFETY: `_exit` ends the process, which cannot be started.
         unsafe { libc::_exit(127) };
     }
     // SAFETY: the C library's function of this name has this type.
     let next = unsafe { transmute::<*mut c_void, StartMain>(next) };
     MAIN.store(main, Ordering::Relaxed);
     let main = if start::is_wished() { before_main as Main as *mut c_void } else { main };
-    // SAFETY: the caller's arguments, with a `main` of the same type.
+    // SAFETY: these are the caller's arguments, with a `main` of the right type.
     unsafe { next(main, argc, argv, init, fini, loader_fini, stack_end) }
 }
 
@@ -56,8 +57,8 @@ unsafe extern "C" fn before_main(
     envp: *mut *mut c_char,
 ) -> c_int {
     start::start();
-    // SAFETY: stored by `__libc_start_main`, which got the program's `main`.
+    // SAFETY: `__libc_start_main` got the program's `main`, and stored it.
     let main = unsafe { transmute::<*mut c_void, Main>(MAIN.load(Ordering::Relaxed)) };
-    // SAFETY: the C library's arguments.
+    // SAFETY: these are the C library's arguments.
     unsafe { main(argc, argv, envp) }
 }

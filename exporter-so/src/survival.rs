@@ -1,56 +1,55 @@
 //! What goes wrong in the exporter stays in the exporter.
 //!
 //! The library is built to abort at a panic, as liblumalloc.so is, and Rust ends a process that is
-//! out of memory. Neither may happen to a program that only wanted to be looked at. So the hook
-//! that runs before the abort never comes back: the thread that panicked stands still, and holds
-//! no lock of the allocator, whose code it never panics in. And a small allocation that fails is
-//! tried again until there is memory: the exporter waits, the program goes on. The exporter asks
-//! for large ones before it begins something, and does without where there is none.
+//! out of memory. Neither may happen to a program that is only observed. Therefore the hook that
+//! runs before the abort never returns. The thread that panicked stands still. It holds no lock of
+//! the allocator, because it never panics in the allocator's code. A small allocation that fails is
+//! tried again until there is memory, so the exporter waits and the program goes on. The exporter
+//! asks for large blocks before it begins something, and does without if there is no memory.
 //!
-//! The hook and the allocator are this object's own: the Rust of a program that is written in it
-//! has others.
+//! The hook and the allocator belong to this object. A program that is written in Rust has others.
 use crate::start;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic;
 use std::thread;
 use std::time::Duration;
 
-/// Between two tries to get memory.
+/// The pause between two tries to get memory.
 const PAUSE: Duration = Duration::from_millis(100);
-/// From so many bytes on a lack is answered at once: so the exporter sees whether it can go on.
+/// From this size on a failure is returned at once, so that the exporter sees if it can go on.
 const LARGE: usize = 64 << 10;
 
 #[global_allocator]
 static MEMORY: Patient = Patient;
 
-/// `malloc`, asked until it has memory for what is small.
+/// `malloc`, which is called until it has memory for a small block.
 struct Patient;
 
-// SAFETY: hands on what `System` answers.
+// SAFETY: returns what `System` returns.
 unsafe impl GlobalAlloc for Patient {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ask(layout.size(), || {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { System.alloc(layout) }
         })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         ask(layout.size(), || {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { System.alloc_zeroed(layout) }
         })
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ask(size, || {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller keeps the contract of this method.
             unsafe { System.realloc(block, layout, size) }
         })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -65,15 +64,15 @@ fn ask(size: usize, get: impl Fn() -> *mut u8) -> *mut u8 {
     }
 }
 
-/// The program's first thread is not made to wait: it starts the exporter, no more.
+/// Whether this is the program's first thread, which does not wait. It only starts the exporter.
 fn is_main() -> bool {
-    // SAFETY: asks for a number.
+    // SAFETY: `getpid` only returns a number.
     let process = unsafe { libc::getpid() };
-    // SAFETY: as above.
+    // SAFETY: `gettid` only returns a number.
     process == unsafe { libc::gettid() }
 }
 
-/// Sets the hook.
+/// Sets the panic hook.
 pub(crate) fn prepare() {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or("", |location| location.file());

@@ -1,31 +1,31 @@
-//! What `LUMALLOC_EXPORTER` says: `ADDRESS:PORT` or `unix:PATH`, then options behind commas.
+//! The value of `LUMALLOC_EXPORTER`: `ADDRESS:PORT` or `unix:PATH`, then options after commas.
 //!
 //! | option | meaning |
 //! |---|---|
 //! | `metrics:ADDRESS:PORT` | the numbers alone are served there too |
-//! | `token:FILE` | who asks over TCP must send the word in this file |
+//! | `token:FILE` | clients over TCP must send the word in this file |
 //! | `dumps:DIRECTORY` | where `POST /dump` writes |
 //! | `program:NAME` | only a program of this name serves |
 //!
-//! In paths `%p` stands for the number of the process.
+//! In paths, `%p` stands for the number of the process.
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// The variable's name.
+/// The name of the variable.
 pub(crate) const VARIABLE: &str = "LUMALLOC_EXPORTER";
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// At a TCP address.
+    /// A TCP address.
     Tcp(SocketAddr),
-    /// At a unix socket.
+    /// A unix socket.
     Unix(PathBuf),
 }
 
-/// All of it.
+/// The value of the variable.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) place: Place,
@@ -36,7 +36,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Reads it; `Err` says what is wrong.
+    /// Reads the value of the variable. `Err` says what is wrong.
     pub(crate) fn read(text: &OsStr) -> Result<Wish, String> {
         let mut items = text.as_bytes().split(|&byte| byte == b',');
         let place = items.next().unwrap_or_default();
@@ -73,7 +73,7 @@ impl Wish {
         Some(())
     }
 
-    /// Whether the program that runs is meant.
+    /// Whether the running program is meant.
     pub(crate) fn is_for_us(&self) -> bool {
         let Some(wanted) = &self.program else { return true };
         let command = std::env::args_os().next().map(PathBuf::from);
@@ -93,7 +93,7 @@ fn tcp(text: &[u8]) -> Option<SocketAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A path with the process's number in place of `%p`.
+/// Returns a path with the number of the process in place of `%p`.
 fn path(text: &[u8]) -> PathBuf {
     let number = std::process::id().to_string();
     let mut whole = Vec::with_capacity(text.len() + number.len());

@@ -1,15 +1,15 @@
-//! What scrapes cost: CPU time of the exporter's threads for each, and of a service that is scraped
-//! every second.
+//! Measures what scrapes cost: the CPU time of the exporter's threads for each scrape, and of a
+//! service that is scraped every second.
 //!
 //! ```text
 //! cargo run --release -p lumalloc-exporter --example scrape_cost
 //! cargo run --release -p lumalloc-exporter --example scrape_cost -- service
 //! ```
 //!
-//! The first: 64 arenas, most of them with names, 1000 threads that each have a cache and hold some
-//! memory of one of them, 100 scrapes of each kind. The second: 8 threads that allocate without a
-//! pause; turns with a scrape every second and without, in the order A B B A; the CPU time of 8
-//! threads' work of the same length.
+//! The first command makes 64 arenas, most of them with names, and 1000 threads that each have a
+//! cache and hold some memory of one arena. It makes 100 scrapes of each kind. The second command
+//! runs 8 threads that allocate without a pause, in turns with a scrape every second and without,
+//! in the order A B B A. It measures the CPU time of the 8 threads for equal work.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -43,17 +43,17 @@ fn main() {
     }
 }
 
-/// CPU time of a thread of this process.
+/// Returns the CPU time of a thread of this process.
 fn cpu_of(thread: u32) -> Duration {
-    // The clock of a thread by its number, as pthread_getcpuclockid makes it.
+    // The clock of a thread by its number, as `pthread_getcpuclockid` computes it.
     let clock = (!(thread as libc::clockid_t)) << 3 | 6;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a clock is read into a place for it.
+    // SAFETY: the clock is written to a valid place.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time of the exporter's threads, by their names.
+/// Returns the CPU time of the exporter's threads, which are found by their names.
 fn exporter_cpu() -> [Duration; 2] {
     let mut found = [Duration::ZERO; 2];
     for task in fs::read_dir("/proc/self/task").expect("threads").flatten() {
@@ -68,7 +68,7 @@ fn exporter_cpu() -> [Duration; 2] {
     found
 }
 
-/// Asks once; answers the bytes of the answer.
+/// Asks once, and returns the number of bytes of the answer.
 fn scrape(address: SocketAddr, path: &str, headers: &str) -> usize {
     let mut stream = TcpStream::connect(address).expect("a connection");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n")
@@ -79,7 +79,7 @@ fn scrape(address: SocketAddr, path: &str, headers: &str) -> usize {
     answer.len()
 }
 
-/// Many arenas and threads at rest, and what a scrape of them costs.
+/// Measures a scrape of many arenas and threads at rest.
 fn scrapes(address: SocketAddr) {
     let ready = Arc::new(Barrier::new(THREADS + 1));
     let name = |at: usize| Arena::named(&format!("tenant {at}")).expect("an arena");
@@ -122,7 +122,7 @@ fn scrapes(address: SocketAddr) {
     }
 }
 
-/// A turn's operations: how long 8 threads take for so many each, in CPU time of theirs.
+/// Returns the CPU seconds that 8 threads need for so many operations each.
 fn turn(operations: u64) -> f64 {
     let used = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = (0..8)
@@ -137,7 +137,7 @@ fn turn(operations: u64) -> f64 {
                     blocks[place] = Vec::with_capacity((dice >> 33 & 0x3ff) as usize + 8);
                 }
                 let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-                // SAFETY: this thread's clock is read into a place for it.
+                // SAFETY: the clock of this thread is written to a valid place.
                 unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
                 used.fetch_add(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, Relaxed);
             })
@@ -147,7 +147,7 @@ fn turn(operations: u64) -> f64 {
     used.load(Relaxed) as f64 / 1e9
 }
 
-/// A service at full speed, scraped every second or not.
+/// Measures a service at full speed, scraped every second or not.
 fn service(address: SocketAddr) {
     let stop = Arc::new(AtomicBool::new(false));
     let on = Arc::new(AtomicBool::new(false));
@@ -167,7 +167,7 @@ fn service(address: SocketAddr) {
     };
     let operations = 50_000_000;
     turn(operations / 10);
-    // The first one looks all names up.
+    // The first scrape looks all names up.
     scrape(address, "/metrics", GZIP);
     let mut ratios = Vec::new();
     let (begin, before) = (Instant::now(), exporter_cpu());

@@ -1,12 +1,13 @@
-//! A service at work and its exporter: something to look at, and what the page's tests open.
+//! A service at work and its exporter, to look at. The tests of the page open it.
 //!
 //! ```text
 //! cargo run --release -p lumalloc-exporter --example service -- [ADDRESS] [idle] [token=FILE]
 //! ```
 //!
-//! Three workers serve requests, each of which allocates, answers and forgets. Two tenants have
-//! arenas of their own: `sessions` grows and shrinks, `import` was filled once and then freed, and
-//! keeps its pages until somebody purges them. With `idle` the process does nothing.
+//! Three workers serve requests. For each they allocate blocks, answer, and free most of the
+//! blocks. Two tenants have their own arenas: `sessions` grows and shrinks. `import` was filled
+//! once and then freed, and keeps its pages until they are purged. With `idle`, the process does
+//! nothing.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -20,9 +21,9 @@ use lumalloc_exporter::Exporter;
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// Between two steps of a worker.
+/// The pause between two steps of a worker.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What `import` leaves behind.
+/// Bytes of the pages that `import` leaves unused.
 const IMPORTED: usize = 80 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Numbers that differ enough.
+/// Numbers that vary enough for this service.
 struct Dice(u64);
 
 impl Dice {
@@ -68,14 +69,14 @@ impl Dice {
         self.0 as usize % sides
     }
 
-    /// Small sizes often, large ones seldom.
+    /// Returns small sizes often, and large ones seldom.
     fn size(&mut self) -> usize {
         let lg = 4 + self.throw(9);
         16 + self.throw(1 << lg)
     }
 }
 
-/// Requests: some hundred blocks each, a few of which outlive it.
+/// Serves requests. Each allocates some hundred blocks, a few of which outlive it.
 fn work(seed: u64, answers: &Sender<Vec<u8>>) {
     let mut dice = Dice(seed << 32 | 0x9e37_79b9);
     let mut kept = VecDeque::new();
@@ -92,7 +93,7 @@ fn work(seed: u64, answers: &Sender<Vec<u8>>) {
     }
 }
 
-/// A tenant whose sessions come and go in waves.
+/// Runs a tenant whose sessions come and go in waves.
 fn sessions() {
     let Some(arena) = Arena::named("sessions") else { return };
     let Ok(_scope) = arena.enter() else { return };
@@ -112,10 +113,10 @@ fn sessions() {
     }
 }
 
-/// A tenant that is done, and keeps its unused pages.
+/// Runs a tenant that ends, and keeps its unused pages.
 fn import() {
     let Some(arena) = Arena::named("import") else { return };
-    // It was just made, so it is there.
+    // The arena was just made, so it exists.
     let _ = arenas::set_decay_ms(arena.index(), Pages::Dirty, -1);
     let _ = arena.run(|| {
         let rows: Vec<Vec<u8>> = (0..IMPORTED >> 16).map(|_| vec![4; 1 << 16]).collect();

@@ -1,4 +1,4 @@
-//! What a program says to have an exporter.
+//! The builder with which a program configures and starts an exporter.
 use crate::context::Context;
 use crate::counts::Snapshot;
 use crate::namespace::{Linked, Namespace};
@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A running exporter; it stops when it is dropped.
+/// A running exporter. It stops when it is dropped.
 pub struct Exporter {
     running: Running,
     context: Arc<Context>,
 }
 
-/// An exporter to be.
+/// The settings of an exporter that is not yet started.
 pub struct Builder {
     pub(crate) namespace: &'static dyn Namespace,
     pub(crate) settings: Settings,
@@ -24,14 +24,14 @@ pub struct Builder {
 }
 
 impl Exporter {
-    /// An exporter of the allocator of this executable.
+    /// Returns a builder for an exporter of the allocator of this executable.
     #[must_use]
     pub fn builder() -> Builder {
         Exporter::of(&Linked)
     }
 
-    /// An exporter of an allocator that is elsewhere: of the shared object that this process runs
-    /// on.
+    /// Returns a builder for an exporter of another allocator: that of the shared object that this
+    /// process runs on.
     ///
     /// ```no_run
     /// use lumalloc_exporter::Exporter;
@@ -48,20 +48,20 @@ impl Exporter {
         Builder { namespace, settings: Settings::default(), token: None }
     }
 
-    /// The TCP address that it listens on; with port 0 asked for, the one that the system chose.
-    /// `None`: it is a unix socket.
+    /// Returns the TCP address that the exporter listens on. If port 0 was requested, it has the
+    /// port that the system chose. Returns `None` if the exporter listens on a unix socket.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.running.address
     }
 
-    /// The address of the second surface, where [`Builder::metrics_on`] asked for one.
+    /// Returns the address of the second surface, if [`Builder::metrics_on`] asked for one.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.running.metrics
     }
 
-    /// What the exporter counted of itself so far.
+    /// Returns the counts that the exporter has kept of itself so far.
     #[must_use]
     pub fn counts(&self) -> Snapshot {
         self.context.counts.snapshot()
@@ -82,71 +82,71 @@ impl Exporter {
 /// # }
 /// ```
 impl Builder {
-    /// Where to listen; 127.0.0.1:9464 unless said. What is not a loopback address needs a
-    /// [`token_file`](Builder::token_file). The last of this and of
-    /// [`listen_unix`](Builder::listen_unix) counts.
+    /// Sets the address to listen on. The default is 127.0.0.1:9464. An address that is not a
+    /// loopback address needs a [`token_file`](Builder::token_file). The last call of this method
+    /// and [`listen_unix`](Builder::listen_unix) counts.
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Builder {
         self.settings.admin = Address::Tcp(address);
         self
     }
 
-    /// Listens on a unix socket, of at most 107 bytes of path. Its mode is 0600, and only root and
-    /// the user of this process may ask, whatever its mode. A socket that nobody answers on any
-    /// more is replaced; the file is removed when the exporter stops.
+    /// Listens on a unix socket, whose path has at most 107 bytes and whose mode is 0600. Only root
+    /// and the user of this process may ask, whatever the mode. A socket on which no process
+    /// answers is replaced. The file is removed when the exporter stops.
     #[must_use]
     pub fn listen_unix(mut self, path: impl AsRef<Path>) -> Builder {
         self.settings.admin = Address::Unix(path.as_ref().to_path_buf());
         self
     }
 
-    /// The permissions of the unix socket.
+    /// Sets the permissions of the unix socket.
     #[must_use]
     pub fn unix_mode(mut self, mode: u32) -> Builder {
         self.settings.unix_mode = mode & 0o777;
         self
     }
 
-    /// Users, by number, who may ask on the unix socket too.
+    /// Adds users, by number, that may also ask on the unix socket.
     #[must_use]
     pub fn allow_users(mut self, users: impl IntoIterator<Item = u32>) -> Builder {
         self.settings.users.extend(users);
         self
     }
 
-    /// Serves the numbers alone (`/metrics`, `/-/healthy`, `/-/ready`) on an address of their own,
-    /// to whoever can reach it.
+    /// Serves the numbers alone (`/metrics`, `/-/healthy`, `/-/ready`) on a separate address, to
+    /// every client that can reach it.
     #[must_use]
     pub fn metrics_on(mut self, address: SocketAddr) -> Builder {
         self.settings.metrics = Some(address);
         self
     }
 
-    /// A file with a word of 16 characters or more, of mode 0600 or stricter, of this process' user
-    /// or root's. Who asks over TCP must send it: `Authorization: Bearer WORD`. It is read again
-    /// when it changes.
+    /// Sets a file with a word of 16 characters or more. The file must have mode 0600 or stricter,
+    /// and belong to the user of this process or to root. Clients over TCP must send the word:
+    /// `Authorization: Bearer WORD`. The file is read again when it changes.
     #[must_use]
     pub fn token_file(mut self, path: impl AsRef<Path>) -> Builder {
         self.token = Some(path.as_ref().to_path_buf());
         self
     }
 
-    /// Where `POST /dump` writes; without it nothing is written.
+    /// Sets the directory that `POST /dump` writes to. Without it, nothing is written.
     #[must_use]
     pub fn dump_directory(mut self, path: impl AsRef<Path>) -> Builder {
         self.settings.dump_directory = Some(path.as_ref().to_path_buf());
         self
     }
 
-    /// Names that requests may have as their `Host`, besides `localhost` and addresses. A page in a
-    /// browser that has its own name lead to this server is kept out by this.
+    /// Adds names that requests may have as their `Host`, besides `localhost` and addresses. This
+    /// keeps out a browser page whose own name was made to resolve to this server.
     #[must_use]
     pub fn allow_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Builder {
         self.settings.hosts.extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// What clients may cost.
+    /// Sets the limits on the resources that clients may use.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Builder {
         self.settings.limits = limits;
@@ -156,7 +156,7 @@ impl Builder {
     /// Starts the exporter's threads.
     ///
     /// # Errors
-    /// When it cannot listen, or must not. The program may go on without.
+    /// An error if the exporter cannot or must not listen. The program may go on without it.
     pub fn start(mut self) -> Result<Exporter, StartError> {
         self.read_token()?;
         match self.settings.admin {
@@ -170,14 +170,14 @@ impl Builder {
         Ok(Exporter { running, context })
     }
 
-    /// Reads the token file, where there is one.
+    /// Reads the token file, if one was set.
     pub(crate) fn read_token(&mut self) -> Result<(), StartError> {
         self.settings.token = self.token.take().map(TokenFile::open).transpose()?;
         Ok(())
     }
 }
 
-/// Whether nobody but this machine can reach an address.
+/// Whether an address can be reached from this machine only.
 fn is_local(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

@@ -1,7 +1,7 @@
-//! What the reading thread does besides: an idle process returns its unused memory by it, and a
-//! snapshot is kept of each limit and peak.
+//! The chores of the reading thread. It gives unused memory of an idle process back, and keeps a
+//! snapshot of each limit and peak that was reached.
 //!
-//! Where a background thread runs, or nothing is to be returned in time, it does nothing.
+//! It gives nothing back if a background thread runs, or if the decay time is 0 or negative.
 use crate::memory::OwnMemory;
 use crate::namespace::{Namespace, Target};
 use crate::ring::Ring;
@@ -10,12 +10,12 @@ use lumalloc_ctl::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Passes in one decay time.
+/// Decay passes in one decay time.
 const PASSES: u32 = 10;
-/// Between two passes at least.
+/// The shortest time between two decay passes.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What is read and triggered for it.
+/// The chores of the reading thread, with the keys that they read and trigger.
 pub(crate) struct Decay {
     memory: Arc<OwnMemory>,
     ring: Arc<Ring>,
@@ -48,7 +48,7 @@ impl Decay {
         self.namespace.read(target?).ok()
     }
 
-    /// Time between passes; `None`: nothing is to be done.
+    /// Returns the time between two decay passes, or `None` if no pass is to be made.
     fn period(&self) -> Option<Duration> {
         if self.read(self.background.as_ref()) == Some(Value::Bool(true)) {
             return None;
@@ -73,7 +73,7 @@ impl Chores for Decay {
             }
             self.due = None;
         }
-        // Settings may have changed meanwhile.
+        // The settings may have changed since the last call.
         let period = self.period();
         self.due = period.map(|period| self.due.map_or(now + period, |due| due.min(now + period)));
         self.due
@@ -90,7 +90,7 @@ mod tests {
         namespace.write(&namespace.find(name).unwrap(), value).unwrap();
     }
 
-    /// The settings are the process', so one test looks at all of it.
+    /// The settings are those of the whole process, so one test checks all of them.
     #[test]
     fn passes_come_about_ten_times_per_decay_time() {
         let mut decay = Decay::new(&Linked, Arc::new(OwnMemory::of(&Linked)), Arc::default());

@@ -1,4 +1,4 @@
-//! Time limits: by the timers of the exporter's own runtime, or, on somebody else's, by a thread.
+//! Time limits: by the timers of the exporter's own runtime, or by a thread on any other runtime.
 use crate::quiet_thread::{self, Quiet};
 use crate::worker::STOPS_WITHIN;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// What tells the time.
+/// The source of time limits.
 #[derive(Clone)]
 pub(crate) enum Clock {
-    /// The runtime that the caller runs in.
+    /// The Tokio runtime that the caller runs in.
     Runtime,
-    /// A thread of its own; any runtime will do.
+    /// A separate thread, which works with any runtime.
     Thread(Arc<Bell>),
 }
 
 impl Clock {
-    /// What comes of a future; `None`: not in time.
+    /// Returns the output of a future, or `None` if it is not ready in time.
     pub(crate) async fn within<T>(
         &self,
         until: Instant,
@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// When somebody is to be woken, and a number that tells two of them apart.
+/// When a task is to be woken, and a number that tells apart two tasks of one moment.
 type When = (Instant, u64);
 
 #[derive(Default)]
@@ -51,14 +51,14 @@ struct Due {
     ends: bool,
 }
 
-/// A thread that wakes others in time. It sleeps while nobody waits.
+/// A thread that wakes tasks in time. It sleeps while no task waits.
 #[derive(Default)]
 pub(crate) struct Bell {
     due: Mutex<Due>,
     changed: Condvar,
 }
 
-/// Ends the thread when it is dropped.
+/// The running thread of a [`Bell`]. Dropping it ends the thread.
 pub(crate) struct Ringer {
     pub(crate) bell: Arc<Bell>,
     thread: Quiet,
@@ -73,7 +73,7 @@ impl Drop for Ringer {
 }
 
 impl Bell {
-    /// Starts the thread.
+    /// Starts the thread of a bell.
     pub(crate) fn start() -> io::Result<Ringer> {
         let bell = Arc::new(Bell::default());
         let mine = Arc::clone(&bell);
@@ -91,7 +91,7 @@ impl Bell {
             let now = Instant::now();
             let late = due.all.split_off(&(now, u64::MAX));
             for (_, waker) in std::mem::replace(&mut due.all, late) {
-                // Who waited may be gone.
+                // The waiting task may be gone.
                 let _ = waker.send(());
             }
             let first = due.all.keys().next().map(|first| first.0);
@@ -106,7 +106,7 @@ impl Bell {
         }
     }
 
-    /// Comes back at a moment.
+    /// Returns at a moment.
     async fn at(&self, until: Instant) {
         let (ring, rung) = oneshot::channel();
         let when = {
@@ -124,7 +124,7 @@ impl Bell {
     }
 }
 
-/// Takes its place in the table away.
+/// A task in the table. Dropping it removes the task.
 struct Entry<'a> {
     bell: &'a Bell,
     when: When,
@@ -158,7 +158,7 @@ mod tests {
         assert!(ringer.bell.lock().all.is_empty());
     }
 
-    /// One that is due sooner than what the thread sleeps for.
+    /// A task may be due sooner than the moment until which the thread sleeps.
     #[test]
     fn the_next_one_comes_first() {
         let ringer = Bell::start().unwrap();

@@ -1,4 +1,4 @@
-//! What every answer may look at.
+//! The state that every answer may read.
 use crate::counts::Counts;
 use crate::memory::OwnMemory;
 use crate::metrics::Metrics;
@@ -10,23 +10,23 @@ use crate::unsent::Unsent;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
-/// One exporter: the allocator it shows, and its settings.
+/// One exporter: the allocator that it shows, and its settings.
 pub(crate) struct Context {
-    /// The allocator.
+    /// The allocator that the exporter shows.
     pub(crate) namespace: &'static dyn Namespace,
-    /// What lasts from scrape to scrape.
+    /// State of the metrics that lasts from scrape to scrape.
     pub(crate) metrics: Metrics,
-    /// What was set; replaced as a whole.
+    /// The settings, which are replaced as a whole.
     pub(crate) settings: ArcSwap<Settings>,
-    /// What the exporter counts of itself.
+    /// The counts that the exporter keeps of itself.
     pub(crate) counts: Counts,
     /// Answers that clients have not taken yet.
     pub(crate) unsent: Unsent,
-    /// What is done one at a time: the routes that are `alone`.
+    /// Guards the routes that are `alone`, which serve one request at a time.
     pub(crate) flight: SingleFlight,
     /// The exporter's own memory.
     pub(crate) memory: Arc<OwnMemory>,
-    /// Snapshots that are kept.
+    /// The snapshots that are kept.
     pub(crate) ring: Arc<Ring>,
 }
 

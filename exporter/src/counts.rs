@@ -1,22 +1,22 @@
-//! What the exporter counts of itself. Each thread counts for itself, so that a request costs no
-//! line that another core writes; a reader adds them up.
+//! Counts that the exporter keeps of itself. Each thread has its own cells, so that a request
+//! writes no cache line that another core writes. A reader adds the cells up.
 use crate::routes::{ROUTES, Route};
 use hyper::StatusCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thread_local::ThreadLocal;
 
-/// Why a connection was ended by the exporter.
+/// Why the exporter ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Another one needed its place.
+    /// Another connection needed its place.
     Displaced,
-    /// No place could be made for it.
+    /// No place could be made for the connection.
     Full,
-    /// Its request did not arrive in time, or its answer was not taken.
+    /// The request did not arrive in time, or the client did not take the answer in time.
     Slow,
-    /// Nothing was asked for long, or it lasted too long.
+    /// The client asked for nothing for too long, or the connection lasted too long.
     Idle,
-    /// What came was not HTTP.
+    /// The client sent something that is not HTTP.
     Malformed,
     /// The exporter's memory was used up.
     Memory,
@@ -32,12 +32,12 @@ pub(crate) const ENDED: [(Ended, &str); 6] = [
     (Ended::Memory, "memory"),
 ];
 
-/// 1xx to 5xx.
+/// The classes of status, from 1xx to 5xx.
 const CLASSES: usize = 5;
 
-/// What one thread counted.
+/// The counts of one thread.
 struct Cells {
-    /// By route, those without one last.
+    /// Answers by route and class of status. The last row is for requests without a route.
     requests: Vec<[AtomicU64; CLASSES]>,
     ended: [AtomicU64; ENDED.len()],
     connections: AtomicU64,
@@ -54,7 +54,7 @@ impl Default for Cells {
     }
 }
 
-/// Adds to a cell that only this thread writes.
+/// Adds to a cell that only the calling thread writes.
 fn add(cell: &AtomicU64, count: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(count), Relaxed);
 }
@@ -63,28 +63,28 @@ fn add(cell: &AtomicU64, count: u64) {
 #[derive(Default)]
 pub(crate) struct Counts(ThreadLocal<Cells>);
 
-/// Answers of one kind so far.
+/// The number of answers of one kind so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
-    /// The path as the exporter knows it, or `other`: what clients invent is no label.
+    /// The path of the route, or `other`, because text that clients invent must not become a label.
     pub path: &'static str,
-    /// `GET`, which `HEAD` is counted as, `POST` or `other`.
+    /// `GET` (which includes `HEAD`), `POST` or `other`.
     pub method: &'static str,
-    /// `2xx`
+    /// The class of the status, as `2xx`.
     pub status: &'static str,
-    /// Answers.
+    /// The number of answers.
     pub count: u64,
 }
 
-/// All counts at one moment: each never goes back as long as the exporter runs.
+/// All counts at one moment. No count decreases while the exporter runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Answers, by path, method and class of status; only those that there were.
+    /// Answers by path, method and class of status. Kinds without an answer are left out.
     pub requests: Vec<Requests>,
-    /// Connections that were ended, by reason; every reason.
+    /// Connections that the exporter ended, by reason. Every reason is listed.
     pub ended: Vec<(&'static str, u64)>,
-    /// Connections so far.
+    /// The number of connections so far.
     pub connections: u64,
     /// Bytes read from clients.
     pub received: u64,
@@ -97,7 +97,7 @@ impl Counts {
         self.0.get_or_default()
     }
 
-    /// One answer.
+    /// Counts one answer.
     pub(crate) fn answered(&self, route: Option<&'static Route>, status: StatusCode) {
         let place = route.and_then(|route| ROUTES.iter().position(|is| std::ptr::eq(is, route)));
         let cells = self.mine();
@@ -108,12 +108,12 @@ impl Counts {
         }
     }
 
-    /// One connection that the exporter ended.
+    /// Counts one connection that the exporter ended.
     pub(crate) fn ended(&self, reason: Ended) {
         add(&self.mine().ended[reason as usize], 1);
     }
 
-    /// One connection.
+    /// Counts one connection.
     pub(crate) fn connected(&self) {
         add(&self.mine().connections, 1);
     }
@@ -130,7 +130,7 @@ impl Counts {
         self.0.iter().map(|cells| cell(cells).load(Relaxed)).sum()
     }
 
-    /// All counts. For `/metrics` they are at `context.counts`.
+    /// Returns all counts. `/metrics` reads them from `context.counts`.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut requests = Vec::new();
         for place in 0..=ROUTES.len() {

@@ -3,12 +3,13 @@ use crate::settings::Limits;
 use hyper::HeaderMap;
 use std::time::{Duration, Instant};
 
-/// How long Prometheus waits; what it gets later is lost.
+/// The header in which Prometheus says how long it waits. An answer that comes later is lost.
 const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
-/// The part of it that the way back may take.
+/// The client's time divided by this number is left for the way back of the answer.
 const WAY_BACK: u32 = 20;
 
-/// The moment when an answer is given up: after the exporter's patience, or the client's.
+/// Returns the moment when an answer is given up: after the exporter's patience or the client's,
+/// whichever is shorter.
 pub(crate) fn of(headers: &HeaderMap, limits: &Limits) -> Instant {
     Instant::now() + patience(headers, limits)
 }

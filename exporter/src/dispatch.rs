@@ -1,5 +1,5 @@
-//! From a request to its answer: who asks, the route, the body, the thread it is answered on, the
-//! time limit.
+//! From a request to its answer: access, the route, the body, the thread that answers, the time
+//! limit.
 use crate::answer::{Answer, line};
 use crate::clock::Clock;
 use crate::context::Context;
@@ -32,7 +32,7 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Answers a request, and says when all of it is there.
+    /// Answers a request. Calls `arrived` when all of the request has been read.
     pub(crate) async fn serve<B>(&self, request: Request<B>, arrived: impl FnOnce()) -> Answer
     where
         B: Body,
@@ -53,7 +53,7 @@ impl Dispatch {
         answer
     }
 
-    /// The route of a request, or what is answered instead. Nothing of the body is read for it.
+    /// Returns the route of a request, or the answer that refuses it. Reads nothing of the body.
     fn route(&self, head: &Parts) -> Result<&'static Route, Box<Answer>> {
         let settings = self.context.settings.load();
         guard::admit(&settings, self.peer, head).map_err(|refusal| refusal.answer())?;
@@ -69,7 +69,7 @@ impl Dispatch {
         }
     }
 
-    /// Reads the body, up to the limit, and answers.
+    /// Reads the body up to the limit, and answers the request.
     async fn asked<B>(
         &self,
         route: &'static Route,
@@ -136,7 +136,7 @@ enum Unread {
     Broken,
 }
 
-/// All of a body, in memory that was there before it was read.
+/// Reads a whole body into memory that is allocated before the body is read.
 async fn whole<B>(body: B, limit: usize) -> Result<Bytes, Unread>
 where
     B: Body,
@@ -163,7 +163,7 @@ where
     Ok(bytes.into())
 }
 
-/// Makes an answer on the reading thread, where there is memory for it.
+/// Makes an answer on the reading thread, if there is memory for it.
 fn read(
     route: &Route,
     context: &Context,

@@ -1,11 +1,11 @@
-//! JSON or text: what `?format=` says, else what the client would rather have.
+//! JSON or text: `?format=` decides, otherwise the client's `Accept` header.
 use crate::answer::{Answer, JSON, TEXT, line};
 use crate::negotiate;
 use crate::query;
 use crate::routes::Asked;
 use hyper::StatusCode;
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -13,7 +13,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format of an answer; `first` is that for clients who do not care.
+    /// Returns the format of an answer. `first` is the format for clients without a preference.
     pub(crate) fn of(asked: &Asked, first: Format) -> Result<Format, Bad> {
         match query::values(asked.uri().query(), "format").next().as_deref() {
             Some("json") => Ok(Format::Json),
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// The media type.
+    /// Returns the media type of the format.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Format::Json => JSON,
@@ -39,11 +39,11 @@ impl Format {
     }
 }
 
-/// What is wrong with a request: 400 with this reason.
+/// What is wrong with a request. The request gets 400 with this reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bad(pub(crate) String);
 
-/// 400 with the reason.
+/// Returns a [`Bad`] with the reason.
 pub(crate) fn bad(reason: impl std::fmt::Display) -> Bad {
     Bad(reason.to_string())
 }
@@ -54,12 +54,12 @@ impl From<Bad> for Answer {
     }
 }
 
-/// An answer, or what stands in its place.
+/// Returns the answer, or the refusal as an answer.
 pub(crate) fn or_refused<E: Into<Answer>>(outcome: Result<Answer, E>) -> Answer {
     outcome.unwrap_or_else(Into::into)
 }
 
-/// That no parameter is there but these.
+/// Checks that a request has no parameters but the known ones.
 pub(crate) fn only(asked: &Asked, known: &[&str]) -> Result<(), Bad> {
     match query::unknown(asked.uri().query(), known) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Who may ask: what is looked at before a request's body is read.
+//! Access control: the checks that are made before a request's body is read.
 //!
 //! ```text
 //!  unix socket: the peer's user     ─┐
@@ -13,18 +13,18 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Who is at the other end.
+/// The client at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// Somebody over TCP.
+    /// A client over TCP.
     Tcp,
-    /// A user of this machine; none: the system did not say who.
+    /// A user of this machine, or `None` if the system did not say which.
     Unix(Option<u32>),
-    /// Somebody whom another server let in.
+    /// A client that another server has let in.
     Guest,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -38,7 +38,7 @@ fn refuse<T>(status: StatusCode, reason: impl Into<String>) -> Result<T, Refusal
 }
 
 impl Refusal {
-    /// What the client is told.
+    /// Returns the answer that tells the client the reason.
     pub(crate) fn answer(&self) -> Answer {
         let mut answer = line(self.status, &self.reason);
         if self.status == StatusCode::UNAUTHORIZED {
@@ -49,7 +49,7 @@ impl Refusal {
     }
 }
 
-/// Looks at all but the token.
+/// Checks everything but the token.
 pub(crate) fn admit(settings: &Settings, peer: Peer, head: &Parts) -> Result<(), Refusal> {
     if let Peer::Unix(user) = peer {
         check_user(settings, user)?;
@@ -60,7 +60,7 @@ pub(crate) fn admit(settings: &Settings, peer: Peer, head: &Parts) -> Result<(),
     check_origin(head)
 }
 
-/// Looks at the token.
+/// Checks the token.
 pub(crate) fn identify(settings: &Settings, peer: Peer, head: &Parts) -> Result<(), Refusal> {
     let Some(token) = settings.token.as_ref().filter(|_| !matches!(peer, Peer::Unix(_))) else {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn identify(settings: &Settings, peer: Peer, head: &Parts) -> Result<
     }
 }
 
-/// The token of an `Authorization` header.
+/// Returns the token of an `Authorization` header.
 fn bearer(given: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = given.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
@@ -90,7 +90,7 @@ fn check_user(settings: &Settings, user: Option<u32>) -> Result<(), Refusal> {
     }
 }
 
-/// A header that may be there once.
+/// Returns the value of a header that must not be there twice.
 fn single(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Refusal> {
     let mut all = headers.get_all(&name).iter();
     match (all.next(), all.next()) {
@@ -116,8 +116,8 @@ fn check_host(settings: &Settings, head: &Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a name with or without a port is an address, or one that was allowed. A page of somebody
-/// else's that has a name of its own lead here still sends that name.
+/// Whether a name, with or without a port, is an address or an allowed name. A page whose own name
+/// was made to resolve to this server still sends that name.
 fn is_known(settings: &Settings, host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     if let Some(rest) = host.strip_prefix('[') {
@@ -134,7 +134,7 @@ fn is_known(settings: &Settings, host: &[u8]) -> bool {
             || settings.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)))
 }
 
-/// `:9464`
+/// Whether a text is a port with its colon, as `:9464`.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').unwrap_or_default();
     digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok()
@@ -144,8 +144,8 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Refuses what a page of somebody else's has a browser ask. A link that a person follows is
-/// answered: it changes nothing, and only the person sees the answer.
+/// Refuses a request that a browser sends for a page of another site. A link that a person follows
+/// is answered, because it changes nothing and only the person sees the answer.
 fn check_origin(head: &Parts) -> Result<(), Refusal> {
     let is = |name, value: &str| head.headers.get(name).is_some_and(|is| is == value);
     let reads = matches!(head.method, Method::GET | Method::HEAD);

@@ -10,7 +10,7 @@
 //! # }
 //! ```
 //!
-//! A request's way, which is the order to read the files in:
+//! A request passes through the files in this order, which is also the order to read them in:
 //!
 //! ```text
 //!  builder → server (thread, listeners, connections, who may ask)
@@ -22,8 +22,8 @@
 //!             paths (a file each) → metrics, namespace
 //! ```
 //!
-//! Nothing is counted in the background: an answer is made from the allocator's own numbers when it
-//! is asked for.
+//! The exporter gathers no numbers in the background. It makes each answer from the allocator's own
+//! numbers when a client asks for it.
 
 pub mod answer;
 pub mod builder;

@@ -1,43 +1,43 @@
-//! The exporter's own memory: an arena named `exporter`, with a reserve that is ready from the
-//! start, so that it can say what is wrong when there is no memory left.
+//! The exporter's own memory is an arena named `exporter`. Its reserve is ready from the start, so
+//! that the exporter can say what is wrong when no memory is left.
 //!
-//! Rust ends a process that has no memory for a small block. So nothing here allocates before it
-//! knows that it can: a connection is taken in, and a job begun, when a block of what it may need
-//! can be had from the arena; the block is given back at once, and its pages wait in the arena,
-//! which nobody else allocates from.
+//! Rust ends a process that has no memory for a small block. Therefore nothing here allocates
+//! before it has checked that it can: before the exporter takes in a connection or begins a job, it
+//! allocates a block of the size that may be needed, and frees it at once. The pages of the block
+//! stay in the arena, from which no other code allocates.
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::Value;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The arena's name.
+/// The name of the arena.
 pub(crate) const NAME: &str = "exporter";
 const C_NAME: &std::ffi::CStr = c"exporter";
-/// Bytes of unused pages that stay, and have their memory from the start. With what is in use, most
-/// of which is a slab for each size, the arena of an idle exporter holds less than 2 MiB.
+/// Bytes of unused pages that stay, and have their memory from the start. With the memory in use,
+/// most of which is one slab for each size, the arena of an idle exporter holds less than 2 MiB.
 pub(crate) const RESERVE: usize = 128 << 10;
-/// A block of about the reserve.
+/// Bytes of a block that takes about the reserve.
 const BLOCK: usize = RESERVE / 8 * 7;
-/// Bytes of addresses that are there from the start: slabs of every length that connections need,
-/// and as many as may be open. A block of 4 MiB would lie on huge pages.
+/// Bytes of addresses that the arena has from the start: enough for slabs of every length that
+/// connections need, and for as many as may be open. A block of 4 MiB would lie on huge pages.
 const ADDRESSES: usize = (4 << 20) / 8 * 7;
-/// Bytes beside which a connection does not matter.
+/// Bytes beside which the memory of one connection does not matter.
 const PLENTY: usize = 128 << 10;
-/// What one connection needs, in the lengths that it needs it in: buffers, its task, a request, a
-/// short answer. What another connection has left lies ready in these lengths.
+/// The lengths of the blocks that one connection needs: buffers, its task, a request, a short
+/// answer. Blocks that another connection has freed are ready in these lengths.
 const CONNECTION: [usize; 8] = [16 << 10, 8 << 10, 8 << 10, 8 << 10, 4 << 10, 2 << 10, 1024, 512];
-/// Bytes that a job may need at least.
+/// The least bytes that a job may need.
 const JOB: usize = 4 << 20;
-/// A job may need so many times the longest answer so far: it grows by doubling, is compressed, and
-/// is made from what was read.
+/// How many times the longest answer so far a job may need. The answer grows by doubling, is
+/// compressed, and is made from what was read.
 const TIMES: usize = 5;
 
-/// The arena of an allocator.
+/// The exporter's arena in an allocator.
 pub(crate) struct OwnMemory {
     namespace: &'static dyn Namespace,
     arena: Option<u32>,
-    /// The arena's reserve. Names are looked up once, because a name takes memory.
+    /// The key of the arena's reserve. Keys are looked up once, because a lookup takes memory.
     reserve: Option<Target>,
     flush: Option<Target>,
     longest: AtomicUsize,
@@ -45,7 +45,7 @@ pub(crate) struct OwnMemory {
 }
 
 impl OwnMemory {
-    /// Finds the arena, or makes it. Where none can be made, the exporter goes on without.
+    /// Finds the arena, or makes it. If none can be made, the exporter runs without an arena.
     pub(crate) fn of(namespace: &'static dyn Namespace) -> OwnMemory {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl OwnMemory {
         }
     }
 
-    /// The calling thread allocates from the arena from now on.
+    /// Makes the calling thread allocate from the arena from now on.
     pub(crate) fn enter(&self) {
         let Some(arena) = self.arena else { return };
         if let Ok(target) = self.namespace.find("thread.arena") {
@@ -68,7 +68,7 @@ impl OwnMemory {
         }
     }
 
-    /// Makes the reserve ready. By a thread that has entered.
+    /// Makes the reserve ready. Only for a thread that has [entered](Self::enter).
     pub(crate) fn fill(&self) {
         if self.arena.is_none() {
             return;
@@ -77,19 +77,19 @@ impl OwnMemory {
         self.trim();
         let mut reserve = Vec::new();
         if reserve.try_reserve_exact(BLOCK).is_ok() {
-            // Not zero, which fresh pages are without being touched.
+            // Not zero, because fresh pages read as zero without being touched.
             reserve.resize(BLOCK, 1u8);
             std::hint::black_box(&reserve);
         }
     }
 
-    /// Whether connections may be taken in without a look at those that are there. By a thread that
-    /// has entered.
+    /// Whether connections may be taken in without closing others first. Only for a thread that has
+    /// [entered](Self::enter).
     pub(crate) fn has_plenty(&self) -> bool {
         has(PLENTY)
     }
 
-    /// Whether one connection can be served. By a thread that has entered.
+    /// Whether one connection can be served. Only for a thread that has [entered](Self::enter).
     pub(crate) fn has_for_connection(&self) -> bool {
         let blocks = CONNECTION.map(|bytes| {
             let mut block: Vec<u8> = Vec::new();
@@ -98,17 +98,18 @@ impl OwnMemory {
         std::hint::black_box(&blocks).iter().all(Option::is_some)
     }
 
-    /// Whether a job can be done. By a thread that has entered; the reading one trims afterwards.
+    /// Whether a job can be done. Only for a thread that has [entered](Self::enter). The reading
+    /// thread calls [`trim`](Self::trim) afterwards.
     pub(crate) fn has_for_job(&self) -> bool {
         let job = self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB);
-        // Not out of the reserve.
+        // A job must not use the reserve.
         let has = has(job.saturating_add(RESERVE));
         self.is_short.store(!has, Relaxed);
         has
     }
 
-    /// Whether there was no memory for the last job, and is none now. Where there was, nothing is
-    /// asked of the allocator.
+    /// Whether there was no memory for the last job and there is none now. If there was memory, the
+    /// allocator is not asked.
     pub(crate) fn is_short(&self) -> bool {
         if !self.is_short.load(Relaxed) {
             return false;
@@ -116,7 +117,7 @@ impl OwnMemory {
         !self.has_for_job()
     }
 
-    /// The arena, unless none could be made.
+    /// Returns the index of the arena, or `None` if none could be made.
     pub(crate) fn arena(&self) -> Option<u32> {
         self.arena
     }
@@ -126,17 +127,17 @@ impl OwnMemory {
         self.longest.fetch_max(length, Relaxed);
     }
 
-    /// Gives back what this thread's cache keeps: a few blocks of many sizes keep a slab for each.
-    /// By a thread that has entered.
+    /// Gives back what this thread's cache keeps, because a few blocks of many sizes keep a slab
+    /// for each. Only for a thread that has [entered](Self::enter).
     pub(crate) fn flush(&self) {
         if let Some(flush) = &self.flush {
             let _ = self.namespace.act(flush);
         }
     }
 
-    /// Gives back what the reading thread's cache keeps, and what is unused beyond the reserve. The
-    /// pages of the arena do not age, because nobody would purge them in an idle process. By the
-    /// reading thread, after whatever may have used memory.
+    /// Gives back the blocks in the reading thread's cache, and the unused pages beyond the
+    /// reserve. The pages of the arena do not age, because no thread would purge them in an idle
+    /// process. The reading thread calls this after all work that may have used memory.
     pub(crate) fn trim(&self) {
         self.flush();
         if let Some(target) = &self.reserve {
@@ -145,11 +146,11 @@ impl OwnMemory {
     }
 }
 
-/// Whether so many bytes can be had.
+/// Whether a block of so many bytes can be allocated.
 fn has(bytes: usize) -> bool {
     let mut block: Vec<u8> = Vec::new();
     let can = block.try_reserve_exact(bytes).is_ok();
-    // Without this the compiler may leave both out.
+    // Without this, the compiler may remove both the allocation and the deallocation.
     std::hint::black_box(&block);
     can
 }
@@ -158,7 +159,7 @@ fn reserve_of(namespace: &'static dyn Namespace, arena: u32) -> Option<Target> {
     namespace.find(&format!("arena.{arena}.reserve")).ok()
 }
 
-/// The arena with the name, of an exporter that was here before.
+/// Returns the arena with the name, which an earlier exporter of this process has made.
 fn find(namespace: &'static dyn Namespace) -> Option<u32> {
     let count = namespace.find("arenas.narenas").ok()?;
     let Ok(Value::Unsigned(count)) = namespace.read(&count) else { return None };
@@ -173,7 +174,7 @@ fn make(namespace: &'static dyn Namespace) -> Option<u32> {
             let _ = namespace.write(&target, Value::Ssize(-1));
         }
     }
-    // Who is at the limit must be able to raise it.
+    // The arena is exempt, because a client must be able to raise a limit that is reached.
     if let Ok(target) = namespace.find(&format!("arena.{arena}.limit_exempt")) {
         let _ = namespace.write(&target, Value::Bool(true));
     }

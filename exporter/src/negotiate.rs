@@ -3,9 +3,9 @@
 use hyper::HeaderMap;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 
-/// The media type that a client likes best, by its place; of equals the first one. A version that a
-/// client names must be the offer's; other parameters do not count. Whoever says nothing that fits
-/// gets the first. `None`: all were refused by `q=0`.
+/// Returns the place of the media type that a client likes best, and of equals the first. A version
+/// that the client names must be that of the offer. Other parameters do not count. A client that
+/// names nothing that fits gets the first offer. Returns `None` if all were refused by `q=0`.
 pub(crate) fn choose(headers: &HeaderMap, offers: &[&str]) -> Option<usize> {
     let accept = joined(headers, ACCEPT);
     let ranges: Vec<Range<'_>> = elements(&accept).filter_map(Range::parse).collect();
@@ -16,11 +16,11 @@ pub(crate) fn choose(headers: &HeaderMap, offers: &[&str]) -> Option<usize> {
     if best > 0.0 {
         return liked.iter().position(|quality| *quality == Some(best));
     }
-    // A type that is named nowhere is not refused.
+    // A type that the client does not name is not refused.
     liked.iter().position(Option::is_none)
 }
 
-/// Whether a body may be sent by gzip, and a client would rather have it so.
+/// Whether a client accepts gzip, and likes it at least as much as an unchanged body.
 pub(crate) fn likes_gzip(headers: &HeaderMap) -> bool {
     let accept = joined(headers, ACCEPT_ENCODING);
     let mut codings = Vec::new();
@@ -34,18 +34,18 @@ pub(crate) fn likes_gzip(headers: &HeaderMap) -> bool {
     };
     let any = of(&["*"]);
     let gzip = of(&["gzip", "x-gzip"]).or(any).unwrap_or(0.0);
-    // Who does not speak of it takes it as it is, as a last resort.
+    // A client that does not name `identity` takes an unchanged body as a last resort.
     let identity = of(&["identity"]).or(any.filter(|any| *any == 0.0)).unwrap_or(f32::MIN_POSITIVE);
     gzip > 0.0 && gzip >= identity
 }
 
-/// All values of a header, which is a list.
+/// Joins all values of a header that holds a list.
 pub(crate) fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.collect::<Vec<_>>().join(",")
 }
 
-/// Elements of a list; a comma between quotes is text.
+/// Returns the elements of a list. A comma between quotes is text.
 pub(crate) fn elements(list: &str) -> impl Iterator<Item = &str> {
     split_unquoted(list, ',').map(str::trim).filter(|element| !element.is_empty())
 }
@@ -63,7 +63,7 @@ fn split_unquoted(text: &str, at: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a client accepts: a type, or all of a kind.
+/// A media range that a client accepts: a type, or all types of a kind.
 struct Range<'a> {
     kind: &'a str,
     subtype: &'a str,
@@ -72,7 +72,7 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// `None` for what is no media range.
+    /// Returns `None` if the element is not a media range.
     fn parse(element: &'a str) -> Option<Range<'a>> {
         let mut parts = split_unquoted(element, ';').map(str::trim);
         let (kind, subtype) = parts.next()?.split_once('/')?;
@@ -85,7 +85,7 @@ impl<'a> Range<'a> {
         Some(Range { kind: kind.trim(), subtype: subtype.trim(), version, q })
     }
 
-    /// How closely it says an offer: 0 not at all, and more the closer.
+    /// Returns how closely the range matches an offer. 0 is no match, and more is closer.
     fn closeness(&self, offer: &Range<'_>) -> u8 {
         let is_kind = self.kind.eq_ignore_ascii_case(offer.kind);
         let is_subtype = self.subtype.eq_ignore_ascii_case(offer.subtype);
@@ -103,15 +103,15 @@ impl<'a> Range<'a> {
     }
 }
 
-/// How much a client likes an offer: what says it most closely counts. `None`: nothing says it.
+/// Returns how much a client likes an offer, by the closest range, or `None` if no range matches.
 fn quality(ranges: &[Range<'_>], offer: &Range<'_>) -> Option<f32> {
     let close = ranges.iter().map(|range| (range.closeness(offer), range.q));
     let close = close.filter(|(closeness, _)| *closeness > 0);
-    // Of equally close ones, the one that likes it most.
+    // Of equally close ranges, the one with the highest weight counts.
     close.max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|(_, q)| q)
 }
 
-/// The weight among parameters; 1 when there is none. `None`: it is no weight.
+/// Returns the weight among parameters, 1 if there is none, or `None` if it is not a weight.
 fn q_value<'a>(mut parameters: impl Iterator<Item = &'a str>) -> Option<f32> {
     let q = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -1,6 +1,6 @@
-//! The part of an address behind `?`.
+//! The query of an address, which is the part behind `?`.
 
-/// The values of a name, in order, decoded; a name without `=` has an empty one.
+/// Returns the decoded values of a name, in order. A name without `=` has an empty value.
 pub(crate) fn values<'a>(query: Option<&'a str>, name: &'a str) -> impl Iterator<Item = String> {
     let pairs = query.unwrap_or_default().split('&').map(move |pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -9,14 +9,14 @@ pub(crate) fn values<'a>(query: Option<&'a str>, name: &'a str) -> impl Iterator
     pairs.filter(move |(key, _)| key == name).map(|(_, value)| decode(value))
 }
 
-/// The names that are none of those known.
+/// Returns the first name that is not known.
 pub(crate) fn unknown(query: Option<&str>, known: &[&str]) -> Option<String> {
     let names = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let mut names = names.map(|pair| decode(pair.split('=').next().unwrap_or_default()));
     names.find(|name| !known.contains(&name.as_str()))
 }
 
-/// `%41` as `A`, `+` as a space; what is no such code stays as it is.
+/// Decodes `%41` to `A`, and `+` to a space. A `%` without two hexadecimal digits stays as it is.
 pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,5 +1,5 @@
-//! Threads of the exporter's: named, with a small stack, and with every signal blocked, so that
-//! the program's handlers run on the program's threads.
+//! Threads of the exporter. They have a name, a small stack, and all signals blocked, so that the
+//! program's handlers run on the program's threads.
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Bytes of stack. Address space, of which what is used has memory.
+/// Bytes of stack. They are address space, of which only the used part has memory.
 const STACK: usize = 512 << 10;
 
-/// A thread that runs. One that is not joined goes on alone.
+/// A thread that runs. A thread that is not joined goes on alone.
 pub(crate) struct Quiet {
     thread: Option<JoinHandle<()>>,
-    /// Hangs up when the thread ends.
+    /// Disconnects when the thread ends.
     ended: Mutex<Receiver<()>>,
     process: u32,
 }
@@ -32,8 +32,9 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
 }
 
 impl Quiet {
-    /// Waits until it has ended, but not for long: what hangs in the allocator is left behind.
-    /// `false`: it goes on, or is the thread of a process that this one was forked from.
+    /// Waits until the thread has ended, at most for `patience`, because it may hang in the
+    /// allocator. Returns `false` if it still runs, or is of the process that this one was forked
+    /// from.
     pub(crate) fn join(&mut self, patience: Duration) -> bool {
         if self.process != std::process::id() {
             std::mem::forget(self.thread.take());
@@ -47,18 +48,18 @@ impl Quiet {
     }
 }
 
-/// Blocks all signals of this thread, and of those that it starts, until it is dropped.
+/// Blocks all signals of this thread, and of threads that it starts, until this value is dropped.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {
     fn all() -> Blocked {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: fills the set.
+        // SAFETY: the call fills the set.
         unsafe { libc::sigfillset(all.as_mut_ptr()) };
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: both sets are of this frame; the first was filled.
+        // SAFETY: both sets are on this stack frame, and the first one was filled.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-        // SAFETY: the call above has filled it.
+        // SAFETY: `pthread_sigmask` has filled the set.
         Blocked(unsafe { before.assume_init() })
     }
 }
@@ -74,7 +75,7 @@ impl Drop for Blocked {
 mod tests {
     use super::*;
 
-    /// The mask of blocked signals, as the system tells it.
+    /// Returns the mask of blocked signals, as the system reports it.
     fn blocked() -> u64 {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
@@ -87,7 +88,7 @@ mod tests {
         let thread = spawn("lumalloc-test", || {
             let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
             assert_eq!(name, "lumalloc-test\n");
-            // SIGKILL and SIGSTOP cannot be, and the C library keeps two for itself.
+            // SIGKILL and SIGSTOP cannot be blocked, and the C library uses two signals itself.
             let open = (1 << 8) | (1 << 18) | (1 << 31) | (1 << 32);
             assert_eq!(blocked() | open, u64::MAX, "{:x}", blocked());
         });

@@ -1,42 +1,42 @@
-//! Which path is answered by what: the table of all paths.
+//! The table of all paths, with the function that answers each.
 use crate::answer::Answer;
 use crate::context::Context;
 use crate::paths;
 use bytes::Bytes;
 use hyper::{Method, Request};
 
-/// Who may ask.
+/// The surface that a path belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Surface {
-    /// Read-only numbers; may be open to the network of a pod.
+    /// Read-only numbers, which may be open to the network of a pod.
     Metrics,
     /// Everything.
     Admin,
 }
 
-/// On which thread a path is answered.
+/// The thread on which a path is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At once, on the thread of the connections: what takes no lock of the allocator, so that it
-    /// answers when the allocator is stuck.
+    /// At once, on the thread of the connections. Such a path takes no lock of the allocator, so
+    /// that it is answered even when the allocator is stuck.
     Here,
     /// On the thread that reads the allocator, with a time limit.
     Reader,
 }
 
-/// A request with all of its body.
+/// A request with its whole body.
 pub(crate) type Asked = Request<Bytes>;
 
-/// One path.
+/// One path of the table.
 pub(crate) struct Route {
-    /// The path; one that ends with `/` stands for all below it too.
+    /// The path. A path that ends with `/` stands for all paths below it too.
     pub(crate) path: &'static str,
     pub(crate) method: Method,
     pub(crate) surface: Surface,
     pub(crate) place: Place,
-    /// Whether it needs no token: it tells nothing that others must not know.
+    /// Whether the path needs no token, because it tells nothing that must be kept secret.
     pub(crate) open: bool,
-    /// Whether only one request at a time is at it; the next one is answered 409.
+    /// Whether only one request at a time is served. The next request gets 409.
     pub(crate) alone: bool,
     pub(crate) answer: fn(&Context, &Asked) -> Answer,
 }
@@ -60,13 +60,13 @@ const fn post(
 }
 
 impl Route {
-    /// The same, without a token.
+    /// Returns this route, without the need of a token.
     const fn open(mut self) -> Route {
         self.open = true;
         self
     }
 
-    /// The same, one at a time.
+    /// Returns this route, limited to one request at a time.
     #[allow(dead_code, reason = "nothing is written yet")]
     const fn alone(mut self) -> Route {
         self.alone = true;
@@ -74,7 +74,7 @@ impl Route {
     }
 }
 
-/// Every path there is.
+/// The table of all paths.
 pub(crate) static ROUTES: &[Route] = &[
     get("/", Surface::Admin, Place::Here, paths::page::page).open(),
     get("/-/healthy", Surface::Metrics, Place::Here, paths::health::healthy).open(),
@@ -90,19 +90,19 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 
-/// What a path and a method lead to.
+/// The result of [`find`] for a path and a method.
 pub(crate) enum Found {
     /// A route.
     Route(&'static Route),
-    /// The path exists with these methods.
+    /// The path exists, but with these methods.
     WrongMethod(Vec<Method>),
     /// There is no such path.
     Nothing,
 }
 
-/// Finds the route among those of a surface; a longer path wins.
+/// Finds the route among the routes of a surface. A longer path wins.
 pub(crate) fn find(surface: Surface, path: &str, method: &Method) -> Found {
-    // The body of an answer to HEAD is left out where it is sent.
+    // The body of an answer to HEAD is left out when the answer is sent.
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let is_here = |route: &&Route| surface == Surface::Admin || route.surface == surface;
     let fits = |route: &&Route| match route.path {

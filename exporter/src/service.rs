@@ -1,4 +1,4 @@
-//! The routes, for somebody else's server: of hyper, tower or axum.
+//! The routes for another server: hyper, tower or axum.
 //!
 //! ```
 //! use lumalloc_exporter::Exporter;
@@ -6,16 +6,16 @@
 //! use hyper_util::rt::TokioIo;
 //!
 //! # async fn serve(stream: tokio::net::TcpStream) -> Result<(), Box<dyn std::error::Error>> {
-//! // Once; it is cloned for each connection.
+//! // Made once, and cloned for each connection.
 //! let service = Exporter::builder().service()?;
 //! http1::Builder::new().serve_connection(TokioIo::new(stream), service.clone()).await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The other server decides who may connect, how long it waits for a request, and which names it is
-//! known by. Here `Origin` is looked at, and the token, where the builder was given one. Every path
-//! stands at the root: behind a prefix, the other server takes the prefix off.
+//! The other server decides who may connect, how long it waits for a request, and by which names it
+//! is known. The service checks `Origin`, and the token if the builder was given one. Every path
+//! starts at the root. A server that serves it behind a prefix must remove the prefix.
 use crate::answer::Answer;
 use crate::builder::Builder;
 use crate::chores::Decay;
@@ -34,22 +34,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Answers requests of another server's, on any runtime. Its threads end with its last clone.
+/// Answers requests of another server, on any runtime. Its threads end with its last clone.
 #[derive(Clone)]
 pub struct Service {
     dispatch: Dispatch,
     _ringer: Arc<Ringer>,
 }
 
-/// An answer to come.
+/// The future of an answer.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
 
 impl Builder {
-    /// The routes, for a server that is there already. Of what was set, the addresses count for
-    /// nothing, and no token is needed.
+    /// Returns the routes for an existing server. Addresses have no effect, and no token is needed.
     ///
     /// # Errors
-    /// When the token file is not fit, or there is no thread.
+    /// An error if the token file is unfit, or if no thread can be started.
     pub fn service(mut self) -> Result<Service, StartError> {
         self.read_token()?;
         let context = Context::new(self.namespace, self.settings);
@@ -69,7 +68,7 @@ impl Builder {
 }
 
 impl Service {
-    /// The same, for the numbers alone: `/metrics`, `/-/healthy`, `/-/ready`, without a token.
+    /// Limits this service to `/metrics`, `/-/healthy` and `/-/ready`, without a token.
     #[must_use]
     pub fn metrics_only(mut self) -> Service {
         self.dispatch.surface = Surface::Metrics;

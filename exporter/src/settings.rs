@@ -1,11 +1,11 @@
-//! What may be set, with the values that hold when nothing is.
+//! The settings, with their default values.
 use crate::token::TokenFile;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a surface is served.
+/// The address of a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A TCP address.
@@ -23,22 +23,22 @@ impl fmt::Display for Address {
     }
 }
 
-/// Bounds on what clients may cost.
+/// Limits on the resources that clients may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; when all are taken, the one that waits longest for its client is closed
-    /// for the next. At most 1000.
+    /// The number of connections at once. When all are taken, the connection that has waited
+    /// longest for its client is closed for the next one. At most 1000.
     pub connections: usize,
-    /// How long a request may take to arrive, an answer to be made, and to be taken by the client:
-    /// each of the three.
+    /// How long each of three steps may take: a request arrives, its answer is made, the client
+    /// takes the answer.
     pub patience: Duration,
     /// How long a connection without a request may stay open.
     pub idle: Duration,
-    /// How long a connection may last in all.
+    /// How long a connection may last in total.
     pub lifetime: Duration,
-    /// Bytes of the longest body that is read.
+    /// The longest body that is read, in bytes.
     pub body: usize,
-    /// Bytes of answers that clients have not taken yet; beyond, answers are 503.
+    /// Bytes of answers that clients have not taken yet. Beyond this, requests get 503.
     pub unsent: usize,
 }
 
@@ -55,22 +55,22 @@ impl Default for Limits {
     }
 }
 
-/// Everything that the builder sets.
+/// All settings of the builder.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Where everything is served.
+    /// The address on which everything is served.
     pub(crate) admin: Address,
-    /// Where the numbers alone are served, besides.
+    /// A further address on which the numbers alone are served.
     pub(crate) metrics: Option<SocketAddr>,
     /// The permissions of the unix socket.
     pub(crate) unix_mode: u32,
-    /// Who may use the unix socket, besides root and the user of this process.
+    /// Users that may use the unix socket, besides root and the user of this process.
     pub(crate) users: Vec<u32>,
-    /// Who has it may ask.
+    /// The token that clients must send.
     pub(crate) token: Option<TokenFile>,
     /// Where dumps are written.
     pub(crate) dump_directory: Option<PathBuf>,
-    /// Names that clients may know this server by, besides its addresses.
+    /// Names that requests may have as their `Host`, besides `localhost` and addresses.
     pub(crate) hosts: Vec<String>,
     pub(crate) limits: Limits,
 }

@@ -1,19 +1,19 @@
-//! What is done one at a time: who comes meanwhile is told so, instead of waiting.
+//! Work that is done by one request at a time. Another request is refused instead of waiting.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A thing that is done by one at a time.
+/// Work that one request at a time may do.
 #[derive(Clone, Default)]
 pub(crate) struct SingleFlight(Arc<AtomicBool>);
 
-/// The right to do it. Dropping it lets the next one.
+/// The right to do the work. Dropping it lets the next request do it.
 #[must_use]
 pub(crate) struct Flight(Arc<AtomicBool>);
 
 impl SingleFlight {
-    /// `None`: somebody is at it.
+    /// Returns the right to do the work, or `None` if another request has it.
     pub(crate) fn enter(&self) -> Option<Flight> {
-        // Acquire: pairs with the Release of the drop, so that one flight sees what the last did.
+        // Acquire: pairs with the Release in `drop`, so that a flight sees what the last one did.
         let was = self.0.swap(true, Ordering::Acquire);
         (!was).then(|| Flight(Arc::clone(&self.0)))
     }
@@ -21,7 +21,7 @@ impl SingleFlight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of `enter`.
+        // Release: pairs with the Acquire in `enter`.
         self.0.store(false, Ordering::Release);
     }
 }

@@ -1,7 +1,7 @@
-//! A whole snapshot as a value, read by the names of the namespace, wherever the allocator is.
+//! A whole snapshot as a value. It is read by the names of the namespace, from any allocator.
 //!
-//! It is what [`Snapshot::take`](lumalloc_ctl::Snapshot::take) makes of the allocator of its own
-//! executable.
+//! For the allocator of this executable, it equals the result of
+//! [`Snapshot::take`](lumalloc_ctl::Snapshot::take).
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::numbers::{
     ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
@@ -12,13 +12,13 @@ use lumalloc_ctl::{Error, Snapshot, Value};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Stands for all arenas, and for those that were destroyed. Source: jemalloc(3).
+/// The index of all arenas; [`DESTROYED`] is that of the destroyed ones. Source: jemalloc(3).
 const ALL: usize = 4096;
 const DESTROYED: usize = 4097;
-/// Another epoch during the reading means that it begins again, so often at most.
+/// The reading begins again if the epoch changes during it, at most so often in total.
 const TRIES: usize = 3;
 
-/// Takes a snapshot: of one epoch, unless others write epochs all the time.
+/// Takes a snapshot. It is of one epoch, unless other threads write epochs all the time.
 pub(crate) fn take(namespace: &dyn Namespace) -> Result<Snapshot, Error> {
     let epoch = namespace.find("epoch")?;
     let keys = Keys { namespace, targets: RefCell::default() };
@@ -40,7 +40,7 @@ struct Keys<'a> {
     targets: RefCell<HashMap<&'static str, Option<Target>>>,
 }
 
-/// A field of a snapshot, out of a value; what is of another type is not told.
+/// A field of a snapshot. A value of another type gives `None`.
 trait Field: Default {
     fn from(value: Value<'static>) -> Option<Self>;
 }
@@ -66,7 +66,7 @@ fields! {
     isize: Ssize;
 }
 
-/// A struct whose fields are keys, below one name.
+/// Makes a struct whose fields are keys below one name.
 macro_rules! below {
     ($keys:expr, $indices:expr, $base:literal, $of:ident { $($field:ident),* $(,)? }) => {
         $of { $($field: $keys.get(concat!($base, stringify!($field)), $indices),)* }
@@ -104,7 +104,7 @@ macro_rules! classes {
 }
 
 impl Keys<'_> {
-    /// The value of a row with these indices; nothing where it has none.
+    /// Returns the value of a row with these indices, or the default value if there is none.
     fn get<T: Field>(&self, row: &'static str, indices: &[usize]) -> T {
         self.read(row, indices).and_then(T::from).unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl Keys<'_> {
     }
 
     fn settings(&self) -> Settings {
-        // 0 and what lies beyond any memory is no bound.
+        // 0, and a number beyond any memory, mean no limit.
         let limit = |row| Some(self.get(row, &[])).filter(|bytes| (1..1 << 56).contains(bytes));
         Settings {
             background_thread: self.get("background_thread", &[]),
@@ -251,7 +251,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Those that were ever used.
+    /// Returns the bins that were ever used.
     fn bins(&self, arena: usize) -> Vec<Bin> {
         let count: u32 = self.get("arenas.nbins", &[]);
         let was_used = |&class: &usize| {
@@ -288,7 +288,7 @@ impl Keys<'_> {
         (0..count as usize).filter(was_used).map(bin).collect()
     }
 
-    /// Those that were ever used.
+    /// Returns the large classes that were ever used.
     fn lextents(&self, arena: usize) -> Vec<Large> {
         let count: u32 = self.get("arenas.nlextents", &[]);
         let large = |class: usize| Large {
@@ -306,12 +306,12 @@ impl Keys<'_> {
         (0..count as usize).filter(was_used).map(large).collect()
     }
 
-    /// Those of which some are unused.
+    /// Returns the classes of extents of which some are unused.
     fn extents(&self, arena: usize) -> Vec<Extents> {
         let mut extents = Vec::new();
         for index in 0.. {
             let at = &[arena, index];
-            // There is no key for their number: the first that does not exist ends them.
+            // No key holds their number. The first index that does not exist ends them.
             if self.read("stats.arenas.<i>.extents.<j>.ndirty", at).is_none() {
                 return extents;
             }
@@ -329,7 +329,7 @@ impl Keys<'_> {
     }
 }
 
-/// A row's name with 0 for each index.
+/// Returns the name of a row with 0 for each index.
 fn zeros(row: &str) -> String {
     let parts = row.split('.').map(|part| if part.starts_with('<') { "0" } else { part });
     parts.collect::<Vec<_>>().join(".")

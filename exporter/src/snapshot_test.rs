@@ -1,10 +1,10 @@
-//! What is read by names is what the allocator of this executable tells by itself.
+//! The snapshot that is read by names equals the snapshot that the allocator takes of itself.
 
 use super::*;
 use crate::namespace::Linked;
 use serde_json::Value as Json;
 
-/// Where two values differ.
+/// Collects the places where two values differ.
 fn differences(path: &str, theirs: &Json, ours: &Json, found: &mut Vec<String>) {
     match (theirs, ours) {
         (Json::Object(a), Json::Object(b)) if a.keys().eq(b.keys()) => {
@@ -22,8 +22,8 @@ fn differences(path: &str, theirs: &Json, ours: &Json, found: &mut Vec<String>) 
     }
 }
 
-/// Both of one epoch. Other tests may write another one in between, or make and destroy arenas:
-/// then once more.
+/// Both snapshots must be of one epoch. Other tests may write another epoch in between, or make and
+/// destroy arenas. Then the test tries again.
 #[test]
 fn it_is_what_the_allocator_says() {
     let keys = Keys { namespace: &Linked, targets: RefCell::default() };
@@ -31,7 +31,7 @@ fn it_is_what_the_allocator_says() {
     for _ in 0..1000 {
         let mut theirs = Snapshot::take();
         let ours = keys.snapshot();
-        // One that counted nothing cannot be told from none.
+        // Destroyed arenas that counted nothing cannot be told from no destroyed arenas.
         theirs.destroyed = theirs.destroyed.filter(has_history);
         assert!(!ours.arenas.is_empty() && !ours.merged.bins.is_empty());
         found.clear();
@@ -51,7 +51,7 @@ fn each_one_is_of_a_new_epoch() {
     assert_eq!(first.version, env!("CARGO_PKG_VERSION"));
 }
 
-/// Other tests write epochs too: what is read in two of them need not fit together.
+/// Other tests write epochs too. Numbers of two epochs need not fit together.
 #[test]
 fn memory_of_one_epoch_fits_together() {
     let namespace: &dyn Namespace = &Linked;

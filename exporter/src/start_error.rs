@@ -1,4 +1,4 @@
-//! What `start` can fail for.
+//! The reasons why an exporter does not start.
 use crate::settings::Address;
 use crate::token::TokenError;
 use std::fmt;
@@ -6,26 +6,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Bytes that the path of a unix socket may have.
+/// The longest path of a unix socket, in bytes.
 pub(crate) const LONGEST_PATH: usize = 107;
 
-/// Why an exporter did not start. Nothing of it is left then: no thread, no port, no file.
+/// Why an exporter did not start. No thread, port or file of it is left.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The system refuses the address: taken, not this machine's, or not permitted.
+    /// The system refuses the address, because it is taken, not of this machine, or not permitted.
     Listen(Address, io::Error),
     /// Another process answers on the unix socket.
     Taken(PathBuf),
-    /// Something that is no socket stands at the path.
+    /// Something that is not a socket is at the path.
     NotASocket(PathBuf),
-    /// The path does not fit into a socket's address.
+    /// The path does not fit into the address of a socket.
     PathTooLong(PathBuf),
-    /// Everything would be open to the network.
+    /// Everything would be open to the network, because no token file was set.
     NeedsToken(SocketAddr),
-    /// The token file is not fit.
+    /// The token file is unfit.
     Token(TokenError),
-    /// No thread, or nothing for it to wait with.
+    /// The system gave no thread, or no runtime for the thread.
     Thread(io::Error),
 }
 

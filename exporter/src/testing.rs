@@ -10,26 +10,26 @@ use hyper::Request;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, Waker};
 
-/// The tests run on the allocator that they look at.
+/// The tests run on the allocator that they read.
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// An exporter of this executable, with the settings that hold when nothing is set.
+/// Returns the context of an exporter of this executable, with the default settings.
 pub(crate) fn context() -> Arc<Context> {
     Context::new(&Linked, Settings::default())
 }
 
-/// `GET path`
+/// Returns the request `GET path`.
 pub(crate) fn get(path: &str) -> Asked {
     Request::get(path).body(Bytes::new()).expect("a path")
 }
 
-/// `POST path` with a body.
+/// Returns the request `POST path` with a body.
 pub(crate) fn post(path: &str, body: &str) -> Asked {
     Request::post(path).body(Bytes::copy_from_slice(body.as_bytes())).expect("a path")
 }
 
-/// The status and the text of an answer.
+/// Returns the status and the text of an answer.
 pub(crate) fn said(answer: Answer) -> (u16, String) {
     let status = answer.status().as_u16();
     let collected = std::pin::pin!(answer.into_body().collect());
@@ -41,7 +41,7 @@ pub(crate) fn said(answer: Answer) -> (u16, String) {
     }
 }
 
-/// The JSON of an answer, which must be 200.
+/// Returns the JSON of an answer, whose status must be 200.
 #[track_caller]
 pub(crate) fn json(answer: Answer) -> serde_json::Value {
     let (status, text) = said(answer);

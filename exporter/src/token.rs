@@ -1,4 +1,4 @@
-//! The bearer token: a file that nobody else can read, read again when it changes.
+//! The bearer token, in a file that other users cannot read. It is read again when it changes.
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 
-/// A token that is shorter could be guessed.
+/// The least characters of a token. A shorter one could be guessed.
 const SHORTEST: usize = 16;
-/// Nobody has a longer one.
+/// Tokens of so many characters or more are refused.
 const LONGEST: usize = 4096;
-/// Permissions of the group and of others.
+/// Permission bits of the group and of others.
 const TOO_OPEN: u32 = 0o077;
 
-/// What a token file is refused for.
+/// Why a token file is refused.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable(PathBuf, io::Error),
-    /// It is a directory, a pipe or a device.
+    /// The path is a directory, a pipe or a device.
     NotAFile(PathBuf),
-    /// Its permissions let others in.
+    /// The permissions of the file let other users in.
     TooOpen(PathBuf, u32),
-    /// It belongs to somebody who is neither the user of this process nor root.
+    /// The file belongs to a user who is neither the user of this process nor root.
     NotOurs(PathBuf, u32),
-    /// Nothing is in it.
+    /// The file holds no word.
     Empty(PathBuf),
-    /// What is in it is too short to be a secret.
+    /// The word in the file is too short to be a secret.
     TooShort(PathBuf, usize),
-    /// What is in it is not one word of visible ASCII, or too long.
+    /// The file does not hold one word of visible ASCII, or the word is too long.
     NotAWord(PathBuf),
 }
 
@@ -72,7 +72,7 @@ impl std::error::Error for TokenError {
     }
 }
 
-/// What tells one state of the file from another.
+/// The metadata that differs when the file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp([i64; 8]);
 
@@ -91,7 +91,7 @@ impl Stamp {
     }
 }
 
-/// A file with a token. Clones look at the same one.
+/// A file with a token. Clones share the file.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenFile(Arc<Inner>);
 
@@ -101,7 +101,7 @@ struct Inner {
 }
 
 impl fmt::Debug for Inner {
-    /// Without the token.
+    /// Writes the path, without the token.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(to)
     }
@@ -114,8 +114,8 @@ impl TokenFile {
         Ok(TokenFile(Arc::new(Inner { path, read: Mutex::new(read) })))
     }
 
-    /// Whether this is the token, in a time that does not tell how much of it is right. The file
-    /// counts as it is now: who takes the token away locks everybody out at once.
+    /// Whether this is the token. The time of the comparison does not tell how much of it is right.
+    /// The current file counts, so that removing the token locks out all clients at once.
     pub(crate) fn is(&self, offered: &[u8]) -> Result<bool, TokenError> {
         let path = &self.0.path;
         let now = std::fs::metadata(path).map_err(|e| TokenError::Unreadable(path.clone(), e))?;
@@ -129,7 +129,7 @@ impl TokenFile {
 
 fn read(path: &Path) -> Result<(Stamp, Vec<u8>), TokenError> {
     let unreadable = |error| TokenError::Unreadable(path.into(), error);
-    // A pipe would be waited for; what is not a file is refused before it is opened.
+    // Opening a pipe would wait, so what is not a file is refused before it is opened.
     let before = std::fs::metadata(path).map_err(unreadable)?;
     if !before.is_file() {
         return Err(TokenError::NotAFile(path.into()));
@@ -148,7 +148,7 @@ fn read(path: &Path) -> Result<(Stamp, Vec<u8>), TokenError> {
     let token = text.trim_ascii();
     match token.len() {
         0 => Err(TokenError::Empty(path.into())),
-        LONGEST.. => Err(TokenError::NotAWord(path.into())),
+        length if length > LONGEST => Err(TokenError::NotAWord(path.into())),
         _ if !token.iter().all(u8::is_ascii_graphic) => Err(TokenError::NotAWord(path.into())),
         short @ ..SHORTEST => Err(TokenError::TooShort(path.into(), short)),
         _ => Ok((Stamp::of(&is), token.to_vec())),
@@ -191,7 +191,7 @@ mod tests {
         let short = file("short", "secret\n", 0o600);
         let says = format!("the token in {} has 6 characters; it must have 16", short.display());
         assert_eq!(refused(short), says);
-        for (name, text) in [("two", "0123456789 abcdef".into()), ("long", "x".repeat(5000))] {
+        for (name, text) in [("two", "0123456789 abcdef".into()), ("long", "x".repeat(4097))] {
             let path = file(name, &text, 0o600);
             let says = format!(
                 "the token in {} is not one word of at most 4096 characters",
@@ -199,9 +199,10 @@ mod tests {
             );
             assert_eq!(refused(path), says);
         }
+        assert!(TokenFile::open(file("longest", &"x".repeat(4096), 0o600)).is_ok());
     }
 
-    /// Only root can give files away.
+    /// Only root can give a file to another user.
     #[test]
     fn a_file_of_somebody_else_is_refused() {
         let says = TokenError::NotOurs("/t".into(), 7).to_string();

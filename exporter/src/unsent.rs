@@ -1,4 +1,4 @@
-//! Bodies that clients have not taken yet: how many bytes of them there are, and a bound.
+//! Bodies that clients have not taken yet. Their bytes are counted and bounded.
 use crate::answer::{Answer, line};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Waker};
 
-/// Smaller bodies are not worth it.
+/// Bodies of at most so many bytes are not counted.
 const SMALL: u64 = 1024;
 
-/// Bytes that wait to be taken.
+/// The number of bytes that wait to be taken.
 #[derive(Default)]
 pub(crate) struct Unsent(Arc<AtomicUsize>);
 
-/// A body that is counted as long as anybody has a part of it.
+/// A body that is counted as long as a part of it is in use.
 struct Charged {
     bytes: Bytes,
     account: Arc<AtomicUsize>,
@@ -35,13 +35,13 @@ impl Drop for Charged {
 }
 
 impl Unsent {
-    /// Bytes now.
+    /// Returns the number of bytes now.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.0.load(Relaxed)
     }
 
-    /// Counts an answer's body; answers 503 instead where too much waits.
+    /// Counts the body of an answer. Returns an answer 503 instead if too many bytes wait.
     pub(crate) fn charge(&self, answer: Answer, most: usize) -> Answer {
         if answer.body().size_hint().lower() <= SMALL {
             return answer;
@@ -57,7 +57,7 @@ impl Unsent {
     }
 }
 
-/// The bytes of a body that has them all.
+/// Returns the bytes of a complete body.
 fn whole(mut body: Full<Bytes>) -> Bytes {
     let mut context = Context::from_waker(Waker::noop());
     match Pin::new(&mut body).poll_frame(&mut context) {

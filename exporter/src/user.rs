@@ -1,7 +1,7 @@
-//! Who this process is.
+//! The user of this process.
 
-/// The effective user.
+/// Returns the effective user.
 pub(crate) fn effective() -> u32 {
-    // SAFETY: has no preconditions, and cannot fail.
+    // SAFETY: `geteuid` has no preconditions, and cannot fail.
     unsafe { libc::geteuid() }
 }

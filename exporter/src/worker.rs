@@ -1,5 +1,5 @@
-//! The thread that reads the allocator: one job after the other, so that what takes a lock of the
-//! allocator never holds up the connections. Between jobs it returns memory of an idle process.
+//! The thread that reads the allocator. It does one job after the other, so that a lock of the
+//! allocator never holds up the connections. Between jobs it gives memory of an idle process back.
 use crate::answer::{Answer, line};
 use crate::quiet_thread::{self, Quiet};
 use hyper::StatusCode;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Jobs that may wait.
+/// The most jobs that may wait.
 const WAITING: usize = 32;
-/// Jobs that may wait when another comes that is not a scrape: those who ask for more do not keep
-/// the numbers from being read.
+/// The number of waiting jobs from which a job that is not a scrape is refused, so that other
+/// requests do not keep the numbers from being read.
 const OTHERS: usize = 16;
-/// How long a stop waits for a job that is under way. The thread is left behind after that: it
-/// hangs in the allocator, and ends with the job.
+/// How long a stop waits for the running job. After that the thread is left behind. It hangs in the
+/// allocator, and ends with the job.
 pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
 struct Job {
@@ -27,7 +27,7 @@ struct Job {
     waits: Waits,
 }
 
-/// A job that waits. Dropping it ends the wait.
+/// Counts a job that waits. Dropping it ends the wait.
 struct Waits(Arc<AtomicUsize>);
 
 impl Drop for Waits {
@@ -36,15 +36,15 @@ impl Drop for Waits {
     }
 }
 
-/// What the thread does besides.
+/// Work that the thread does besides its jobs.
 pub(crate) trait Chores: Send {
-    /// Before all else, on the thread.
+    /// Called once on the thread, before everything else.
     fn begin(&mut self);
-    /// Before and after each job, and whenever it is time; answers when that is again.
+    /// Called before and after each job, and when it is due. Returns when it is due again.
     fn next(&mut self, now: Instant) -> Option<Instant>;
 }
 
-/// The way to the thread. Dropping it ends the thread.
+/// The handle of the thread. Dropping it ends the thread.
 pub(crate) struct Worker {
     jobs: Mutex<Option<SyncSender<Job>>>,
     waiting: Arc<AtomicUsize>,
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
 /// Why a job was not taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// Too many wait.
+    /// Too many jobs wait.
     Full,
     /// The thread is gone.
     Gone,
@@ -68,8 +68,8 @@ impl Worker {
         Ok(Worker { jobs: Mutex::new(Some(sender)), waiting: Arc::default(), thread })
     }
 
-    /// Hands a job over; the answer comes when it is done. A job whose time is over before its turn
-    /// comes is not done.
+    /// Hands a job over, and returns the receiver of its answer. A job whose time is over before
+    /// its turn is not done.
     pub(crate) fn run(
         &self,
         until: Instant,
@@ -93,10 +93,10 @@ impl Worker {
 }
 
 impl Worker {
-    /// Has the thread do its chores soon, unless a job waits, after which it does them anyway.
+    /// Has the thread do its chores soon. If a job waits, they are done after it anyway.
     pub(crate) fn wake(&self) {
         if self.waiting.load(Relaxed) == 0 {
-            // Nobody waits for the answer, so no answer is made.
+            // The receiver is dropped, so no answer is made.
             let _ = self.run(Instant::now(), false, || line(StatusCode::NO_CONTENT, ""));
         }
     }
@@ -131,11 +131,11 @@ impl Job {
         if self.answer.is_closed() || Instant::now() >= self.until {
             return;
         }
-        // A mistake in one answer must not end the thread; where panics abort, none gets here.
+        // A panic in one answer must not end the thread. Where panics abort, none gets here.
         let answer = catch_unwind(AssertUnwindSafe(self.work)).unwrap_or_else(|_| {
             line(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made")
         });
-        // Whoever asked may be gone.
+        // The receiver may be gone.
         let _ = self.answer.send(answer);
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         body(TEXT, "done")
     }
 
-    /// A job that waits until it may go on.
+    /// Starts a job that waits until the sender is dropped.
     fn stuck(worker: &Worker) -> std::sync::mpsc::Sender<()> {
         let (begun, begins) = channel();
         let (go, gone) = channel::<()>();
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(done.load(Relaxed), 1);
     }
 
-    /// The thread that hangs is left behind; it ends when it can.
+    /// The thread that hangs is left behind. It ends when it can.
     #[test]
     fn a_stop_does_not_wait_for_ever() {
         let worker = idle();

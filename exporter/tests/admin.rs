@@ -1,4 +1,4 @@
-//! What people on call do, over TCP: keys are read and written, dumps taken, kept ones fetched.
+//! What people on call do over TCP: they read and write keys, make dumps, and fetch kept snapshots.
 mod client;
 
 use client::{any, body, directory, get, raw, request, status};
@@ -13,7 +13,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 fn post(address: SocketAddr, path: &str, value: &str) -> String {
     let length = format!("Content-Length: {}\r\n\r\n{value}", value.len());
-    // The blank line that `request` adds is of the next request, which does not come.
+    // The blank line that `request` adds belongs to the next request, which does not come.
     raw(address, &request("POST", path, &address.to_string(), &length))
 }
 
@@ -54,7 +54,7 @@ fn what_changes_something_is_not_got() {
     }
 }
 
-/// While a snapshot cannot be taken, one dump is at it; the other is told so at once.
+/// While no snapshot can be taken, one dump waits. The other is refused at once.
 #[test]
 fn two_dumps_at_once_are_one() {
     static RELEASE: AtomicBool = AtomicBool::new(false);

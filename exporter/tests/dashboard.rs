@@ -1,4 +1,4 @@
-//! Grafana's dashboard, made from the table of families: `UPDATE_GOLDEN=1 cargo test -p
+//! Grafana's dashboard, which is made from the table of families. `UPDATE_GOLDEN=1 cargo test -p
 //! lumalloc-exporter --test dashboard` writes it anew.
 use lumalloc_exporter::metrics::{Family, Group, Kind, Unit, families};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn family(name: &str) -> &'static Family {
     found.unwrap_or_else(|| panic!("no family is named {name}"))
 }
 
-/// What a panel shows of a family.
+/// Returns what a panel shows of a family.
 fn expression(family: &Family) -> String {
     let (name, interval) = (family.name, "[$__rate_interval]");
     match family.kind {
@@ -24,11 +24,11 @@ fn expression(family: &Family) -> String {
     }
 }
 
-/// Grafana's name of a unit.
+/// Returns Grafana's name of a unit.
 fn unit(family: &Family) -> &'static str {
     match (family.kind, family.unit) {
         (Kind::Counter, Unit::Bytes) => "binBps",
-        // Seconds a second: a share of a CPU's time.
+        // Seconds in a second are a share of a CPU's time.
         (Kind::Counter, Unit::Seconds) => "percentunit",
         (Kind::Counter, Unit::None) => "ops",
         (_, Unit::Bytes) => "bytes",
@@ -37,7 +37,7 @@ fn unit(family: &Family) -> &'static str {
     }
 }
 
-/// The words of a family's name.
+/// Returns the words of a family's name.
 fn title(family: &Family) -> String {
     let name = family.name.trim_start_matches("lumalloc_").trim_end_matches("_total");
     let unit = family.unit.name();
@@ -54,7 +54,7 @@ fn legend(family: &Family) -> String {
     format!("{{{{instance}}}}{}", labels.collect::<String>())
 }
 
-/// One line of a graph.
+/// Returns one line of a graph.
 fn target(at: usize, family: &Family, legend: String) -> Value {
     let letter = char::from(b'A' + u8::try_from(at).expect("few targets"));
     let mut target = json!({
@@ -84,7 +84,7 @@ fn panel(kind: &str, title: &str, help: &str, size: (usize, usize)) -> Value {
     })
 }
 
-/// A panel for one family.
+/// Returns a panel for one family.
 fn of_family(family: &Family) -> Value {
     let kind = match family.kind {
         Kind::Histogram => "heatmap",
@@ -108,7 +108,7 @@ fn of_family(family: &Family) -> Value {
     panel
 }
 
-/// A number at the top.
+/// Returns a panel with a number, for the top.
 fn stat(name: &str, title: &str) -> Value {
     let family = family(name);
     let mut panel = panel("stat", title, &family.help, (4, 4));
@@ -118,7 +118,7 @@ fn stat(name: &str, title: &str) -> Value {
     panel
 }
 
-/// Several families in one graph.
+/// Returns a graph of several families.
 fn graph(title: &str, help: &str, stacked: bool, names: &[&str], size: (usize, usize)) -> Value {
     let mut panel = panel("timeseries", title, help, size);
     let line = |(at, name): (usize, &&str)| {
@@ -143,7 +143,8 @@ fn title_of_line(family: &Family) -> String {
     format!("{}{}", title(family), labels.collect::<String>())
 }
 
-/// What is seen first: how much, where it is, whether it grows, what is wrong.
+/// Returns the first panels: how much memory there is, where it is, whether it grows, what is
+/// wrong.
 fn overview() -> Vec<Value> {
     let parts = [
         "lumalloc_allocated_bytes",
@@ -186,7 +187,7 @@ fn overview() -> Vec<Value> {
     ]
 }
 
-/// What a collapsed row is about.
+/// Returns the title of a collapsed row.
 fn row_title(group: Group) -> &'static str {
     match group {
         Group::Build => "What was built and set at the start",
@@ -208,7 +209,7 @@ fn row_title(group: Group) -> &'static str {
     }
 }
 
-/// Puts panels side by side from a line on; answers the line below.
+/// Puts panels side by side, from line `y` on. Returns the line below them.
 fn place(panels: &mut [Value], mut y: usize) -> usize {
     let (mut x, mut height) = (0, 0);
     for panel in panels {
@@ -327,7 +328,7 @@ fn every_family_has_a_panel_and_panels_do_not_overlap() {
     }
 }
 
-/// All expressions of a dashboard.
+/// Collects all expressions of a dashboard.
 fn expressions(of: &Value, found: &mut Vec<String>) {
     match of {
         Value::Object(fields) => {

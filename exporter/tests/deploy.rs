@@ -1,4 +1,4 @@
-//! The files of `deploy/`: what they name exists, and Prometheus' own tool is content with them.
+//! The files of `deploy/`. What they name exists, and Prometheus' own tool accepts them.
 use lumalloc_exporter::metrics::{Kind, families};
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every word that begins as our metrics do.
+/// Returns every word that begins as our metrics do.
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let words = text.split(|c| !is_word(c));

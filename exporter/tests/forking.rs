@@ -1,4 +1,4 @@
-//! A forked child does not serve, holds nothing of the exporter's open, and stops nothing.
+//! A forked child does not serve, keeps nothing of the exporter open, and stops nothing.
 #![allow(unsafe_code, reason = "fork")]
 mod client;
 
@@ -15,17 +15,17 @@ use std::sync::Mutex;
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// A child of one test would keep what another has just opened.
+/// Lets one test run at a time. A child of one test would keep what another has just opened.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs a closure in a forked child; 0 where it says that all is well.
+/// Runs a closure in a forked child. Returns 0 if the closure returns `true`.
 fn in_child(check: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child calls what allocates only, which lumalloc lets it.
+    // SAFETY: the child only calls code that allocates, which lumalloc allows.
     match unsafe { libc::fork() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
         0 => {
             let code = i32::from(!check());
-            // SAFETY: ends the child without what the parent registered.
+            // SAFETY: `_exit` ends the child without the handlers that the parent registered.
             unsafe { libc::_exit(code) }
         }
         child => wait_for(child),
@@ -34,19 +34,19 @@ fn in_child(check: impl FnOnce() -> bool) -> i32 {
 
 fn wait_for(child: i32) -> i32 {
     let mut status = 0;
-    // SAFETY: writes the status.
+    // SAFETY: `waitpid` writes the status to a valid place.
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(ended, child);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + status }
 }
 
-/// Sockets of this process that have an address. Unnamed pairs are the runtime's, for signals,
-/// where another crate of the build asks for those.
+/// Counts the sockets of this process that have an address. Unnamed pairs belong to the runtime,
+/// which has them for signals if another crate of the build asks for signals.
 fn sockets() -> usize {
     let has_address = |number: &i32| {
-        // SAFETY: looked at only, and not closed.
+        // SAFETY: the socket is only looked at, and not closed.
         let tcp = ManuallyDrop::new(unsafe { TcpListener::from_raw_fd(*number) });
-        // SAFETY: as above.
+        // SAFETY: the socket is only looked at, and not closed.
         let unix = ManuallyDrop::new(unsafe { UnixListener::from_raw_fd(*number) });
         tcp.local_addr().is_ok() || unix.local_addr().is_ok_and(|name| !name.is_unnamed())
     };
@@ -62,11 +62,11 @@ fn a_child_closes_what_it_inherited_and_does_not_serve() {
     let address = exporter.metrics_address().unwrap();
     let mut kept = TcpStream::connect(address).unwrap();
     assert_eq!(status(&get(address, "/-/healthy")), 200);
-    // One of the sockets is this test's own end.
+    // One of the sockets is this test's end of the connection.
     let exporter = std::cell::Cell::new(Some(exporter));
     let code = in_child(|| {
         let inherited = sockets();
-        // As a child would that unwinds its parent's frames: it does not wait, and removes nothing.
+        // As in a child that unwinds its parent's frames, this does not wait and removes nothing.
         drop(exporter.take());
         if inherited != before + 1 {
             eprintln!("the child has {inherited} sockets; there were {before} before");
@@ -85,7 +85,7 @@ fn a_child_closes_what_it_inherited_and_does_not_serve() {
     assert!(!path.exists());
 }
 
-/// A child that outlives the exporter does not keep its port.
+/// A child that outlives the exporter does not keep the exporter's port.
 #[test]
 fn the_port_is_free_when_the_exporter_ends() {
     let _alone = ALONE.lock();
@@ -102,10 +102,10 @@ fn the_port_is_free_when_the_exporter_ends() {
         let _ = begun.write_all(b"x");
         let mut byte = [0u8; 1];
         let _ = std::io::Read::read(&mut { wait }, &mut byte);
-        // SAFETY: ends the child.
+        // SAFETY: `_exit` ends the child.
         unsafe { libc::_exit(0) }
     }
-    // What it closes at its beginning it has closed.
+    // The child has closed what it closes at its beginning.
     std::io::Read::read_exact(&mut ready, &mut [0]).unwrap();
     drop(wait);
     drop(open);
@@ -119,11 +119,11 @@ fn the_port_is_free_when_the_exporter_ends() {
 
 fn pipe() -> (std::fs::File, std::fs::File) {
     let mut ends = [0; 2];
-    // SAFETY: writes two descriptors.
+    // SAFETY: `pipe` writes two descriptors.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-    // SAFETY: fresh, and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     let read = unsafe { std::fs::File::from_raw_fd(ends[0]) };
-    // SAFETY: as above.
+    // SAFETY: the descriptor is new, and no other code owns it.
     let write = unsafe { std::fs::File::from_raw_fd(ends[1]) };
     (write, read)
 }
@@ -139,7 +139,7 @@ fn a_child_of_the_first_moment_holds_nothing_either() {
     }
 }
 
-/// Forks while connections come and go.
+/// Forks while connections are opened and closed.
 #[test]
 fn forks_and_connections_do_not_wait_for_each_other() {
     let _alone = ALONE.lock();
@@ -164,7 +164,7 @@ fn forks_and_connections_do_not_wait_for_each_other() {
 /// Whether no descriptor of this process is bound to the address.
 fn listens_nowhere(address: SocketAddr) -> bool {
     (0..1024).all(|number| {
-        // SAFETY: looked at only, and not closed.
+        // SAFETY: the socket is only looked at, and not closed.
         let socket = unsafe { TcpListener::from_raw_fd(number) };
         let bound = socket.local_addr();
         std::mem::forget(socket);
@@ -172,7 +172,7 @@ fn listens_nowhere(address: SocketAddr) -> bool {
     })
 }
 
-/// Nothing of it is left in a program that is started.
+/// A program that is started inherits nothing of the exporter.
 #[test]
 fn programs_inherit_nothing() {
     let _alone = ALONE.lock();

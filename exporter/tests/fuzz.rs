@@ -1,4 +1,4 @@
-//! Any bytes as requests: the server answers or closes, lives on, and keeps nothing.
+//! Any bytes as requests. The server answers or closes, continues to serve, and keeps nothing.
 mod client;
 
 use client::{get, status};
@@ -19,7 +19,7 @@ fn address() -> SocketAddr {
     EXPORTER.address().unwrap()
 }
 
-/// Parts of requests, whole and broken.
+/// Parts of requests, complete and broken.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
         "GET / HTTP/1.1\r\n",
@@ -63,7 +63,7 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A request with one byte changed, left out, or put in.
+/// A request with one byte changed, removed or added.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let whole =
         b"POST /ctl/epoch?x=%41 HTTP/1.1\r\nHost: localhost:9464\r\nAccept: text/plain;q=0.5\r\n\
@@ -79,11 +79,11 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Sends it, says that no more comes, and reads to the end.
+/// Sends bytes, shuts the sending side, and reads to the end.
 fn send(bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address()).unwrap();
     stream.set_read_timeout(Some(client::LONG)).unwrap();
-    // The server may have had enough before all is sent.
+    // The server may close before all bytes are sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
@@ -116,7 +116,7 @@ fn anything_may_come() {
     let parts = vec(part(), 0..12).prop_map(|parts| parts.concat());
     runner.run(&parts, |bytes| check(&bytes)).unwrap();
     runner.run(&mutated(), |bytes| check(&bytes)).unwrap();
-    // Closed connections are gone as soon as their task has seen it.
+    // The descriptor of a closed connection is gone as soon as its task has noticed that.
     while descriptors() > before {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! What the exporter's arena holds when nobody asks any more: pages, not time.
+//! What the exporter's arena holds when no client asks any more. Pages are measured, not time.
 mod client;
 
 use client::{any, body, get, raw, request, status};
@@ -10,7 +10,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// Bytes of pages, in use or not, that it may hold in a process with few arenas.
+/// Bytes of pages, in use or not, that the exporter may hold in a process with few arenas.
 const QUIET: usize = 2 << 20;
 /// Arenas of a process with many.
 const ARENAS: usize = 100;
@@ -23,8 +23,8 @@ fn own_arena() -> u32 {
     (0..narenas()).find(is_own).expect("the exporter's arena")
 }
 
-/// Waits until the exporter has let go of what `after` needed. A connection's memory goes a moment
-/// after the client has seen its end.
+/// Waits until the exporter has given back what `after` needed. The memory of a connection is given
+/// back a moment after the client has seen its end.
 #[track_caller]
 fn settles(arena: u32, most: usize, after: &str) {
     let begin = Instant::now();

@@ -1,5 +1,6 @@
 //! A process that has no memory left: at its own limit, from which the exporter is exempt, and at
-//! the system's, where it answers from its reserve. It never ends the process.
+//! the limit of the system, where the exporter answers from its reserve. The exporter never ends
+//! the process.
 #![allow(unsafe_code, reason = "limits of the process")]
 mod client;
 
@@ -13,7 +14,7 @@ use std::process::Command;
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// Fills memory until nothing is left, in ever smaller pieces.
+/// Allocates ever smaller blocks until no memory is left.
 fn use_up() -> Vec<Vec<u8>> {
     let mut all = Vec::with_capacity(1 << 16);
     let mut size = 64 << 20;
@@ -30,13 +31,13 @@ fn use_up() -> Vec<Vec<u8>> {
 
 const HEAD: &str = " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
 
-/// The status of an answer, all of which is read; 0: the connection was closed. Takes no memory of
-/// the heap.
+/// Returns the status of an answer, which is read to its end, or 0 if the connection was closed.
+/// Takes no memory of the heap.
 fn get(address: SocketAddr, path: &str) -> u16 {
     ask(address, &["GET ", path, HEAD, "\r\n"], &mut [0; 4096]).0
 }
 
-/// The same for a write of one digit, or seven.
+/// Posts a value of one digit or seven. Returns the status and the body. Takes no heap memory.
 fn post<'a>(
     address: SocketAddr,
     path: &str,
@@ -52,7 +53,7 @@ fn post<'a>(
     (status, client::body(text))
 }
 
-/// The status of an answer and the beginning of its text.
+/// Returns the status of an answer and the beginning of its text.
 fn ask<'a>(address: SocketAddr, parts: &[&str], buffer: &'a mut [u8; 4096]) -> (u16, &'a str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(client::LONG)).unwrap();
@@ -63,7 +64,7 @@ fn ask<'a>(address: SocketAddr, parts: &[&str], buffer: &'a mut [u8; 4096]) -> (
     while let Ok(count @ 1..) = stream.read(&mut buffer[used..]) {
         used += count;
         if used == buffer.len() {
-            // The rest of a long one.
+            // The rest of a long answer.
             let mut rest = [0; 4096];
             while let Ok(1..) = stream.read(&mut rest) {}
         }
@@ -76,8 +77,8 @@ fn healthy(address: SocketAddr) -> u16 {
     get(address, "/-/healthy")
 }
 
-/// Asks everything, many times, with idle connections beside. Whatever is answered, it is an answer
-/// or a closed connection, and health is always answered.
+/// Asks for everything, many times, with idle connections open. Returns how many requests were
+/// answered and refused. Health is always answered.
 fn besiege(address: SocketAddr) -> (usize, usize) {
     let (mut answered, mut refused) = (0, 0);
     let idle: [_; 100] = std::array::from_fn(|_| TcpStream::connect(address));
@@ -98,7 +99,7 @@ fn besiege(address: SocketAddr) -> (usize, usize) {
 
 const CHILD: &str = "LUMALLOC_TEST_NO_MEMORY";
 
-/// Runs a test in a process of its own, where nobody else needs memory.
+/// Runs a test in a separate process, where no other test needs memory.
 fn alone(name: &str, test: fn(SocketAddr)) {
     if std::env::var_os(CHILD).is_some() {
         let exporter = Exporter::builder().listen(any()).start().unwrap();
@@ -126,7 +127,7 @@ fn at_the_hard_limit_all_is_answered() {
     });
 }
 
-/// Who sets a limit that is too low can see so, and undo it.
+/// A client that sets too low a limit can see so, and undo it.
 #[test]
 fn a_limit_below_what_is_held_is_forced_and_undone_by_http() {
     alone("a_limit_below_what_is_held_is_forced_and_undone_by_http", |address| {
@@ -152,7 +153,7 @@ fn a_limit_below_what_is_held_is_forced_and_undone_by_http() {
         for path in ["/", "/metrics", "/stats", "/ctl", "/doctor", "/-/ready"] {
             assert_eq!(get(address, path), 200, "{path}");
         }
-        // A lower one still, or none.
+        // A still lower limit needs force. To have no limit does not.
         assert_eq!(post(address, "/ctl/limit.hard", "5", buffer).0, 409);
         assert_eq!(post(address, "/ctl/limit.hard?force=0", "5", buffer).0, 409);
         assert_eq!(post(address, "/ctl/limit.hard", "0", buffer).0, 200);
@@ -162,7 +163,7 @@ fn a_limit_below_what_is_held_is_forced_and_undone_by_http() {
     });
 }
 
-/// By a limit of the exporter's own arena, which it does not let itself be given.
+/// The test sets a limit of the exporter's own arena, which the exporter refuses to set.
 #[test]
 fn readiness_is_memory_for_other_answers() {
     alone("readiness_is_memory_for_other_answers", |address| {
@@ -176,7 +177,7 @@ fn readiness_is_memory_for_other_answers() {
                       are at a limit\n";
         assert_eq!(post(address, &path, "1000000", buffer), (403, reason));
 
-        // Enough for connections, and less than a job may need.
+        // Enough for connections, but less than a job may need.
         assert!(arenas::set_limit(own, 4 << 20));
         assert_eq!(get(address, "/-/ready"), 200, "nobody has asked for anything yet");
         assert_eq!(get(address, "/stats"), 503);
@@ -195,7 +196,7 @@ fn readiness_is_memory_for_other_answers() {
 fn without_addresses_health_is_answered() {
     alone("without_addresses_health_is_answered", |address| {
         let bound = libc::rlimit { rlim_cur: 1 << 30, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: a plain structure.
+        // SAFETY: `setrlimit` reads a plain structure.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const bound) }, 0);
         let all = use_up();
         assert!(all.len() > 10);

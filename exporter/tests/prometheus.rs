@@ -1,5 +1,5 @@
-//! A running service is scraped: by hand, and (in the step `slow-exporter` of tests/run) by
-//! Prometheus, which answers questions about it.
+//! A running service is scraped: by the test, and (in the step `slow-exporter` of tests/run) by
+//! Prometheus, which answers queries about it.
 mod client;
 
 use client::{any, body, raw, request, status};
@@ -31,7 +31,7 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes a service every second, plainly and in every detail.
+    /// Starts a server that scrapes a service every second, plainly and in every detail.
     fn start(place: &Path, service: SocketAddr) -> Prometheus {
         let detail = "[arenas, 'bins,lextents', extents, mutexes, engine]";
         let settings = format!(
@@ -55,7 +55,7 @@ impl Prometheus {
         Prometheus { server, address }
     }
 
-    /// What its API answers, if it answers.
+    /// Returns the data of an answer of the API, if it answers.
     fn ask(&self, path: &str) -> Option<Value> {
         std::net::TcpStream::connect(self.address).ok()?;
         let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address);
@@ -64,7 +64,7 @@ impl Prometheus {
         (answer["status"] == "success").then(|| answer["data"].clone())
     }
 
-    /// The numbers of a query.
+    /// Returns the numbers of a query.
     fn query(&self, query: &str) -> Vec<f64> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let data = self.ask(&format!("/api/v1/query?query={encoded}"));
@@ -73,7 +73,7 @@ impl Prometheus {
         results.iter().filter_map(number).collect()
     }
 
-    /// Asks until the numbers are right.
+    /// Repeats a query until the numbers are right.
     fn wait(&self, query: &str, right: impl Fn(&[f64]) -> bool) {
         let begin = Instant::now();
         loop {
@@ -87,7 +87,7 @@ impl Prometheus {
     }
 }
 
-/// Allocates and frees until it is told to stop.
+/// Allocates and frees until `stop` is set.
 fn work(stop: &AtomicBool) {
     let mut blocks = Vec::new();
     while !stop.load(Relaxed) {
@@ -142,7 +142,7 @@ fn judge(prometheus: &Prometheus) {
     let zeros = |numbers: &[f64]| numbers.len() == 2 && numbers.iter().all(|n| *n == 0.0);
     prometheus.wait("up == 1", |numbers| numbers.len() == 2);
     prometheus.wait("rate(lumalloc_allocations_total{job='plain'}[5s]) > 1000", one);
-    // Sums over arenas are the whole, and the parts of the memory that there are.
+    // Sums over arenas equal the totals, and the parts of memory add up to the resident bytes.
     prometheus.wait(
         "sum by (job) (lumalloc_arena_allocated_bytes) - sum by (job) (lumalloc_allocated_bytes)",
         zeros,
@@ -169,7 +169,7 @@ fn judge(prometheus: &Prometheus) {
     for target in targets["activeTargets"].as_array().unwrap() {
         assert_eq!(target["lastError"], "", "{target}");
     }
-    // What came by OpenMetrics has its type and help, and units.
+    // Metrics that came by OpenMetrics have their type, help and unit.
     let path = "/api/v1/metadata?metric=lumalloc_lock_wait_seconds_total";
     let metadata = prometheus.ask(path).unwrap();
     let known = &metadata["lumalloc_lock_wait_seconds_total"][0];

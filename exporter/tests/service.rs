@@ -1,4 +1,4 @@
-//! The routes in somebody else's server: hyper's, tower's, and a runtime that has no timers.
+//! The routes in other servers: in hyper, in tower, and on a runtime that has no timers.
 mod client;
 
 use client::{body, get, raw, request, status};
@@ -21,7 +21,7 @@ fn asked(path: &str, headers: &[(&str, &str)]) -> Request<Empty<Bytes>> {
     request.body(Empty::new()).unwrap()
 }
 
-/// A runtime without timers and sockets.
+/// Runs a future on a runtime without timers and sockets.
 fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
@@ -31,7 +31,7 @@ fn text(answer: Answer) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A plain server of hyper's, which answers `/mine` itself.
+/// A plain server of hyper, which answers `/mine` itself.
 #[test]
 fn hyper_serves_it_beside_its_own() {
     let service = Exporter::builder().service().unwrap();

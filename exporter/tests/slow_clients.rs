@@ -1,4 +1,5 @@
-//! A thousand hostile clients at once: they stop nobody, and cost a bounded amount of memory.
+//! A thousand hostile clients at once. They stop no other client, and cost a bounded amount of
+//! memory.
 mod client;
 
 use client::{any, body, get, request, status};
@@ -13,7 +14,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const CLIENTS: usize = 1000;
 
-/// Bytes of this process that are in memory.
+/// Returns the bytes of this process that are in memory.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -29,8 +30,8 @@ fn ended(exporter: &Exporter, reason: &str) -> u64 {
     exporter.counts().ended.iter().find(|(name, _)| *name == reason).unwrap().1
 }
 
-/// Keeps so many connections open, each of which sends a part of a request, a byte at a time, and
-/// comes back when it is thrown out.
+/// Keeps so many connections open. Each sends a part of a request, a byte at a time, and is opened
+/// again when the server has closed it.
 fn drip(address: SocketAddr, which: usize, text: &[u8], stop: &AtomicBool) {
     let open = || {
         let stream = TcpStream::connect(address).ok()?;
@@ -58,7 +59,7 @@ fn drip(address: SocketAddr, which: usize, text: &[u8], stop: &AtomicBool) {
     }
 }
 
-/// Stops them, however the test ends.
+/// Stops the clients, however the test ends.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -98,11 +99,11 @@ fn a_thousand_that_drip_stop_nobody() {
         }
     });
     let grown = resident().saturating_sub(before);
-    // The clients are in this process too; the exporter's part is a few MiB of this.
+    // The clients are in this process too. The exporter's part is a few MiB of this.
     assert!(grown < 24 << 20, "{grown} bytes more");
 }
 
-/// A client that never takes its answers, and asks again and again: more than the system keeps.
+/// A client never takes its answers, and asks again and again, for more than the system keeps.
 #[test]
 fn who_takes_no_answer_is_cut_off() {
     let exporter = exporter(Duration::from_secs(1));
@@ -110,7 +111,7 @@ fn who_takes_no_answer_is_cut_off() {
     let ask = b"GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2000);
     let greedy = TcpStream::connect(address).unwrap();
     std::thread::scope(|threads| {
-        // Blocks when the server reads no more, until it closes.
+        // Blocks when the server reads no more, until the server closes.
         threads.spawn(|| while (&greedy).write_all(&ask).is_ok() {});
         while ended(&exporter, "slow") == 0 {
             assert_eq!(status(&get(address, "/-/healthy")), 200);
@@ -133,7 +134,7 @@ fn idle_connections_end() {
     assert_eq!(ended(&exporter, "idle"), 1);
 }
 
-/// Heads are bounded in length and number.
+/// Heads of requests are bounded in length and in the number of headers.
 #[test]
 fn long_heads_are_refused() {
     let exporter = exporter(Duration::from_secs(10));
@@ -148,7 +149,7 @@ fn long_heads_are_refused() {
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.is_empty() || status(&answer) == 431, "{answer}");
-    // It is counted when its connection is closed.
+    // A refused head is counted when its connection is closed.
     while ended(&exporter, "malformed") < 2 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Starts and stops, many at a time: no descriptor, thread or arena is left.
+//! Exporters start and stop, many at a time. No descriptor, thread or arena is left.
 mod client;
 
 use client::{any, get, status};
@@ -13,7 +13,7 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 const THREADS: usize = 8;
 const ROUNDS: usize = 25;
 
-/// What descriptors there are, by kind.
+/// Counts the descriptors by kind.
 fn descriptors() -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
@@ -25,14 +25,14 @@ fn descriptors() -> BTreeMap<String, usize> {
     kinds
 }
 
-/// Threads of exporters. One that was waited for may still be on its way out of the system's list.
+/// Counts the threads of exporters. A thread that was joined may still be in the system's list.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let name = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
     tasks.filter(|task| name(task).is_ok_and(|name| name.starts_with("lumalloc-"))).count()
 }
 
-/// Waits for the end of the last thread.
+/// Waits until no thread of an exporter runs.
 fn none_runs() {
     let hang = Instant::now() + client::LONG;
     while threads() > 0 {
@@ -49,7 +49,7 @@ fn arenas_named_exporter() -> usize {
 
 fn once(round: usize) {
     let exporter = Exporter::builder().listen(any()).metrics_on(any()).start().unwrap();
-    // Some are asked, some are stopped at once.
+    // Some exporters are asked, others are stopped at once.
     if round.is_multiple_of(3) {
         assert_eq!(status(&get(exporter.address().unwrap(), "/stats")), 200);
     }

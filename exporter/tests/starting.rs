@@ -1,4 +1,4 @@
-//! What keeps an exporter from starting, and what it leaves behind.
+//! What keeps an exporter from starting, and what a failed start leaves behind.
 mod client;
 
 use client::{any, directory, raw_unix, request, status};
@@ -97,7 +97,7 @@ fn what_is_somebody_elses_stays() {
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
 
-/// Another server that took the path over keeps its socket.
+/// A server that has replaced the socket at the path keeps its socket.
 #[test]
 fn a_socket_that_was_replaced_stays() {
     let path = directory("starting").join("replaced");

@@ -1,4 +1,4 @@
-//! A process in which a thread is stuck with the lock of an arena: the exporter says so.
+//! A process in which a thread is stuck with the lock of an arena. The exporter says so.
 #![allow(unsafe_code, reason = "system calls that a thread must not make")]
 mod client;
 
@@ -13,19 +13,19 @@ static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
 const MIB: usize = 1 << 20;
 
-/// Has the calling thread stop for ever at its next call of `mmap`.
+/// Makes the calling thread stop for ever at its next call of `mmap`.
 fn stop_at_mmap() {
     extern "C" fn stop(_: libc::c_int) {
         STUCK.store(true, std::sync::atomic::Ordering::Relaxed);
         loop {
-            // SAFETY: waits for a signal.
+            // SAFETY: `pause` only waits for a signal.
             unsafe { libc::pause() };
         }
     }
     // SAFETY: the handler only waits.
     unsafe { libc::signal(libc::SIGSYS, stop as *const () as libc::sighandler_t) };
     let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
-    // The number of the call; mmap is trapped, the rest goes on.
+    // Loads the number of the system call. `mmap` is trapped, the others are allowed.
     let mut filter = [
         step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, 0),
         step((libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, libc::SYS_mmap as u32, 0, 1),
@@ -33,16 +33,16 @@ fn stop_at_mmap() {
         step((libc::BPF_RET | libc::BPF_K) as u16, libc::SECCOMP_RET_ALLOW, 0, 0),
     ];
     let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    // SAFETY: the filter outlives the call, and counts for this thread alone.
+    // SAFETY: the filter outlives the call, and applies to this thread alone.
     let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
 static STUCK: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// A thread that holds the lock of an arena's pages for ever.
+/// Starts a thread that holds the lock of an arena's pages for ever.
 fn stuck_thread() {
     std::thread::spawn(|| {
         let arena = arenas::create().unwrap();
@@ -56,7 +56,7 @@ fn stuck_thread() {
     }
 }
 
-/// Asks on a thread of its own.
+/// Asks on a separate thread.
 fn ask(address: std::net::SocketAddr, path: &'static str) -> Receiver<String> {
     let (give, take) = channel();
     std::thread::spawn(move || give.send(get(address, path)));
@@ -71,7 +71,7 @@ fn health_is_answered_and_the_rest_refused_in_time() {
     assert_eq!(status(&get(address, "/stats")), 200);
     stuck_thread();
     let late: Vec<_> = (0..3).map(|_| ask(address, "/stats")).collect();
-    // Long enough that passes of decay are due on every thread that would run one.
+    // Long enough for decay passes to be due on every thread that would run one.
     let begun = Instant::now();
     let mut healthy = 0;
     while begun.elapsed() < Duration::from_millis(1500) || healthy < 500 {
@@ -83,7 +83,7 @@ fn health_is_answered_and_the_rest_refused_in_time() {
         let says = "the allocator did not answer in time\n";
         assert_eq!((status(&answer), body(&answer)), (503, says));
     }
-    // Too many wait, or none of them in time: either way an answer.
+    // Too many requests wait, or none is served in time. Each gets an answer in either case.
     let many: Vec<_> = (0..40).map(|_| ask(address, "/stats")).collect();
     for late in many {
         assert_eq!(status(&late.recv_timeout(client::LONG).unwrap()), 503);

@@ -1,4 +1,4 @@
-//! Who may ask what, over every kind of door: the whole table.
+//! Which client may ask for what, on every kind of surface: the whole table.
 mod client;
 
 use client::{any, body, directory, raw, raw_unix, request, status};
@@ -16,8 +16,9 @@ fn token_file(name: &str) -> PathBuf {
     path
 }
 
-/// What a path answers: to somebody without a token, with a wrong one, with the right one, to a
-/// browser that was led here under another name, and to one on a page of another site.
+/// Returns the statuses of a path for a client without a token, one with a wrong token, one with
+/// the right token, a browser that was led here under another name, and one on a page of another
+/// site.
 fn asked(ask: &dyn Fn(&str, &str) -> u16) -> [u16; 5] {
     [
         ask("127.0.0.1", ""),
@@ -28,7 +29,7 @@ fn asked(ask: &dyn Fn(&str, &str) -> u16) -> [u16; 5] {
     ]
 }
 
-/// A path that is open to all, one that is not, one that does not exist, and one by the wrong
+/// A path that is open to all, one that is not, one that does not exist, and one with the wrong
 /// method.
 const PATHS: [(&str, &str); 4] =
     [("GET", "/-/healthy"), ("GET", "/stats"), ("GET", "/nothing"), ("POST", "/stats")];
@@ -88,7 +89,7 @@ fn the_surface_of_the_numbers_knows_its_paths_only() {
     assert_eq!(tcp(split().token_file(token_file("split")), true), all);
 }
 
-/// The system says who is at the other end; a browser's `Host` says nothing there.
+/// The system says which user asks on a unix socket. `Host` does not count there.
 #[test]
 fn on_a_unix_socket_the_user_counts() {
     let all = [
@@ -114,7 +115,7 @@ fn names_can_be_made_known() {
     assert_eq!((status(&refused), body(&refused)), (403, reason));
 }
 
-/// A token that nobody sends costs nobody a body.
+/// The server does not read the body of a client without the token.
 #[test]
 fn bodies_are_not_read_for_those_who_may_not_ask() {
     let exporter = Exporter::builder().listen(any()).token_file(token_file("body"));

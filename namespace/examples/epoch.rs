@@ -1,5 +1,5 @@
-//! What statistics cost: an epoch over many arenas and threads, and a read by MIB. What they cost
-//! threads that allocate meanwhile, the example `reading` of `lumalloc-ctl` tells.
+//! Measures what statistics cost: an epoch over many arenas and threads, and a read by MIB. The
+//! example `reading` of `lumalloc-ctl` measures what they cost threads that allocate meanwhile.
 //!
 //! ```text
 //! MALLOC_CONF=narenas:64 cargo run --release -p lumalloc-namespace --example epoch -- [THREADS]
@@ -36,7 +36,7 @@ fn main() {
     reads();
 }
 
-/// Blocks of twenty classes, from the thread's cache and from one arena.
+/// Allocates blocks of twenty size classes, from the thread's cache and from one arena.
 fn touch(arena: u32) -> Vec<usize> {
     let sizes = (0..20).map(|n| 16 << (n % 10) | n);
     let pair = |size| [raw::malloc(size), raw::allocate(size, Flags::NONE.arena(arena))];
@@ -44,7 +44,7 @@ fn touch(arena: u32) -> Vec<usize> {
 }
 
 fn free(block: usize) {
-    // SAFETY: a live block, used no more.
+    // SAFETY: `block` is live and not used any more.
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(block)) };
 }
 

@@ -1,17 +1,18 @@
-//! `mallctl`'s calling convention: untyped buffers with lengths, and jemalloc's rules for them.
+//! The calling convention of `mallctl`: untyped buffers with lengths, and jemalloc's rules for
+//! them.
 //!
-//! | situation | answer |
+//! | situation | result |
 //! |---|---|
 //! | `newp` or `newlen` given for a key that cannot be written | `EPERM` |
 //! | `oldp` or `oldlenp` given for a key without a value, or that is only written | `EPERM` |
 //! | `*oldlenp` is not the size | what fits is copied, `*oldlenp` says how much; `EINVAL` |
-//! | the same, for a key that makes something | nothing is made, `*oldlenp` is 0; `EINVAL` |
+//! | the same for a key that makes something | nothing is made, `*oldlenp` is 0; `EINVAL` |
 //! | `newlen` is not the size | nothing is written, `EINVAL` |
 //! | `newp` is NULL for a key that is only written | `EINVAL` |
 //! | `oldp` or `oldlenp` is NULL | nothing is read |
 //!
-//! A call that reads and writes answers the old value, except for `epoch`, which answers the new
-//! one. A read that fails stops the write that would come after it, and the other way round.
+//! A call that reads and writes returns the old value, except for `epoch`, which returns the new
+//! one. If the read or the write fails, the other one does not follow.
 use crate::buffers::{Buffers, Output};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -23,13 +24,13 @@ use core::ffi::CStr;
 /// `mallctl(name, …)`.
 ///
 /// # Errors
-/// [`Error::NoEntry`] when the name does not lead to a key; else as [`access`].
+/// [`Error::NoEntry`] when the name does not lead to a key; otherwise as [`access`].
 ///
 /// # Safety
 /// As [`access`].
 pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
     let mib = tree::complete(name.to_bytes())?;
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { access(mib.as_slice(), buffers) }
 }
 
@@ -38,17 +39,17 @@ pub unsafe fn by_name(name: &CStr, buffers: Buffers) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::NoEntry`] for a MIB that names no key, [`Error::NotPermitted`] and [`Error::Invalid`]
-/// by the rules, and what the key itself answers.
+/// by the rules, and the errors of the key itself.
 ///
 /// # Safety
 /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, `newp` readable for
 /// `newlen` bytes when non-null, and a text that it points to NUL-terminated.
 pub unsafe fn access(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { of_entry(Entry::find(mib)?, buffers) }
 }
 
-/// The same, for a key that was found.
+/// As [`access`], for a key that was already found.
 ///
 /// # Safety
 /// As [`access`].
@@ -57,37 +58,37 @@ unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
     match entry.row.access {
         Access::Trigger(trigger) => pull(entry, trigger, buffers),
         Access::Read(_) if buffers.writes() => Err(Error::NotPermitted),
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Access::Read(_) => unsafe { copy_out(entry, buffers) },
         Access::ReadWrite(..) => {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller upholds the contract.
             unsafe { copy_out(entry, buffers) }?;
             // SAFETY: as above.
             unsafe { copy_in(entry, buffers) }
         }
         Access::WriteThenRead(..) => {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller upholds the contract.
             unsafe { copy_in(entry, buffers) }?;
             // SAFETY: as above.
             unsafe { copy_out(entry, buffers) }
         }
         Access::Write(_) if buffers.reads() => Err(Error::NotPermitted),
         Access::Write(_) if buffers.newp.is_null() => Err(Error::Invalid),
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Access::Write(_) => unsafe { copy_in(entry, buffers) },
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Access::Ask(input, ask) => unsafe { ask_with(entry, input, ask, buffers) },
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Access::Create(input, create) => unsafe { make(entry, input, create, buffers) },
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Access::Exchange(exchange) => unsafe { trade(entry, exchange, buffers) },
-        // SAFETY: the caller's promise is the handler's.
+        // SAFETY: the caller upholds the contract, which is also the handler's.
         Access::Raw(_, handle) => unsafe { handle(entry.mib, buffers) },
         Access::Absent(_) => Err(Error::NoEntry),
     }
 }
 
-/// An action takes no arguments.
+/// Triggers an action. An action takes no arguments.
 fn pull(entry: Entry<'_>, trigger: Trigger, buffers: Buffers) -> Result<(), Error> {
     if buffers.reads() || buffers.writes() {
         return Err(Error::NotPermitted);
@@ -104,7 +105,7 @@ unsafe fn copy_out(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
         return Ok(());
     }
     let value = entry.read()?;
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { buffers.answer(entry.row.kind, value) }
 }
 
@@ -114,11 +115,11 @@ unsafe fn copy_out(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
 /// As [`access`], for `newp` and `newlen`.
 unsafe fn copy_in(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
     let write = |value: Option<Value<'_>>| value.map_or(Ok(()), |value| entry.write(value));
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { buffers.given(entry.row.kind, write) }
 }
 
-/// Asks about what came in, and answers.
+/// Asks about the value at `newp`, and stores the answer at `oldp`.
 ///
 /// # Safety
 /// As [`access`].
@@ -128,13 +129,13 @@ unsafe fn ask_with(
     ask: Asker,
     buffers: Buffers,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     let value = unsafe { buffers.given(input, |given| ask(entry.mib, given)) }?;
     // SAFETY: as above.
     unsafe { buffers.answer(entry.row.kind, value) }
 }
 
-/// As [`ask_with`], when the answer has a place.
+/// As [`ask_with`], but only when there is a place for the answer.
 ///
 /// # Safety
 /// As [`access`].
@@ -147,18 +148,18 @@ unsafe fn make(
     if input == Type::Void && buffers.writes() {
         return Err(Error::NotPermitted);
     }
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { buffers.require_place(entry.row.kind) }?;
     // SAFETY: as above.
     unsafe { ask_with(entry, input, create, buffers) }
 }
 
-/// Bytes in, bytes out.
+/// Hands the bytes at `newp` to the key and takes its bytes for `oldp`.
 ///
 /// # Safety
 /// As [`access`].
 unsafe fn trade(entry: Entry<'_>, exchange: Exchanger, buffers: Buffers) -> Result<(), Error> {
-    // SAFETY: the caller's promise is ours; the slice does not outlive the call.
+    // SAFETY: the caller upholds the contract; the slice does not outlive the call.
     let input = unsafe { buffers.input() };
     // SAFETY: as above.
     let mut output = unsafe { Output::of(buffers) };
@@ -186,7 +187,7 @@ mod tests {
             newp: new.map_or(ptr::null(), |new| ptr::from_ref(new).cast::<c_void>()),
             newlen: new.map_or(0, size_of_val),
         };
-        // SAFETY: the buffers are as long as they say: no test says more than 8 for `answer`.
+        // SAFETY: the buffers have the lengths given here: no test gives more than 8 for `answer`.
         let outcome = unsafe { of_entry(Entry { row, mib: &[] }, buffers) };
         (outcome, answer, length)
     }

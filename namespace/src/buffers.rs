@@ -8,24 +8,24 @@ use core::slice;
 /// The four buffer arguments of `mallctl`.
 #[derive(Clone, Copy)]
 pub struct Buffers {
-    /// Where the value goes, or NULL.
+    /// Where to store the value, or NULL.
     pub oldp: *mut c_void,
-    /// The length of that buffer, or NULL.
+    /// The length of the buffer at `oldp`, or NULL.
     pub oldlenp: *mut usize,
     /// The value to write, or NULL.
     pub newp: *const c_void,
-    /// Its length, or 0.
+    /// The length of the value at `newp`, or 0.
     pub newlen: usize,
 }
 
 impl Buffers {
-    /// Whether anything was given to read into.
+    /// Whether the caller gave anything to read into.
     #[must_use]
     pub fn reads(self) -> bool {
         !self.oldp.is_null() || !self.oldlenp.is_null()
     }
 
-    /// Whether anything was given to write.
+    /// Whether the caller gave anything to write.
     #[must_use]
     pub fn writes(self) -> bool {
         !self.newp.is_null() || self.newlen != 0
@@ -37,7 +37,7 @@ impl Buffers {
         !self.oldp.is_null() && !self.oldlenp.is_null()
     }
 
-    /// The length of the place for an answer; 0 when there is none.
+    /// The length of the place for an answer, or 0 if there is none.
     ///
     /// # Safety
     /// `oldlenp` must be NULL or valid.
@@ -50,7 +50,7 @@ impl Buffers {
         unsafe { ptr::read_unaligned(self.oldlenp) }
     }
 
-    /// Says how much was answered.
+    /// Stores the length of the answer in `*oldlenp`.
     ///
     /// # Safety
     /// `oldlenp` must be NULL or valid.
@@ -61,10 +61,11 @@ impl Buffers {
         }
     }
 
-    /// Answers a value of a type: what fits is copied.
+    /// Stores a value of a type as the answer, as far as it fits.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the place has another length; `*oldlenp` then says what was copied.
+    /// [`Error::Invalid`] when the place has another length; `*oldlenp` is then the number of bytes
+    /// copied.
     ///
     /// # Safety
     /// `oldp` must be writable for `*oldlenp` bytes when both are non-null.
@@ -74,7 +75,7 @@ impl Buffers {
         }
         let bytes = encode(value);
         let size = kind.size();
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         let room = unsafe { self.room() };
         let length = size.min(room);
         // SAFETY: `bytes` holds 8 bytes and no value is longer; the caller's buffer holds `room`.
@@ -82,20 +83,20 @@ impl Buffers {
         if room == size {
             return Ok(());
         }
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         unsafe { self.set_length(length) };
         Err(Error::Invalid)
     }
 
-    /// That there is a place of a type's length for the answer.
+    /// Checks that there is a place for the answer, and that it has the length of the type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when not; `*oldlenp` is 0 then.
+    /// [`Error::Invalid`] otherwise; `*oldlenp` is 0 then.
     ///
     /// # Safety
     /// `oldlenp` must be NULL or valid.
     pub unsafe fn require_place(self, kind: Type) -> Result<(), Error> {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         if self.has_place() && unsafe { self.room() } == kind.size() {
             return Ok(());
         }
@@ -104,11 +105,11 @@ impl Buffers {
         Err(Error::Invalid)
     }
 
-    /// Hands the value that was given to `take`, if there is one.
+    /// Hands the value at `newp`, if there is one, to `take`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another length than the type's and for a text that is NULL; else what
-    /// `take` answers.
+    /// [`Error::Invalid`] when `newlen` is not the size of the type, and for a text that is NULL;
+    /// otherwise what `take` returns.
     ///
     /// # Safety
     /// `newp` must be readable for `newlen` bytes when non-null, and a text in it NUL-terminated.
@@ -128,7 +129,7 @@ impl Buffers {
         take(Some(value))
     }
 
-    /// What was given, as bytes.
+    /// The value at `newp`, as bytes.
     ///
     /// # Safety
     /// `newp` must be readable for `newlen` bytes when non-null, as long as the slice lives.
@@ -148,16 +149,17 @@ pub struct Output {
 }
 
 impl Output {
-    /// The place that was given.
+    /// The place at `oldp`.
     ///
     /// # Safety
-    /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, as long as this lives.
+    /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, as long as the
+    /// [`Output`] lives.
     pub(crate) unsafe fn of(buffers: Buffers) -> Self {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         Output { place: buffers.oldp.cast(), room: unsafe { buffers.room() } }
     }
 
-    /// Bytes of room; 0 also when no place was given.
+    /// The length of the place in bytes; 0 also when there is no place.
     #[must_use]
     pub fn room(&self) -> usize {
         self.room
@@ -166,20 +168,20 @@ impl Output {
     /// Stores bytes at an offset.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when they do not fit; nothing is stored then.
+    /// [`Error::Invalid`] when the bytes do not fit; nothing is stored then.
     pub fn put(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
         let end = offset.checked_add(bytes.len()).ok_or(Error::Invalid)?;
         if end > self.room {
             return Err(Error::Invalid);
         }
         let to = self.place.wrapping_add(offset);
-        // SAFETY: `of`'s caller vouches for `room` bytes, and these end within them.
+        // SAFETY: the caller of `of` vouches for `room` bytes, and `bytes` ends within them.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
 }
 
-/// A value as C lays it out; the first [`Type::size`] bytes count.
+/// A value as C lays it out; only the first [`Type::size`] bytes matter.
 fn encode(value: Value<'_>) -> [u8; 8] {
     let mut bytes = [0; 8];
     let mut put = |from: &[u8]| bytes.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
@@ -196,7 +198,7 @@ fn encode(value: Value<'_>) -> [u8; 8] {
     bytes
 }
 
-/// The value that C laid out at `newp`.
+/// Reads the value that C laid out at `newp`.
 ///
 /// # Safety
 /// `newp` must be readable for the size of the type, and a text in it NUL-terminated and valid as

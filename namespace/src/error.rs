@@ -1,24 +1,23 @@
 //! The errors of the namespace.
 use core::ffi::c_int;
 
-/// Why a key could not be found, read or written. [`Error::errno`] is what `mallctl` returns for
-/// it.
+/// Why a key could not be found, read or written. `mallctl` returns [`Error::errno`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// `ENOENT`: no such name, MIB or index, or it means nothing in this build or configuration.
+    /// `ENOENT`: no such name, MIB or index, or the key means nothing in this build or
+    /// configuration.
     NoEntry,
-    /// `EPERM`: a write to what can only be read, a read of what can only be written, or arguments
-    /// to an action.
+    /// `EPERM`: a write to a read-only key, a read of a write-only key, or arguments to an action.
     NotPermitted,
     /// `EINVAL`: a buffer of the wrong length, or a value out of range.
     Invalid,
-    /// `EAGAIN`: the system refuses to start what was asked for, or memory for it ran out.
+    /// `EAGAIN`: the system refuses to start the thing asked for, or there is no memory for it.
     Again,
-    /// `EBUSY`: what the program holds stands in the way.
+    /// `EBUSY`: the memory that the program holds does not allow it.
     Busy,
     /// `EFAULT`: the action failed.
     Fault,
-    /// `ENOMEM`: no memory for what was asked for.
+    /// `ENOMEM`: no memory for the thing asked for.
     NoMemory,
 }
 

@@ -1,6 +1,6 @@
-//! What the rows say, without the functions that read and write: for programs that reach the
-//! namespace of an allocator that is not their own, as the exporter does in a preloaded program.
-//! Nothing here leads to the allocator, so that the linker leaves it out of such a program.
+//! The contents of the rows without the functions that read and write: for programs that reach the
+//! namespace of another allocator, as the exporter does in a preloaded program. Nothing here refers
+//! to the allocator, so the linker leaves it out of such a program.
 use crate::row::{Access, Row, Stability};
 use crate::tree::{self, INDEX};
 use crate::tree_build::ROW_COUNT;
@@ -18,13 +18,13 @@ pub enum Door {
     Write,
     /// `--`
     Trigger,
-    /// Answers about an input of this type.
+    /// Takes an input of this type and returns an answer about it.
     Ask(Type),
-    /// Makes something of an input of this type, or of none.
+    /// Makes something from an input of this type, or from none.
     Create(Type),
     /// Bytes of any length, in and out.
     Exchange,
-    /// Rules of its own.
+    /// A key with rules of its own.
     Raw,
     /// Always `ENOENT`.
     Absent,
@@ -39,13 +39,13 @@ pub struct Fact {
     pub kind: Type,
     /// What a number counts.
     pub unit: Unit,
-    /// What may be done.
+    /// What may be done with the key.
     pub door: Door,
-    /// The same as the manual writes it: `rw`, `r-`, `-w` or `--`.
+    /// The access as the manual writes it: `rw`, `r-`, `-w` or `--`.
     pub access: &'static CStr,
     /// What a program may rely on.
     pub stability: Stability,
-    /// One line for people.
+    /// A description in one line.
     pub help: &'static CStr,
 }
 
@@ -73,13 +73,13 @@ impl Fact {
         }
     }
 
-    /// Whether it has a value that needs no input.
+    /// Whether the key has a value that needs no input.
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self.door, Door::Read | Door::ReadWrite)
     }
 
-    /// Whether a value can be written to it.
+    /// Whether a value can be written to the key.
     #[must_use]
     pub const fn is_written(&self) -> bool {
         matches!(self.door, Door::ReadWrite | Door::Write)

@@ -12,15 +12,14 @@
 //!           access: the oldp/oldlenp/newp/newlen rules of mallctl(3)
 //! ```
 //!
-//! A new key is one more row; nothing else changes. The tree is made at compile time.
+//! A new key is one more row, and nothing else changes. The tree is made at compile time.
 //!
-//! **Statistics are a published snapshot.** All `stats.*` rows answer from the snapshot taken at
-//! the last write to `epoch` (see [`snapshot`]); the first use of the namespace takes the first
-//! one.
+//! **Statistics are a published snapshot.** All `stats.*` rows read the snapshot taken at the last
+//! write to `epoch` (see [`snapshot`]). The first use of the namespace takes the first snapshot.
 //!
 //! The crate is `no_std`, allocates nothing, takes no lock of the standard library and never
-//! panics: it is linked into the C library, where its callers may be anywhere, even inside their
-//! own allocation hooks. What Rust programs use is `lumalloc-ctl`, above it.
+//! panics, because it is linked into the C library, where its callers may be anywhere, even inside
+//! their own allocation hooks. Rust programs use `lumalloc-ctl`, which is built on it.
 #![no_std]
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What one row of the table is made of. Rows are written with the macros of `row_macros`.
+//! The parts of one row of the table. Rows are written with the macros of `row_macros`.
 use crate::buffers::{Buffers, Output};
 use crate::error::Error;
 use crate::value::{Type, Unit, Value};
 use core::ffi::CStr;
 
-/// Reads a key. The slice is the key's MIB: the index of an `<i>` stands at the place of the
+/// Reads a key. The slice is the key's MIB: the index for an `<i>` stands at the place of that
 /// component.
 pub type Reader = fn(&[usize]) -> Result<Value<'static>, Error>;
 /// Writes a key. The value has the row's type.
 pub type Writer = fn(&[usize], Value<'_>) -> Result<(), Error>;
-/// Does what a `void` key is for.
+/// Does the action of a `void` key.
 pub type Trigger = fn(&[usize]) -> Result<(), Error>;
-/// Answers a question; the input, when there is one, has the type that [`Access`] says.
+/// Answers a question. The input, if there is one, has the type that [`Access`] names.
 pub type Asker = fn(&[usize], Option<Value<'_>>) -> Result<Value<'static>, Error>;
-/// Takes and answers bytes of any length; missing buffers are empty.
+/// Takes and returns bytes of any length. Missing buffers are empty.
 pub type Exchanger = fn(&[usize], &[u8], &mut Output) -> Result<(), Error>;
-/// Does everything itself.
+/// Does everything itself: it gets the buffers of `mallctl` as they are.
 pub type Handler = unsafe fn(&[usize], Buffers) -> Result<(), Error>;
 
 /// What may be done with a key, and the functions that do it.
@@ -23,25 +23,25 @@ pub type Handler = unsafe fn(&[usize], Buffers) -> Result<(), Error>;
 pub enum Access {
     /// `r-`
     Read(Reader),
-    /// `rw`; one call that does both answers the value from before the write.
+    /// `rw`; a call that does both returns the value from before the write.
     ReadWrite(Reader, Writer),
-    /// `rw`; one call that does both answers the value from after the write (`epoch`).
+    /// `rw`; a call that does both returns the value from after the write (`epoch`).
     WriteThenRead(Reader, Writer),
     /// `-w`; a value must be given.
     Write(Writer),
     /// `--`
     Trigger(Trigger),
-    /// `rw`: answers a question about what comes in by `newp`.
+    /// `rw`: takes an input at `newp` and returns an answer about it.
     Ask(Type, Asker),
-    /// As `Ask`, for what must not be done in vain: the answer must have a place of the right
-    /// length, else nothing happens. `r-` when the input is [`Type::Void`].
+    /// As [`Access::Ask`], for actions whose result must not be lost: unless the answer has a place
+    /// of the right length, nothing happens. `r-` when the input is [`Type::Void`].
     Create(Type, Asker),
     /// `rw`: bytes of any length, in and out.
     Exchange(Exchanger),
     /// A key with rules of its own; the text is its access as the manual writes it.
     Raw(&'static CStr, Handler),
-    /// The name exists and nothing can be done with it: jemalloc's answer for what was not built
-    /// in. The text is the access that it would have.
+    /// The name exists and nothing can be done with it, as in jemalloc for a feature that was not
+    /// built in. The text is the access that the key would have.
     Absent(&'static CStr),
 }
 
@@ -62,7 +62,8 @@ impl Access {
         }
     }
 
-    /// The function that reads, if the key has a value that needs no input and makes nothing.
+    /// The function that reads, if the key has a value that needs no input and reading makes
+    /// nothing.
     #[must_use]
     pub const fn reader(self) -> Option<Reader> {
         match self {
@@ -84,7 +85,7 @@ impl Access {
         }
     }
 
-    /// The type of what comes in while something else is read.
+    /// The type of the input, if reading the key takes one.
     #[must_use]
     pub const fn input(self) -> Option<Type> {
         match self {
@@ -102,14 +103,14 @@ impl Access {
 pub enum Stability {
     /// Stays as it is.
     Stable,
-    /// May change or go in a minor version.
+    /// May change or be removed in a minor version.
     Unstable,
-    /// There for old programs.
+    /// Kept for old programs.
     Deprecated,
 }
 
 impl Stability {
-    /// In one word.
+    /// The stability in one word.
     #[must_use]
     pub const fn name(self) -> &'static CStr {
         match self {
@@ -122,23 +123,23 @@ impl Stability {
 
 /// One key of the namespace.
 pub struct Row {
-    /// The dotted name; a component in `<…>` stands for any index that its rule among
+    /// The dotted name. A component in `<…>` stands for any index that its rule among
     /// [`INDICES`](crate::rows::INDICES) allows.
     pub name: &'static str,
     /// The type of the value.
     pub kind: Type,
     /// What a number counts.
     pub unit: Unit,
-    /// What may be done with it.
+    /// What may be done with the key.
     pub access: Access,
     /// What a program may rely on.
     pub stability: Stability,
-    /// One line for people.
+    /// A description in one line.
     pub help: &'static CStr,
 }
 
 impl Row {
-    /// A stable row.
+    /// Makes a stable row.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -150,33 +151,34 @@ impl Row {
         Row { name, kind, unit, access, stability: Stability::Stable, help }
     }
 
-    /// The same, unstable.
+    /// Makes the row unstable.
     #[must_use]
     pub const fn unstable(self) -> Row {
         Row { stability: Stability::Unstable, ..self }
     }
 
-    /// The same, deprecated.
+    /// Makes the row deprecated.
     #[must_use]
     pub const fn deprecated(self) -> Row {
         Row { stability: Stability::Deprecated, ..self }
     }
 
-    /// The components of the name. (By bytes: the searches of `str` keep code that can panic.)
+    /// The components of the name. They are split by bytes, because the searches of `str` keep code
+    /// that can panic.
     pub fn components(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
         self.name.as_bytes().split(|&byte| byte == b'.')
     }
 }
 
-/// Which indices may stand for a component in `<…>`.
+/// Tells which indices may stand for a component in `<…>`.
 pub struct Index {
-    /// The components up to and with this one.
+    /// The components up to and including this one.
     pub path: &'static str,
-    /// Whether the last component of this MIB, which is that of the path, exists.
+    /// Whether the index at the end of this MIB exists. The MIB is as long as the path.
     pub valid: fn(&[usize]) -> bool,
 }
 
-/// A component of a MIB, which its index rule has seen before.
+/// The component at one place of a MIB. The index rule of the component has checked it before.
 ///
 /// # Errors
 /// [`Error::NoEntry`] for a MIB that is too short.
@@ -184,7 +186,7 @@ pub fn index_at(mib: &[usize], place: usize) -> Result<usize, Error> {
     mib.get(place).copied().ok_or(Error::NoEntry)
 }
 
-/// Makes the text of a literal that ends with NUL.
+/// Makes a C text of a literal that ends with NUL.
 #[must_use]
 pub const fn c_text(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {

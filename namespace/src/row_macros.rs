@@ -1,4 +1,4 @@
-//! The macros that write a row in a line:
+//! The macros that write a row:
 //!
 //! | macro | access | arguments after the name |
 //! |---|---|---|
@@ -7,14 +7,15 @@
 //! | `wo!` | `-w` | type, unit, `\|mib, value\| outcome`, help |
 //! | `act!` | `--` | `\|mib\| outcome`, help |
 //! | `ask!` | `rw` | `input => output`, unit, `\|mib, input\| value`, help |
-//! | `create!` | `r-` or `rw` | as `ask!`; asked only when the answer has a place to go |
+//! | `create!` | `r-` or `rw` | as `ask!`, but called only when there is a place for the answer |
 //! | `absent!` | as given | type, access, help: the name exists, its value does not (`ENOENT`) |
 //!
-//! A reading function answers the value itself or a `Result` of it. Types are the variants of
-//! [`Type`](crate::Type): `Size` takes and answers `usize`, `Str` a `&CStr`, and so on; pointers
-//! are written `Pointer("uint64_t *")`. `.unstable()` and `.deprecated()` after a row say so.
+//! A reading function returns the value itself or a `Result` of it. Types are the variants of
+//! [`Type`](crate::Type): `Size` takes and returns `usize`, `Str` a `&CStr`, and so on; pointers
+//! are written `Pointer("uint64_t *")`. `.unstable()` and `.deprecated()` after a row set its
+//! stability.
 
-/// The Rust type of a value. Lifetimes are the caller's.
+/// The Rust type of a value. The caller sets the lifetimes.
 macro_rules! rust_type {
     (Bool) => { bool };
     (Unsigned) => { u32 };
@@ -27,13 +28,13 @@ macro_rules! rust_type {
     (Pointer) => { *mut core::ffi::c_void };
 }
 
-/// The Rust type of what a reading function answers.
+/// The Rust type that a reading function returns.
 macro_rules! answer_type {
     (Str) => { &'static core::ffi::CStr };
     ($kind:ident) => { $crate::row_macros::rust_type!($kind) };
 }
 
-/// A `Type`, pointers with their C spelling.
+/// A `Type`; pointers carry their C spelling.
 macro_rules! type_of {
     ($kind:ident) => {
         $crate::Type::$kind
@@ -85,7 +86,7 @@ macro_rules! asker {
     };
 }
 
-/// One row of any access.
+/// A row of any access.
 macro_rules! row {
     ($name:expr, $kind:ident $(($c:literal))?, $unit:ident, $access:expr, $help:expr) => {
         $crate::row::Row::new(
@@ -130,7 +131,7 @@ macro_rules! rw {
     };
 }
 
-/// A row that is written only.
+/// A row that is only written.
 macro_rules! wo {
     ($name:expr, $kind:ident $(($c:literal))?, $unit:ident, $write:expr, $help:expr) => {
         $crate::row_macros::row!(
@@ -143,14 +144,14 @@ macro_rules! wo {
     };
 }
 
-/// A row that does something.
+/// A row that triggers an action.
 macro_rules! act {
     ($name:expr, $act:expr, $help:expr) => {
         $crate::row_macros::row!($name, Void, None, $crate::Access::Trigger($act), $help)
     };
 }
 
-/// A row that answers what it is asked.
+/// A row that returns an answer about its input.
 macro_rules! ask {
     (
         $name:expr, $input:ident $(($i:literal))? => $kind:ident $(($c:literal))?,
@@ -169,7 +170,7 @@ macro_rules! ask {
     };
 }
 
-/// A row that makes something and answers what.
+/// A row that makes something and returns what it made.
 macro_rules! create {
     (
         $name:expr, Void => $kind:ident $(($c:literal))?,
@@ -203,7 +204,7 @@ macro_rules! create {
     };
 }
 
-/// A row that exists as in a jemalloc without the feature.
+/// A row of a feature that is not built in, as in jemalloc without it.
 macro_rules! absent {
     (
         $name:expr, $kind:ident $(($c:literal))?, $unit:ident, $access:literal, $help:expr
@@ -218,8 +219,8 @@ macro_rules! absent {
     };
 }
 
-/// The seven counters under a lock's name. The function answers a `Result` of anything that has
-/// them as fields.
+/// The seven counters under a lock's name. The function returns a `Result` of any struct that has
+/// the counters as fields.
 macro_rules! mutex_rows {
     ($rows:ident, $lock:literal, $what:literal, $read:expr) => {
         $crate::row_macros::counter_rows! {
@@ -235,7 +236,7 @@ macro_rules! mutex_rows {
     };
 }
 
-/// A row for each field of what a function answers.
+/// A row for each field of the struct that a function returns.
 macro_rules! counter_rows {
     (
         $rows:ident, $lock:literal, $what:literal, $read:expr;

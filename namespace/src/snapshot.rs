@@ -1,54 +1,54 @@
-//! The published snapshot: what all `stats.*` keys answer from until the next write to `epoch`.
+//! The published snapshot: all `stats.*` keys read from it until the next write to `epoch`.
 //!
-//! It is made in place, in memory that stays, and read under the lock by [`read`]: nothing is
-//! copied but what was asked for.
+//! The snapshot is made in place, in static memory, and read under the lock by [`read`]. Only the
+//! values asked for are copied.
 //!
-//! The lock names the *generation of forks* that holds it. A fork while another thread holds it
-//! leaves the child with a lock whose holder does not exist there; the child sees that the number
-//! is not its own, takes the lock over and takes a new snapshot, since the old one may be half
+//! The lock names the *generation of forks* that holds it. If the process forks while another
+//! thread holds the lock, the holder does not exist in the child. The child sees that the number is
+//! not its own, takes the lock over and takes a new snapshot, because the old one may be half
 //! written.
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lumalloc::observe::{self, ArenaStats, Detail, MutexStats, Totals};
 
-/// Stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
+/// The index that stands for all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
 pub const ALL: usize = lumalloc::control::ARENAS_ALL as usize;
-/// Stands for those that were destroyed. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
+/// The index that stands for the destroyed arenas. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
 pub const DESTROYED: usize = ALL + 1;
 
-/// Totals of one moment.
+/// The totals of one moment.
 #[derive(Clone, Copy)]
 pub struct Snapshot {
     /// How many snapshots were taken, this one included.
     pub epoch: u64,
-    /// What was counted.
+    /// The sums over all arenas and caches.
     pub totals: Totals,
 }
 
-/// Everything of one moment.
+/// All statistics of one moment.
 pub struct Published {
     epoch: u64,
     detail: Detail,
-    /// The lock of the namespace, as the snapshot saw it.
+    /// The lock of the namespace, as of the snapshot.
     mutex: MutexStats,
     now: MutexStats,
     last_holder: usize,
-    /// Asked for when it is read.
+    /// Filled when it is first read.
     rss: Option<Rss>,
-    /// Ranges of addresses; counted when they are asked for.
+    /// Ranges of addresses; counted when they are first read.
     segments: Option<usize>,
 }
 
-/// What the system says of physical memory, in bytes.
+/// Physical memory in bytes, as the system reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rss {
     /// Of the whole process.
     pub process: usize,
-    /// For this allocator, its records among it.
+    /// For this allocator, including its records.
     pub ours: usize,
-    /// For the rest.
+    /// For the rest of the process.
     pub not_ours: usize,
-    /// What the allocator counts as resident lies so much above what is: negative or 0, as a rule.
+    /// `ours` minus the bytes that the allocator counts as resident: negative or 0, as a rule.
     pub untouched: isize,
 }
 
@@ -59,26 +59,26 @@ impl Published {
         self.epoch
     }
 
-    /// Sums over all arenas.
+    /// The sums over all arenas.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         self.detail.totals()
     }
 
-    /// Every arena.
+    /// The statistics of every arena.
     #[must_use]
     pub fn detail(&self) -> &Detail {
         &self.detail
     }
 
-    /// The lock of the namespace.
+    /// The statistics of the lock of the namespace.
     #[must_use]
     pub fn mutex(&self) -> &MutexStats {
         &self.mutex
     }
 
-    /// The arena that an index of a name stands for: one, [`ALL`] or [`DESTROYED`]. `None`: it was
-    /// not there yet.
+    /// The statistics that an index in a name stands for: of one arena, [`ALL`] or [`DESTROYED`].
+    /// `None` if there was no such arena at the snapshot.
     #[must_use]
     pub fn arena(&self, index: usize) -> Option<&ArenaStats> {
         match index {
@@ -95,7 +95,7 @@ impl Published {
         (self.rss, self.segments) = (None, None);
     }
 
-    /// What the system says of physical memory; it is asked now, if it was not yet.
+    /// Physical memory, as the system reports it. The system is asked now unless it was before.
     pub fn rss(&mut self) -> Rss {
         let totals = *self.totals();
         *self.rss.get_or_insert_with(|| {
@@ -106,7 +106,8 @@ impl Published {
         })
     }
 
-    /// Ranges of addresses that the allocator has; they are counted now, if they were not yet.
+    /// How many ranges of addresses the allocator has. They are counted now unless they were
+    /// before.
     pub fn segments(&mut self) -> usize {
         *self.segments.get_or_insert_with(observe::segments)
     }
@@ -124,7 +125,7 @@ impl Published {
 
 /// A place to publish snapshots, with its lock.
 struct Publisher {
-    /// One more than the generation of the lock's holder; 0 when free.
+    /// The generation of the lock's holder plus 1; 0 when the lock is free.
     holder: AtomicU64,
     published: UnsafeCell<Published>,
 }
@@ -132,7 +133,7 @@ struct Publisher {
 // SAFETY: `published` is only touched by `with`, between taking and releasing `holder`.
 unsafe impl Sync for Publisher {}
 
-/// The one that the namespace reads.
+/// The publisher that the namespace reads.
 static PUBLISHER: Publisher = Publisher::new();
 
 /// Releases the lock when it goes out of scope.
@@ -159,8 +160,8 @@ impl Publisher {
         Publisher { holder: AtomicU64::new(0), published: UnsafeCell::new(published) }
     }
 
-    /// Takes the lock; answers after how many tries, and whether it was left by a process that is
-    /// not this one.
+    /// Takes the lock. Returns the number of failed tries, and whether the lock was left behind by
+    /// another process, the parent of a fork.
     fn take_lock(&self) -> (Held<'_>, u64, bool) {
         let this_process = observe::fork_generation() + 1;
         let mut tries = 0;
@@ -179,14 +180,14 @@ impl Publisher {
         }
     }
 
-    /// Puts `to` in the place of `from`; the error is who holds the lock.
+    /// Replaces the holder `from` by `to`. The error is the present holder.
     fn replace_holder(&self, from: u64, to: u64) -> Result<u64, u64> {
-        // Acquire: pairs with the Release of the holder before, in `Held::drop`.
+        // Acquire: pairs with the Release of the previous holder, in `Held::drop`.
         self.holder.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
     }
 
-    /// Calls `look` on the published snapshot under the lock. There is none at first, or after a
-    /// fork in the middle of a refresh: then one is taken.
+    /// Calls `look` on the published snapshot under the lock. If the lock was left behind by
+    /// another process, the snapshot does not count: its epoch is 0, as at first.
     fn with<R>(&self, look: impl FnOnce(&mut Published) -> R) -> R {
         let (_held, tries, orphaned) = self.take_lock();
         // SAFETY: the lock is held, so this is the only reference; it ends before `_held` is
@@ -224,20 +225,20 @@ fn copied(published: &Published) -> Snapshot {
     Snapshot { epoch: published.epoch, totals: *published.totals() }
 }
 
-/// Calls `look` on the published snapshot; the first call takes the first one. `look` must not use
-/// the namespace, nor allocate: what happens in an allocation may use it.
+/// Calls `look` on the published snapshot; the first call takes the first snapshot. `look` must not
+/// use the namespace, nor allocate, because code that runs in an allocation may use the namespace.
 pub fn read<R>(look: impl FnOnce(&Published) -> R) -> R {
     PUBLISHER.read(look)
 }
 
-/// What the system says of physical memory: it is asked once for each snapshot, now if it was not
-/// yet.
+/// Physical memory, as the system reports it. The system is asked once for each snapshot, at the
+/// first call.
 #[must_use]
 pub fn rss() -> Rss {
     PUBLISHER.with_one(Published::rss)
 }
 
-/// Ranges of addresses, likewise.
+/// How many ranges of addresses the allocator has, counted once for each snapshot.
 #[must_use]
 pub fn segments() -> usize {
     PUBLISHER.with_one(Published::segments)
@@ -254,8 +255,8 @@ pub fn refresh() -> Snapshot {
     PUBLISHER.refresh()
 }
 
-/// Takes a new snapshot, publishes it and calls `look` on it, as [`read`] does. `look` must not
-/// allocate: what happens in an allocation may use the namespace.
+/// Takes a new snapshot, publishes it and calls `look` on it. As in [`read`], `look` must neither
+/// use the namespace nor allocate.
 pub fn renew<R>(look: impl FnOnce(&mut Published) -> R) -> R {
     PUBLISHER.with(|published| {
         published.refresh();
@@ -263,7 +264,7 @@ pub fn renew<R>(look: impl FnOnce(&mut Published) -> R) -> R {
     })
 }
 
-/// Sets the statistics of all locks to zero, those of the namespace among them. Source:
+/// Sets the statistics of all locks to zero, including the lock of the namespace. Source:
 /// jemalloc(3), `stats.mutexes.reset`.
 pub fn reset_mutexes() {
     observe::reset_mutexes();

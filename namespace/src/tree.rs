@@ -1,29 +1,29 @@
-//! Names and MIBs: the tree that the rows of the table span, made at compile time.
+//! Names and MIBs: the tree that the rows form, made at compile time.
 //!
-//! A node's children stand side by side, so that a component of a MIB is an offset among them: a
-//! row is found by MIB in one step for each component. An index has one child, and a rule that says
-//! which numbers exist, given all of the MIB so far. The tree needs no memory of its own and no
-//! lock.
+//! The children of a node stand side by side, so a component of a MIB is an offset among them, and
+//! a row is found by MIB in one step per component. A node for an index has no siblings. Its rule
+//! says which numbers exist, given all of the MIB so far. The tree needs no memory at run time and
+//! no lock.
 use crate::error::Error;
 use crate::row::Row;
 use crate::tree_build::{self, NODE_COUNT, ROW_COUNT};
 
-/// The most components that any name has. `mallctlnametomib` never needs a longer array.
+/// The largest number of components of any name. `mallctlnametomib` never needs a longer array.
 pub const MAX_DEPTH: usize = 8;
 
-/// What all indices begin with, in names of rows: `<i>`.
+/// The first byte of an index in the name of a row: `<i>`.
 pub const INDEX: u8 = b'<';
 
-/// One component of names.
+/// One component of a name.
 #[derive(Clone, Copy)]
 pub struct Node {
-    /// One component; `<i>` for an index.
+    /// The text of the component; `<i>` for an index.
     pub name: &'static [u8],
-    /// At the end of a name.
+    /// The row, if a name ends here.
     pub row: Option<&'static Row>,
-    /// The rule, when this is an index. It has no siblings then.
+    /// The rule of an index. Such a node has no siblings.
     pub index: Option<fn(&[usize]) -> bool>,
-    /// The first child among all nodes, and how many there are.
+    /// The place of the first child among all nodes, and the number of children.
     pub(crate) first: u16,
     pub(crate) count: u16,
 }
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// The number that a component of a name has in the MIB, whether it exists or not.
+    /// The number in the MIB for a component of a name. An index gets one whether it exists or not.
     fn number(self, text: &[u8]) -> Option<usize> {
         let children = self.children();
         if children.first()?.index.is_some() {
@@ -60,19 +60,19 @@ impl Node {
     }
 }
 
-/// The root first, then all others level by level.
+/// The root, then all other nodes level by level.
 static NODES: [Node; NODE_COUNT] = tree_build::nodes();
 
 /// All rows in tree order.
 static IN_ORDER: [&Row; ROW_COUNT] = tree_build::in_order();
 
-/// All rows; those that share a branch are neighbours.
+/// All rows. Rows that share a branch are neighbours.
 #[must_use]
 pub const fn rows() -> &'static [&'static Row] {
     &IN_ORDER
 }
 
-/// A decimal index; the whole of the text must be digits.
+/// Reads a decimal index. The whole text must be digits.
 fn parse_index(text: &[u8]) -> Option<usize> {
     if text.is_empty() {
         return None;
@@ -83,12 +83,11 @@ fn parse_index(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Translates a name, or the beginning of one, into a MIB; answers how many components were
+/// Translates a name, or the beginning of one, into a MIB. Returns the number of components
 /// written.
 ///
-/// A shorter `mib` than the name takes the first components only and the rest is not looked at, as
-/// `mallctlnametomib` of jemalloc(3) has it: the result is the base on which a caller completes
-/// MIBs.
+/// If `mib` is shorter than the name, only the first components are translated and the rest is
+/// ignored, as `mallctlnametomib` of jemalloc(3) does. A caller can complete such a MIB.
 ///
 /// # Errors
 /// [`Error::NoEntry`] when a component, or an index, does not exist.
@@ -120,7 +119,7 @@ impl Mib {
         self.components.get(..self.used).unwrap_or(&[])
     }
 
-    /// The same with one more component; `None` when it is as long as any can be.
+    /// The MIB with one more component; `None` if it already has [`MAX_DEPTH`].
     #[must_use]
     pub fn with(mut self, component: usize) -> Option<Mib> {
         *self.components.get_mut(self.used)? = component;
@@ -136,10 +135,10 @@ impl Mib {
     }
 }
 
-/// The row of a name as rows have it, and its MIB with 0 for indices; for constants only.
+/// The row with a name, and its MIB with 0 for each index. For constants only.
 ///
 /// # Panics
-/// When no row has the name: in a constant that stops the compiler.
+/// When no row has the name. In a constant this stops the compiler.
 #[must_use]
 pub const fn locate(name: &'static [u8]) -> (&'static Row, Mib) {
     let mut mib = Mib { components: [0; MAX_DEPTH], used: 0 };
@@ -179,7 +178,7 @@ pub fn complete(name: &[u8]) -> Result<Mib, Error> {
     if has_more { Err(Error::NoEntry) } else { Ok(mib) }
 }
 
-/// The node that a MIB leads to.
+/// The node that a MIB leads to, if there is one.
 pub fn node(mib: &[usize]) -> Option<&'static Node> {
     let mut node = NODES.first()?;
     let mut used = 0;
@@ -193,8 +192,8 @@ pub fn node(mib: &[usize]) -> Option<&'static Node> {
 /// Finds the row that a complete MIB names.
 ///
 /// # Errors
-/// [`Error::NoEntry`] for a number or index that does not exist, a MIB that ends before a leaf, and
-/// one that goes on past it.
+/// [`Error::NoEntry`] for a number or index that does not exist, and for a MIB that ends before a
+/// leaf or goes on past one.
 pub fn find(mib: &[usize]) -> Result<&'static Row, Error> {
     node(mib).and_then(|node| node.row).ok_or(Error::NoEntry)
 }

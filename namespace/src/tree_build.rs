@@ -1,11 +1,11 @@
-//! Makes the tree of names out of the rows, at compile time.
+//! Makes the tree of names from the rows, at compile time.
 //!
-//! Two passes: the first hangs each row's components below those before it, in lists of siblings;
-//! the second moves siblings side by side, so that a number of a MIB is an offset. Rows may stand
-//! in any order; the numbers follow the order in which components are first seen.
+//! There are two passes. The first adds the components of each row to lists of siblings. The second
+//! moves siblings side by side, so that a number in a MIB is an offset. Rows may stand in any
+//! order; the numbers follow the order in which components are first seen.
 //!
-//! What cannot be a tree stops the compiler: a name that is twice there or also a branch, an index
-//! beside named siblings, an index without a rule, a name that is too deep.
+//! Rows that do not form a tree stop the compiler: a name that occurs twice or is also a branch, an
+//! index beside named siblings, an index without a rule, a name that is too deep.
 use crate::row::{Index, Row};
 use crate::rows::{INDICES, ROWS};
 use crate::tree::{MAX_DEPTH, Node};
@@ -20,7 +20,7 @@ pub(crate) const ROW_COUNT: usize = {
     count
 };
 
-/// All rows, as they stand in the files.
+/// All rows, in the order of the files.
 pub(crate) static FLAT: [&Row; ROW_COUNT] = {
     let mut flat = [&ROWS[0][0]; ROW_COUNT];
     let (mut used, mut list) = (0, 0);
@@ -36,10 +36,10 @@ pub(crate) static FLAT: [&Row; ROW_COUNT] = {
     flat
 };
 
-/// No node, no row.
+/// Stands for no node, and for no row.
 const NONE: usize = usize::MAX;
 
-/// More nodes than there are.
+/// An upper bound on the number of nodes.
 const ROOM: usize = 4 * ROW_COUNT + 64;
 
 /// A node of the first pass.
@@ -64,10 +64,10 @@ struct Drafts {
 
 static DRAFTS: Drafts = draft();
 
-/// The number of nodes, the root among them.
+/// The number of nodes, including the root.
 pub(crate) const NODE_COUNT: usize = DRAFTS.used;
 
-/// The first pass.
+/// The first pass: makes the nodes and lists of siblings.
 const fn draft() -> Drafts {
     let mut drafts = Drafts { nodes: [EMPTY; ROOM], used: 1 };
     let mut row = 0;
@@ -90,7 +90,7 @@ const fn draft() -> Drafts {
     drafts
 }
 
-/// The child of that name, made if need be.
+/// The child with a name, which is made if it is new.
 const fn child(
     drafts: &mut Drafts,
     parent: usize,
@@ -126,7 +126,7 @@ const fn child(
     new
 }
 
-/// The rule of an index.
+/// The rule of the index at the end of a path.
 const fn index_rule(path: &[u8]) -> fn(&[usize]) -> bool {
     let mut list = 0;
     while list < INDICES.len() {
@@ -143,10 +143,10 @@ const fn index_rule(path: &[u8]) -> fn(&[usize]) -> bool {
     panic!("an index has no rule")
 }
 
-/// The second pass: siblings side by side, in the order of the first.
+/// The second pass: moves siblings side by side, in the order of the first pass.
 pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
     let mut nodes = [Node::EMPTY; NODE_COUNT];
-    // The draft of each node that has got its place.
+    // For each node that has its place, the index of its draft.
     let mut from = [0; NODE_COUNT];
     let (mut done, mut used) = (0, 1);
     while done < used {
@@ -170,10 +170,10 @@ pub(crate) const fn nodes() -> [Node; NODE_COUNT] {
     nodes
 }
 
-/// The rows in tree order: those that share a branch are neighbours.
+/// The rows in the order of the tree: rows that share a branch are neighbours.
 pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
     let mut rows = [FLAT[0]; ROW_COUNT];
-    // The nodes on the way down, each with its siblings still to come.
+    // The nodes on the way down. The siblings of each are still to come.
     let mut path = [NONE; MAX_DEPTH + 1];
     let (mut depth, mut used) = (0, 0);
     path[0] = DRAFTS.nodes[0].first;
@@ -198,7 +198,7 @@ pub(crate) const fn in_order() -> [&'static Row; ROW_COUNT] {
     }
 }
 
-/// Where the component that begins here ends.
+/// Where the component that starts at `begin` ends.
 pub(crate) const fn component_end(name: &[u8], begin: usize) -> usize {
     let mut end = begin;
     while end < name.len() && name[end] != b'.' {
@@ -215,7 +215,7 @@ pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    // Backwards: siblings differ at their ends.
+    // Backwards, because siblings differ at their ends.
     let mut at = a.len();
     while at > 0 {
         at -= 1;

@@ -1,4 +1,4 @@
-//! What keys hold: the C types of the manual, units, and one value of any of those types.
+//! The contents of keys: the C types of the manual, units, and values.
 use core::ffi::{CStr, c_void};
 
 /// The C type of a key's value, as the manual of jemalloc(3) names it.
@@ -20,17 +20,18 @@ pub enum Type {
     Size,
     /// `ssize_t`.
     Ssize,
-    /// `const char *`, NUL-terminated. One that is read is valid until the process ends, unless its
-    /// help says otherwise; one that is written is copied.
+    /// `const char *`, NUL-terminated. A text that was read is valid until the process ends, unless
+    /// the help of the key says otherwise; a text that is written is copied.
     Str,
-    /// A pointer, as C spells its type.
+    /// A pointer; the text is the C spelling of its type.
     Pointer(&'static CStr),
-    /// Bytes of a layout of their own, as C would spell it; any length may be right.
+    /// Bytes with a layout of their own, whose C spelling is the text. Any length may be right.
     Layout(&'static CStr),
 }
 
 impl Type {
-    /// Bytes that a value of this type takes in the caller's buffer; 0 when it has no fixed size.
+    /// The bytes that a value of this type takes in the caller's buffer; 0 if there is no fixed
+    /// size.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -42,7 +43,7 @@ impl Type {
         }
     }
 
-    /// How C spells the type.
+    /// The C spelling of the type.
     #[must_use]
     pub const fn c_name(self) -> &'static CStr {
         match self {
@@ -92,7 +93,7 @@ pub enum Unit {
     Milliseconds,
     /// Nanoseconds.
     Nanoseconds,
-    /// The power of two.
+    /// The base-2 logarithm of a number.
     Log2,
 }
 
@@ -112,8 +113,8 @@ impl Unit {
     }
 }
 
-/// A value that was read from a key or is to be written to it. Each variant belongs to the
-/// [`Type`] of its name.
+/// A value that was read from a key or is to be written to it. Each variant belongs to the [`Type`]
+/// with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `bool`.
@@ -136,12 +137,12 @@ pub enum Value<'a> {
     Pointer(*mut c_void),
 }
 
-/// What a row's reading function may answer: the value, or a [`Result`] of it.
+/// The result of a row's reading function: the value, or a [`Result`] of it.
 pub trait Answer<T> {
-    /// The answer as a result.
+    /// The value as a result.
     ///
     /// # Errors
-    /// Those of the result that it was.
+    /// The error of the result, if it was one.
     fn answer(self) -> Result<T, crate::Error>;
 }
 

@@ -1,6 +1,7 @@
-//! Text in pieces: a fixed buffer on the stack, handed to a C callback whenever it is full.
+//! Text in pieces: a fixed buffer on the stack, which is handed to a C callback whenever it is
+//! full.
 //!
-//! No `core::fmt`: its machinery can panic, and nothing in the C library may.
+//! It does not use `core::fmt`, whose code can panic, because nothing in the C library may panic.
 use core::ffi::{CStr, c_char, c_void};
 
 /// `void write_cb(void *cbopaque, const char *s)`, as `malloc_stats_print` takes it.
@@ -9,8 +10,8 @@ pub type WriteCallback = unsafe extern "C" fn(*mut c_void, *const c_char);
 /// Bytes of text collected before the callback is called.
 const BUFFER: usize = 1024;
 
-/// Collects text and hands it on as NUL-terminated pieces. What is left is handed on when it goes
-/// out of scope.
+/// Collects text and hands it on as NUL-terminated pieces. The rest is handed on when the writer
+/// goes out of scope.
 pub struct Writer {
     callback: WriteCallback,
     opaque: *mut c_void,
@@ -19,15 +20,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer to a callback.
+    /// A writer that calls `callback` with `opaque`.
     ///
     /// # Safety
-    /// The callback must accept `opaque` and any NUL-terminated text, as long as the writer lives.
+    /// The callback must accept `opaque` and any NUL-terminated text as long as the writer lives.
     pub unsafe fn new(callback: WriteCallback, opaque: *mut c_void) -> Self {
         Writer { callback, opaque, length: 0, buffer: [0; BUFFER] }
     }
 
-    /// Appends text. A NUL in it would end the piece it falls into.
+    /// Appends text. A NUL in the text would end the piece it is in.
     pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
@@ -42,7 +43,7 @@ impl Writer {
         self.right_number(number, 0);
     }
 
-    /// Appends a decimal number after blanks that make it so many characters, if it is shorter.
+    /// Appends a decimal number, with blanks before it if it has fewer than `width` characters.
     pub fn right_number(&mut self, number: u64, width: usize) {
         let mut digits = [b'0'; 20];
         let mut rest = number;
@@ -62,7 +63,7 @@ impl Writer {
         }
     }
 
-    /// As `right_number`, with a sign.
+    /// As [`Writer::right_number`], with a sign.
     pub fn right_signed(&mut self, number: i64, width: usize) {
         if number >= 0 {
             return self.right_number(number.unsigned_abs(), width);
@@ -73,18 +74,18 @@ impl Writer {
         self.signed(number);
     }
 
-    /// Appends text after blanks that make it so many characters, if it is shorter.
+    /// Appends text, with blanks before it if it has fewer than `width` characters.
     pub fn right(&mut self, text: &str, width: usize) {
         self.right_bytes(text.as_bytes(), width);
     }
 
-    /// Appends bytes after blanks that make them so many characters, if they are fewer.
+    /// Appends bytes, with blanks before them if they are fewer than `width`.
     pub fn right_bytes(&mut self, bytes: &[u8], width: usize) {
         self.repeat(b' ', width.saturating_sub(bytes.len()));
         self.bytes(bytes);
     }
 
-    /// Appends bytes and blanks that make them so many characters, if they are fewer.
+    /// Appends bytes, with blanks after them if they are fewer than `width`.
     pub fn left_bytes(&mut self, bytes: &[u8], width: usize) {
         self.bytes(bytes);
         self.repeat(b' ', width.saturating_sub(bytes.len()));
@@ -98,7 +99,7 @@ impl Writer {
         self.number(number.unsigned_abs());
     }
 
-    /// Appends the same byte `count` times.
+    /// Appends one byte `count` times.
     pub fn repeat(&mut self, byte: u8, count: usize) {
         (0..count).for_each(|_| self.byte(byte));
     }
@@ -109,7 +110,7 @@ impl Writer {
     }
 
     fn byte(&mut self, byte: u8) {
-        // The last place is kept for the NUL.
+        // The last place in the buffer is kept for the NUL.
         if self.length + 1 >= BUFFER {
             self.flush();
         }
@@ -119,14 +120,14 @@ impl Writer {
         }
     }
 
-    /// Hands on what was collected.
+    /// Hands on the collected text.
     fn flush(&mut self) {
         if let Some(end) = self.buffer.get_mut(self.length) {
             *end = 0;
         }
         if self.length > 0 {
             self.length = 0;
-            // SAFETY: `new`'s caller vouches for callback and argument; the text was just
+            // SAFETY: the caller of `new` vouches for the callback and `opaque`; the text was just
             // terminated.
             unsafe { (self.callback)(self.opaque, self.buffer.as_ptr().cast()) };
         }
@@ -153,7 +154,7 @@ pub(crate) mod tests {
         all.push_str(piece.to_str().unwrap());
     }
 
-    /// What `write` writes.
+    /// The text that `write` writes.
     pub(crate) fn collected(write: impl FnOnce(&mut Writer)) -> String {
         let mut all = String::new();
         // SAFETY: `append` takes a String, which outlives the writer.

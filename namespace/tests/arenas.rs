@@ -1,4 +1,4 @@
-//! `arena.<i>.*` and `arenas.*` through the untyped door: values, and the exact errors.
+//! `arena.<i>.*` and `arenas.*` through `mallctl`'s untyped buffers: values, and the exact errors.
 #![allow(unsafe_code)]
 
 mod door;
@@ -31,7 +31,7 @@ fn create() -> u32 {
 fn text(name: &str) -> Result<&'static CStr, Error> {
     let mut text: *const c_char = ptr::null();
     call::<_, u8>(name, Some(&mut text), None)?;
-    // SAFETY: the key answers a text that stays.
+    // SAFETY: the key returns a text that stays valid.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
@@ -42,7 +42,7 @@ fn creating_arenas_changes_no_option() {
     let arena = create();
     assert!(arena >= before && read::<u32>("arenas.narenas").unwrap() > before);
     assert_eq!(read("opt.narenas"), Ok(before));
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no blocks of the arena are in use.
     assert!(unsafe { lumalloc::control::arenas::destroy(arena) });
 }
 
@@ -119,7 +119,7 @@ fn the_data_segment_s_place_is_a_word() {
     assert_eq!(text(&key), Ok(c"secondary"));
     let mut old: *const c_char = ptr::null();
     assert_eq!(call(&key, Some(&mut old), Some(&c"primary".as_ptr())), Ok(()));
-    // SAFETY: the key answers a text that stays.
+    // SAFETY: the key returns a text that stays valid.
     assert_eq!(unsafe { CStr::from_ptr(old) }, c"secondary", "from before the write");
     assert_eq!(text(&key), Ok(c"primary"));
     assert_eq!(write(&key, &c"sometimes".as_ptr()), Err(Error::Invalid));

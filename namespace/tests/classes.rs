@@ -1,4 +1,4 @@
-//! The size classes that the namespace lists are those that blocks really have.
+//! The size classes that the namespace lists are those of real blocks.
 #![allow(unsafe_code)]
 
 mod door;
@@ -11,8 +11,8 @@ fn read<T: Default>(name: &str) -> T {
     call::<T, u8>(name, Some(&mut value), None).map(|()| value).expect(name)
 }
 
-/// `experimental.utilization.batch_query` of one block: free blocks and blocks in its slab, and the
-/// bytes of the slab or of the large block.
+/// `experimental.utilization.batch_query` of one block: the free blocks and all blocks in its slab,
+/// and the bytes of the slab or of the large block.
 fn around(block: *mut u8) -> [usize; 3] {
     let mut numbers = [0; 3];
     let key = "experimental.utilization.batch_query";
@@ -24,14 +24,14 @@ fn around(block: *mut u8) -> [usize; 3] {
     numbers
 }
 
-/// Calls `see` with a block of each size, which is as long as it says.
+/// Calls `see` with a block of this size, which must be a size class.
 fn with_block(size: usize, see: impl Fn(*mut u8)) {
     let flags = Flags::NONE.uncached();
     let block = raw::allocate(size, flags);
-    // SAFETY: a live block.
+    // SAFETY: the block is live.
     assert_eq!(unsafe { raw::usable_size(block) }, size, "a class of its own");
     see(block);
-    // SAFETY: freed once.
+    // SAFETY: the block is freed once.
     unsafe { raw::deallocate(block, flags) };
 }
 
@@ -54,7 +54,7 @@ fn bins_are_what_lies_in_slabs_and_large_classes_are_runs() {
         }
         sizes.push(size);
     }
-    // No class is missing between two of them.
+    // No class is missing between two of the list.
     for pair in sizes.windows(2) {
         assert_eq!(raw::good_size(pair[0] + 1, 1), pair[1]);
     }

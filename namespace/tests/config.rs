@@ -1,5 +1,5 @@
-//! `config.effective`, `config.ignored`, `config.source` and `opt.malloc_conf.*`, in children with
-//! option strings in their environment.
+//! `config.effective`, `config.ignored`, `config.source` and `opt.malloc_conf.*`, read by child
+//! processes with option strings in their environment.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ fn child() {
     // The first 60 blocks are freed; no other thread allocates here.
     let blocks: Vec<_> = (0..2000).map(|_| raw::malloc(64)).collect();
     for block in blocks.into_iter().take(60) {
-        // SAFETY: a live block, freed once.
+        // SAFETY: the block is live, and is freed once.
         unsafe { raw::free(block) };
     }
     let mib = tree::complete(key.as_bytes()).expect("a key");
@@ -29,7 +29,7 @@ fn child() {
     }
 }
 
-/// What a child with these variables reads from a key.
+/// The value that a child with these variables reads from a key.
 fn read(key: &str, environment: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -45,7 +45,7 @@ fn read(key: &str, environment: &[(&str, &str)]) -> String {
     after.split('\n').next().unwrap_or_default().to_owned()
 }
 
-/// Where the system has options of its own, these tests say nothing.
+/// Whether the system sets options of its own. These tests then check nothing.
 fn is_configured_by_the_system() -> bool {
     std::fs::symlink_metadata("/etc/malloc.conf").is_ok()
 }

@@ -1,7 +1,8 @@
 //! What programs rely on: the names of keys with their types, in a list that changes only on
-//! purpose; jemalloc's names; and the table and the man page's section that are made from the rows.
+//! purpose, and the names of jemalloc. Also the table and the section of the man page that are made
+//! from the rows.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p lumalloc-namespace` writes all of them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p lumalloc-namespace` writes all these files anew.
 
 use lumalloc_namespace::tree::rows;
 use lumalloc_namespace::{Row, Type};
@@ -10,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a file with its expected text, or writes it.
 fn is_golden(path: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -37,7 +38,7 @@ fn by_name() -> BTreeMap<&'static str, &'static Row> {
     rows().iter().map(|&row| (row.name, row)).collect()
 }
 
-/// The type, with what comes in: `in → out`.
+/// The type of a row, with its input: `in → out`.
 fn kind(row: &Row) -> String {
     let out = text(row.kind.c_name());
     row.access.input().map_or(out.into(), |input| format!("{} → {out}", text(input.c_name())))
@@ -54,7 +55,7 @@ fn the_list_of_names_changes_on_purpose_only() {
     is_golden("golden/names.tsv", &list);
 }
 
-/// Names of jemalloc: name, type, access.
+/// Names of jemalloc, each with its type and access.
 fn of_jemalloc() -> Vec<(&'static str, &'static str, &'static str)> {
     let lists =
         [include_str!("../golden/jemalloc-5.0.tsv"), include_str!("../golden/jemalloc-later.tsv")];
@@ -80,7 +81,7 @@ fn every_name_of_jemalloc_is_there_with_its_type() {
         };
         assert_eq!(text(row.access.notation()), access, "{name}");
         if !matches!(row.kind, Type::Layout(_)) {
-            // Texts that come in are not written to: jemalloc does not always say so.
+            // Input texts are only read, but jemalloc's manual does not always say `const`.
             let constant = |kind: &str| kind.trim_start_matches("const ").to_owned();
             assert_eq!(constant(text(row.kind.c_name())), constant(kind), "{name}");
         }
@@ -88,7 +89,7 @@ fn every_name_of_jemalloc_is_there_with_its_type() {
     is_golden("golden/missing.txt", &missing);
 }
 
-/// Names of jemalloc that mean nothing here, with the reason.
+/// Names of jemalloc that have no use here, with the reason.
 fn left_out() -> Vec<(&'static str, &'static str)> {
     let lines = include_str!("../golden/jemalloc-left-out.tsv").lines().skip(1);
     lines.map(|line| line.split_once('\t').expect("two columns")).collect()
@@ -105,7 +106,7 @@ fn what_is_left_out_has_a_reason_and_no_row() {
     }
 }
 
-/// Names by what they begin with.
+/// The rows by the first component of their names.
 fn by_branch() -> BTreeMap<&'static str, Vec<&'static Row>> {
     let mut branches = BTreeMap::<_, Vec<_>>::new();
     for (name, row) in by_name() {
@@ -148,7 +149,7 @@ fn the_table_of_the_docs_is_made_from_the_rows() {
     is_golden("docs/names.md", &table);
 }
 
-/// What else there is to say.
+/// The stability, if it is not stable, and whether the key is absent.
 fn note(row: &Row) -> String {
     let mut note = String::new();
     if text(row.stability.name()) != "stable" {
@@ -182,7 +183,7 @@ fn the_section_of_the_man_page_is_made_from_the_rows() {
     is_golden("docs/names.troff", &page);
 }
 
-/// Text that troff prints as it stands: the fields begin no line with a dot or a quote.
+/// Escapes text for troff. The fields begin no line with a dot or a quote.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }

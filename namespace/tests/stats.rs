@@ -1,5 +1,5 @@
-//! `stats.*` and what goes with it, through the untyped door: against the core, for an arena that
-//! nobody else uses.
+//! `stats.*` and related keys, through `mallctl`'s untyped buffers: compared with the core, for an
+//! arena that nothing else uses.
 #![allow(unsafe_code)]
 
 mod door;
@@ -37,11 +37,11 @@ fn allocate(arena: u32, size: usize) -> *mut u8 {
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: a live block, used no more.
+    // SAFETY: the block is live, and not used any more.
     unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
 }
 
-/// The place of a size among the small classes.
+/// The index of a size among the small classes.
 fn bin_of(size: usize) -> usize {
     (0..).find(|bin| self::size(&format!("arenas.bin.{bin}.size")) >= size).unwrap()
 }
@@ -66,7 +66,7 @@ fn an_arena_s_classes_say_what_happened_in_it() {
     assert_eq!(size(&format!("{bins}.curslabs")), 1);
     assert_eq!(size(&format!("{bins}.nonfull_slabs")), 1);
     assert!(count(&format!("{bins}.mutex.num_ops")) >= 130);
-    // 40 KiB is the first large class; 20 KiB comes from slabs.
+    // 40 KiB is the first large class; 20 KiB come from slabs.
     let lextents = format!("{of}.lextents.0");
     assert_eq!(count(&format!("{lextents}.nmalloc")), 3);
     assert_eq!(count(&format!("{lextents}.ndalloc")), 1);
@@ -76,7 +76,7 @@ fn an_arena_s_classes_say_what_happened_in_it() {
     assert_eq!(count(&format!("{of}.small.nmalloc")), 101);
     assert_eq!(size(&format!("{of}.large.allocated")), (2 * 40) << 10);
     assert_eq!(count(&format!("{of}.large.nmalloc")), 3);
-    // A slab of 64 KiB, one of two blocks of 20 KiB, and two large blocks.
+    // One slab of 64 KiB, one of two blocks of 20 KiB, and two large blocks.
     assert_eq!(size(&format!("{of}.pactive")), 16 + 10 + 20);
     assert!(count(&format!("{of}.uptime")) > 0);
     assert!(count(&format!("{of}.mutexes.extents_dirty.num_ops")) > 4);
@@ -86,7 +86,7 @@ fn an_arena_s_classes_say_what_happened_in_it() {
     let counts = count("stats.arenas.4097.small.nmalloc");
     blocks[30..].iter().chain(&large[1..]).for_each(|block| free(*block));
     free(middle);
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no blocks of the arena are in use.
     assert!(unsafe { arenas::destroy(arena) });
     epoch();
     assert_eq!(count("stats.arenas.4097.small.nmalloc"), counts + 101);
@@ -109,7 +109,7 @@ fn an_arena_reads_zeros_until_the_next_epoch_and_others_are_unknown() {
     epoch();
     assert_eq!(size(&pages), 256);
     free(block);
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no blocks of the arena are in use.
     assert!(unsafe { arenas::destroy(arena) });
     for name in ["stats.arenas.4095.pactive", "stats.arenas.0.bins.41.nmalloc"] {
         assert_eq!(call::<usize, u8>(name, Some(&mut 0), None), Err(Error::NoEntry), "{name}");
@@ -120,7 +120,7 @@ fn an_arena_reads_zeros_until_the_next_epoch_and_others_are_unknown() {
 fn the_lines_of_the_memory_add_up() {
     let _alone = alone();
     let blocks: Vec<_> = (0..1000).map(|n| raw::malloc(n * 40 + 1)).collect();
-    // SAFETY: the first byte of a live block.
+    // SAFETY: this is the first byte of a live block.
     blocks.iter().for_each(|block| unsafe { block.write(1) });
     let huge = raw::malloc(64 << 20);
     epoch();
@@ -135,12 +135,12 @@ fn the_lines_of_the_memory_add_up() {
     assert!(ours > 1000 * 3000, "the first bytes of 1000 blocks: {ours}");
     assert!(size("stats.thread_caches.bytes") <= size("stats.rss.thread_caches"));
     let again = size("stats.rss.process");
-    // SAFETY: the whole block is ours.
+    // SAFETY: the block is live and has this length.
     unsafe { huge.write_bytes(1, 64 << 20) };
     assert_eq!(size("stats.rss.process"), again, "the snapshot's, until the next");
     epoch();
     assert!(size("stats.rss.ours") > ours + (60 << 20));
-    // SAFETY: live blocks, used no more.
+    // SAFETY: the blocks are live, and not used any more.
     blocks.into_iter().chain([huge]).for_each(|block| unsafe { raw::free(block) });
 }
 
@@ -183,7 +183,7 @@ fn utilization_of_blocks() {
     assert_eq!(call(name, Some(&mut [[0usize; 3]; 2]), Some(&input)), Err(Error::Invalid));
     assert_eq!(call::<_, [usize; 0]>(name, Some(&mut [0usize; 0]), Some(&[])), Err(Error::Invalid));
     blocks.iter().chain([&large]).for_each(|block| free(*block));
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no blocks of the arena are in use.
     assert!(unsafe { arenas::destroy(arena) });
 }
 
@@ -194,16 +194,16 @@ fn active_pages_without_an_epoch() {
     let mut place: *const usize = ptr::null();
     let name = format!("experimental.arenas.{arena}.pactivep");
     assert_eq!(call::<_, u8>(&name, Some(&mut place), None), Ok(()));
-    // SAFETY: the word stays.
+    // SAFETY: the word stays where it is while the arena exists.
     let pages = || unsafe { place.read_volatile() };
     let (before, active) = (pages(), size("approximate_stats.active"));
     let block = allocate(arena, 40 << 20);
     assert_eq!(pages() - before, 10 << 10);
-    // The threads of other tests that end meanwhile give pages back.
+    // The threads of other tests may end meanwhile and give pages back.
     assert!(size("approximate_stats.active") > active + (32 << 20));
     free(block);
     assert_eq!(pages(), before);
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no blocks of the arena are in use.
     assert!(unsafe { arenas::destroy(arena) });
     assert_eq!(call::<_, u8>(&name, Some(&mut place), None), Err(Error::Fault));
 }

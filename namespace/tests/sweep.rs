@@ -1,5 +1,5 @@
-//! All keys, one after the other, through the untyped door: each is found by name and by MIB, reads
-//! at its type, refuses other lengths and what its access forbids.
+//! All keys, one after the other, through `mallctl`'s untyped buffers: each is found by name and by
+//! MIB, reads with its type, and refuses other lengths and what its access forbids.
 #![allow(unsafe_code)]
 
 use lumalloc_namespace::tree::{self, rows};
@@ -7,8 +7,8 @@ use lumalloc_namespace::{Access, Buffers, Entry, Error, Mib, Row, Type, access, 
 use std::ffi::CString;
 use std::ptr;
 
-/// The names of a row with all indices that are worth a try: the first, the second, all arenas and
-/// those destroyed. Those that exist.
+/// The names of a row with each index that exists among these: the first, the second, all arenas,
+/// and the destroyed ones.
 fn concrete(row: &Row) -> Vec<(String, Mib)> {
     let mut names = vec![String::new()];
     for component in row.name.split('.') {
@@ -22,7 +22,7 @@ fn concrete(row: &Row) -> Vec<(String, Mib)> {
     }
     let found = |name: String| {
         let mib = tree::complete(name.as_bytes()).ok()?;
-        // Settings of an arena that has not been made, or of all at once: EFAULT.
+        // `EFAULT`: settings of an arena that has not been made, or of all arenas at once.
         let read = row.access.reader().map(|read| read(mib.as_slice()));
         (read != Some(Err(Error::Fault))).then_some((name, mib))
     };
@@ -31,18 +31,18 @@ fn concrete(row: &Row) -> Vec<(String, Mib)> {
     found
 }
 
-/// Every key under each of its names.
+/// Every key, under each of its names.
 fn all() -> impl Iterator<Item = (&'static Row, String, Mib)> {
     let named =
         |row: &'static Row| concrete(row).into_iter().map(move |(name, mib)| (row, name, mib));
     rows().iter().copied().flat_map(named)
 }
 
-/// Room for any value, and what is in it before.
+/// Room for any value, and the bytes in it before a read.
 const ROOM: usize = 16;
 const BEFORE: u8 = 0xee;
 
-/// Reads with a buffer of a length: outcome, bytes and the length after.
+/// Reads with a buffer of a length. Returns the outcome, the bytes and the length afterwards.
 fn read(mib: &Mib, length: usize) -> (Result<(), Error>, [u8; ROOM], usize) {
     let (mut bytes, mut after) = ([BEFORE; ROOM], length);
     let buffers = Buffers {
@@ -51,7 +51,7 @@ fn read(mib: &Mib, length: usize) -> (Result<(), Error>, [u8; ROOM], usize) {
         newp: ptr::null(),
         newlen: 0,
     };
-    // SAFETY: the buffer is longer than any length that is asked for.
+    // SAFETY: the buffer is longer than any `length` of these tests.
     let outcome = unsafe { access(mib.as_slice(), buffers) };
     (outcome, bytes, after)
 }
@@ -64,7 +64,7 @@ fn write(mib: &Mib, bytes: &[u8]) -> Result<(), Error> {
         newp: bytes.as_ptr().cast(),
         newlen: bytes.len(),
     };
-    // SAFETY: the bytes are as long as they say; no text is given.
+    // SAFETY: `newlen` is the length of the bytes; no text is given.
     unsafe { access(mib.as_slice(), buffers) }
 }
 
@@ -72,14 +72,13 @@ fn is_read(row: &Row) -> bool {
     row.access.reader().is_some()
 }
 
-/// Keys whose value depends on the process, so that a read may say that there is none: an option
-/// string that was not given.
+/// Whether a key may have no value, depending on the process: an option string that was not given.
 fn may_have_none(row: &Row) -> bool {
     row.name.starts_with("opt.malloc_conf.")
 }
 
-/// Whether a name stands for all arenas, or all that were destroyed: settings of single arenas have
-/// no value there.
+/// Whether a name stands for all arenas or the destroyed ones. Settings of single arenas have no
+/// value there.
 fn is_many(name: &str) -> bool {
     name.split('.').any(|component| component == "4096" || component == "4097")
 }
@@ -122,7 +121,7 @@ fn each_reads_at_its_length_by_name_as_by_mib() {
             newp: ptr::null(),
             newlen: 0,
         };
-        // SAFETY: the buffer is longer than the length.
+        // SAFETY: the buffer is longer than `length`.
         assert_eq!(unsafe { by_name(&c_name, buffers) }, Ok(()), "{name}");
         if row.name.starts_with("opt.") || row.name.starts_with("config.") {
             assert_eq!(again, bytes, "{name}");
@@ -174,7 +173,7 @@ fn each_refuses_what_its_access_forbids() {
     }
 }
 
-/// A value that was read is a good one to write, and changes nothing.
+/// A value that was read can be written, and that changes nothing.
 #[test]
 fn what_was_read_can_be_written() {
     for (row, name, mib) in all() {

@@ -1,4 +1,4 @@
-//! `vm.*` against a known pattern of allocations.
+//! `vm.*`, compared with a known pattern of allocations.
 #![allow(unsafe_code)]
 
 use lumalloc::raw;
@@ -21,12 +21,12 @@ fn write(name: &str, value: Value<'_>) {
 
 fn free_all(blocks: impl IntoIterator<Item = (usize, *mut u8)>) {
     for (_, block) in blocks {
-        // SAFETY: each was just allocated, and is freed once.
+        // SAFETY: each block is live, and is freed once.
         unsafe { raw::free(block) };
     }
 }
 
-/// One test: all of it is about the whole process.
+/// This is one test, because all of it is about the whole process.
 #[test]
 fn blocks_and_bytes_are_counted_and_regmax_is_kept() {
     write("epoch", Value::U64(0));
@@ -43,7 +43,7 @@ fn blocks_and_bytes_are_counted_and_regmax_is_kept() {
     assert_eq!(read("vm.stat.mode"), 0o110);
     assert!(read("vm.stat.n_open") > 0);
     assert_eq!(read("vm.stat.n_lock"), 0, "nobody else was there");
-    // Every other block of 48 bytes: their slabs stay.
+    // Frees every other block of 48 bytes, so that all their slabs stay.
     let free = read("vm.stat.n_free");
     let (some, rest): (Vec<_>, Vec<_>) =
         held.into_iter().enumerate().partition(|(at, _)| at % 4 == 0);

@@ -1,4 +1,4 @@
-//! What the tests run: the library under test, and programs compiled from `tests/c`.
+//! The programs under test: the library, and programs compiled from `tests/c`.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::machine;
 
-/// Replaces the shared object that is preloaded.
+/// Names another shared object to preload.
 pub const LIBRARY_VARIABLE: &str = "LUMALLOC_TEST_LIBRARY";
-/// Replaces the static library that the static client links.
+/// Names another static library for the programs that link one.
 pub const ARCHIVE_VARIABLE: &str = "LUMALLOC_TEST_ARCHIVE";
 
-/// Flags of every C and C++ program: no folding of malloc/free pairs, no silent warning.
+/// The flags of every C and C++ program: malloc/free pairs are kept, and warnings are errors.
 const COMPILER_FLAGS: [&str; 8] =
     ["-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-pthread", "-D_GNU_SOURCE"];
 
@@ -24,28 +24,28 @@ pub fn root() -> PathBuf {
     package.parent().expect("the package lies in the workspace").to_path_buf()
 }
 
-/// Cargo's target directory: `CARGO_TARGET_DIR` if it is set, else `target`.
+/// Cargo's target directory: `CARGO_TARGET_DIR` if it is set, otherwise `target`.
 pub fn target_dir() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(named)
 }
 
-/// The shared object under test, built once per process if it is ours.
+/// The shared object under test. It is built once per process, unless another one is named.
 pub fn liblumalloc() -> PathBuf {
     library(LIBRARY_VARIABLE, "liblumalloc.so")
 }
 
-/// The static library under test; it lies beside the shared object.
+/// The static library under test. It is built together with the shared object.
 pub fn liblumalloc_archive() -> PathBuf {
     library(ARCHIVE_VARIABLE, "liblumalloc.a")
 }
 
-/// The exporter's shared object; it lies beside the library under test if that is ours.
+/// The exporter's shared object. It is built together with [`liblumalloc`].
 pub fn liblumalloc_exporter() -> PathBuf {
     release_dir().join("liblumalloc_exporter.so")
 }
 
-/// True when the tests look at another allocator than ours.
+/// Whether the tests run on another allocator than lumalloc.
 pub fn is_foreign() -> bool {
     std::env::var_os(LIBRARY_VARIABLE).is_some()
 }
@@ -61,9 +61,10 @@ fn library(variable: &str, file: &str) -> PathBuf {
     path
 }
 
-/// Builds what is shipped, by the command that README.md, `capi/install.sh` and `deploy/Dockerfile`
-/// name, and returns the directory of the results. Other packages on the command line would make
-/// other libraries: cargo chooses the features of a dependency for all that one command builds.
+/// Builds the release files by the command that README.md, `capi/install.sh` and
+/// `deploy/Dockerfile` name, and returns their directory. Other packages on the command line would
+/// make other libraries, because cargo chooses the features of a dependency for everything that one
+/// command builds.
 fn release_dir() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -75,7 +76,7 @@ fn release_dir() -> &'static Path {
     })
 }
 
-/// Runs cargo at the root of the workspace, demands success and returns the standard output.
+/// Runs cargo at the root of the workspace, requires success and returns the standard output.
 pub fn cargo(args: &[&str]) -> String {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -85,16 +86,16 @@ pub fn cargo(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo's output is text")
 }
 
-/// Compiles `tests/c/<source>` by gcc for the machine under test, with `args` behind it, and
-/// returns the program. `*.cc` is C++.
+/// Compiles `tests/c/<source>` with gcc for the machine under test and returns the program. `args`
+/// follow the source on the command line. `*.cc` is C++.
 ///
-/// Same source and arguments give the same path; a program is moved into place when complete, so
-/// tests may compile at the same time.
+/// The path depends only on the source and the arguments. A program is moved into place when it is
+/// complete, so tests may compile at the same time.
 pub fn cc(source: &str, args: &[&str]) -> PathBuf {
     compile(&machine::tool(if source.ends_with(".cc") { "g++" } else { "gcc" }), source, args)
 }
 
-/// The same by another compiler.
+/// As [`cc`], but with another compiler.
 pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut hasher = DefaultHasher::new();
@@ -123,7 +124,7 @@ pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     program
 }
 
-/// An empty directory of that name for a test's files.
+/// An empty directory with this name for a test's files.
 pub fn scratch(name: &str) -> PathBuf {
     let dir = target_dir().join("test-scratch").join(name);
     if dir.exists() {

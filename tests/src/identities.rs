@@ -1,8 +1,9 @@
-//! What holds of every snapshot of one epoch, by name.
+//! Identities that hold for every snapshot of one epoch, each with a name.
 //!
-//! A snapshot comes as `malloc_stats_print` writes it in JSON (`/stats?format=json` of the
-//! exporter). A walk over a running process is not one instant: what is counted at different times,
-//! as the blocks in slabs beside the slabs, need not fit together, and is left out here.
+//! A snapshot is the JSON of `malloc_stats_print` (`/stats?format=json` of the exporter).
+//! Collecting it from a running process takes some time. Numbers that are counted at different
+//! moments, such as blocks in slabs and the slabs themselves, need not fit together and are not
+//! checked here.
 
 use serde_json::Value as Json;
 
@@ -15,11 +16,11 @@ enum Order {
 
 use Order::{AtMost, Equal};
 
-/// A fact, and the two sides of it.
+/// A fact: its name, the comparison, and the function that computes both sides.
 struct Fact<Of: ?Sized>(&'static str, Order, fn(&Of) -> (i128, i128));
 
 impl<Of: ?Sized> Fact<Of> {
-    /// How it is wrong, if it is.
+    /// Describes the violation if the fact does not hold.
     fn wrong(&self, of: &Of) -> Option<String> {
         let Fact(name, order, sides) = self;
         let (left, right) = sides(of);
@@ -31,7 +32,7 @@ impl<Of: ?Sized> Fact<Of> {
     }
 }
 
-/// Of the process.
+/// Facts about the process.
 const WHOLE: [Fact<Snapshot>; 14] = [
     Fact("allocated <= active", AtMost, |s| (s.total("allocated"), s.total("active"))),
     Fact("resident = active + dirty + muzzy + metadata", Equal, |s| {
@@ -73,7 +74,7 @@ const WHOLE: [Fact<Snapshot>; 14] = [
     }),
 ];
 
-/// A figure of the process, and the same of an arena: it adds up over all arenas.
+/// A number of the process and the same number of an arena. The latter adds up over all arenas.
 struct Sum(&'static str, fn(&Snapshot) -> i128, fn(&Json) -> i128);
 
 const SUMS: [Sum; 8] = [
@@ -87,7 +88,7 @@ const SUMS: [Sum; 8] = [
     Sum("cached", |s| s.rss("thread_caches"), |arena| of(arena, "tcache_bytes")),
 ];
 
-/// Of an arena, and of all of them merged.
+/// Facts about an arena, and about all arenas merged.
 const OF_ARENA: [Fact<Json>; 8] = [
     Fact("allocated <= active", AtMost, |arena| (allocated(arena), active(arena))),
     Fact("mapped = pages with memory + records", Equal, |arena| {
@@ -112,7 +113,7 @@ const OF_ARENA: [Fact<Json>; 8] = [
     }),
 ];
 
-/// Of a bin.
+/// Facts about a bin.
 const OF_BIN: [Fact<Json>; 4] = [
     Fact("nmalloc - ndalloc = curregs", Equal, |bin| {
         (of(bin, "nmalloc") - of(bin, "ndalloc"), of(bin, "curregs"))
@@ -124,17 +125,17 @@ const OF_BIN: [Fact<Json>; 4] = [
     Fact("curslabs <= nslabs", AtMost, |bin| (of(bin, "curslabs"), of(bin, "nslabs"))),
 ];
 
-/// Of a class of large blocks.
+/// Facts about a class of large blocks.
 const OF_LARGE: [Fact<Json>; 1] = [Fact("nmalloc - ndalloc = curlextents", Equal, |class| {
     (of(class, "nmalloc") - of(class, "ndalloc"), of(class, "curlextents"))
 })];
 
-/// What all arenas' classes count never goes back.
+/// The counts that never decrease in the sum over all arenas.
 const COUNTS: [&str; 3] = ["nmalloc", "ndalloc", "nrequests"];
 
 const PAGE: i128 = 4096;
 
-/// What stands for a number that does not exist: it fits nothing.
+/// Stands for a missing number; it equals no other number.
 const MISSING: i128 = -(1 << 80);
 
 fn of(object: &Json, name: &str) -> i128 {
@@ -187,19 +188,19 @@ impl Snapshot {
         self.total("active") + self.rss("dirty") + self.rss("muzzy") + self.total("metadata")
     }
 
-    /// The arenas that there are.
+    /// The arenas that exist.
     fn single(&self) -> impl Iterator<Item = &Json> {
         let arenas = self.arenas.as_object().into_iter().flatten();
         let single = arenas.filter(|(name, _)| name.bytes().all(|c| c.is_ascii_digit()));
         single.map(|(_, arena)| arena)
     }
 
-    /// All arenas together, which are printed where there is more than one.
+    /// All arenas merged. They are only printed if there is more than one arena.
     fn merged(&self) -> &Json {
         self.arenas.get("merged").unwrap_or(&self.arenas["0"])
     }
 
-    /// The counts that never go back.
+    /// The counts that never decrease.
     fn counts(&self) -> Vec<i128> {
         let merged = self.merged();
         let classes = entries(&merged["bins"]).chain(entries(&merged["lextents"]));
@@ -207,7 +208,7 @@ impl Snapshot {
     }
 }
 
-/// Looks at one snapshot of a process after another.
+/// Checks the snapshots of one process, one after another.
 #[derive(Default)]
 pub struct Watch {
     arenas_end: bool,
@@ -216,19 +217,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For a process that destroys arenas. Only the merged ones are checked: an arena that is gone
-    /// when the process prints is not printed, and of one that ends while the walk is under way the
-    /// counts are gone, and the pages are not.
+    /// For a process that destroys arenas: only the merged arenas are checked. An arena destroyed
+    /// before the process prints is not printed; one destroyed while the statistics are collected
+    /// has lost its counts but not its pages.
     pub fn where_arenas_end() -> Watch {
         Watch { arenas_end: true, ..Watch::default() }
     }
 
-    /// How many identities were checked so far.
+    /// The number of identities checked so far.
     pub fn checked(&self) -> u64 {
         self.checked
     }
 
-    /// Checks everything. Errors: what does not hold, with both sides.
+    /// Checks all identities. The error names those that do not hold, with both sides.
     pub fn check(&mut self, json: &str) -> Result<(), String> {
         let mut parsed: Json =
             serde_json::from_str(json).map_err(|error| format!("JSON: {error}"))?;

@@ -1,18 +1,18 @@
-//! Helpers of the tests that look at lumalloc from outside.
+//! Helpers for the tests that look at lumalloc from outside.
 //!
 //! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
 //! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
-//! * [`identities`]: what holds of every snapshot;
+//! * [`identities`]: facts that hold for every snapshot;
 //! * [`machine`]: the machine under test: this one, or another in an emulator;
-//! * [`memory`]: what a process occupies;
+//! * [`memory`]: how much memory a process occupies;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
 //! * [`tidy`]: the rules that the sources themselves obey.
 //!
-//! Two variables replace what is under test, so that the tests can be tried on another allocator:
-//! `LUMALLOC_TEST_LIBRARY` (a shared object) and `LUMALLOC_TEST_ARCHIVE` (a static library).
-//! `LUMALLOC_TEST_TARGET` replaces the machine.
+//! Two variables replace the library under test, so that the tests can be tried on another
+//! allocator: `LUMALLOC_TEST_LIBRARY` (a shared object) and `LUMALLOC_TEST_ARCHIVE` (a static
+//! library). `LUMALLOC_TEST_TARGET` replaces the machine.
 
 pub mod build;
 pub mod identities;

@@ -1,10 +1,10 @@
-//! The machine that lumalloc and the test programs are built for: this one, or another whose
-//! programs an emulator runs.
+//! The machine that lumalloc and the test programs are built for: this one, or another one whose
+//! programs run in an emulator.
 //!
-//! [`TARGET_VARIABLE`] names another machine by its Rust target. Its compilers and tools are GNU's,
-//! as `aarch64-linux-gnu-gcc` for `aarch64-unknown-linux-gnu`. [`RUNNER_VARIABLE`] says what runs
-//! its programs: `qemu-aarch64 -L ROOT`, where ROOT has the machine's libraries and programs.
-//! `tests/aarch64` sets both.
+//! [`TARGET_VARIABLE`] names another machine by its Rust target. Its compilers and tools are those
+//! of GNU, such as `aarch64-linux-gnu-gcc` for `aarch64-unknown-linux-gnu`. [`RUNNER_VARIABLE`] is
+//! the command that runs its programs: `qemu-aarch64 -L ROOT`, where ROOT has the machine's
+//! libraries and programs. `tests/aarch64` sets both.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::build::{root, target_dir};
 
 /// Names the target of the machine under test, if it is not this one.
 pub const TARGET_VARIABLE: &str = "LUMALLOC_TEST_TARGET";
-/// The emulator of that machine's programs, and its arguments.
+/// The emulator for programs of that machine, with its arguments.
 pub const RUNNER_VARIABLE: &str = "LUMALLOC_TEST_RUNNER";
 
-/// The Rust target of the other machine; `None`: programs are for this one.
+/// The Rust target of the other machine; `None` if programs are for this one.
 pub fn target() -> Option<String> {
     std::env::var(TARGET_VARIABLE).ok().filter(|target| !target.is_empty())
 }
 
-/// True when an emulator runs the programs under test.
+/// Whether an emulator runs the programs under test.
 pub fn is_emulated() -> bool {
     target().is_some()
 }
 
-/// The name of a compiler or another tool of GNU's for the machine.
+/// The name of a compiler or another GNU tool for the machine.
 pub fn tool(name: &str) -> String {
     target().map_or_else(|| name.to_owned(), |target| tool_for(&target, name))
 }
@@ -35,7 +35,7 @@ fn tool_for(target: &str, name: &str) -> String {
     format!("{}-{name}", target.replace("-unknown-", "-"))
 }
 
-/// The emulator and its arguments; nothing where programs are for this machine.
+/// The emulator and its arguments; empty if programs are for this machine.
 fn runner() -> Vec<String> {
     if !is_emulated() {
         return Vec::new();
@@ -45,15 +45,15 @@ fn runner() -> Vec<String> {
     runner.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The words that start a program. The emulator stands before those of the other machine, which
-/// are the ones in cargo's target directory.
+/// The words that start a program. The emulator comes before programs of the other machine, which
+/// are those in cargo's target directory.
 pub fn words(program: &OsStr) -> Vec<OsString> {
     let is_for_it = root().join(program).starts_with(target_dir());
     let runner = if is_for_it { runner() } else { Vec::new() };
     runner.into_iter().map(OsString::from).chain([program.to_owned()]).collect()
 }
 
-/// The same as text for a shell.
+/// The words that start a program, as text for a shell.
 pub fn command_line(program: &Path) -> String {
     let words: Vec<String> = words(program.as_os_str())
         .iter()
@@ -62,8 +62,8 @@ pub fn command_line(program: &Path) -> String {
     words.join(" ")
 }
 
-/// A program of the machine's system: of Debian in `/usr/bin`, or there below the directory that
-/// the emulator is given by `-L`.
+/// A program of the machine's system: in Debian's `/usr/bin`, or in `usr/bin` below the directory
+/// that `-L` gives to the emulator.
 pub fn system_program(name: &str) -> PathBuf {
     let runner = runner();
     let place = runner.iter().position(|word| word == "-L");
@@ -73,8 +73,9 @@ pub fn system_program(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{name} is not in {dirs:?}"))
 }
 
-/// Lets the emulator set variables of the program that it must not obey itself, as `LD_PRELOAD` of
-/// another machine's library: the name and the value of its own variable.
+/// Makes the emulator set variables of the program that it must not obey itself, such as
+/// `LD_PRELOAD` with another machine's library. Returns the name and the value of the emulator's
+/// own variable.
 pub fn hand_on(variables: &[(String, OsString)]) -> (&'static str, OsString) {
     let mut all = OsString::new();
     for (index, (name, value)) in variables.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! What a process occupies, in KiB.
+//! How much memory a process occupies, in KiB.
 //!
-//! `ru_maxrss` of `wait4` is useless for small programs: at `exec` the kernel folds the resident
-//! peak of the parent's image into it. `VmHWM` belongs to the image that runs, but can be read
-//! only while it does; so the programs in `tests/c` print their own (`proc_common.h`).
+//! `ru_maxrss` of `wait4` is useless for small programs, because at `exec` the kernel includes the
+//! resident peak of the parent's image in it. `VmHWM` belongs to the running image, but can only be
+//! read while it runs, so the programs in `tests/c` print their own (`proc_common.h`).
 
 use std::fs;
 
-/// Resident memory of a live process, exact: `Rss` of `smaps_rollup`.
+/// The exact resident memory of a live process: `Rss` of `smaps_rollup`.
 pub fn rss_kib(pid: u32) -> u64 {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -20,13 +20,13 @@ pub fn peak_rss_kib(pid: u32) -> u64 {
     kib_field(&text, "VmHWM").unwrap_or_else(|| panic!("{path} has no VmHWM"))
 }
 
-/// The field `name:   123 kB` of a text in the form of `/proc/PID/status`.
+/// Reads the field `name:   123 kB` of a text in the form of `/proc/PID/status`.
 pub fn kib_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(':').next() == Some(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The field `name=123` of a line that a test program printed.
+/// Reads the field `name=123` of a line that a test program printed.
 pub fn number(text: &str, name: &str) -> u64 {
     let value = text.split_whitespace().find_map(|word| {
         let (key, value) = word.split_once('=')?;

@@ -2,28 +2,29 @@
 
 use crate::memory::rss_kib;
 
-/// What a process with nothing allocated may have: its code, stacks, libraries, the exporter's
-/// answers, and what the allocator keeps in its records and caches.
+/// What a process without allocated blocks may occupy: its code, stacks, libraries, the exporter's
+/// answers, and the allocator's records and caches.
 const BASE_KIB: u64 = 32 << 10;
 
-/// Samples of the resident memory under load, taken again and again in the same state.
+/// Samples of the resident memory under load, always taken in the same state.
 pub struct Resident {
     process: u32,
     samples: Vec<u64>,
 }
 
 impl Resident {
-    /// Of the process with that number.
+    /// Samples of the process with this number.
     pub fn new(process: u32) -> Resident {
         Resident { process, samples: Vec::new() }
     }
 
-    /// Notes what the process has now.
+    /// Adds a sample of the resident memory now.
     pub fn note(&mut self) {
         self.samples.push(rss_kib(self.process));
     }
 
-    /// Errors: more in the last quarter of the time than in the second, by a quarter and some.
+    /// It is an error if the median of the last quarter exceeds that of the second quarter by more
+    /// than a quarter of it and `BASE_KIB`.
     pub fn check_growth(&self) -> Result<(), String> {
         let quarter = self.samples.len() / 4;
         if quarter == 0 {
@@ -42,8 +43,8 @@ impl Resident {
     }
 }
 
-/// Errors: a process whose load has stopped, and that has purged, has more than twice what it has
-/// allocated and a base.
+/// Checks a process whose load has stopped and that has purged. It is an error if it occupies more
+/// than twice its allocated bytes and `BASE_KIB`.
 pub fn check_end(rss_kib: u64, allocated_kib: u64) -> Result<(), String> {
     let most = 2 * allocated_kib + BASE_KIB;
     if rss_kib <= most {
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn growth_between_the_middle_and_the_end_is_found() {
         assert_eq!(over_time((0..3).map(|i| i * 1000 * MIB)), Ok(()), "too short to tell");
-        // Growth at the beginning is no growth, and neither is one high sample.
+        // Growth at the beginning does not count, and neither does one high sample.
         assert_eq!(over_time((0..100).map(|i| (i * 20).min(400) * MIB)), Ok(()));
         assert_eq!(over_time((0..100).map(|i| if i == 90 { 900 } else { 100 } * MIB)), Ok(()));
         let text = over_time((0..100).map(|i| (100 + 3 * i) * MIB)).expect_err("it grows");

@@ -1,4 +1,5 @@
-//! Children of the tests: with or without the preloaded library, bounded in time, always reaped.
+//! Child processes of the tests: with or without the preloaded library, limited in time, always
+//! reaped.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -11,14 +12,14 @@ use std::time::{Duration, Instant};
 use crate::build::{is_foreign, liblumalloc};
 use crate::machine;
 
-/// A child hangs when it takes longer: far more than any of them needs on a busy machine.
+/// A child that takes longer hangs. This is far more than any child needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(5);
 
-/// One child to be run to its end.
+/// A child process to be run to its end.
 ///
-/// It gets a process group of its own; the whole group is killed when the time is over, and what
-/// is left of the group is killed when the child ends.
+/// It gets a process group of its own. The whole group is killed when the time is over, and the
+/// rest of the group is killed when the child ends.
 pub struct Run {
     command: Command,
     name: OsString,
@@ -28,12 +29,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// A program under the library under test.
+    /// A program with the library under test preloaded.
     pub fn preloaded(program: impl AsRef<OsStr>) -> Run {
         Run::plain(program).env("LD_PRELOAD", liblumalloc())
     }
 
-    /// A program as it is, without any of our variables.
+    /// A program without the library, and without any variables of the tests.
     pub fn plain(program: impl AsRef<OsStr>) -> Run {
         let words = machine::words(program.as_ref());
         let mut command = Command::new(&words[0]);
@@ -52,7 +53,7 @@ impl Run {
         self
     }
 
-    /// Sets what messages call the child, instead of its path.
+    /// Sets the name of the child in messages, in place of its path.
     pub fn called(mut self, name: &str) -> Run {
         self.name = name.into();
         self
@@ -85,13 +86,13 @@ impl Run {
         self
     }
 
-    /// Sets after how long the child counts as hanging.
+    /// Sets the time after which the child is taken to hang.
     pub fn limit(mut self, limit: Duration) -> Run {
         self.limit = limit;
         self
     }
 
-    /// Runs to the end. Panics when the child does not start or hangs.
+    /// Runs the child to its end. Panics if it does not start or hangs.
     pub fn output(mut self) -> Output {
         let mut child = match self.command.spawn() {
             Ok(child) => child,
@@ -112,7 +113,7 @@ impl Run {
         Output { status, stdout, stderr }
     }
 
-    /// Runs to the end, demands success, and answers the standard output.
+    /// Runs the child to its end, requires success, and returns the standard output.
     pub fn stdout(self) -> String {
         let name = self.name.clone();
         let output = self.output();
@@ -126,12 +127,12 @@ impl Run {
     }
 }
 
-/// Runs `cmd` under the library with the options `conf` (may be empty).
+/// Runs `cmd` with the library and the options `conf`, which may be empty.
 pub fn run_preloaded<S: AsRef<OsStr>>(cmd: &[S], conf: &str) -> Output {
     Run::preloaded(&cmd[0]).args(&cmd[1..]).conf(conf).output()
 }
 
-/// Runs `cmd` on the system's allocator.
+/// Runs `cmd` with the system's allocator.
 pub fn run_plain<S: AsRef<OsStr>>(cmd: &[S]) -> Output {
     Run::plain(&cmd[0]).args(&cmd[1..]).output()
 }
@@ -145,7 +146,8 @@ pub fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// The first directory of `PATH`, or of root's usual ones, that has `program`.
+/// The path of `program` in the first directory of `PATH`, or of root's usual directories, that has
+/// it.
 pub fn find_program(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
@@ -162,8 +164,8 @@ fn collect(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> 
     })
 }
 
-/// Waits for the end; `None` when the child had to be killed. Either way its whole group is gone
-/// afterwards: it is killed before the child is reaped, while the group's number is still taken.
+/// Waits for the end; `None` if the child had to be killed. In both cases its whole group is
+/// killed, before the child is reaped, while the group's number is still in use.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let begin = Instant::now();
     while !is_over(child.id()) && begin.elapsed() < limit {
@@ -175,7 +177,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     in_time.then_some(status)
 }
 
-/// Has the child ended, reaped or not? The first thread may have, and others go on.
+/// Whether the child has ended, reaped or not. Its first thread may end while others go on.
 fn is_over(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     let first_ended = stat.map_or(true, |text| {

@@ -1,7 +1,8 @@
 //! Storms of allocations (`tests/c/storm.c`) under options and refused system calls.
 //!
-//! The calls that lumalloc makes about pages go by wrappers of the C library (`madvise`, `sbrk`,
-//! …; `membarrier` by `syscall`), so that a preloaded object (`tests/c/refuse.c`) can refuse them.
+//! The system calls of lumalloc about pages go through wrappers of the C library (`madvise`,
+//! `sbrk`, …; `membarrier` through `syscall`), so a preloaded object (`tests/c/refuse.c`) can
+//! refuse them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use crate::build::{cc, liblumalloc};
 use crate::memory::number;
 use crate::run::{Run, ending};
 
-/// Options that change how pages are handled; the first is none.
+/// Options that change how pages are handled. The first entry sets none.
 pub const OPTIONS: [&str; 24] = [
     "",
     "dirty_decay_ms:0",
@@ -40,8 +41,8 @@ pub const OPTIONS: [&str; 24] = [
     "oversize_threshold:4194304,dirty_decay_ms:1000",
 ];
 
-/// Kinds of calls that each storm makes many of, as `tests/c/refuse.c` names them: all advice, and
-/// MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, and so on.
+/// Kinds of calls that each storm makes often, by their names in `tests/c/refuse.c`: all advice,
+/// then MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, and other calls.
 const FREQUENT: [&str; 11] = [
     "madvise",
     "madvise:4",
@@ -55,41 +56,42 @@ const FREQUENT: [&str; 11] = [
     "mincore",
     "any",
 ];
-/// Kinds of calls that come a few times only.
+/// Kinds of calls that a storm makes only a few times.
 const RARE: [&str; 3] = ["sbrk", "prctl", "membarrier"];
 
-/// Which calls are refused by the preloaded object.
+/// The calls that the preloaded object refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The kind, as `REFUSE` names it; empty: nothing is refused.
+    /// The kind, by its name in `REFUSE`; empty if nothing is refused.
     pub kind: &'static str,
-    /// Every so many of them.
+    /// One call in this many is refused.
     pub every: u32,
-    /// So many pass first.
+    /// This many calls pass before the first is refused.
     pub after: u32,
 }
 
 impl Refusal {
-    /// Nothing is refused.
+    /// No call is refused.
     pub const NONE: Refusal = Refusal { kind: "", every: 0, after: 0 };
 
-    /// All calls of a kind.
+    /// All calls of a kind are refused.
     pub const fn all(kind: &'static str) -> Refusal {
         Refusal { kind, every: 1, after: 0 }
     }
 
-    /// Every third call of a kind.
+    /// Every third call of a kind is refused.
     pub const fn third(kind: &'static str) -> Refusal {
         Refusal { kind, every: 3, after: 0 }
     }
 
-    /// All calls of a kind once some have passed, as under a filter that comes late.
+    /// All calls of a kind after the first 50 are refused, as under a filter that is installed
+    /// late.
     pub const fn late(kind: &'static str) -> Refusal {
         Refusal { kind, every: 1, after: 50 }
     }
 }
 
-/// None, and every kind in every way.
+/// No refusal, and then every kind in every way.
 pub fn refusals() -> Vec<Refusal> {
     let mut all = vec![Refusal::NONE];
     for kind in FREQUENT {
@@ -99,7 +101,7 @@ pub fn refusals() -> Vec<Refusal> {
     all
 }
 
-/// What the kernel itself refuses, or others do beside the storm: see `tests/c/storm_hardship.h`.
+/// Refusals by the kernel itself, and interference by other code: see `tests/c/storm_hardship.h`.
 pub const HARDSHIPS: [&str; 11] = [
     "seccomp:madvise",
     "seccomp:madvise:4",
@@ -119,20 +121,20 @@ pub const HARDSHIPS: [&str; 11] = [
 pub struct Storm {
     /// The options.
     pub conf: &'static str,
-    /// What the preloaded object refuses.
+    /// The calls that the preloaded object refuses.
     pub refusal: Refusal,
-    /// What the kernel refuses, or others do; empty: nothing.
+    /// One of [`HARDSHIPS`], or empty for none.
     pub hardship: &'static str,
-    /// How much work.
+    /// The number of operations.
     pub operations: u32,
-    /// Where the random numbers begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// Threads of each storm. In which order they come is left to the system: a seed repeats what each
-/// thread asks for, not how they meet.
+/// The number of threads of each storm. The system decides how they interleave: a seed repeats the
+/// requests of each thread, but not their order among threads.
 const THREADS: &str = "4";
-/// Bytes that are asked for at once, in MiB.
+/// The memory that may be allocated at once, in MiB.
 const BUDGET: &str = "600";
 
 impl fmt::Display for Storm {
@@ -147,7 +149,7 @@ impl fmt::Display for Storm {
     }
 }
 
-/// The storm's program and the object that refuses, compiled.
+/// The storm's program and the object that refuses calls, both compiled.
 #[derive(Clone, Debug)]
 pub struct Programs {
     storm: PathBuf,
@@ -161,17 +163,17 @@ impl Programs {
     }
 }
 
-/// The `number`-th pair of options and one of `others`, which follow each other in no order.
+/// The `number`-th pair of options and one of `others`. The order of the pairs is scattered.
 fn pair(number: u64, others: usize) -> (&'static str, usize) {
     let pairs = OPTIONS.len() * others;
-    // A prime that divides no number of pairs: all come once before one comes again.
+    // A prime that divides no number of pairs, so all pairs occur before one occurs again.
     let place = usize::try_from(number.wrapping_mul(7919) % pairs as u64).unwrap_or(0);
     (OPTIONS[place % OPTIONS.len()], place / OPTIONS.len())
 }
 
 impl Storm {
-    /// The `number`-th of those that take turns: all options under all refusals, and each fourth
-    /// storm under a hardship instead.
+    /// The `number`-th storm of a sequence: all options with all refusals, but each fourth storm
+    /// has a hardship instead.
     pub fn in_turn(number: u64) -> Storm {
         let refusals = refusals();
         let (conf, refusal, hardship) = if number % 4 == 3 {
@@ -184,8 +186,8 @@ impl Storm {
         Storm { conf, refusal, hardship, operations: 10_000, seed: number + 1 }
     }
 
-    /// How many calls were refused. Errors: what the storm found, with how to repeat it. Panics if
-    /// it hangs.
+    /// Runs the storm and returns how many calls were refused. The error says what the storm found
+    /// and how to repeat it. Panics if the storm hangs.
     pub fn run(&self, programs: &Programs) -> Result<u64, String> {
         let preload = format!("{}:{}", programs.refuse.display(), liblumalloc().display());
         let (operations, seed) = (self.operations.to_string(), self.seed.to_string());
@@ -207,10 +209,10 @@ impl Storm {
     }
 }
 
-/// Runs storms, as many at a time as there are processors. The answer has the refused calls of
-/// each. Errors: what went wrong, of all of them.
+/// Runs storms, as many at a time as there are processors. Returns the number of refused calls of
+/// each. The error collects those of all storms.
 pub fn run_all(storms: &[Storm]) -> Result<Vec<u64>, String> {
-    // Tests run at once, and each storm takes hundreds of megabytes.
+    // Tests run at the same time, and each storm takes hundreds of megabytes.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let programs = Programs::compile();

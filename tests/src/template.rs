@@ -1,10 +1,10 @@
-//! Exact texts with places left open.
+//! Exact texts with placeholders.
 //!
 //! `{hex}` stands for one address (`0x7f…`), `{n}` for a decimal number, `{owner}` for nothing or
 //! `, owner cache N`, `{from}` for nothing or `; from` and return addresses (a stack without frame
-//! pointers has none). Everything else is compared byte by byte.
+//! pointers has none). All other text is compared byte by byte.
 
-/// Does `text` as a whole have the form of `template`?
+/// Whether the whole of `text` has the form of `template`.
 pub fn matches(template: &str, text: &str) -> bool {
     let mut rest = text;
     let mut template = template;
@@ -25,7 +25,7 @@ pub fn matches(template: &str, text: &str) -> bool {
     rest == template
 }
 
-/// Length of the address at the beginning of `text`.
+/// The length of the address at the beginning of `text`.
 fn hex(text: &str) -> Option<usize> {
     let digits = text.strip_prefix("0x")?;
     let count = digits.bytes().take_while(u8::is_ascii_hexdigit).count();

@@ -1,5 +1,5 @@
-//! What the documented commands build: what the shared objects need, whether programs link with
-//! them by each linker, and whether the programs start.
+//! The files that the documented commands build: which libraries the shared objects need, whether
+//! programs link with them by each linker, and whether the programs start.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use lumalloc_tests::{
     Run, cargo, compile, liblumalloc, liblumalloc_exporter, root, scratch, target_dir,
 };
 
-/// What a program of binutils prints about a file.
+/// The output of a program of binutils about a file.
 fn told(program: &str, args: &[&str], file: &Path) -> String {
     let output = Command::new(find_program(program)).args(args).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("{program} does not start: {error}"));
@@ -19,7 +19,7 @@ fn told(program: &str, args: &[&str], file: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The libraries that a shared object asks the loader for, without the loader itself.
+/// The libraries that a shared object needs, without the loader itself.
 fn needed(file: &Path) -> BTreeSet<String> {
     let entries = told("readelf", &["--dynamic", "--wide"], file);
     let needed = entries.lines().filter(|line| line.contains("(NEEDED)"));
@@ -27,7 +27,8 @@ fn needed(file: &Path) -> BTreeSet<String> {
     needed.map(name).filter(|name| !name.starts_with("ld-linux")).collect()
 }
 
-/// The undefined symbols that have no version. Weak ones may be of a library that is not there.
+/// The undefined symbols without a version. Weak ones are left out, because their library may be
+/// absent.
 fn unversioned(file: &Path) -> Vec<String> {
     let undefined = told("nm", &["--dynamic", "--undefined-only"], file);
     let strong = undefined.lines().filter_map(|line| line.trim_start().strip_prefix("U "));
@@ -41,7 +42,7 @@ fn asks_for(file: &Path, libraries: &[&str]) {
     assert_eq!(unversioned(file), [""; 0], "{}", file.display());
 }
 
-/// The tests use what `cargo build --release` builds, so nothing else may be documented.
+/// The tests use the results of `cargo build --release`, so no other command may be documented.
 #[test]
 fn one_command_is_documented() {
     for file in ["README.md", "capi/install.sh", "deploy/Dockerfile", "tests/run"] {
@@ -62,14 +63,15 @@ fn the_libraries_ask_for_what_they_use() {
     asks_for(&liblumalloc_exporter(), &["libc.so.6", "libgcc_s.so.1", "libm.so.6"]);
 }
 
-/// Cargo resolves features for each command, and `libc` links nothing itself when `std` is said to.
+/// Cargo resolves features for each command, and `libc` links nothing itself if its feature `std`
+/// is on.
 #[test]
 fn the_library_built_alone_asks_for_the_same() {
     cargo(&["build", "--quiet", "-p", "lumalloc-capi"]);
     asks_for(&target_dir().join("debug/liblumalloc.so"), &["libc.so.6"]);
 }
 
-/// `cargo run` builds the libraries too, and the same ones, for `lumalloc run` to preload.
+/// `cargo run` builds the same libraries as `cargo build`, for `lumalloc run` to preload.
 #[test]
 fn the_command_built_and_run_by_cargo_preloads_the_library() {
     let library = liblumalloc();
@@ -83,7 +85,7 @@ fn the_command_built_and_run_by_cargo_preloads_the_library() {
     assert_eq!(Run::plain(command).args(preloaded).stdout(), expected);
 }
 
-/// The directory in which rustup's `rust-lld` lies under the name that gcc looks for.
+/// The directory that has rustup's `rust-lld` under the name that gcc looks for.
 fn rust_lld() -> PathBuf {
     let output = Command::new(find_program("rustc")).args(["--print", "sysroot"]).output();
     let sysroot = output.expect("rustc starts").stdout;
@@ -94,8 +96,8 @@ fn rust_lld() -> PathBuf {
     dir
 }
 
-/// Links three programs and runs them: with the library, with the C library before it, and with a
-/// library of its own that alone was linked with ours.
+/// Links three programs and runs them: one with the library, one with the C library before it, and
+/// one with a library that was itself linked with lumalloc.
 fn linked_by(compiler: &str, linker: &[&str]) {
     let library = liblumalloc();
     let dir = library.parent().expect("a file in a directory").to_str().expect("UTF-8");
@@ -137,7 +139,7 @@ fn programs_are_linked_by_rust_lld() {
     linked_by("gcc", &["-fuse-ld=lld", &dir]);
 }
 
-/// Without `--from` the script builds, and installs what the tests look at.
+/// Without `--from` the script builds, and installs the same files that the tests use.
 #[test]
 fn the_install_script_installs_the_same() {
     let library = liblumalloc();

@@ -1,9 +1,9 @@
 //! The C and C++ interface from outside: the programs `tests/c/api_*`, each linked with the shared
 //! object, linked with the archive, static, and preloaded; the header; the exported symbols.
 //!
-//! With `LUMALLOC_TEST_LIBRARY=…/libjemalloc.so.2` and `LUMALLOC_TEST_ARCHIVE=…/libjemalloc_pic.a`
-//! the programs tell whether their expectations are those of the original; what it does otherwise
-//! is left out (`-DFOREIGN`).
+//! `LUMALLOC_TEST_LIBRARY=…/libjemalloc.so.2` and `LUMALLOC_TEST_ARCHIVE=…/libjemalloc_pic.a` run
+//! the programs on jemalloc, to check that they expect what the original does. Differences are left
+//! out by `-DFOREIGN`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use lumalloc_tests::machine::{command_line, is_emulated, system_program, tool};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root};
 
-/// How a program meets the library.
+/// How a program gets the library.
 #[derive(Clone, Copy)]
 enum Door {
     /// `-llumalloc`.
@@ -23,11 +23,11 @@ enum Door {
     Archive,
     /// `liblumalloc.a` in a static program.
     Static,
-    /// Linked with another library that has all the names, then `LD_PRELOAD`.
+    /// Linked with another library that has all the names, and run with `LD_PRELOAD`.
     Preloaded,
 }
 
-/// Compiles a program for a door, runs it and demands that it says it is content.
+/// Compiles a program, runs it with the library and requires that it prints `ok`.
 fn run(source: &str, door: Door) {
     let library = liblumalloc();
     let archive = liblumalloc_archive();
@@ -48,7 +48,7 @@ fn run(source: &str, door: Door) {
     let program = cc(source, &args);
     let run = match door {
         Door::Preloaded => Run::preloaded(program),
-        // Cargo sets this variable for tests: it may lead to an older build.
+        // Cargo sets this variable for tests, perhaps to an older build.
         _ => Run::plain(program).env("LD_LIBRARY_PATH", &*dir),
     };
     assert_eq!(run.stdout(), "ok\n", "{source}");
@@ -59,7 +59,7 @@ fn stand_in() -> String {
     cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string()
 }
 
-/// One module per program, one test per door.
+/// Defines a module per program, with a test for each [`Door`].
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {$(
         mod $name {
@@ -110,7 +110,7 @@ programs! {
     bad_alloc "api_bad_alloc.cc"
 }
 
-/// Whatever mode hands the block out: its end is another then.
+/// The end of a block depends on the mode that allocates it.
 #[test]
 fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
     let program = cc("api_zeroed.c", &[&stand_in()]);
@@ -129,7 +129,7 @@ fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
     }
 }
 
-/// As the help of `thread.allocated` says.
+/// The help of `thread.allocated` promises this.
 #[test]
 fn a_realloc_that_keeps_the_block_as_long_as_it_is_counts_nothing() {
     let program = cc("api_thread_counts.c", &[&stand_in()]);
@@ -201,7 +201,7 @@ fn statistics_are_printed_at_exit_when_asked_for() {
     }
 }
 
-/// What a program that closes standard error itself lets be seen: its two streams.
+/// The standard output and error of a program that closes standard error itself.
 fn closing(how: &[&str], conf: &str) -> [String; 2] {
     let output =
         Run::preloaded(cc("api_closed_stderr.c", &[&stand_in()])).conf(conf).args(how).output();
@@ -210,7 +210,7 @@ fn closing(how: &[&str], conf: &str) -> [String; 2] {
     streams
 }
 
-/// As those of coreutils do.
+/// Programs of coreutils close standard error in this way.
 #[test]
 fn statistics_at_exit_are_printed_where_standard_error_was() {
     let [stdout, stderr] = closing(&["handler"], "stats_print:true");
@@ -229,7 +229,7 @@ fn statistics_at_exit_are_printed_where_standard_error_was() {
     );
 }
 
-/// Programs close all numbers, and get them again for files of theirs.
+/// Programs may close all descriptors, and then get the same numbers for files of their own.
 #[test]
 fn statistics_at_exit_go_into_no_other_file() {
     let victim = std::env::temp_dir().join(format!("lumalloc-{}-victim", std::process::id()));
@@ -240,7 +240,8 @@ fn statistics_at_exit_go_into_no_other_file() {
     assert_eq!((streams, written.as_str()), ([String::new(), String::new()], ""));
 }
 
-/// A daemon keeps no pipe of its starter's open, and a program of a few descriptors has them all.
+/// A daemon must not keep a pipe of its starter open, and a program with few descriptors needs all
+/// of them.
 #[test]
 fn the_second_standard_error_is_the_process_s_alone() {
     let counts = |conf: &str| {
@@ -258,7 +259,7 @@ fn the_second_standard_error_is_the_process_s_alone() {
     assert_eq!([counts[0], counts[1]], [counts[2]; 2], "too few to take one");
 }
 
-/// What is printed lets the number be seen: `g` leaves only what changes.
+/// With the letter `g` only changing parts are printed, so that the printings can be counted.
 #[test]
 fn statistics_are_printed_at_each_interval() {
     let program = cc("api_stats_interval.c", &[&stand_in()]);
@@ -307,7 +308,7 @@ fn the_header_suits_every_language_level() {
     }
 }
 
-/// Lines `kind name` of the symbols that `nm` with these arguments tells of.
+/// The symbols that `nm` lists with these arguments, as lines `kind name`.
 fn symbols(args: &[&str]) -> BTreeSet<String> {
     let output =
         Command::new(tool("nm")).args(args).arg(liblumalloc()).output().expect("nm starts");
@@ -332,7 +333,7 @@ fn exactly_the_golden_symbols_are_exported() {
 fn no_symbol_of_a_cxx_or_rust_runtime_is_demanded() {
     let demanded = symbols(&["-D", "--undefined-only"]);
     assert!(demanded.iter().any(|symbol| symbol.starts_with("U mmap")), "{demanded:?}");
-    // On AArch64 the C library's loader has the stack protector's word.
+    // On AArch64 the loader of the C library has the stack protector's word.
     let is_guard = |symbol: &String| symbol == "U __stack_chk_guard" && is_emulated();
     let is_of_c = |symbol: &String| symbol.contains("@GLIBC_") || is_guard(symbol);
     let strong = |symbol: &&String| !symbol.starts_with("w ") && !is_of_c(symbol);
@@ -354,8 +355,8 @@ fn realloc_to_zero_does_as_the_option_says() {
     assert_eq!(said, "<lumalloc>: realloc(p, 0) under zero_realloc:abort\n");
 }
 
-/// Were a panic reachable, its handler would be, and with it the handler's message: link-time
-/// optimisation drops what nothing reaches.
+/// If a panic were reachable, its handler and the handler's message would be too, because link-time
+/// optimisation drops only unreachable code.
 #[test]
 fn nothing_can_panic() {
     let all = symbols(&["--demangle"]);

@@ -1,6 +1,6 @@
-//! What a container may have, as the library finds it: the automatic soft bound, and the number of
-//! arenas. In namespaces of their own, where the files of cgroups are ours to write; and in a real
-//! cgroup, where the machine lets us make one.
+//! The limits of a container, as the library finds them: the automatic soft bound, and the number
+//! of arenas. The tests run in namespaces of their own, where they can write the files of cgroups,
+//! and in a real cgroup if the machine allows making one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn has_namespaces(name: &str) -> bool {
     may
 }
 
-/// What the program says in a container of which these are the groups, and these the files under
+/// The output of the program in a container with these groups, and with these files under
 /// `/sys/fs/cgroup`.
 fn inside(name: &str, groups: &str, files: &[(&str, &str)], args: &[&str]) -> String {
     let tree = scratch(&format!("cgroup-{name}"));
@@ -112,11 +112,11 @@ fn the_bound_gives_unused_pages_back() {
     assert!(rss(&["unbound"]) > 128 * MIB, "or the bound had nothing to do");
 }
 
-/// A group below our own, with a bound of 100 MiB. Removed when it goes out of scope.
+/// A group below that of the process, with a bound of 100 MiB. Removed when it goes out of scope.
 struct Group(PathBuf);
 
 impl Group {
-    /// `None`: the machine does not let us.
+    /// Makes the group; `None` if the machine does not allow it.
     fn make() -> Option<Group> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("lumalloc-test-{}", std::process::id());

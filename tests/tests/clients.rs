@@ -1,17 +1,19 @@
-//! Real programs say the same with the library preloaded as without it.
+//! Real programs print the same with the library preloaded as without it.
 //!
-//! Each client is a script of `tests/clients`; its standard output is compared between the two
-//! runs. The scripts themselves fail when the preloading was not in effect.
+//! Each client is a script of `tests/clients`. The standard output of a run with the library is
+//! compared with that of a run without it. The scripts themselves fail if the preloading has no
+//! effect.
 
 use std::fs;
 use std::time::Duration;
 
 use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root, scratch};
 
-/// No client takes a tenth of this on two quiet cores.
+/// On two quiet cores, no client takes a tenth of this.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs the script on the system's allocator, then on ours, each in a directory of the same name.
+/// Runs the script with the system's allocator and with lumalloc, in directories with the same
+/// name.
 fn same_output(script: &str) {
     let path = root().join("tests/clients").join(script);
     let say = |library: &str| {
@@ -28,7 +30,7 @@ fn same_output(script: &str) {
     assert!(plain == preloaded, "{script} says otherwise\n{}", difference(&plain, &preloaded));
 }
 
-/// The lines that only one side has, `-` without the library, `+` with it.
+/// The lines that occur in only one of the outputs: `-` without the library, `+` with it.
 fn difference(plain: &str, preloaded: &str) -> String {
     let only = |sign: char, text: &str, other: &str| -> Vec<String> {
         let others: Vec<&str> = other.lines().collect();
@@ -100,7 +102,7 @@ fn slow_bind_tools() {
     same_output("bind.sh");
 }
 
-/// The crates' own tests say whether they passed; there is nothing to compare.
+/// The tests of the crates report whether they passed, so there is nothing to compare.
 #[test]
 #[ignore = "slow client: tests/run --all"]
 fn slow_tikv_jemalloc_crates() {
@@ -112,7 +114,7 @@ fn slow_tikv_jemalloc_crates() {
     assert_eq!(text, "60 passed\n");
 }
 
-/// No preloading here: the archive takes the place of libc's malloc and of libstdc++'s operators.
+/// There is no preloading: the archive replaces malloc of libc and the operators of libstdc++.
 #[test]
 #[ignore = "slow client: tests/run --all"]
 fn slow_static_program_in_cxx() {

@@ -1,7 +1,7 @@
 //! Misuse and failure end in one exact line on standard error and SIGABRT.
 //!
-//! Each crime is a child process (`tests/c/death_*.c`). The wording is an interface that people
-//! search for: it stands here once, as templates of `lumalloc_tests::template`.
+//! Each misuse is a child process (`tests/c/death_*.c`). The wording is an interface, because
+//! people search for it. It stands here once, as templates of `lumalloc_tests::template`.
 
 use std::process::Output;
 
@@ -11,7 +11,7 @@ use lumalloc_tests::{Run, cc};
 
 const CANARY: &str = "<lumalloc>: buffer overflow of {hex}: the canary behind its @ bytes was \
                       overwritten (size {n}, arena {n}{owner}){from}";
-/// What each death says. `@` stands for the size in question.
+/// The message of each kind of misuse. `@` stands for the size in question.
 const DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size @, arena {n}{owner}){from}";
 const LARGE_DOUBLE_FREE: &str = "<lumalloc>: double free of {hex} (size {n}, arena {n}){from}";
 const FOREIGN: &str = "<lumalloc>: invalid free of {hex}: not memory of this allocator{from}";
@@ -22,14 +22,14 @@ const INTERIOR: &str = "<lumalloc>: invalid free of {hex}: inside the block {hex
 const ABORT_CONF: &str = "<lumalloc>: Abort (abort_conf:true) on invalid conf value (see above).";
 const XMALLOC: &str = "<lumalloc>: out of memory: @ bytes (xmalloc:true){from}";
 
-/// Where the tests set their options.
+/// The variable in which the tests set their options.
 const VARIABLE: &str = "LUMALLOC_CONF";
 
 fn crime(source: &str, args: &[&str], conf: &str) -> Output {
     Run::preloaded(cc(source, &[])).args(args).conf(conf).output()
 }
 
-/// The child died by SIGABRT and said exactly this one line.
+/// Checks that the child died by SIGABRT and printed exactly this one line.
 fn assert_dies(output: &Output, template: &str, what: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     let how = ending(output.status);
@@ -54,7 +54,7 @@ fn double_free_of_a_small_block() {
     }
 }
 
-/// The hardened tier looks at each free, by any door.
+/// The hardened tier checks each free, whichever function is called.
 #[test]
 fn the_hardened_tier_dies_at_the_call() {
     for (size, class) in [("8", 16), ("24", 32), ("100", 112), ("3000", 3072), ("14000", 14336)] {
@@ -65,7 +65,7 @@ fn the_hardened_tier_dies_at_the_call() {
     }
 }
 
-/// A guarded sample's fault is told in one line, and then ends the process.
+/// The fault of a guarded sample is reported in one line, and then ends the process.
 #[test]
 fn guarded_samples_fault() {
     for (what, begins) in [
@@ -107,7 +107,7 @@ fn a_pointer_inside_a_small_block() {
     }
 }
 
-/// In the first page of a large block the page map has an entry, further inside it has none.
+/// The page map has an entry for the first page of a large block, but none further inside it.
 #[test]
 fn a_pointer_inside_a_large_block() {
     for inside in ["64", "8192", "524288"] {
@@ -117,7 +117,7 @@ fn a_pointer_inside_a_large_block() {
     }
 }
 
-/// `realloc` asks for the block before it frees, and asks at once.
+/// `realloc` looks the block up before it frees it, so the misuse is found at once.
 #[test]
 fn reallocation_of_a_pointer_inside_a_block() {
     for (size, inside) in [("64", "16"), ("1048576", "64"), ("1048576", "524288")] {
@@ -150,7 +150,7 @@ fn a_bad_option_is_reported_and_survived_otherwise() {
     assert_eq!(said, format!("<lumalloc>: Invalid conf pair: no_such_option:true ({VARIABLE})\n"));
 }
 
-/// 2^62 bytes no machine has; more than `PTRDIFF_MAX` no allocator may serve.
+/// No machine has 2^62 bytes, and no allocator may serve more than `PTRDIFF_MAX`.
 #[test]
 fn out_of_memory_under_xmalloc() {
     for door in ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"] {

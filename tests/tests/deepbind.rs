@@ -1,5 +1,5 @@
-//! Files that a program opens with `RTLD_DEEPBIND` use the program's malloc, not the C library's;
-//! the loader still sees who opens them; `dlopen_deepbind` says otherwise.
+//! Files that a program opens with `RTLD_DEEPBIND` use the program's malloc, not that of the C
+//! library, unless `dlopen_deepbind` says otherwise. The loader still sees which module opens them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// Opens the module and another copy of it; returns both outputs.
+/// Opens the module and another copy of it. Returns the outputs on both streams.
 #[track_caller]
 fn opened(how: &str, conf: &str) -> (String, String) {
     let program = cc("deepbind_program.c", &[]);
@@ -102,7 +102,7 @@ fn a_program_linked_with_the_library_is_served_too() {
     assert_eq!(run.args(["open", text(&module())]).stdout(), SAME);
 }
 
-/// The archive would bring its `dlopen` into static programs, which have no other.
+/// The archive would bring its `dlopen` into static programs, which have no other one.
 #[test]
 fn the_archive_leaves_dlopen_alone() {
     let archive = liblumalloc_archive();

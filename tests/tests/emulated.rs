@@ -1,13 +1,12 @@
-//! What can be tried in an emulator only: `tests/aarch64` runs it.
+//! Tests that need an emulator: `tests/aarch64` runs them.
 
 use lumalloc_tests::machine::{is_emulated, system_program};
 use lumalloc_tests::memory::number;
 use lumalloc_tests::{Run, cc, root};
 
-/// Kernels for AArch64 have pages of 4, 16 or 64 KiB, and the emulator can tell its programs that
-/// it has such pages.
+/// Kernels for AArch64 have pages of 4, 16 or 64 KiB, and the emulator can simulate each of them.
 ///
-/// `mincore` is refused. For it the emulator writes a byte for each page of 4 KiB, which is more
+/// `mincore` is refused, because the emulator writes a byte for each page of 4 KiB, which is more
 /// than the caller has room for.
 #[test]
 #[ignore = "in an emulator only: tests/aarch64"]
@@ -35,7 +34,7 @@ fn storms_on_pages_of_16_and_64_kib() {
             let text = run.env("REFUSE", "mincore").env("REFUSE_EVERY", "1").stdout();
             refused += number(&text, "refused");
         }
-        // A storm whose threads find no used run to zero makes no such call.
+        // A storm whose threads find no used run to zero does not call `mincore`.
         assert!(refused > 0, "mincore is never called with pages of {page}");
     }
 }

@@ -1,10 +1,10 @@
-//! The identities that the soak checks hold of a real snapshot, and each of them can fail.
+//! The identities that the soak checks hold for a real snapshot, and each of them can fail.
 
 use lumalloc_tests::Run;
 use lumalloc_tests::identities::Watch;
 use serde_json::{Value as Json, json};
 
-/// Statistics of a small process.
+/// The statistics of a small process.
 fn printed() -> Json {
     let run =
         Run::preloaded("/bin/bash").args(["-c", ":"]).conf("stats_print:true,stats_print_opts:J");
@@ -21,7 +21,7 @@ fn a_real_snapshot_has_them_all() {
     assert!(watch.checked() > 2 * once, "the counts are compared too");
 }
 
-/// Each fact fails when one of its numbers is another.
+/// Each fact fails when one of its numbers changes.
 #[test]
 fn a_wrong_number_is_found() {
     let real = printed();

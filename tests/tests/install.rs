@@ -1,5 +1,6 @@
-//! `capi/install.sh`: what it installs is found by pkg-config, compiles and runs; programs that
-//! were built for jemalloc find lumalloc under that name; what is another one's stays.
+//! `capi/install.sh`: pkg-config finds the installed files, programs compile with them and run,
+//! programs that were built for jemalloc find lumalloc under that name, and files of other packages
+//! are not replaced.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,7 @@ use std::process::Command;
 use lumalloc_tests::run::{ending, find_program};
 use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
 
-/// Where the built files are: beside the library under test.
+/// The directory of the built files: that of the library under test.
 fn built() -> PathBuf {
     liblumalloc().parent().expect("a file in a directory").to_path_buf()
 }
@@ -22,7 +23,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// Installs into an empty directory of that name and answers the prefix.
+/// Installs into an empty directory with this name and returns the prefix.
 fn install(name: &str, args: &[&str]) -> PathBuf {
     let prefix = scratch(name);
     let built = built();
@@ -77,8 +78,8 @@ fn a_program_for_jemalloc_is_built_by_pkg_config() {
     assert_eq!(compile_and_run("api_jemalloc_header.c", &prefix, &flags), "ok\n");
 }
 
-/// It demands `libjemalloc.so.2`, as Debian's packages do; the C library comes behind it and would
-/// take the names if the filter did not put ours before.
+/// The program needs `libjemalloc.so.2`, as Debian's packages do. The C library comes after it and
+/// would provide the names, if the filter did not put those of lumalloc before.
 #[test]
 fn a_program_that_was_built_for_jemalloc_gets_lumalloc() {
     let prefix = install("install-filter", &["--as-jemalloc"]);

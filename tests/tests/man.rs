@@ -49,7 +49,7 @@ fn every_option_with_an_effect_is_described_and_no_other() {
     assert!(missing.is_empty() && surplus.is_empty(), "missing: {missing:?}, surplus: {surplus:?}");
 }
 
-/// The defaults that the page names are those in force: the program is not told otherwise.
+/// The defaults on the page are those in force in a program without options.
 #[test]
 fn the_defaults_are_true() {
     let program = cc("api_stats_keys.c", &[&stand_in()]);

@@ -1,5 +1,5 @@
-//! Programs preloaded with `liblumalloc.so` and `liblumalloc_exporter.so`: they serve when they are
-//! told to, and whatever is wrong with that, they run as ever.
+//! Programs preloaded with `liblumalloc.so` and `liblumalloc_exporter.so`. They serve when they are
+//! told to, and if that fails, they run as usual.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, scratch};
 
 const VARIABLE: &str = "LUMALLOC_EXPORTER";
 
-/// Both libraries.
+/// The value of `LD_PRELOAD` with both libraries.
 fn preload() -> OsString {
     let mut both = liblumalloc().into_os_string();
     both.push(":");
@@ -24,13 +24,13 @@ fn preload() -> OsString {
     both
 }
 
-/// A program under both, told to serve there.
+/// A program with both libraries that is told to serve at an address.
 fn serving(program: impl AsRef<std::ffi::OsStr>, wish: &str) -> Run {
     Run::plain(program).env("LD_PRELOAD", preload()).env(VARIABLE, wish)
 }
 
-/// A port that is free, and stays so: below those that the system gives to who asks for any, as
-/// the other tests and all clients do, and never the same for two tests.
+/// A port that is free and stays free. It is below the ports that the system gives to a request for
+/// any port, as the other tests and all clients make, and it is different for each test.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
@@ -39,7 +39,7 @@ fn free_port() -> u16 {
     std::iter::from_fn(ports).find(is_free).expect("a port")
 }
 
-/// What a run said on standard error; it must have ended well.
+/// The output of a run on standard error. The run must have succeeded.
 #[track_caller]
 fn complaints(run: Run) -> String {
     let output = run.output();
@@ -149,7 +149,7 @@ fn only_the_program_that_is_meant_serves() {
     says(serving("/bin/uname", &wish), "");
 }
 
-/// A shell holds the port; the programs that it starts need not complain.
+/// A shell holds the port. The programs that it starts must not complain about that.
 #[test]
 fn programs_of_one_tree_do_not_complain() {
     let wish = format!("127.0.0.1:{}", free_port());
@@ -167,7 +167,7 @@ fn a_child_of_fork_serves_nothing_and_the_parent_goes_on() {
     assert_eq!(run.stdout(), "parent serves\nchild serves not\nparent serves\n");
 }
 
-/// It says that it is there, and neither it nor what it lacks ends the program.
+/// The exporter answers without memory, and the lack of memory does not end the program.
 #[test]
 fn without_memory_it_answers_and_the_program_goes_on() {
     let program = cc("exporter_fork.c", &[]);
@@ -176,7 +176,7 @@ fn without_memory_it_answers_and_the_program_goes_on() {
     assert_eq!(run.stdout(), "first serves\nwithout memory serves\n");
 }
 
-/// A program that closes what it did not open loses its exporter, and nothing else.
+/// A program that closes descriptors it did not open loses its exporter, and nothing else.
 #[test]
 fn a_program_that_closes_all_files_goes_on() {
     let program = cc("exporter_fork.c", &[]);
@@ -185,7 +185,7 @@ fn a_program_that_closes_all_files_goes_on() {
     assert_eq!(run.stdout(), "closed\nwent on\n");
 }
 
-/// Answers of a running program, by TCP or a unix socket.
+/// Sends a request to a running program, by TCP or a unix socket, and returns the answer.
 fn ask(mut stream: impl Read + Write, request: &str) -> String {
     let whole = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(whole.as_bytes()).expect("the request leaves");
@@ -209,13 +209,13 @@ fn start(program: &str, arguments: &[&str], wish: &str) -> Serving {
     command.args(arguments).env("LD_PRELOAD", preload()).env(VARIABLE, wish);
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // It says a line as soon as it runs, and the exporter was started before.
+    // The program prints as soon as it runs, and the exporter was started before.
     let mut byte = [0];
     child.stdout.as_mut().expect("piped").read_exact(&mut byte).expect("a sign of life");
     Serving(child)
 }
 
-/// Python: the allocator that it runs on is seen, changed, and printed over a unix socket.
+/// The allocator of Python is read, changed and printed over a unix socket.
 #[test]
 fn python_serves_its_allocator() {
     let dir = scratch("exporter-python");
@@ -243,7 +243,7 @@ fn python_serves_its_allocator() {
     fs::remove_dir_all(&dir).expect("the scratch directory goes");
 }
 
-/// redis under its benchmark, scraped all the while.
+/// redis under its benchmark is scraped all the time.
 #[test]
 fn redis_is_scraped_under_load() {
     let (port, metrics) = (free_port().to_string(), free_port());
@@ -259,7 +259,7 @@ fn redis_is_scraped_under_load() {
         line.and_then(|number| number.parse().ok()).expect("the family")
     };
     let before = allocated(&scrape());
-    // Its first words come before it listens.
+    // redis prints before it listens.
     let hang = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
         assert!(Instant::now() < hang, "redis does not listen");

@@ -1,7 +1,7 @@
-//! Processes under the preloaded library: many threads, forks, late frees, limits, memory returned.
+//! Processes with the preloaded library: many threads, forks, late frees, limits, memory returned.
 //!
-//! Each test runs a program of `tests/c/proc_*.c`; the programs check contents and structure
-//! themselves, the figures they print are judged here.
+//! Each test runs a program of `tests/c/proc_*.c`. The programs check contents and structure
+//! themselves; the figures that they print are checked here.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use lumalloc_tests::{Run, cc};
 
 const MIB: u64 = 1024;
 
-/// Programs that measure memory or bring many threads run one at a time.
+/// Programs that measure memory or start many threads run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,12 +25,13 @@ fn preloaded(source: &str, args: &[&str]) -> String {
 #[test]
 fn ten_thousand_short_threads_leave_nothing() {
     let _alone = alone();
-    // On many CPUs there would be many arenas, and it be luck how soon all of them are in use.
+    // On many CPUs there would be many arenas, and chance would decide how soon all of them are in
+    // use.
     let run = Run::preloaded(cc("proc_short_threads.c", &[])).args(["10000"]).conf("narenas:2");
     let text = run.stdout();
     let (early, late) = (number(&text, "early_kib"), number(&text, "late_kib"));
-    // 9000 threads that left one KiB each would be 9 MiB. How the threads happen to meet in the
-    // arenas is worth 4.
+    // If each of 9000 threads left one KiB, that would be 9 MiB. How the threads are spread over
+    // the arenas accounts for 4 MiB.
     assert!(late < early + 8 * MIB, "memory grows with the number of dead threads: {text}");
 }
 
@@ -43,7 +44,7 @@ fn a_thousand_live_threads_stay_small() {
     assert!(ours < plain + 60 * MIB, "{ours} KiB, glibc {plain} KiB");
 }
 
-/// A thread holds 47 KiB while it works; then it frees all of that, and waits.
+/// A thread holds 47 KiB while it works. Then it frees all of it, and waits.
 #[test]
 fn a_thousand_idle_threads_pin_nothing() {
     let _alone = alone();
@@ -51,7 +52,7 @@ fn a_thousand_idle_threads_pin_nothing() {
     let run = |args: &[&str]| number(&Run::preloaded(&program).args(args).stdout(), "rss_kib");
     let (unsaid, said) = (run(&["1000", "100"]), run(&["1000", "100", "idle"]));
     assert!(said + 32 * MIB < unsaid, "{said} KiB, without the hint {unsaid} KiB");
-    // Half of what the stacks and the caches' records take, and much less than the blocks.
+    // Stacks and the records of caches take half of this, and the blocks would take much more.
     assert!(said < 48 * MIB, "{said} KiB");
 }
 
@@ -71,11 +72,11 @@ fn frees_in_rounds_of_key_destructors() {
     let _alone = alone();
     let text = preloaded("proc_late_keys.c", &[]);
     assert_eq!(number(&text, "destroyed"), 400 * 8 * 4);
-    // A cache lost per thread would be 360 times some KiB.
+    // If each thread lost a cache, that would be 360 times some KiB.
     assert!(number(&text, "late_kib") < number(&text, "early_kib") + MIB, "{text}");
 }
 
-/// Their words are neither read nor changed after their end, and what they freed is free.
+/// After its end, a thread's words are neither read nor changed, and the blocks it freed are free.
 #[test]
 fn threads_whose_end_is_not_told_get_no_cache() {
     let _alone = alone();
@@ -87,23 +88,23 @@ fn threads_whose_end_is_not_told_get_no_cache() {
     assert_eq!(["", "key", "value"].map(alive), [1, 0, 0]);
 }
 
-/// The system counts addresses against such a limit: a table of 8 MiB would be refused.
+/// The system counts addresses against such a limit, so a table of 8 MiB would be refused.
 #[test]
 fn a_user_who_may_lock_little_memory_gets_some() {
     let text = preloaded("proc_locked.c", &["8192"]);
     assert!(number(&text, "allocated_kib") >= 512, "{text}");
 }
 
-/// Whoever may lock everything locks what is used, and not the tables.
+/// A process that may lock everything locks the memory in use, but not the tables.
 #[test]
 fn a_process_that_locks_its_memory_locks_no_unused_tables() {
     let text = preloaded("proc_locked.c", &[]);
     if text == "only root may lock everything\n" {
-        // The test before this one is for all others.
+        // The previous test covers all other users.
         return;
     }
-    // The library and the C library take 4 MiB of it, the first pages of the heap and the first
-    // records 2 each.
+    // The library and the C library take 4 MiB of it; the first pages of the heap and the first
+    // records take 2 MiB each.
     assert!(number(&text, "resident_kib") < 12 * MIB, "{text}");
     assert_eq!(number(&text, "allocated_kib"), 4000);
 }
@@ -140,11 +141,11 @@ fn a_tiny_program_stays_tiny() {
 #[test]
 fn a_thread_s_first_requests_take_little_of_its_stack() {
     let text = preloaded("proc_stack.c", &[]);
-    // The dynamic linker takes 3 KiB itself to bind malloc.
+    // The dynamic linker itself takes 3 KiB to bind malloc.
     assert!(number(&text, "stack") < 4096, "{text}");
 }
 
-/// The producer sleeps, the consumer frees, a third thread allocates: the memory goes back.
+/// The producer sleeps, the consumer frees, a third thread allocates. The memory is returned.
 fn hand_over(mib: &str, decay_ms: &str) {
     let _alone = alone();
     let conf = format!("dirty_decay_ms:{decay_ms}");
@@ -181,7 +182,7 @@ fn with_a_background_thread_an_idle_process_shrinks() {
     assert!(full > before + 40 * MIB, "{text}");
     assert!(left <= before + 8 * MIB, "{text}");
     assert_eq!(number(&text, "threads"), 1, "{text}");
-    // All signals but those two that the C library keeps for itself, SIGKILL and SIGSTOP.
+    // All signals but SIGKILL, SIGSTOP, and the two that the C library keeps for itself.
     assert!(text.contains("blocked=fffffffe7ffbfeff"), "signals reach the thread: {text}");
 }
 
@@ -192,7 +193,7 @@ fn where_threads_are_refused_the_background_thread_is_off() {
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8_lossy(&output.stdout);
         let line = format!("<lumalloc>: the background thread cannot be started (error {error})\n");
-        // Once for the option, once for the key.
+        // Once for the option, and once for the key.
         assert_eq!(String::from_utf8_lossy(&output.stderr), line.repeat(2), "{what}");
         assert_eq!(text, "refused\n");
     }
@@ -206,13 +207,13 @@ fn a_background_thread_does_not_outlive_the_program() {
             assert_eq!(background(what).stdout(), "", "{what}");
         }
     }
-    // Threads without caches end too.
+    // Without caches, threads end as well.
     let conf = format!("{BACKGROUND},tcache:false");
     let run = Run::preloaded(cc("proc_background.c", &[])).args(["last"]).conf(&conf);
     assert_eq!(run.stdout(), "");
 }
 
-/// Strict overcommit for the time of one test; leaves room for everything else on the machine.
+/// Sets strict overcommit for one test, with room for everything else on the machine.
 struct StrictOvercommit {
     mode: String,
     limit: String,
@@ -224,7 +225,7 @@ const LIMIT: &str = "/proc/sys/vm/overcommit_kbytes";
 const RATIO: &str = "/proc/sys/vm/overcommit_ratio";
 
 impl StrictOvercommit {
-    /// `None` where the settings may not be written.
+    /// Sets strict overcommit; `None` if the settings may not be written.
     fn set() -> Option<StrictOvercommit> {
         let before = StrictOvercommit { mode: read(MODE), limit: read(LIMIT), ratio: read(RATIO) };
         fs::write(MODE, &before.mode).ok()?;
@@ -239,7 +240,8 @@ impl StrictOvercommit {
 
 impl Drop for StrictOvercommit {
     fn drop(&mut self) {
-        // Writing the one of limit and ratio that was in use sets the other to 0, as it was.
+        // Of limit and ratio, one was in use and the other 0. Writing the former sets the latter to
+        // 0.
         let (path, value) =
             if self.limit == "0" { (RATIO, &self.ratio) } else { (LIMIT, &self.limit) };
         let restored = fs::write(MODE, &self.mode).is_ok() && fs::write(path, value).is_ok();
@@ -251,8 +253,8 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).expect("a setting of the kernel").trim().to_owned()
 }
 
-/// Where the mode may not be set (containers), the same program runs under the mode there is, with
-/// a limit of address space that refuses what strict overcommit would refuse.
+/// If the mode cannot be set (in containers), the program runs in the present mode, with a limit of
+/// address space that refuses what strict overcommit would refuse.
 #[test]
 fn strict_overcommit_is_survived() {
     let _alone = alone();
@@ -263,7 +265,7 @@ fn strict_overcommit_is_survived() {
     let text = Run::preloaded("/bin/bash").args(["-c", &script]).args([&program]).stdout();
     drop(strict);
     let (requested, data) = (number(&text, "requested_kib"), number(&text, "data_kib"));
-    // A heap that happens to lie across a multiple of 4 GiB has a second leaf of the page map.
+    // A heap that happens to cross a multiple of 4 GiB has a second leaf of the page map.
     let leaf = 8 * MIB + 4;
     assert!(data < requested * 2 + leaf, "more is committed than used: {text}");
 }

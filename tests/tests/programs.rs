@@ -1,11 +1,11 @@
-//! Programs of Debian under the library: they print what they print without it.
+//! Programs of Debian print the same with the library as without it.
 //!
-//! `clients.rs` has longer ones, for this machine; these are for every machine under test.
+//! `clients.rs` has longer ones, for this machine. These run on every machine under test.
 
 use lumalloc_tests::Run;
 use lumalloc_tests::machine::system_program;
 
-/// Options of which each changes what the library does with the same requests.
+/// Options that each change what the library does with the same requests.
 const OPTIONS: [&str; 4] = [
     "",
     "dirty_decay_ms:0,thp:always",
@@ -13,8 +13,8 @@ const OPTIONS: [&str; 4] = [
     "hardened:true,guarded_sample:200",
 ];
 
-/// Runs a program without the library and with it, under each of the options. Its output must be
-/// what is expected, and the library must have been there.
+/// Runs a program without the library, and with it under each of the options. Checks the output,
+/// and that the library was loaded.
 fn says(program: &str, args: &[&str], expected: &str) {
     let program = system_program(program);
     let plain = Run::plain(&program).args(args).stdout();

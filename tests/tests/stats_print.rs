@@ -1,8 +1,8 @@
-//! `malloc_stats_print` for those who read jemalloc's: each key of its JSON is in ours with the
-//! same type, and the text has its sections and tables.
+//! `malloc_stats_print` for users of jemalloc: its JSON has each key of jemalloc's with the same
+//! type, and its text has the same sections and tables.
 //!
-//! `tests/golden/jemalloc-stats-keys.txt` lists jemalloc's keys; with `LUMALLOC_TEST_LIBRARY` set
-//! to a `libjemalloc.so.2` of 5.3.0 the first test tells whether the list is right.
+//! `tests/golden/jemalloc-stats-keys.txt` lists jemalloc's keys. With `LUMALLOC_TEST_LIBRARY` set
+//! to a `libjemalloc.so.2` of 5.3.0, the first test checks the list itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use lumalloc_tests::build::is_foreign;
 use lumalloc_tests::{Run, cc, root};
 use serde_json::Value;
 
-/// What the program prints with these letters.
+/// The output of the program with these letters.
 fn printed(letters: &str) -> String {
     let stand_in = cc("api_stand_in.c", &["-shared", "-fPIC"]).display().to_string();
     let program = cc("api_stats_keys.c", &[&stand_in]);
@@ -23,8 +23,8 @@ fn json(letters: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Paths to all values below one, with their types. A path stands only if every element of its
-/// array, or every arena, has it.
+/// Paths to all values below one value, with their types. The types are those in all elements of an
+/// array, and in all arenas.
 fn collect(value: &Value, path: &str, found: &mut BTreeMap<String, Vec<String>>) {
     let join =
         |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
@@ -78,7 +78,7 @@ fn every_key_of_jemalloc_is_there_with_its_type() {
     assert!(wrong.is_empty(), "{}\n{} keys", wrong.join("\n"), wrong.len());
 }
 
-/// Elements of arrays are as many as the constants say, each with all its keys.
+/// Arrays are as long as the constants say, and each element has all its keys.
 #[test]
 fn arrays_are_as_long_as_the_constants_say() {
     let all = json("J");

@@ -1,14 +1,14 @@
-//! Storms of allocations while system calls are refused: no block is handed out twice, and none
-//! loses what was written into it.
+//! Storms of allocations while system calls are refused: no block is handed out twice, and no block
+//! loses its contents.
 //!
-//! `tests/c/storm.c` checks; a failure's message names the options, the refusal and the seed, as
-//! the command that repeats the run.
+//! `tests/c/storm.c` does the checks. The message of a failure is the command that repeats the run,
+//! with the options, the refusal and the seed.
 
 use lumalloc_tests::memory::number;
 use lumalloc_tests::storm::{HARDSHIPS, OPTIONS, Refusal, Storm, refusals, run_all};
 use lumalloc_tests::{Run, cc};
 
-/// Operations of a storm: one takes about a second on a quiet core.
+/// Operations of a storm, which take about a second on a quiet core.
 const OPERATIONS: u32 = 10_000;
 
 fn storm(conf: &'static str, refusal: Refusal, hardship: &'static str) -> Storm {
@@ -30,7 +30,8 @@ fn storms_under_refused_calls() {
         storm("dirty_decay_ms:0", Refusal::third("mremap"), ""),
         storm("dirty_decay_ms:0", Refusal::third("mmap"), ""),
         storm("dirty_decay_ms:0", Refusal::all("madvise:4"), ""),
-        // At once: whether a decay of some time gives anything back depends on how long this takes.
+        // With a decay time of 0, because otherwise the speed of the run would decide whether pages
+        // are given back.
         storm("dirty_decay_ms:0,muzzy_decay_ms:-1", Refusal::third("madvise:8"), ""),
         storm(BACKGROUND, Refusal::all("madvise:14"), ""),
         storm("dss:primary", Refusal::third("sbrk"), ""),
@@ -39,7 +40,7 @@ fn storms_under_refused_calls() {
         storm("guarded_sample:100", Refusal::third("mprotect"), ""),
     ];
     let refused = all_pass(&storms);
-    // With nothing refused where much was to be, nothing would be tested.
+    // If a storm that should have calls refused has none, it tests nothing.
     for (storm, refused) in storms.iter().zip(refused) {
         assert_eq!(refused > 0, storm.refusal != Refusal::NONE, "{storm}: {refused} refused");
     }
@@ -64,7 +65,7 @@ fn storms_with_others_at_the_break_and_with_keys_written() {
     ]);
 }
 
-/// Blocks of 5 MB in a process that has as many mappings as it may have, but for `left`.
+/// Allocates blocks of 5 MB in a process that has all but `left` of the mappings it may have.
 fn full_map(conf: &str, blocks: &str, left: usize) -> u64 {
     let name = format!("LUMALLOC_CONF={conf} full_map {blocks} 5000000 {left}");
     let run = Run::preloaded(cc("full_map.c", &[])).called(&name).conf(conf);
@@ -74,7 +75,7 @@ fn full_map(conf: &str, blocks: &str, left: usize) -> u64 {
 #[test]
 fn no_two_blocks_coincide_where_the_map_is_full() {
     let blocks: Vec<u64> = (0..8).map(|left| full_map("", "64", left)).collect();
-    // Where there is room for some mappings there are some blocks, and not all of them.
+    // With room for some mappings there are some blocks, but not all of them.
     assert!(blocks[7] > 0, "{blocks:?}");
 }
 
@@ -91,11 +92,11 @@ fn slow_storms_under_all_options_and_refusals() {
     let of = |conf| refusals().into_iter().map(move |refusal| storm(conf, refusal, ""));
     let storms: Vec<Storm> = OPTIONS.into_iter().flat_map(of).collect();
     let refused = all_pass(&storms);
-    // Each kind is met under some options, else its refusal is not tested at all.
+    // Each kind must be refused under some options; otherwise its refusal is not tested at all.
     for Refusal { kind, .. } in refusals().into_iter().skip(1) {
         let of_it = storms.iter().zip(&refused).filter(|(storm, _)| storm.refusal.kind == kind);
         let sum: u64 = of_it.map(|(_, refused)| refused).sum();
-        // Only keys of the namespace need it, which the other test writes.
+        // Only keys of the namespace call membarrier, and the other test writes them.
         assert!(sum > 0 || kind == "membarrier", "{kind} was never met");
     }
 }

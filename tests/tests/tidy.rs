@@ -9,7 +9,7 @@ fn the_tree_is_tidy() {
     assert!(findings.is_empty(), "{} findings\n{}", findings.len(), findings.join("\n"));
 }
 
-/// The check looks at real files: without this an empty walk would pass for ever.
+/// Checks that the walk finds real files. If it found none, the other test would always pass.
 #[test]
 fn the_walk_sees_the_workspace() {
     let files = tidy::files_below(&root());
@@ -19,7 +19,7 @@ fn the_walk_sees_the_workspace() {
     assert!(files.iter().all(|file| !file.starts_with("target")));
 }
 
-/// Without this a change of the code would be noticed only when somebody runs `tests/gates`.
+/// Without this test, a plant that no longer fits would be noticed only when `tests/gates` runs.
 #[test]
 fn each_plant_of_the_gates_fits_the_tree_and_each_step_has_one() {
     let output = Run::plain(root().join("tests/gates")).args(["--check"]).output();

@@ -1,9 +1,9 @@
 //! Memory for the allocator's own records.
 //!
 //! Records are type-stable: once a piece of memory is an extent, a slab record, a cache or an
-//! arena, it stays one, and it is never unmapped. That is what lets lock-free code look at a record
+//! arena, it stays one, and it is never unmapped. Therefore lock-free code may look at a record
 //! that has just been given up. Only plain arrays (the stacks of thread caches) are recycled here,
-//! among themselves, by size.
+//! by size.
 
 use super::system::page_provider::PageProvider;
 use super::system::provider::system::system;
@@ -15,35 +15,35 @@ use crate::ground::units::{PAGE, round_up};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// How much is asked of the system at a time; half of it, and so on, where that is refused.
+/// Bytes asked of the system at a time. If it refuses, half of them are asked, and so on.
 const CHUNK: usize = 2 << 20;
 const CHUNK_MIN: usize = 64 << 10;
 
-/// Arrays hold 2^n words, n below this.
+/// Arrays hold 2^n words, where n is below this.
 const ARRAY_CLASSES: usize = 16;
 
-/// The lock, for fork.
+/// The state and its lock, which fork takes too.
 pub(crate) static METADATA: RankedMutex<State> = RankedMutex::new(LockRank::Metadata, State::new());
 
-/// Bytes handed out, the allocator's own memory.
+/// Bytes of metadata that were handed out.
 pub(crate) static USED: SharedCount = SharedCount::new();
-/// Huge pages asked for under it.
+/// Huge pages that were asked for under metadata.
 pub(crate) static HUGE_PAGES: SharedCount = SharedCount::new();
-/// Bytes reserved for it.
+/// Bytes that were reserved for metadata.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
 
-/// The part of the current chunk that is left, and the arrays that came back.
+/// The rest of the current chunk, and the free arrays.
 pub(crate) struct State {
     next: usize,
     end: usize,
     free_arrays: [Option<FreeArray>; ARRAY_CLASSES],
 }
 
-/// An array that nobody uses: its first word holds the next.
+/// A free array. Its first word holds the next free array.
 #[derive(Clone, Copy)]
 struct FreeArray(NonNull<Option<FreeArray>>);
 
-// SAFETY: memory of ours, reached under the lock only.
+// SAFETY: the array is memory of the allocator, and is reached under the lock only.
 unsafe impl Send for FreeArray {}
 
 impl State {
@@ -67,7 +67,7 @@ impl State {
         NonNull::new(core::ptr::with_exposed_provenance_mut(base))
     }
 
-    /// Begins a chunk with room for `size` bytes, and returns its address. `None`: no memory.
+    /// Begins a chunk with room for `size` bytes and returns its address, or `None` without memory.
     fn refill(&mut self, size: usize, provider: &dyn PageProvider) -> Option<usize> {
         let least = round_up(size, PAGE).max(CHUNK_MIN);
         let mut bytes = least.max(CHUNK);
@@ -80,7 +80,7 @@ impl State {
             }
         };
         if huge {
-            // SAFETY: just reserved, and ours.
+            // SAFETY: just reserved, and no other code knows it.
             unsafe { provider.advise_huge(got.base, bytes, true) };
             HUGE_PAGES.add((bytes / HUGE) as u64);
         }
@@ -91,22 +91,22 @@ impl State {
     }
 }
 
-/// `size` zeroed bytes at a multiple of `align` (a power of two, at most a page), for ever.
+/// Allocates `size` zeroed bytes at a multiple of `align`, a power of two up to a page, for ever.
 pub(crate) fn allocate(size: usize, align: usize) -> Option<NonNull<u8>> {
     METADATA.lock().carve(size, align, system())
 }
 
-/// A record of a type for which all-zero bytes are a valid value, for ever.
+/// Allocates a record of a type for which all-zero bytes are a valid value, for ever.
 ///
 /// # Safety
 /// All-zero bytes are a valid `T`.
 pub(crate) unsafe fn allocate_zeroed<T>() -> Option<&'static T> {
     let memory = allocate(size_of::<T>(), align_of::<T>())?;
-    // SAFETY: fresh memory of the right size and alignment, zeroed, never given to anyone else.
+    // SAFETY: fresh memory of the right size and alignment, zeroed, never given to another caller.
     Some(unsafe { memory.cast::<T>().as_ref() })
 }
 
-/// An array of `1 << lg` words with undefined contents.
+/// Allocates an array of `1 << lg` words with undefined contents.
 pub(crate) fn allocate_array(lg: u32) -> Option<NonNull<*mut u8>> {
     let mut state = METADATA.lock();
     let class = state.free_arrays.get(lg as usize).copied()?;
@@ -114,7 +114,7 @@ pub(crate) fn allocate_array(lg: u32) -> Option<NonNull<*mut u8>> {
         let bytes = size_of::<usize>() << lg;
         return Some(state.carve(bytes, bytes.min(64), system())?.cast());
     };
-    // SAFETY: a free array's first word is ours, and holds the next.
+    // SAFETY: the first word of a free array is not in use, and holds the next free array.
     let next = unsafe { array.0.read() };
     if let Some(slot) = state.free_arrays.get_mut(lg as usize) {
         *slot = next;
@@ -122,22 +122,22 @@ pub(crate) fn allocate_array(lg: u32) -> Option<NonNull<*mut u8>> {
     Some(array.0.cast())
 }
 
-/// Takes an array back.
+/// Frees an array.
 ///
 /// # Safety
-/// It came from `allocate_array(lg)`, and nobody uses it any more.
+/// The array came from `allocate_array(lg)`, and it is not used any more.
 pub(crate) unsafe fn free_array(array: NonNull<*mut u8>, lg: u32) {
     let mut state = METADATA.lock();
     let Some(slot) = state.free_arrays.get_mut(lg as usize) else { return };
     let free = FreeArray(array.cast());
-    // SAFETY: the array is the caller's to give, and at least a word long.
+    // SAFETY: the caller owns the array, which is at least a word long.
     unsafe { free.0.write(*slot) };
     *slot = Some(free);
 }
 
 /// A record that can wait on a list for its next use.
 pub(crate) trait Recycled: Sized + 'static {
-    /// Where the next waiting record is noted. Unused while the record is in use.
+    /// The link to the next waiting record. It is unused while the record is in use.
     fn next_free(&self) -> &Cell<Option<&'static Self>>;
 }
 
@@ -152,7 +152,7 @@ impl<T: Recycled> Pool<T> {
         Pool { free: None }
     }
 
-    /// A record from the pool.
+    /// Takes a record from the pool.
     pub(crate) fn take(&mut self) -> Option<&'static T> {
         let record = self.free?;
         self.free = record.next_free().take();
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::back::system::provider::fixed::Fixed;
 
-    /// The place of a record from `state`.
+    /// The address of a record from `state`.
     fn carve(state: &mut State, size: usize, align: usize, provider: &Fixed) -> Option<usize> {
         state.carve(size, align, provider).map(|record| record.addr().get())
     }
@@ -187,7 +187,7 @@ mod tests {
         let second = carve(&mut state, 8, 8, provider).unwrap();
         assert_eq!(state.end, second + CHUNK);
         assert!(second >= first + CHUNK);
-        // What does not fit by a byte is in the next chunk.
+        // A record that does not fit by a byte is in the next chunk.
         let third = carve(&mut state, CHUNK - 7, 1, provider).unwrap();
         assert!(third >= second + CHUNK);
         while provider.reserve(PAGE, PAGE).is_some() {}
@@ -212,7 +212,7 @@ mod tests {
         let (provider, mut state) = (Fixed::leak(CHUNK / 2 - 1), State::new());
         let first = carve(&mut state, 8, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK / 4);
-        // A record that needs more than half of what is asked for gets nothing less than it needs.
+        // What is asked for is not halved below the length that the record needs.
         assert_eq!(carve(&mut state, CHUNK / 4 + 1, 8, provider), None);
         let mut lengths = Vec::new();
         while carve(&mut state, CHUNK_MIN, 8, provider).is_some() {
@@ -232,7 +232,7 @@ mod tests {
         // SAFETY: just allocated with this size.
         unsafe { free_array(other, 5) };
         let again = allocate_array(5).unwrap();
-        // Other tests may have taken it in between, but it never comes back at another size.
+        // Another test may have taken `other` in between, but no array comes back at another size.
         assert_ne!(again, first);
     }
 

@@ -5,9 +5,9 @@
 //!                                                    │                             ▲
 //!                                                    └──── (muzzy_decay_ms 0) ─────┘
 //! ```
-//! The order of the modules below is the order of the data: where pages come from, the records of
-//! runs, the page map, the lists of free runs, huge pages, when memory goes back, and the allocator
-//! of one arena's pages, which owns all of it.
+//! The modules below are in the order of the data: where pages come from, the records of runs, the
+//! page map, the lists of free runs, huge pages, when memory goes back, and the allocator of one
+//! arena's pages, which owns all of it.
 
 pub(crate) mod system;
 #[allow(unsafe_code)]

@@ -1,9 +1,9 @@
-//! All pages of one arena: allocate, free, grow and shrink runs; age them; give them back.
+//! The pages of one arena: runs are allocated, freed, grown, shrunk, aged and given back.
 //!
-//! Nothing here locks or is shared: the arena holds it in a lock. Purging is in two halves, so that
-//! the system calls run outside the lock: [`PageAllocator::take_batch`], then
+//! Nothing here locks, because the arena holds the allocator in a lock. Purging has three steps, so
+//! that the system calls run outside the lock: [`PageAllocator::take_batch`], then
 //! [`Batch::purge`](crate::back::purge_batch::Batch::purge) without the lock, then
-//! [`PageAllocator::file_batch`]. So is moving a run's memory: see [`moves`].
+//! [`PageAllocator::file_batch`]. Moving a run's memory has such steps too: see [`moves`].
 
 use super::aging::limit::Bounds;
 use super::aging::page_aging::{PageAging, Unused};
@@ -30,7 +30,7 @@ use super::system::provider::system::system;
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
 
-/// The pages of one arena.
+/// The page allocator of one arena.
 pub(crate) struct PageAllocator {
     runs: FreeRuns,
     rest: Rest,
@@ -38,18 +38,18 @@ pub(crate) struct PageAllocator {
     bounds: Bounds,
     in_use: InUse,
     purges: PurgeCounts,
-    /// What an arena whose pages come by extent hooks has ready and lacks.
+    /// The ready runs and the wants of an arena whose pages come from extent hooks.
     hooked: Option<Hooked>,
 }
 
-// SAFETY: the records it holds are reached through it alone, under the lock that it lies in.
+// SAFETY: the records are reached through the allocator alone, under the lock that it lies in.
 unsafe impl Send for PageAllocator {}
 
 impl PageAllocator {
-    /// Where the active pages are counted, in bytes from the beginning.
+    /// The offset of the count of active pages in a [`PageAllocator`], in bytes.
     pub(crate) const ACTIVE: usize = core::mem::offset_of!(PageAllocator, in_use.pages);
 
-    /// No pages yet.
+    /// Creates the page allocator of an arena, without pages.
     pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> PageAllocator {
         let options = options::current();
         PageAllocator {
@@ -63,7 +63,7 @@ impl PageAllocator {
         }
     }
 
-    /// Begins anew, without pages, with these decay times.
+    /// Resets an allocator without pages for its next use, with these decay times.
     pub(crate) fn begin_anew(&mut self, dirty_ms: isize, muzzy_ms: isize, dss: Dss) {
         debug_assert_eq!(self.counts().mapped, 0);
         self.aging.set_millis(true, dirty_ms);
@@ -77,7 +77,7 @@ impl PageAllocator {
 
     // --- allocating ---
 
-    /// A run of `pages` pages at a multiple of `align`. `None`: there is none of that memory.
+    /// Allocates `pages` pages at a multiple of `align`. Returns `None` if there is no such memory.
     pub(crate) fn allocate(
         &mut self,
         pages: usize,
@@ -104,7 +104,7 @@ impl PageAllocator {
         Some(self.in_use.add(run))
     }
 
-    /// A run of new memory, as far as the request lets it and bounds do.
+    /// Allocates a run of new memory, if the request and the bounds allow it.
     fn allocate_fresh(&mut self, request: Request) -> Option<InHand> {
         if request.memory == Memory::Resident || !self.admits(request.pages) {
             return None;
@@ -118,13 +118,13 @@ impl PageAllocator {
 
     // --- freeing ---
 
-    /// Takes a run back.
+    /// Frees a run in use. It becomes a dirty run.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
         let run = self.in_use.remove(extent);
         self.runs.file(run, ExtentState::Dirty);
     }
 
-    /// Takes a run back that is to be purged now, and not to wait among the unused ones.
+    /// Frees a run in use that is to be purged now. Returns the batch that purges it.
     pub(crate) fn free_into_batch(&mut self, extent: &'static Extent) -> Batch {
         let run = self.in_use.remove(extent);
         Batch::of(&mut self.runs, self.hooked.as_ref().map(Hooked::hooks), run)
@@ -132,7 +132,8 @@ impl PageAllocator {
 
     // --- resizing ---
 
-    /// Cuts an active run down to its first `pages` pages. `false`: no record; nothing changed.
+    /// Cuts an active run to its first `pages` pages. If there is no record for the rest, changes
+    /// nothing and returns `false`.
     pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
         if self.runs.keep_records().is_none() {
             return false;
@@ -142,7 +143,7 @@ impl PageAllocator {
         true
     }
 
-    /// As [`PageAllocator::shrink`], with the record for what is cut off: that cannot fail.
+    /// As [`PageAllocator::shrink`], but with a record for what is cut off. This cannot fail.
     pub(crate) fn shrink_into(
         &mut self,
         extent: &'static Extent,
@@ -154,8 +155,8 @@ impl PageAllocator {
         self.free(contents::junked(tail));
     }
 
-    /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero;
-    /// `None`: what lies behind is in use.
+    /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero,
+    /// or `None` if the pages behind the run cannot be taken.
     pub(crate) fn grow(&mut self, extent: &'static Extent, pages: usize) -> Option<bool> {
         let more = pages - extent.pages();
         let right = ExtentState::FREE
@@ -174,8 +175,8 @@ impl PageAllocator {
         Some(self.runs.append_to_active(extent, right))
     }
 
-    /// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
-    /// `None`: there are none, or enough runs have been moved. The caller owns `run`.
+    /// Takes addresses for a move of `run`, which the caller owns, to `pages` pages at a multiple
+    /// of `align`. Returns `None` if there are none or if enough runs have been moved.
     pub(crate) fn begin_move(
         &mut self,
         run: &'static Extent,
@@ -190,7 +191,7 @@ impl PageAllocator {
         Some(new)
     }
 
-    /// Files what came of a move. `true`: the block is `new`, and `run` is free; else `new` is.
+    /// Files the result of a move. Returns whether `new` is the block and `run` is free.
     pub(crate) fn end_move(
         &mut self,
         run: &'static Extent,
@@ -210,41 +211,41 @@ impl PageAllocator {
         Unused { dirty, muzzy: self.runs.pages(ExtentState::Muzzy) }
     }
 
-    /// Whether decay has anything to do at `now` (milliseconds).
+    /// Whether decay has work at `now`, in milliseconds.
     pub(crate) fn is_decay_due(&self, now: u64) -> bool {
         self.aging.is_due(now, self.unused())
     }
 
-    /// Moves decay to `now`, and returns how many dirty and muzzy pages may stay.
+    /// Moves decay to `now` and returns how many dirty and muzzy pages may stay.
     pub(crate) fn advance(&mut self, now: u64) -> (usize, usize) {
         self.rest.age();
         self.aging.advance(now, self.unused())
     }
 
-    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
+    /// The time in milliseconds at which decay has enough work for a wake-up, or `None` if never.
     pub(crate) fn next_decay(&self) -> Option<u64> {
         self.aging.next(self.unused())
     }
 
-    /// How many unused pages may stay after what is owed for new memory was given back. `None`:
-    /// nothing is owed.
+    /// Takes the pages that [`Debt`](super::aging::debt::Debt) counts for new memory and returns
+    /// how many unused pages may stay without them. Returns `None` if none are counted.
     pub(crate) fn pay(&mut self) -> Option<usize> {
         self.aging.pay(self.unused().dirty)
     }
 
-    /// The oldest runs beyond what may stay, a batch at a time; `None` when all is done.
+    /// Takes a batch of the oldest runs beyond what may stay. Returns `None` when all is done.
     pub(crate) fn take_batch(&mut self, dirty: usize, muzzy: usize) -> Option<Batch> {
         if dirty < self.rest.pages() {
             self.rest.file(&mut self.runs);
         }
         let dirty = dirty.saturating_sub(self.rest.pages());
-        // Muzzy pages exist only while their decay time is not 0; without one they go at once.
+        // Dirty pages become muzzy only if muzzy pages may stay. Otherwise they are purged at once.
         let lazily = self.aging.millis(false) != 0 && muzzy > 0;
         let hooks = self.hooked.as_ref().map(Hooked::hooks);
         Batch::take(&mut self.runs, hooks, Unused { dirty, muzzy }, lazily)
     }
 
-    /// Files what came of a batch. `false`: the system refused some of it; stop asking for now.
+    /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let all = batch.file(&mut self.runs, &mut self.purges);
         self.report();
@@ -253,7 +254,7 @@ impl PageAllocator {
 
     // --- hooks ---
 
-    /// Takes pages by hooks from now on.
+    /// Takes new pages from `hooks` from now on. An arena that has hooks keeps them.
     pub(crate) fn hook(&mut self, hooks: &'static Hooks) {
         if self.hooked.is_none() {
             self.rest.file(&mut self.runs);
@@ -262,7 +263,7 @@ impl PageAllocator {
         }
     }
 
-    /// Forgets the hooks: the arena is empty.
+    /// Forgets the hooks of an arena without pages.
     fn unhook(&mut self) {
         self.hooks().forget_wants();
         if self.hooked.take().is_some() {
@@ -270,7 +271,7 @@ impl PageAllocator {
         }
     }
 
-    /// Whether its pages come by hooks.
+    /// Whether the pages of this arena come from hooks.
     #[inline]
     pub(crate) fn is_hooked(&self) -> bool {
         self.hooked.is_some()
@@ -288,7 +289,7 @@ impl PageAllocator {
 
     // --- the end of an arena ---
 
-    /// An unused run that is in nobody's list any more, nor in the page map.
+    /// Takes an unused run out of its list and out of the page map, at the end of the arena.
     pub(crate) fn take_unused(&mut self) -> Option<InHand> {
         self.rest.file(&mut self.runs);
         self.hooks().file_ready();
@@ -298,15 +299,15 @@ impl PageAllocator {
         Some(self.runs.send_away(run))
     }
 
-    /// Takes in addresses, with or without memory, that another arena leaves. Without memory for a
-    /// record they are lost.
+    /// Takes in addresses, with or without memory, that another arena leaves. They are lost if
+    /// there is no memory for a record.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         self.runs.adopt(base, pages);
     }
 
     // --- bounds ---
 
-    /// Pages with memory.
+    /// The number of pages that have memory.
     pub(crate) fn held(&self) -> usize {
         self.runs.held()
     }
@@ -326,30 +327,30 @@ impl PageAllocator {
 
     // --- settings ---
 
-    /// Where its pages come from.
+    /// The source of new pages.
     pub(crate) fn source(&mut self) -> &mut Source {
         self.runs.source()
     }
 
-    /// How long unused pages are kept.
+    /// The aging of unused pages.
     pub(crate) fn aging(&mut self) -> &mut PageAging {
         &mut self.aging
     }
 
-    /// Keeps a list of the runs in use from now on, which are none yet.
+    /// Keeps a list of the runs in use from now on. No run is in use yet.
     pub(crate) fn list_active(&mut self) {
         self.in_use.keep_list();
         self.rest.set_alone();
     }
 
-    /// A run in use, of those that are listed.
+    /// The first run of the list that [`PageAllocator::list_active`] began.
     pub(crate) fn first_active(&self) -> Option<&'static Extent> {
         self.in_use.first()
     }
 
     // --- statistics ---
 
-    /// What the pages are doing now.
+    /// The pages in each state, and counts of operations.
     pub(crate) fn counts(&self) -> PageCounts {
         let unused = self.unused();
         PageCounts {
@@ -367,7 +368,7 @@ impl PageAllocator {
         }
     }
 
-    /// The unused runs of a size class in a state.
+    /// The number of unused runs of a size class in a state, and of their pages.
     pub(crate) fn filed(&self, state: ExtentState, class: usize) -> Filed {
         let (filed, rest) = (self.runs.filed(state, class), self.rest.pages());
         if state == ExtentState::Dirty && rest > 0 && page_class_floor(rest) == class {
@@ -376,12 +377,12 @@ impl PageAllocator {
         filed
     }
 
-    /// Records of runs that wait for their next use.
+    /// The number of records that stand for no run.
     pub(crate) fn spare_records(&self) -> usize {
         self.runs.records().0
     }
 
-    /// Judges itself.
+    /// Checks the lists, and that the counts add up.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         self.runs.check();

@@ -70,12 +70,12 @@ fn long_programs() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(lengths.boxed(), 24), 1..80)
 }
 
-/// Pages of the longest run of a program, and of all runs of a program together.
+/// The most pages of a run, and of all runs of a program together.
 const LONGEST: usize = (64 << 20) / PAGE;
 const MOST: usize = (256 << 20) / PAGE;
 
 impl PageAllocator {
-    /// Of an arena of its own: runs of one arena that lie side by side are under one lock.
+    /// Creates the pages of a new arena, because one lock must guard all runs of an arena.
     pub(crate) fn for_test(provider: &'static dyn PageProvider) -> PageAllocator {
         static NEXT: AtomicU32 = AtomicU32::new(5000);
         let mut pages = PageAllocator::new(NEXT.fetch_add(1, Relaxed), provider);
@@ -83,7 +83,7 @@ impl PageAllocator {
         pages
     }
 
-    /// As [`PageAllocator::for_test`], as one of many automatic arenas.
+    /// As [`PageAllocator::for_test`], but as one of many automatic arenas.
     pub(crate) fn beside_others(provider: &'static dyn PageProvider) -> PageAllocator {
         PageAllocator { rest: Rest::NONE, ..PageAllocator::for_test(provider) }
     }
@@ -93,12 +93,12 @@ impl PageAllocator {
         &mut self.runs
     }
 
-    /// Lets what is left of the last chunk grow older.
+    /// Lets the rest of the last chunk grow older.
     pub(crate) fn age_rest(&mut self) {
         self.rest.age();
     }
 
-    /// Pages that are left of the last chunk.
+    /// The pages in the rest of the last chunk.
     pub(crate) fn rest_pages(&self) -> usize {
         self.rest.pages()
     }
@@ -159,7 +159,7 @@ fn step(pages: &mut PageAllocator, shadow: &mut Shadow, now: &mut u64, op: &Op) 
     }
 }
 
-/// Purges what is beyond these pages, as far as the system lets it.
+/// Purges the pages beyond `dirty` and `muzzy`, as far as the system allows.
 fn purge(pages: &mut PageAllocator, dirty: usize, muzzy: usize) {
     while let Some(batch) = pages.take_batch(dirty, muzzy) {
         batch.purge();
@@ -169,7 +169,7 @@ fn purge(pages: &mut PageAllocator, dirty: usize, muzzy: usize) {
     }
 }
 
-/// Lengthens a stamped run by a move, and returns what is in use then.
+/// Lengthens a stamped run by a move, and returns the run that is in use then.
 fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &'static Extent {
     let longer = live.pages + by;
     let Some(new) = pages.begin_move(live.run, longer, align) else { return live.run };
@@ -184,7 +184,7 @@ fn lengthen(pages: &mut PageAllocator, live: Live, by: usize, align: usize) -> &
     kept.run
 }
 
-/// Plays a program with the provider's refusals, then without; at the end all pages are given back.
+/// Plays a program with the provider's refusals, then gives all pages back without them.
 fn run(pages: &mut PageAllocator, ops: &[Op], large: bool, go_on: impl FnOnce()) {
     let (mut shadow, mut now) = (Shadow::default(), 1_000_000);
     let ballast = if large { pages.allocate(LARGE_HEAP, PAGE, Memory::Any) } else { None };
@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// Each kind of call is refused alone, always and every second and third time.
+/// Refuses each kind of call alone: every call, every second and every third one.
 fn each_kind_refused(ops: &[Op], large: bool, dss: Dss) {
     for kind in Refused::EACH {
         for period in [1, 2, 3] {
@@ -264,7 +264,7 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
     let mut pages = PageAllocator::for_test(&Mmap);
     let run = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert!(run.zeroed.get());
-    // SAFETY: the run is ours.
+    // SAFETY: the test owns the run.
     unsafe { run.base_ptr().write_bytes(1, run.bytes()) };
     let base = run.base();
     pages.free(run);
@@ -279,7 +279,7 @@ fn a_purged_run_reads_zero_and_a_freed_one_does_not_say_so() {
     let purged = pages.allocate(8, PAGE, Memory::Any).unwrap();
     assert_eq!(purged.base(), base);
     assert!(purged.zeroed.get());
-    // SAFETY: the run is ours.
+    // SAFETY: the test owns the run.
     assert_eq!(unsafe { purged.base_ptr().read() }, 0);
 }
 
@@ -305,7 +305,7 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     let run = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let behind = pages.allocate(4, PAGE, Memory::Any).unwrap();
     let (base, retained) = (run.base(), pages.counts().retained);
-    // Twice: the second time all of it is moved, what was added too.
+    // The run is moved twice. The second move takes the pages that the first one added, too.
     let first = lengthen(&mut pages, Live::stamped(run, 1), 4, PAGE);
     let second = lengthen(&mut pages, Live::stamped(first, 2), 8, PAGE);
     assert!(second.pages() == 16 && second.mapping() != first.mapping());
@@ -315,9 +315,9 @@ fn a_moved_run_is_one_mapping_until_it_is_purged() {
     // The old place is free, without memory, and zero.
     let again = pages.allocate(4, PAGE, Memory::Any).unwrap();
     assert!(again.base() == base && again.zeroed.get());
-    // SAFETY: the run is ours.
+    // SAFETY: the test owns the run.
     assert_eq!(unsafe { again.base_ptr().read() }, 0);
-    // Beside an ordinary run it stays by itself; purged, it is an ordinary run.
+    // A moved run is not merged with an ordinary one. Once purged, it is an ordinary run.
     for run in [again, behind, second] {
         pages.free(run);
     }

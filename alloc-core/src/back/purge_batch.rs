@@ -1,5 +1,5 @@
-//! Purging: which runs go, and the system's part of it, outside all locks. Runs on their way are in
-//! nobody's list.
+//! Purging: which runs are purged, and the system calls for that, outside all locks. A run in a
+//! batch is in no list.
 
 use super::aging::page_aging::Unused;
 use super::aging::page_counts::PurgeCounts;
@@ -18,28 +18,28 @@ use crate::ground::options;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down, round_up};
 use core::ptr::NonNull;
 
-/// Runs purged at a time.
+/// The most runs in a batch.
 const BATCH: usize = 32;
-/// Of so many runs the one to be purged next is chosen.
+/// The next run to purge is chosen among this many of the oldest.
 const LOOKED_AT: usize = 32;
-/// No part smaller than this is cut off a run to be purged.
+/// No part shorter than this many pages is cut off a run to be purged.
 const PURGE_UNIT: usize = SLAB_BYTES / PAGE;
 
 /// Runs on their way back to the system, chained by their `younger` links.
 pub(crate) struct Batch {
     first: Option<&'static Extent>,
-    /// What the runs were.
+    /// The state of the runs before.
     from: ExtentState,
-    /// The system may take its time.
+    /// Whether the system may take the memory later.
     lazily: bool,
-    /// The addresses stay ours.
+    /// Whether the addresses are kept.
     retain: bool,
     provider: &'static dyn PageProvider,
     hooks: Option<&'static Hooks>,
 }
 
 impl Batch {
-    /// The system calls. Runs outside all locks; the runs belong to the batch alone.
+    /// Makes the system calls, outside all locks. The runs belong to the batch alone.
     pub(crate) fn purge(&self) {
         let mut next = self.first;
         while let Some(extent) = next {
@@ -67,7 +67,7 @@ impl Batch {
             Mapping::Chunks => chunk_notes::is_whole_chunks(extent),
             _ => true,
         };
-        // SAFETY: the run is free; nobody needs its contents.
+        // SAFETY: the run is free, and its contents are not needed.
         if renew && unsafe { self.provider.renew(base, size) } {
             chunk_notes::forget_chunks(extent);
             thp::advise_new(self.provider, base, size);
@@ -76,11 +76,11 @@ impl Batch {
         if extent.mapping() == Mapping::Chunks {
             chunk_notes::break_up(self.provider, extent.base(), size);
         }
-        // SAFETY: the run lies in one reservation and is free; nobody needs its contents.
+        // SAFETY: the run lies in one reservation and is free, and its contents are not needed.
         if self.lazily && unsafe { self.provider.purge_lazily(base, size) } {
             return (ExtentState::Muzzy, false);
         }
-        // SAFETY: as above.
+        // SAFETY: the run lies in one reservation and is free, and its contents are not needed.
         match unsafe { self.provider.purge(base, size) } {
             Purged::Zeroed => (ExtentState::Retained, true),
             Purged::Undefined => (ExtentState::Retained, false),
@@ -88,11 +88,11 @@ impl Batch {
         }
     }
 
-    /// Gives a run's addresses back too. It leaves the page map first: somebody else may be given
-    /// the addresses at once.
+    /// Gives back the addresses of a run too. The run leaves the page map first, because another
+    /// thread may be given the addresses at once.
     fn release(&self, extent: &'static Extent, base: NonNull<u8>) -> bool {
         page_map::clear_ends(extent);
-        // SAFETY: the run is free, and nobody looks at it.
+        // SAFETY: the run is free, and no other code uses it.
         let released = unsafe { self.provider.release(base, extent.bytes()) };
         if !released {
             page_map::set_ends(extent);
@@ -102,8 +102,8 @@ impl Batch {
 }
 
 impl Batch {
-    /// The oldest free runs beyond as many pages as may stay, a batch at a time; `None` when all is
-    /// done. The system may take its time with dirty pages if `lazily`.
+    /// Takes a batch of the oldest free runs beyond as many pages as may stay. Returns `None` when
+    /// all is done. With `lazily`, the system may take the memory of dirty pages later.
     pub(super) fn take(
         runs: &mut FreeRuns,
         hooks: Option<&'static Hooks>,
@@ -123,7 +123,7 @@ impl Batch {
         })
     }
 
-    /// A batch of one run that is to be purged now, and not to wait among the unused ones.
+    /// Makes a batch of one run, which is to be purged now.
     pub(super) fn of(runs: &mut FreeRuns, hooks: Option<&'static Hooks>, run: InHand) -> Batch {
         let run = runs.send_away(run);
         Batch::new(runs, Some(chained(run, None)), ExtentState::Dirty, false, hooks)
@@ -140,7 +140,7 @@ impl Batch {
         Batch { first, from, lazily, retain, provider, hooks }
     }
 
-    /// Files what came of the batch. `false`: the system refused some of it; stop asking for now.
+    /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
     pub(super) fn file(self, runs: &mut FreeRuns, counts: &mut PurgeCounts) -> bool {
         let mut all = true;
         let mut next = self.first;
@@ -151,7 +151,7 @@ impl Batch {
             let run = InHand::hold(extent, self.from);
             runs.note_back(&run);
             let state = run.after_purge.get();
-            // What was refused would be refused again.
+            // The system would refuse such a run again.
             let refused = state == ExtentState::Dirty || state == self.from;
             all &= !refused;
             if !refused {
@@ -190,7 +190,7 @@ fn chain(
     first
 }
 
-/// The oldest run; but one that is worth its huge page waits, if a younger one near it is not.
+/// The oldest run that is not worth its huge page, or the oldest run if all looked at are.
 fn next_to_purge(runs: &FreeRuns, from: ExtentState) -> Option<&'static Extent> {
     let oldest = runs.oldest(from)?;
     let by_age = core::iter::successors(Some(oldest), |extent| extent.younger.get());
@@ -198,7 +198,7 @@ fn next_to_purge(runs: &FreeRuns, from: ExtentState) -> Option<&'static Extent> 
     Some(worth_less.unwrap_or(oldest))
 }
 
-/// Of a run in chunks that is to be purged the whole chunks, if there are any; the rest stays.
+/// Takes the whole chunks, if any, of a run in chunks that is to be purged. Lists the rest again.
 fn whole_chunks(runs: &mut FreeRuns, run: InHand) -> InHand {
     let (begin, end) = (round_up(run.base(), HUGE), round_down(run.end(), HUGE));
     if run.mapping() != Mapping::Chunks || begin >= end || runs.keep_records().is_none() {
@@ -216,7 +216,7 @@ fn whole_chunks(runs: &mut FreeRuns, run: InHand) -> InHand {
     run
 }
 
-/// Cuts off the end of a run that is much longer than what has to go; the rest stays.
+/// Cuts off the end of a run that is much longer than what has to go. The rest is listed again.
 fn cut_excess(runs: &mut FreeRuns, run: InHand, excess: usize) -> InHand {
     let mut part = excess.next_multiple_of(PURGE_UNIT);
     if run.mapping() != Mapping::Ordinary {

@@ -1,15 +1,15 @@
-//! Giving the addresses of a run back at the end of its arena.
+//! Gives back the addresses of the runs of an arena that ends.
 
 use super::map::extent::Extent;
 use super::runs::chunk_notes;
 use super::system::page_provider::PageProvider;
 use core::ptr::NonNull;
 
-/// Gives the addresses of a run back. The run is in no list and not in the page map, and no lock is
-/// held. `false`: the provider refused, and the addresses stay mapped.
+/// Gives back the addresses of a run that is in no list and not in the page map. No lock is held.
+/// Returns `false` if the provider refuses. The addresses then stay mapped.
 pub(crate) fn release(provider: &dyn PageProvider, run: &'static Extent) -> bool {
     chunk_notes::forget_lost_chunks(run);
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
-    // SAFETY: the run is unused, and nobody looks at it.
+    // SAFETY: the run is unused and in no list, so no other code uses it.
     unsafe { provider.release(base, run.bytes()) }
 }

@@ -1,4 +1,4 @@
-//! A shadow of all runs in use: none may overlap another, and each keeps what was written to it.
+//! A shadow of all runs in use. No run may overlap another, and each keeps what was written to it.
 
 use super::MOST;
 use crate::back::map::extent::Extent;
@@ -17,14 +17,14 @@ impl Live {
     pub(super) fn stamped(run: &'static Extent, number: u64) -> Live {
         let live = Live { run, pages: run.pages(), number };
         for page in live.looked_at() {
-            // SAFETY: inside the run, which is ours.
+            // SAFETY: inside the run, which the test owns.
             unsafe { live.word(page).write(number ^ page as u64) };
         }
         live
     }
 
-    /// The pages that are looked at: all of a short run, and some hundred of a long one with the
-    /// first and the last.
+    /// The pages that are looked at: all of a short run, and some hundreds of a long one, including
+    /// the first and the last.
     fn looked_at(&self) -> impl Iterator<Item = usize> + use<> {
         (0..self.pages).step_by((self.pages / 256).max(1)).chain([self.pages - 1])
     }
@@ -33,22 +33,22 @@ impl Live {
         self.run.base_ptr().wrapping_add(page << LG_PAGE).cast()
     }
 
-    /// All pages that were stamped still are.
+    /// Asserts that all pages that were stamped still are.
     pub(super) fn assert_stamped(&self) {
         for page in self.looked_at() {
-            // SAFETY: inside the run, which is ours.
+            // SAFETY: inside the run, which the test owns.
             let word = unsafe { self.word(page).read() };
             assert_eq!(word, self.number ^ page as u64, "page {page} of {}", self.run.pages());
         }
     }
 
-    /// Everything behind what was stamped reads zero, as far as it is looked at.
+    /// Asserts that the pages behind the stamped ones read zero, as far as they are looked at.
     pub(super) fn assert_zero_behind(&self) {
         let whole = Live { pages: self.run.pages(), ..*self };
         for page in whole.looked_at().filter(|page| *page >= self.pages) {
             let words = self.word(page);
             let zero = (0..PAGE / 8).all(|at| {
-                // SAFETY: inside the run, which is ours.
+                // SAFETY: inside the run, which the test owns.
                 unsafe { words.wrapping_add(at).read() == 0 }
             });
             assert!(zero, "page {page} of {} is called zero, and is not", self.run.pages());
@@ -82,7 +82,7 @@ impl Shadow {
         self.live.insert(run.base(), Live::stamped(run, self.number));
     }
 
-    /// Takes out some run that is as it was left.
+    /// Takes out a run, and asserts that its contents did not change.
     pub(super) fn take(&mut self, index: usize) -> Option<Live> {
         let nth = index.checked_rem(self.live.len())?;
         let base = *self.live.keys().nth(nth)?;

@@ -1,4 +1,5 @@
-//! Arenas as values: a tenant of its own, with a name, a bound and a count of what it holds.
+//! Arenas as values, for example one for each tenant, each with a name, a bound and a count of what
+//! it holds.
 
 use super::arenas::{self, ExtentHooks, NAME_BYTES};
 use super::thread::{self, MoveError, Scope};
@@ -11,10 +12,10 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
 
-/// A created arena. A copy is the same arena; dropping one destroys nothing.
+/// A handle of a created arena. A copy names the same arena, and dropping one destroys nothing.
 ///
-/// It is an allocator of its own (past the caches of threads), and a place where threads and tasks
-/// may allocate by the ordinary ways for a while:
+/// The handle is an allocator (past the caches of threads), and threads and tasks may allocate from
+/// its arena by the ordinary ways for a while:
 ///
 /// ```
 /// use lumalloc::Arena;
@@ -32,13 +33,13 @@ use core::task::{Context, Poll};
 pub struct Arena(u32);
 
 impl Arena {
-    /// A new arena. `None`: no memory, or 4095 arenas.
+    /// Creates an arena. Returns `None` if there is no memory, or there are 4095 arenas.
     #[must_use]
     pub fn new() -> Option<Arena> {
         arenas::create().map(Arena)
     }
 
-    /// A new arena with a name, of which up to 31 bytes count.
+    /// As [`Arena::new`], but with a name, of which up to 31 bytes count.
     #[must_use]
     pub fn named(name: &str) -> Option<Arena> {
         let arena = Arena::new()?;
@@ -46,7 +47,7 @@ impl Arena {
         Some(arena)
     }
 
-    /// A new arena whose pages these functions supply.
+    /// As [`Arena::new`], but these functions supply the arena's pages.
     ///
     /// # Safety
     /// As [`arenas::create_with`].
@@ -56,60 +57,62 @@ impl Arena {
         unsafe { arenas::create_with(hooks) }.map(Arena)
     }
 
-    /// Its index, for [`arenas`] and the namespace.
+    /// Returns the arena's index, for [`arenas`] and the namespace.
     #[must_use]
     pub fn index(self) -> u32 {
         self.0
     }
 
-    /// Its name. `None`: it was destroyed.
+    /// Returns the arena's name, or `None` if the arena was destroyed.
     #[must_use]
     pub fn name(self) -> Option<ArenaName> {
         arenas::name(self.0).map(ArenaName)
     }
 
-    /// Bytes of pages with memory that it holds, in use or not.
+    /// Returns the bytes of pages with memory that the arena holds, in use or not.
     #[must_use]
     pub fn held(self) -> usize {
         arenas::held(self.0).unwrap_or(0)
     }
 
-    /// Bounds what it may hold, in bytes; 0: no bound. Beyond it allocations fail, after a purge
-    /// and the callback of [`limits`](super::limits). `false`: it was destroyed.
+    /// Sets the most bytes that the arena may hold, where 0 means any. Beyond it allocations fail,
+    /// after a purge and the callback of [`limits`](super::limits). Returns `false` if the arena
+    /// was destroyed.
     #[must_use]
     pub fn set_limit(self, bytes: usize) -> bool {
         arenas::set_limit(self.0, bytes)
     }
 
-    /// The calling thread allocates here until the answer is dropped.
+    /// Makes the calling thread allocate from the arena until the returned [`Scope`] is dropped.
     ///
-    /// A block of another arena that is freed meanwhile stays charged to that arena, and may serve
-    /// the thread's next request here: the cache is asked first, and does not look where its blocks
-    /// come from. Where each block must be this arena's, allocate through the handle itself (its
+    /// A block of another arena that is freed meanwhile stays charged to that arena. It may serve
+    /// the thread's next request, because a cache does not look at which arena its blocks come
+    /// from. If each block must belong to this arena, allocate through the handle itself (its
     /// `Allocator`), past all caches.
     ///
     /// # Errors
-    /// [`MoveError`], when the arena was destroyed or there is no memory for a cache.
+    /// Returns a [`MoveError`] if the arena was destroyed, or there is no memory for a cache.
     pub fn enter(self) -> Result<Scope, MoveError> {
         thread::enter(self.0)
     }
 
-    /// Runs a function; what it allocates on this thread comes from here.
+    /// Runs a function, whose allocations on this thread come from the arena.
     ///
     /// # Errors
-    /// As [`Arena::enter`]; the function did not run.
+    /// As [`Arena::enter`]. The function did not run then.
     pub fn run<T>(self, function: impl FnOnce() -> T) -> Result<T, MoveError> {
         let _scope = self.enter()?;
         Ok(function())
     }
 
-    /// A future that allocates here whenever it is polled, on whichever thread, across `await`; but
-    /// for what [`Arena::enter`] says, which is rare: what the runtime frees while it polls.
+    /// Wraps a future, so that it allocates from the arena whenever it is polled, on any thread and
+    /// across `await`. The exception that [`Arena::enter`] names is rare here: it applies to what
+    /// the runtime frees while it polls.
     pub fn wrap<F: Future>(self, future: F) -> InArena<F> {
         InArena { arena: self, future }
     }
 
-    /// Discards every block of the arena. `false`: it was destroyed.
+    /// Discards every block of the arena. Returns `false` if the arena was destroyed.
     ///
     /// # Safety
     /// As [`arenas::reset`].
@@ -119,11 +122,11 @@ impl Arena {
         unsafe { arenas::reset(self.0) }
     }
 
-    /// Discards every block, gives the memory back and ends the arena. `false`: it was destroyed,
-    /// or threads are bound to it.
+    /// Discards every block of the arena, gives its memory back and destroys it. Returns `false` if
+    /// it was destroyed before, or threads are bound to it.
     ///
     /// # Safety
-    /// As [`arenas::destroy`]; no copy of this is used any more.
+    /// As [`arenas::destroy`]. No copy of this handle is used any more.
     #[must_use]
     pub unsafe fn destroy(self) -> bool {
         // SAFETY: the caller's promise.
@@ -143,8 +146,8 @@ impl fmt::Debug for Arena {
     }
 }
 
-// SAFETY: blocks are the arena's until they are freed (or it is reset, which is unsafe), fit their
-// layouts, and may be freed by any copy: they tell whose they are.
+// SAFETY: blocks stay the arena's until they are freed (or the arena is reset, which is unsafe).
+// They fit their layouts, and may be freed by any copy, because their address leads to their arena.
 unsafe impl Allocator for Arena {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         self.allocate_by(layout, Flags::NONE)
@@ -155,7 +158,7 @@ unsafe impl Allocator for Arena {
     }
 
     unsafe fn deallocate(&self, ptr: NonNull<u8>, _layout: Layout) {
-        // SAFETY: a block of this allocator's, freed once (the caller's promise).
+        // SAFETY: a block of this allocator, freed once (the caller's promise).
         unsafe { raw::deallocate(ptr.as_ptr(), Flags::NONE.uncached()) };
     }
 }
@@ -165,7 +168,7 @@ unsafe impl Allocator for Arena {
 pub struct ArenaName([u8; NAME_BYTES]);
 
 impl ArenaName {
-    /// The name, as far as it is text.
+    /// Returns the name, as far as it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.0.split(|c| *c == 0).next().unwrap_or_default();
@@ -185,8 +188,8 @@ impl fmt::Debug for ArenaName {
     }
 }
 
-/// A future that allocates in an arena: see [`Arena::wrap`]. Where the arena cannot be entered it
-/// allocates as its thread does.
+/// A future that allocates from an arena, made by [`Arena::wrap`]. If the arena cannot be entered,
+/// the future allocates as its thread does.
 #[must_use = "futures do nothing unless polled"]
 #[derive(Debug)]
 pub struct InArena<F> {
@@ -199,7 +202,7 @@ impl<F: Future> Future for InArena<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _scope = self.arena.enter();
-        // SAFETY: the future is pinned as this is, and never moved out.
+        // SAFETY: the future is pinned because `self` is, and it is never moved out.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
         future.poll(context)
     }

@@ -1,9 +1,9 @@
-//! Arenas that the program creates, and what may be set for each arena. Source: jemalloc(3),
+//! Arenas that the program creates, and the settings of each arena. Source: jemalloc(3),
 //! `arenas.*`, `arena.<i>.*`.
 //!
-//! The indices below the limit of automatic arenas (see [`narenas`](super::narenas)) are kept for
-//! them when the first arena is created; created ones follow, and an index may come again after its
-//! arena was destroyed.
+//! When the first arena is created, the indices below the limit of automatic arenas (see
+//! [`narenas`](super::narenas)) are kept for automatic ones. The indices of created arenas follow.
+//! An index may be used again after its arena was destroyed.
 
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
 use crate::back::hooked::hooks::default_hooks;
@@ -22,18 +22,17 @@ pub use crate::back::hooked::hooks::{
 };
 pub use crate::middle::arenas::arena_name::NAME_BYTES;
 
-/// Creates an arena and answers its index. Threads come there only by
-/// [`Flags::arena`](crate::raw::Flags::arena), or when they are sent. `None`: no memory, or 4095
-/// arenas. Source: jemalloc(3), `arenas.create`.
+/// Creates an arena and returns its index, or `None` if there is no memory, or there are 4095
+/// arenas. Threads allocate from it only by [`Flags::arena`](crate::raw::Flags::arena), or when
+/// they are moved there (see [`thread`](super::thread)). Source: jemalloc(3), `arenas.create`.
 ///
 /// ```
 /// use lumalloc::control::arenas;
 /// use lumalloc::raw::{self, Flags};
-///
 /// let arena = arenas::create().unwrap();
 /// let block = raw::allocate(100, Flags::NONE.arena(arena));
 /// assert_eq!(arenas::lookup(block), Some(arena));
-/// // SAFETY: nobody uses the arena's blocks any more.
+/// // SAFETY: no thread uses the arena's blocks any more.
 /// assert!(unsafe { arenas::destroy(arena) });
 /// assert!(!arenas::is_initialized(arena));
 /// ```
@@ -43,23 +42,23 @@ pub fn create() -> Option<u32> {
     arena_list::create(choose_arena::limit()).map(Arena::id)
 }
 
-/// As [`create`], with functions of the program's that supply the arena's pages.
+/// As [`create`], but functions of the program supply the arena's pages.
 ///
-/// The functions run under no lock of the allocator's; they may allocate and read and write the
-/// namespace. Each run of pages is dealt with by its own arena's functions and no others. While one
-/// runs, its thread calls no other by the way:
-/// - What it allocates comes from the first arena, past all caches; if that one has functions too,
-///   what it lacks comes from the system.
-/// - Blocks of such arenas are freed, but neither cut nor lengthened in place.
-/// - Purging such arenas is put off until the function is done; ageing is left to the next pass.
-/// - Where it names an arena with functions, to allocate there or to destroy it, those are called:
-///   a function that allocates from its own arena is called again inside itself.
+/// The functions run under no lock of the allocator. They may allocate, and read and write the
+/// namespace. Each run of pages is handled by the functions of its own arena only. While one runs,
+/// the allocator calls no other in that thread as a side effect:
+/// - Its allocations come from the first arena, past all caches. If that arena has functions too,
+///   pages that it lacks come from the system.
+/// - Blocks of arenas with functions are freed, but neither cut nor lengthened in place.
+/// - Purging arenas with functions waits until the function returns, ageing until the next pass.
+/// - If it names an arena with functions, to allocate there or to destroy it, these are called. A
+///   function that allocates from its own arena is called again inside itself.
 ///
-/// A fork does not wait for them: what one has in hand in another thread is lost to the child.
+/// A fork does not wait for them. Pages that one handles in another thread are lost to the child.
 ///
 /// # Safety
-/// The table stays where it is as long as the arena has it, or memory that came by it is in use,
-/// and its functions do what jemalloc(3) says of them.
+/// The table stays where it is as long as the arena has it, or memory that it supplied is in use.
+/// Its functions do what jemalloc(3) says of them.
 #[must_use]
 pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
     let index = create()?;
@@ -69,14 +68,14 @@ pub unsafe fn create_with(hooks: *mut ExtentHooks) -> Option<u32> {
     Some(index)
 }
 
-/// The functions that supply an arena's pages: those that were set, or the default ones, which work
-/// on any memory that came from them. An automatic arena that has not been made has the default
-/// ones, and is not made by this. `None`: there is no arena with this index. Source: jemalloc(3),
-/// `arena.<i>.extent_hooks`.
+/// Returns the functions that supply an arena's pages: those that were set, or the default ones,
+/// which work on any memory that they supplied. An automatic arena that has not been made has the
+/// default ones, and this call does not make it. Returns `None` if there is no arena with this
+/// index. Source: jemalloc(3), `arena.<i>.extent_hooks`.
 ///
 /// ```
 /// let hooks = lumalloc::control::arenas::extent_hooks(0).unwrap();
-/// // SAFETY: the table is there, and nobody changes it.
+/// // SAFETY: the table is there, and no thread changes it.
 /// assert!(unsafe { *hooks }.alloc.is_some());
 /// ```
 #[must_use]
@@ -85,10 +84,10 @@ pub fn extent_hooks(index: u32) -> Option<*mut ExtentHooks> {
     made.or_else(|| (index < choose_arena::limit()).then(default_hooks))
 }
 
-/// Sets the functions that supply an arena's pages, and answers those before; an automatic arena
-/// that has not been made is made now. They get pages that others supplied, and pass them on. From
-/// then on runs of pages are cut and merged by their leave. `None`: there is no arena with this
-/// index, or `hooks` is null.
+/// Sets the functions that supply an arena's pages, and returns the previous ones. An automatic
+/// arena that has not been made is made now. The functions also get pages that others supplied, and
+/// pass them on. From then on runs of pages are cut and merged only if they agree. Returns `None`
+/// if there is no arena with this index, or `hooks` is null.
 ///
 /// # Safety
 /// As [`create_with`].
@@ -101,8 +100,8 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
     Some(arena_hooks::set(arena, hooks))
 }
 
-/// The arena that a block belongs to. `None`: the pointer is no block of this allocator. Source:
-/// jemalloc(3) 5.1, `arenas.lookup`.
+/// Returns the arena that a block belongs to, or `None` if the pointer is no block of this
+/// allocator. Source: jemalloc(3) 5.1, `arenas.lookup`.
 ///
 /// ```
 /// let on_the_stack = 1u8;
@@ -111,13 +110,12 @@ pub unsafe fn set_extent_hooks(index: u32, hooks: *mut ExtentHooks) -> Option<*m
 #[must_use]
 pub fn lookup(block: *const u8) -> Option<u32> {
     let arena = query::arena_of(block as usize);
-    // A guarded sample lies in no arena: the first one stands for it.
+    // A guarded sample lies in no arena, so the first one stands for it.
     arena.or_else(|| guarded::usable_size(block as usize).map(|_| 0))
 }
 
-/// Whether there is an arena with this index: it has been made and was not destroyed. Also for
-/// [`ARENAS_ALL`], and for [`ARENAS_DESTROYED`] when one has been destroyed. Source: jemalloc(3),
-/// `arena.<i>.initialized`.
+/// Whether an arena with this index was made and not destroyed. Also true for [`ARENAS_ALL`], and
+/// for [`ARENAS_DESTROYED`] if any was destroyed. Source: jemalloc(3), `arena.<i>.initialized`.
 #[must_use]
 pub fn is_initialized(index: u32) -> bool {
     match index {
@@ -127,13 +125,13 @@ pub fn is_initialized(index: u32) -> bool {
     }
 }
 
-/// Discards every block of a created arena. `false`: there is none with this index, or it is an
-/// automatic one. Source: jemalloc(3), `arena.<i>.reset`.
+/// Discards every block of a created arena. Returns `false` if there is none with this index, or it
+/// is an automatic one. Source: jemalloc(3), `arena.<i>.reset`.
 ///
 /// # Safety
-/// Nobody uses a block of the arena any more, nor frees one or allocates there meanwhile; caches
-/// that had to do with the arena have been flushed. (Of what they still hold, a free that sends it
-/// home ends the process with a message, unless the place was handed out again.)
+/// No thread uses a block of the arena any more, nor frees one or allocates there meanwhile. Caches
+/// that had blocks of the arena have been flushed. (Returning a block that they still hold to its
+/// slab ends the process with a message, unless the place was handed out again.)
 #[must_use]
 pub unsafe fn reset(index: u32) -> bool {
     let Some(arena) = find_created(index) else { return false };
@@ -141,11 +139,11 @@ pub unsafe fn reset(index: u32) -> bool {
     true
 }
 
-/// Discards every block of a created arena, gives its memory back, and ends it: the index may come
-/// again. `false`: there is no created arena with this index, or threads are bound to it; then
-/// nothing is done. Memory that came by functions of the program's goes back by their `dalloc`, and
-/// what that refuses by `destroy`; without `destroy`, that part stays the program's. Source:
-/// jemalloc(3), `arena.<i>.destroy`.
+/// Discards every block of a created arena, gives its memory back, and destroys it. The index may
+/// be used again. Returns `false`, and does nothing, if there is no created arena with this index,
+/// or threads are bound to it. Memory that functions of the program supplied goes back by their
+/// `dalloc`, or by `destroy` if that refuses. Else the program keeps it. Source: jemalloc(3),
+/// `arena.<i>.destroy`.
 ///
 /// # Safety
 /// As [`reset`].
@@ -165,14 +163,14 @@ fn discard(arena: &'static Arena) {
     arena_end::discard_all(arena);
 }
 
-/// How many threads are bound to an arena. Source: jemalloc(3), `stats.arenas.<i>.nthreads`.
+/// The number of threads bound to an arena. Source: jemalloc(3), `stats.arenas.<i>.nthreads`.
 #[must_use]
 pub fn bound_threads(index: u32) -> Option<u32> {
     find(index).map(Arena::bound)
 }
 
-/// Purges what is due by the decay curve now, of an arena or of all for [`ARENAS_ALL`]. `false`:
-/// there is no arena with this index. Source: jemalloc(3), `arena.<i>.decay`.
+/// Purges what is due by the decay curve now, of an arena or of all for [`ARENAS_ALL`]. Returns
+/// `false` if there is no arena with this index. Source: jemalloc(3), `arena.<i>.decay`.
 #[must_use]
 pub fn decay(index: u32) -> bool {
     let now = os::coarse_millis();
@@ -181,12 +179,12 @@ pub fn decay(index: u32) -> bool {
     })
 }
 
-/// Which unused pages a decay time is for.
+/// The kind of unused pages that a decay time is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pages {
-    /// Those that still have memory.
+    /// Pages that still have memory.
     Dirty,
-    /// Those whose memory the system takes when it likes.
+    /// Pages whose memory the system takes when it needs it.
     Muzzy,
 }
 
@@ -199,15 +197,15 @@ impl Pages {
     }
 }
 
-/// Milliseconds until unused pages of an arena are purged: -1 never, 0 at once. `None`: there is no
-/// arena with this index. Source: jemalloc(3), `arena.<i>.dirty_decay_ms`.
+/// Returns the milliseconds until an arena's unused pages are purged (-1 never, 0 at once). `None`
+/// if there is no arena with this index. Source: jemalloc(3), `arena.<i>.dirty_decay_ms`.
 #[must_use]
 pub fn decay_ms(index: u32, pages: Pages) -> Option<isize> {
     find(index).map(|arena| arena_settings::decay_ms(arena, pages.aging()))
 }
 
-/// Sets that time; what is unused now is purged, unless the time is -1. `false`: there is no arena
-/// with this index, or the time is below -1.
+/// Sets the time of [`decay_ms`]. Purges what is unused now, unless the time is -1. Returns `false`
+/// if there is no arena with this index, or the time is below -1.
 ///
 /// ```
 /// use lumalloc::control::arenas::{self, Pages};
@@ -222,22 +220,22 @@ pub fn set_decay_ms(index: u32, pages: Pages, millis: isize) -> bool {
     find(index).is_some_and(|arena| arena_settings::set_decay_ms(arena, pages.aging(), millis))
 }
 
-/// The same time for arenas made later. Source: jemalloc(3), `arenas.dirty_decay_ms`.
+/// As [`decay_ms`], for arenas made later. Source: jemalloc(3), `arenas.dirty_decay_ms`.
 #[must_use]
 pub fn default_decay_ms(pages: Pages) -> isize {
     real_cache();
     arena_settings::default_decay_ms(pages.aging())
 }
 
-/// Sets the time for arenas made later. `false`: it is below -1.
+/// Sets the time of [`default_decay_ms`]. Returns `false` if it is below -1.
 #[must_use]
 pub fn set_default_decay_ms(pages: Pages, millis: isize) -> bool {
     real_cache();
     arena_settings::set_default_decay_ms(pages.aging(), millis)
 }
 
-/// When an arena takes addresses from the data segment; for [`ARENAS_ALL`], when arenas made later
-/// will. `None`: there is no arena with this index. Source: jemalloc(3), `arena.<i>.dss`.
+/// Returns when an arena (for [`ARENAS_ALL`], one made later) takes addresses from the data
+/// segment. `None` if there is no arena with this index. Source: jemalloc(3), `arena.<i>.dss`.
 #[must_use]
 pub fn dss(index: u32) -> Option<Dss> {
     if index == ARENAS_ALL {
@@ -247,7 +245,7 @@ pub fn dss(index: u32) -> Option<Dss> {
     find(index).map(arena_settings::dss)
 }
 
-/// Sets it. `false`: there is no arena with this index.
+/// Sets what [`dss`] returns. Returns `false` if there is no arena with this index.
 #[must_use]
 pub fn set_dss(index: u32, dss: Dss) -> bool {
     if index == ARENAS_ALL {
@@ -258,7 +256,7 @@ pub fn set_dss(index: u32, dss: Dss) -> bool {
     find(index).map(|arena| arena_settings::set_dss(arena, dss)).is_some()
 }
 
-/// The name of an arena, NUL-terminated: `auto_<i>` or `manual_<i>` unless it was given another.
+/// Returns the name of an arena, NUL-terminated: `auto_<i>` or `manual_<i>` unless another was set.
 /// Source: jemalloc(3) 5.3, `arena.<i>.name`.
 ///
 /// ```
@@ -273,52 +271,52 @@ pub fn name(index: u32) -> Option<[u8; NAME_BYTES]> {
     find(index).map(|arena| arena_settings::name(arena).bytes())
 }
 
-/// Names an arena: the first 31 bytes of the text, up to a NUL. `false`: there is none.
+/// Names an arena by the first 31 bytes of the text, up to a NUL. Returns `false` if there is none.
 pub fn set_name(index: u32, name: &[u8]) -> bool {
     find(index).map(|arena| arena_settings::set_name(arena, Name::new(name))).is_some()
 }
 
-/// Bytes up to which the reservations that an arena makes in advance grow. Source: jemalloc(3) 5.1,
-/// `arena.<i>.retain_grow_limit`.
+/// Returns the bytes up to which the reservations that an arena makes in advance grow. Source:
+/// jemalloc(3) 5.1, `arena.<i>.retain_grow_limit`.
 #[must_use]
 pub fn retain_grow_limit(index: u32) -> Option<usize> {
     find(index).map(arena_settings::grow_limit)
 }
 
-/// Sets it, rounded down to a page class. `false`: there is no arena with this index, or it is less
-/// than a page.
+/// Sets what [`retain_grow_limit`] returns, rounded down to a page class. Returns `false` if there
+/// is no arena with this index, or `bytes` is less than a page.
 #[must_use]
 pub fn set_retain_grow_limit(index: u32, bytes: usize) -> bool {
     find(index).is_some_and(|arena| arena_settings::set_grow_limit(arena, bytes))
 }
 
-/// Bytes from which on a block that is freed is given back to the system at once; 0: none is, which
-/// is what arenas begin with. Source: jemalloc(3) 5.3, `arena.<i>.oversize_threshold`.
+/// Returns the bytes from which on a freed block is given back to the system at once. 0, which
+/// arenas begin with, means none is. Source: jemalloc(3) 5.3, `arena.<i>.oversize_threshold`.
 #[must_use]
 pub fn oversize_threshold(index: u32) -> Option<usize> {
     find(index).map(arena_settings::oversize)
 }
 
-/// Sets it. `false`: there is no arena with this index.
+/// Sets what [`oversize_threshold`] returns. Returns `false` if there is no arena with this index.
 #[must_use]
 pub fn set_oversize_threshold(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena_settings::set_oversize(arena, bytes)).is_some()
 }
 
-/// Bytes of pages with memory that an arena holds, in use or not.
+/// Returns the bytes of pages with memory that an arena holds, in use or not.
 #[must_use]
 pub fn held(index: u32) -> Option<usize> {
     find(index).map(arena_settings::held)
 }
 
-/// Bytes of pages with memory that an arena may hold; 0: any, which is what arenas begin with. What
-/// happens beyond is as for [`limits`](super::limits).
+/// Returns the bytes of pages with memory that an arena may hold. 0, which arenas begin with, means
+/// any. What happens beyond is as for [`limits`](super::limits).
 #[must_use]
 pub fn limit(index: u32) -> Option<usize> {
     find(index).map(arena_settings::limit)
 }
 
-/// Sets it. `false`: there is no arena with this index.
+/// Sets what [`limit`] returns. Returns `false` if there is no arena with this index.
 ///
 /// ```
 /// use lumalloc::control::arenas;
@@ -332,13 +330,14 @@ pub fn set_limit(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| arena_settings::set_limit(arena, bytes)).is_some()
 }
 
-/// Whether the hard bound of all arenas refuses it no pages. Its own limit holds.
+/// Whether the hard bound of all arenas refuses an arena no pages. The arena's own limit holds.
 #[must_use]
 pub fn is_limit_exempt(index: u32) -> Option<bool> {
     find(index).map(arena_settings::is_limit_exempt)
 }
 
-/// Sets it, for threads that can raise the limit. `false`: there is no arena with this index.
+/// Sets what [`is_limit_exempt`] returns, for arenas of threads that can raise the limit. Returns
+/// `false` if there is no arena with this index.
 ///
 /// ```
 /// use lumalloc::control::arenas;
@@ -350,18 +349,19 @@ pub fn set_limit_exempt(index: u32, is_exempt: bool) -> bool {
     find(index).map(|arena| arena_settings::set_limit_exempt(arena, is_exempt)).is_some()
 }
 
-/// Bytes of unused pages of an arena that stay, whatever purges; 0 unless somebody sets it.
+/// Returns the bytes of unused pages of an arena that no purge gives back. They are 0 unless set.
 #[must_use]
 pub fn reserve(index: u32) -> Option<usize> {
     find(index).map(Arena::reserved_bytes)
 }
 
-/// Sets it, and purges what is unused beyond. `false`: there is no arena with this index.
+/// Sets what [`reserve()`] returns, and purges unused pages beyond. Returns `false` if there is no
+/// arena with this index.
 ///
-/// For threads that must go on when there is no memory left: those whose arena it is wait for no
-/// other arena, purge for nobody, and ask no callback; their allocations fail at once. Unused pages
-/// get there by being freed there, and stay long enough with a decay time of -1. Under blocks of
-/// 4 MiB and more lie huge pages, which no purge cuts in two: up to 2 MiB less may stay of those.
+/// A reserve is for threads that must go on when there is no memory left. Threads of the arena wait
+/// for no other arena, purge nothing, and call no callback. Without memory their allocations fail
+/// at once. Pages become unused by frees in the arena, and stay with a decay time of -1. Blocks of
+/// 4 MiB and more have huge pages, which no purge cuts in two: up to 2 MiB less of those may stay.
 ///
 /// ```
 /// use lumalloc::control::{arenas, purge};
@@ -378,7 +378,7 @@ pub fn set_reserve(index: u32, bytes: usize) -> bool {
     find(index).map(|arena| reserve::set(arena, bytes)).is_some()
 }
 
-/// The arena with an index, if it lives.
+/// Returns the arena with an index, if it lives.
 fn find(index: u32) -> Option<&'static Arena> {
     real_cache();
     arena_list::by_id(index).filter(|arena| arena.is_live())
@@ -388,7 +388,7 @@ fn find_created(index: u32) -> Option<&'static Arena> {
     find(index).filter(|arena| arena.is_created())
 }
 
-/// Calls `act` on an arena or on all. `false`: there is no such index.
+/// Calls `act` on an arena or on all. Returns `false` if there is no such index.
 fn for_each(index: u32, act: impl Fn(&'static Arena)) -> bool {
     real_cache();
     if index == ARENAS_ALL {

@@ -1,10 +1,10 @@
-//! Bounds on what is taken from the system: pages with memory in all arenas, in use or not, and the
-//! allocator's own records.
+//! Bounds on what is taken from the system. They count pages with memory in all arenas, in use or
+//! not, and the allocator's own records.
 //!
-//! They are looked at only where new pages are taken from the system. Reaching the soft bound,
-//! unused pages are purged by the next slow path. An allocation that would go beyond the hard one
-//! (or its arena's own: [`arenas::set_limit`](super::arenas::set_limit)) purges, then asks the
-//! callback, and fails when both were in vain: NULL and ENOMEM.
+//! The bounds are looked at only where new pages are taken from the system. When the soft bound is
+//! reached, the next slow path purges unused pages. An allocation that would go beyond the hard
+//! bound, or the bound of its arena ([`arenas::set_limit`](super::arenas::set_limit)), purges, then
+//! calls the callback. If neither helps, it fails with NULL and ENOMEM.
 
 use crate::back::aging::limit;
 use crate::front::life::thread_begin::real_cache;
@@ -13,15 +13,15 @@ use core::ffi::c_void;
 
 pub use crate::front::miss::limit_callback::LimitCallback;
 
-/// The soft bound in bytes; 0: none. Unless somebody sets it, it is 95 per cent of what the
-/// process's cgroup may have (`memory.high` or `memory.max`).
+/// Returns the soft bound in bytes, where 0 means none. Unless the program sets it, it is 95 per
+/// cent of what the process's cgroup may have (`memory.high` or `memory.max`).
 #[must_use]
 pub fn soft() -> usize {
     real_cache();
     limit::soft()
 }
 
-/// Sets the soft bound; 0: none.
+/// Sets the soft bound in bytes, where 0 means none.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -34,14 +34,14 @@ pub fn set_soft(bytes: usize) {
     limit::set_soft(bytes);
 }
 
-/// The hard bound in bytes; 0: none.
+/// Returns the hard bound in bytes, where 0 means none.
 #[must_use]
 pub fn hard() -> usize {
     limit::hard()
 }
 
-/// Sets the hard bound; 0: none. What is held beyond it stays. [`set_hard_checked`] refuses a bound
-/// below what is held.
+/// Sets the hard bound in bytes, where 0 means none. Memory that is held beyond it stays.
+/// [`set_hard_checked`] refuses a bound below what is held.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -54,11 +54,11 @@ pub fn set_hard(bytes: usize) {
     limit::set_hard(bytes);
 }
 
-/// As [`set_hard`], unless more than the bound is held now: then every allocation that needs new
-/// pages would fail.
+/// As [`set_hard`], but refuses a bound that is below what is held now, because every allocation
+/// that needs new pages would fail.
 ///
 /// # Errors
-/// The bytes held, where they are more than the bound. Nothing is changed.
+/// Returns the bytes held, if they are more than the bound. Nothing is changed then.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -77,21 +77,21 @@ pub fn set_hard_checked(bytes: usize) -> Result<(), usize> {
     Ok(())
 }
 
-/// Bytes held now, as the bounds count them.
+/// Returns the bytes held now, as the bounds count them.
 #[must_use]
 pub fn held() -> usize {
     real_cache();
     limit::held()
 }
 
-/// How often the soft bound was reached, and unused pages purged for it, since the start.
+/// Returns how often the soft bound was reached, and unused pages purged for it, since the start.
 #[must_use]
 pub fn soft_reached() -> u64 {
     limit::reaches()
 }
 
-/// How often a hard bound, or an arena's own, refused pages since the start: purging, or the
-/// callback, may have helped then.
+/// Returns how often the hard bound, or the bound of an arena, refused pages since the start.
+/// Purging or the callback may have helped then.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -106,41 +106,41 @@ pub fn hard_reached() -> u64 {
     limit::refusals()
 }
 
-/// The function that is asked for memory at a hard bound, and its argument.
+/// Returns the function that is called for memory at a hard bound, and its argument.
 #[must_use]
 pub fn callback() -> Option<(LimitCallback, *mut c_void)> {
     limit_callback::get()
 }
 
-/// Sets the function that is asked for memory at a hard bound, or none. It gets its argument, the
-/// bytes held, the bound, the bytes wanted and the arena
-/// ([`ARENAS_ALL`](super::ARENAS_ALL) where the bound is that of all), runs under no lock of the
-/// allocator's, and answers whether it freed anything; what it allocates comes from the first
-/// arena, past all caches. `false`: no memory to note it.
+/// Sets the function that is called for memory at a hard bound, or none. The function gets its
+/// argument, the bytes held, the bound, the bytes wanted and the arena
+/// ([`ARENAS_ALL`](super::ARENAS_ALL) if the bound is that of all arenas). It runs under no lock of
+/// the allocator, and returns whether it freed anything. Its allocations come from the first arena,
+/// past all caches. Returns `false` if there is no memory to note the function.
 ///
 /// # Safety
-/// The function may be called with this argument by any thread, from now on, even some time after
-/// another was set.
+/// Any thread may call the function with this argument from now on, even some time after another
+/// one was set.
 #[must_use]
 pub unsafe fn set_callback(function: Option<LimitCallback>, argument: *mut c_void) -> bool {
     real_cache();
     limit_callback::set(function, argument)
 }
 
-/// What is known when a hard bound is reached.
+/// The state when a hard bound is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Bytes held.
     pub held: usize,
-    /// The bound.
+    /// The bound, in bytes.
     pub limit: usize,
     /// Bytes that were wanted.
     pub wanted: usize,
-    /// The arena whose own bound it is, or [`ARENAS_ALL`](super::ARENAS_ALL).
+    /// The arena whose own bound was reached, or [`ARENAS_ALL`](super::ARENAS_ALL).
     pub arena: u32,
 }
 
-/// As [`set_callback`], for a function of Rust.
+/// As [`set_callback`], but takes a Rust function.
 ///
 /// ```
 /// use lumalloc::control::limits;
@@ -161,10 +161,10 @@ pub fn set_function(function: fn(&Reached) -> bool) -> bool {
         wanted: usize,
         arena: u32,
     ) -> bool {
-        // SAFETY: the argument is the function that was set with this one.
+        // SAFETY: the argument is the Rust function that was set with `call`.
         let function: fn(&Reached) -> bool = unsafe { core::mem::transmute(function) };
         function(&Reached { held, limit, wanted, arena })
     }
-    // SAFETY: the function takes any arguments, by any thread, for ever.
+    // SAFETY: `call` may run in any thread, for ever, with this argument.
     unsafe { set_callback(Some(call), function as *mut c_void) }
 }

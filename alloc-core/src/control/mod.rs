@@ -1,4 +1,4 @@
-//! The safe writes: what may be changed while the process runs.
+//! Settings that may be changed while the process runs.
 
 #[allow(unsafe_code)]
 pub mod arenas;
@@ -25,9 +25,9 @@ pub const ARENAS_ALL: u32 = 4096;
 /// Stands for all arenas that were destroyed. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
 pub const ARENAS_DESTROYED: u32 = 4097;
 
-/// Purges the unused pages of an arena, or of all for [`ARENAS_ALL`], whatever their age.
+/// Purges the unused pages of an arena, or of all arenas for [`ARENAS_ALL`], whatever their age.
 ///
-/// `false`: there is no arena with this index. Source: jemalloc(3), `arena.<i>.purge`.
+/// Returns `false` if there is no arena with this index. Source: jemalloc(3), `arena.<i>.purge`.
 ///
 /// ```
 /// assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
@@ -41,23 +41,25 @@ pub fn purge(index: u32) -> bool {
     true
 }
 
-/// Sends all cached blocks of the calling thread home. `false`: it has no cache, or its caches are
-/// off. Source: jemalloc(3), `thread.tcache.flush`.
+/// Empties the caches of the calling thread: all cached blocks are returned to their slabs. Returns
+/// `false` if the thread has no cache, or its caches are off. Source: jemalloc(3),
+/// `thread.tcache.flush`.
 pub fn flush_thread_cache() -> bool {
-    // Caches that are off hold nothing, but in the hardened tier what was freed waits beside them.
+    // Caches that are off hold nothing, but in the hardened tier freed blocks wait beside them.
     thread_end::flush_current() && thread::is_cached()
 }
 
-/// What is filled now: `opt.junk` and `opt.zero`, unless [`set_fill`] has said otherwise.
+/// Returns which memory is filled: as `opt.junk` and `opt.zero` say, unless [`set_fill`] changed
+/// it.
 #[must_use]
 pub fn fill() -> Fill {
     real_cache();
     fill_mode::current()
 }
 
-/// Fills what any thread allocates and frees from now on; one operation of each thread that is
-/// under way may escape. While anything is filled, all operations take some nanoseconds longer.
-/// `false`: no memory, or the system refuses `membarrier`; nothing changed.
+/// Sets which memory is filled from now on, in all threads. One operation of each thread that is
+/// under way may escape. While any memory is filled, all operations take some nanoseconds longer.
+/// Returns `false`, and changes nothing, if there is no memory or the system refuses `membarrier`.
 ///
 /// ```
 /// use lumalloc::{control, raw};
@@ -75,13 +77,13 @@ pub fn set_fill(fill: Fill) -> bool {
     switch::set_fill(fill)
 }
 
-/// Says that the calling thread will do nothing for long: its cached blocks go home, and the slabs
-/// that it owned go to whoever needs them, so that a parked thread pins nothing but what the
-/// program holds. Its next calls fill the cache anew, which costs two or three microseconds: a hint
-/// for threads that park for a while. `false`: the thread has no cache. Source: jemalloc(3) 5.3,
-/// `thread.idle`.
+/// Tells the allocator that the calling thread will do nothing for long. Its cached blocks are
+/// returned to their slabs, and other threads may take the slabs that it owned, so that an idle
+/// thread keeps no memory but the program's blocks. Its next calls fill the cache again, which
+/// costs two or three microseconds, so this is a hint for threads that park for a while. Returns
+/// `false` if the thread has no cache. Source: jemalloc(3) 5.3, `thread.idle`.
 ///
-/// For the workers of tokio, which park often, every hundredth time:
+/// The workers of tokio park often, so this example gives the hint every hundredth time:
 ///
 /// ```
 /// use std::cell::Cell;
@@ -102,15 +104,15 @@ pub fn thread_idle() -> bool {
     thread_end::idle()
 }
 
-/// One behind the largest index of an arena: automatic ones, made or still to be made, and created
-/// ones behind them. Source: jemalloc(3), `arenas.narenas`.
+/// Returns one more than the largest index of an arena. Automatic arenas, made or still to be made,
+/// come first, and created ones behind them. Source: jemalloc(3), `arenas.narenas`.
 #[must_use]
 pub fn narenas() -> u32 {
     real_cache();
     choose_arena::limit().max(arena_list::count()).max(arena_list::end())
 }
 
-/// The most automatic arenas, whatever else is created. Source: jemalloc(3), `opt.narenas`.
+/// Returns the most automatic arenas, whatever else is created. Source: jemalloc(3), `opt.narenas`.
 ///
 /// ```
 /// use lumalloc::control;
@@ -122,14 +124,15 @@ pub fn automatic_narenas() -> u32 {
     choose_arena::limit()
 }
 
-/// How many automatic arenas beside the first there may be. Source: vmalloc(3), `setregmax`.
+/// Returns how many automatic arenas beside the first there may be. Source: vmalloc(3),
+/// `setregmax`.
 #[must_use]
 pub fn regmax() -> u32 {
     choose_arena::regmax()
 }
 
-/// Sets how many automatic arenas beside the first there may be (64 unless set), and answers what
-/// it was. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
+/// Sets how many automatic arenas beside the first there may be (64 unless set), and returns the
+/// previous number. Arenas that exist stay. Source: vmalloc(3), `setregmax`.
 ///
 /// ```
 /// let before = lumalloc::control::set_regmax(3);
@@ -141,17 +144,17 @@ pub fn set_regmax(regmax: u32) -> u32 {
     choose_arena::set_regmax(regmax)
 }
 
-/// Whether the background thread is on: it runs, or will when there is something to purge. Source:
-/// jemalloc(3), `background_thread`.
+/// Whether the background thread is on. Then it runs, or will run when there is something to purge.
+/// Source: jemalloc(3), `background_thread`.
 #[must_use]
 pub fn background_thread() -> bool {
     real_cache();
     background::is_on()
 }
 
-/// Starts the background thread, or stops it and waits until it has stopped. `false`: the system
-/// refuses to start it, which is also said in a message. In a forked child it is off. Source:
-/// jemalloc(3), `background_thread`.
+/// Starts the background thread, or stops it and waits until it has stopped. Returns `false` if the
+/// system refuses to start it, and then also prints a message. In a forked child the background
+/// thread is off. Source: jemalloc(3), `background_thread`.
 ///
 /// ```
 /// assert!(lumalloc::control::set_background_thread(true));
@@ -168,24 +171,24 @@ pub fn set_background_thread(on: bool) -> bool {
     true
 }
 
-/// The most background threads that may run. One is all there ever is. Source: jemalloc(3),
-/// `max_background_threads`.
+/// Returns the most background threads that may run. There is never more than one. Source:
+/// jemalloc(3), `max_background_threads`.
 #[must_use]
 pub fn max_background_threads() -> usize {
     real_cache();
     background::most()
 }
 
-/// Sets how many background threads may run: from 1 up to `opt.max_background_threads`; `false` for
-/// others. (To have none, [`set_background_thread`] says so.)
+/// Sets how many background threads may run, from 1 to `opt.max_background_threads`. Returns
+/// `false` for other numbers. To have none, use [`set_background_thread`].
 pub fn set_max_background_threads(most: usize) -> bool {
     real_cache();
     background::set_most(most)
 }
 
-/// Runs a decay pass on the calling thread, as the background thread does, and answers after how
-/// long it should come again. `None`: when the process has allocated or freed meanwhile. For
-/// programs that lend a thread of their own, a timer's for example.
+/// Runs a decay pass on the calling thread, as the background thread does, and returns after what
+/// time the next one is due. Returns `None` if none is due until the process has allocated or freed
+/// again. For programs that make the passes on a thread of their own, for example a timer's.
 ///
 /// ```
 /// let again = lumalloc::control::decay_pass();

@@ -1,15 +1,15 @@
 //! Caches that belong to no thread. Source: jemalloc(3), `tcache.*`.
 //!
-//! Their number goes into [`Flags::tcache`](crate::raw::Flags::tcache). A number that names no
-//! cache is refused where a call can say so: allocation answers null with `errno` EINVAL; a block
-//! that is freed with it goes home past all caches.
+//! The number of a cache goes into [`Flags::tcache`](crate::raw::Flags::tcache). With a number that
+//! names no cache, an allocation returns null with `errno` EINVAL, and a freed block is returned to
+//! its slab past all caches.
 
 use crate::front::life::explicit;
 use crate::front::life::thread_begin::real_cache;
 
-/// Makes a cache and answers its number. It takes memory from the arena of the calling thread; any
-/// thread may use it, one at a time (two at once wait for each other). `None`: no memory, or 4094
-/// caches. Source: jemalloc(3), `tcache.create`.
+/// Makes a cache and returns its number. The cache takes memory from the arena of the calling
+/// thread. Any thread may use it, one at a time (two at once wait for each other). Returns `None`
+/// if there is no memory, or there are 4094 caches. Source: jemalloc(3), `tcache.create`.
 ///
 /// ```
 /// use lumalloc::control::tcache;
@@ -31,14 +31,15 @@ pub fn create() -> Option<u32> {
     explicit::create(real_cache()?)
 }
 
-/// Sends home what a cache holds. `false`: there is none with this number. Source: jemalloc(3),
-/// `tcache.flush`.
+/// Empties a cache: its blocks are returned to their slabs. Returns `false` if there is no cache
+/// with this number. Source: jemalloc(3), `tcache.flush`.
 pub fn flush(id: u32) -> bool {
     explicit::flush(id)
 }
 
-/// Sends home what a cache holds, and gives its number back: the next [`create`] may answer it.
-/// `false`: there is none with this number. Source: jemalloc(3), `tcache.destroy`.
+/// Empties a cache as [`flush`], and gives its number back, so that the next [`create`] may return
+/// it. Returns `false` if there is no cache with this number. Source: jemalloc(3),
+/// `tcache.destroy`.
 pub fn destroy(id: u32) -> bool {
     explicit::destroy(id)
 }

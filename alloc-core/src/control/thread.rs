@@ -1,8 +1,8 @@
 //! The calling thread: its arena, its caches, and what it has allocated.
 //!
-//! A thread begins with its first allocation; each function here begins it. After its end (in
-//! destructors that run later than the allocator's own) it has no arena and no cache: writes answer
-//! `false` or an error, reads 0.
+//! A thread begins with its first allocation, or with a call of a function here. After its end (in
+//! destructors that run later than the allocator's own) it has no arena and no cache. Functions
+//! that set something then return `false` or an error, and those that read return 0.
 
 use crate::front::cache::real_cache::Thread;
 use crate::front::cache::thread::{Moves, Volume};
@@ -21,7 +21,7 @@ use core::ptr::NonNull;
 pub enum MoveError {
     /// There is no arena with this index (`EFAULT`).
     NoSuchArena,
-    /// With arenas by CPU no thread chooses one of those (`EPERM`).
+    /// Arenas are chosen by CPU, so that no thread may choose an automatic one (`EPERM`).
     ByCpu,
     /// There is no memory for the thread's cache, or the thread is at its end (`EAGAIN`).
     NoMemory,
@@ -43,7 +43,7 @@ fn own() -> Option<&'static Thread> {
     real_cache()?.thread()
 }
 
-/// The index of the arena that the calling thread allocates from. Source: jemalloc(3),
+/// Returns the index of the arena that the calling thread allocates from. Source: jemalloc(3),
 /// `thread.arena`.
 #[must_use]
 pub fn arena() -> u32 {
@@ -51,11 +51,12 @@ pub fn arena() -> u32 {
     current::arena().unwrap_or(0)
 }
 
-/// Has the calling thread allocate from the arena with this index, and from no other, from now on.
-/// Its blocks stay where they are; what its caches hold of other arenas stays for its return.
+/// Makes the calling thread allocate from the arena with this index, and from no other, from now
+/// on. Its blocks stay where they are. Its caches keep blocks of other arenas for when it returns
+/// there.
 ///
 /// # Errors
-/// [`MoveError`]; nothing changed. Source: jemalloc(3), `thread.arena`.
+/// Returns a [`MoveError`], and then nothing changed. Source: jemalloc(3), `thread.arena`.
 ///
 /// ```
 /// use lumalloc::control::thread;
@@ -78,19 +79,19 @@ fn find(index: u32) -> Option<&'static Arena> {
     arena.filter(|arena| arena.is_live())
 }
 
-/// The calling thread allocates from an arena until this is dropped, then again from where it did
-/// before. Scopes nest; each ends on the thread that began it.
+/// The calling thread allocates from an arena until its scope is dropped, then again as it did
+/// before. Scopes nest. Each ends on the thread that began it.
 #[must_use = "the scope ends at once"]
 pub struct Scope {
     _scope: scope::Scope,
 }
 
-/// Has the calling thread allocate from the arena with this index, and from no other, for a while.
-/// The first time costs the thread a cache for the arena; from then on it is a few nanoseconds, and
-/// nothing is flushed.
+/// Makes the calling thread allocate from the arena with this index, and from no other, until the
+/// returned [`Scope`] is dropped. The first call for an arena makes a cache of the thread for it.
+/// Later calls take a few nanoseconds, and flush nothing.
 ///
 /// # Errors
-/// [`MoveError`], but for `ByCpu`: a scope may choose any arena.
+/// Returns a [`MoveError`], but never `ByCpu`, because a scope may choose any arena.
 ///
 /// ```
 /// use lumalloc::control::thread;
@@ -107,7 +108,7 @@ pub fn enter(index: u32) -> Result<Scope, MoveError> {
     scope::enter(arena).map(|_scope| Scope { _scope }).ok_or(MoveError::NoMemory)
 }
 
-/// How many threads allocate from an arena just now. Source: jemalloc(3),
+/// Returns how many threads allocate from an arena just now. Source: jemalloc(3),
 /// `stats.arenas.<i>.nthreads`.
 #[must_use]
 pub fn count_in(arena: u32) -> u32 {
@@ -115,10 +116,10 @@ pub fn count_in(arena: u32) -> u32 {
     registry::count_in(arena)
 }
 
-/// Bytes that the calling thread has ever allocated, by usable size, exactly. A resized block
-/// counts as freed and allocated, moved or not, unless its usable size stays the same: then it
-/// counts nothing. (jemalloc counts both then too; the difference of both counts is the same.)
-/// Source: jemalloc(3), `thread.allocated`.
+/// Returns exactly how many bytes the calling thread has ever allocated, by usable size. A resized
+/// block counts as freed and allocated, moved or not. If its usable size stays the same, it does
+/// not count. (jemalloc adds it to both counts then too, so the difference of the counts is the
+/// same.) Source: jemalloc(3), `thread.allocated`.
 ///
 /// ```
 /// use lumalloc::{control::thread, raw};
@@ -133,8 +134,8 @@ pub fn allocated() -> u64 {
     own().map_or(0, |thread| volume(thread).allocated)
 }
 
-/// Bytes that the calling thread has ever freed; resized blocks as for [`allocated`]. Source:
-/// jemalloc(3), `thread.deallocated`.
+/// Returns how many bytes the calling thread has ever freed. Resized blocks count as for
+/// [`allocated`]. Source: jemalloc(3), `thread.deallocated`.
 #[must_use]
 pub fn deallocated() -> u64 {
     own().map_or(0, |thread| volume(thread).freed)
@@ -147,10 +148,11 @@ fn volume(thread: &Thread) -> Volume {
     thread.volume()
 }
 
-/// Where [`allocated`] can be read at any time, without a call: the thread's own, for its life.
-/// From then on each of its operations moves the number, and takes some nanoseconds longer; with
-/// `allocatedp_live:false` the number moves on slow paths and when either count is read. `None`:
-/// the thread is at its end. Source: jemalloc(3), `thread.allocatedp`.
+/// Returns the address of the calling thread's number for [`allocated`], which can be read at any
+/// time, without a call, while the thread lives. From then on each operation of the thread updates
+/// the number, and takes some nanoseconds longer. With `allocatedp_live:false` the number is
+/// updated on slow paths, and when either count is read. Returns `None` if the thread is at its
+/// end. Source: jemalloc(3), `thread.allocatedp`.
 ///
 /// ```
 /// use lumalloc::{control::thread, raw};
@@ -186,8 +188,9 @@ fn moving_cells() -> Option<(NonNull<u64>, NonNull<u64>)> {
     Some(thread.cells())
 }
 
-/// The most bytes that the calling thread had allocated and not freed, beyond what it had at the
-/// last [`reset_peak`]; within about a megabyte. Source: jemalloc(3) 5.3, `thread.peak.read`.
+/// Returns the most bytes that the calling thread had allocated and not freed, beyond those it had
+/// at the last [`reset_peak`]. The number is exact to about a megabyte. Source: jemalloc(3) 5.3,
+/// `thread.peak.read`.
 ///
 /// ```
 /// use lumalloc::{control::thread, raw};
@@ -202,7 +205,7 @@ pub fn peak() -> u64 {
     own().map_or(0, Thread::peak)
 }
 
-/// Begins anew with [`peak`]. Source: jemalloc(3) 5.3, `thread.peak.reset`.
+/// Starts the measurement of [`peak`] again. Source: jemalloc(3) 5.3, `thread.peak.reset`.
 pub fn reset_peak() {
     if let Some(thread) = own() {
         thread.reset_peak();
@@ -215,8 +218,8 @@ pub fn is_cached() -> bool {
     own().is_some_and(|thread| thread.is_enabled())
 }
 
-/// Turns the calling thread's caches on or off; off, they are emptied first. `false`: the thread
-/// has none. Source: jemalloc(3), `thread.tcache.enabled`.
+/// Turns the calling thread's caches on or off. Caches are emptied before they are turned off.
+/// Returns `false` if the thread has none. Source: jemalloc(3), `thread.tcache.enabled`.
 ///
 /// ```
 /// use lumalloc::control::{self, thread};
@@ -229,32 +232,34 @@ pub fn set_cached(on: bool) -> bool {
     own().map(|thread| thread_limits::enable(thread, on)).is_some()
 }
 
-/// The largest size that the calling thread caches. Source: jemalloc(3) 5.3, `thread.tcache.max`.
+/// Returns the largest size in bytes that the calling thread caches. Source: jemalloc(3) 5.3,
+/// `thread.tcache.max`.
 #[must_use]
 pub fn cached_max() -> usize {
     own().map_or(0, |thread| thread.max())
 }
 
-/// Sets the largest size that the calling thread caches: rounded up to a size class, at most 32
-/// KiB. Larger blocks in its caches go home. `false`: the thread has none. Source: jemalloc(3) 5.3,
-/// `thread.tcache.max`.
+/// Sets the largest size in bytes that the calling thread caches. It is rounded up to a size class,
+/// and is at most 32 KiB. Larger blocks in the thread's caches are returned to their slabs. Returns
+/// `false` if the thread has no cache. Source: jemalloc(3) 5.3, `thread.tcache.max`.
 pub fn set_cached_max(size: usize) -> bool {
     own().map(|thread| thread_limits::set_max(thread, size)).is_some()
 }
 
-/// How many blocks of the class of a size a cache of the calling thread may hold; 0 above
-/// [`cached_max`]. `None`: no cache holds blocks of that size, or the caches are off. Source:
-/// jemalloc(3) 5.3, `thread.tcache.ncached_max.read_sizeclass`.
+/// Returns how many blocks of a size's class each cache of the calling thread may hold, which is 0
+/// above [`cached_max`]. Returns `None` if no cache holds blocks of that size, or the caches are
+/// off. Source: jemalloc(3) 5.3, `thread.tcache.ncached_max.read_sizeclass`.
 #[must_use]
 pub fn ncached_max(size: usize) -> Option<usize> {
     thread_limits::ncached_max(own()?, size)
 }
 
-/// Sets how many blocks of some size classes each of the calling thread's caches may hold, from a
-/// text of parts `low-high:count` between `|`: at most 2047; 0 caches none. The sizes' blocks in
-/// the caches go home. Within its caches' megabyte a thread may hold fewer than it is told.
-/// `false`: the text has another form, and nothing changed, or the thread has no cache. Source:
-/// jemalloc(3) 5.3, `thread.tcache.ncached_max.write`.
+/// Sets how many blocks of some size classes each cache of the calling thread may hold. The text
+/// has parts `low-high:count` between `|`. A count is at most 2047, and 0 caches none. Cached
+/// blocks of these sizes are returned to their slabs. A cache may hold fewer blocks than the text
+/// says, because it holds at most a megabyte. Returns `false` if the text has another form, and
+/// then nothing changed, or if the thread has no cache. Source: jemalloc(3) 5.3,
+/// `thread.tcache.ncached_max.write`.
 ///
 /// ```
 /// use lumalloc::control::thread;

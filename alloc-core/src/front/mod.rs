@@ -1,9 +1,10 @@
-//! What a caller touches: the fast paths, the thread cache, and a thread's life.
+//! The entry points of the allocator: the fast paths, the thread caches, and the life of threads.
 //!
-//! Data order: [`bins`] (the word of a thread, and the bins that the fast paths touch), [`modes`]
-//! (what rare modes ask of a block), [`cache`] (thread caches and façades, and whose they are),
+//! The modules are in data order: [`bins`] (the word of a thread, and the bins of the fast paths),
+//! [`modes`] (what the rare modes do with a block), [`cache`] (thread caches, façades and threads),
 //! [`supply`] (between bins and slabs), [`life`] (of the process, of threads, across a fork),
-//! [`miss`] (what the fast paths call when they cannot), [`calls`] (malloc, free and realloc).
+//! [`miss`] (what the fast paths call when they cannot serve a call), [`calls`] (malloc, free and
+//! realloc).
 
 pub(crate) mod bins;
 pub(crate) mod modes;

@@ -1,19 +1,20 @@
-//! How many blocks of some classes a cache may hold, as texts say it: `low-high:most`, sizes in
-//! bytes, several parts between `|`. Source: jemalloc 5.3.1, `multi_setting_parse_next`.
+//! Limits on how many blocks of a class a cache may hold, and their text form: `low-high:most`,
+//! with sizes in bytes, and `|` between several parts. Source: jemalloc 5.3.1,
+//! `multi_setting_parse_next`.
 
 use super::size_class::{CLASSES, MAX_CACHED, SizeClass};
 
-/// The most blocks that a bin may be told to hold: its longest array has a slot more.
+/// The largest limit that a bin can get. The longest array of a bin has one slot more.
 pub(crate) const MOST: u16 = 2047;
 
-/// Nobody has said how many blocks a bin may hold: its class does.
+/// No limit is set for a bin, so its class determines how many blocks it may hold.
 pub(crate) const BY_CLASS: u16 = u16::MAX;
 
-/// How many blocks of each class a cache may hold, where somebody said so.
+/// The limits on how many blocks of each class a cache may hold, where limits are set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheLimits([u16; CLASSES]);
 
-/// One part of a text: sizes from, sizes to, blocks.
+/// One part of a text: the smallest size, the largest size, and the number of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Part {
     low: usize,
@@ -22,11 +23,11 @@ struct Part {
 }
 
 impl CacheLimits {
-    /// Nobody said anything.
+    /// No limits are set.
     pub const NONE: CacheLimits = CacheLimits([BY_CLASS; CLASSES]);
 
-    /// Adds what a text says; a later part wins over an earlier one. `false`: it is no such text,
-    /// and nothing changed.
+    /// Adds the limits of a text. A later part wins over an earlier one. Returns `false` if the
+    /// text is malformed, and then nothing changed.
     pub(crate) fn read(&mut self, text: &[u8]) -> bool {
         let (mut limits, mut rest) = (*self, text);
         while !rest.is_empty() {
@@ -48,13 +49,13 @@ impl CacheLimits {
         self.0.get_mut(classes).unwrap_or_default().fill(most);
     }
 
-    /// The most blocks of a class, or [`BY_CLASS`].
+    /// Returns the most blocks of a class, or [`BY_CLASS`].
     pub(crate) fn of(&self, class: SizeClass) -> u16 {
         self.0.get(class.index()).copied().unwrap_or(BY_CLASS)
     }
 
-    /// The parts of a text that says the same: the smallest and the largest class of each, in bytes
-    /// of their blocks, and how many blocks.
+    /// Returns the limits as parts of a text: the block size in bytes of the smallest and of the
+    /// largest class of each part, and its number of blocks.
     ///
     /// ```
     /// let limits = &lumalloc::options::current().tcache_ncached_max;
@@ -74,7 +75,7 @@ impl CacheLimits {
     }
 }
 
-/// Reads a part up to the next `|`. `None`: it is no such thing.
+/// Parses a part up to the next `|`. Returns `None` if it is malformed.
 fn parse(text: &[u8]) -> Option<(Part, &[u8])> {
     let (low, text) = number(text)?;
     let (high, text) = number(text.strip_prefix(b"-")?)?;

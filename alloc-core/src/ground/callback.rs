@@ -1,28 +1,29 @@
-//! Functions of the program's that the allocator calls: extent hooks, limits.
+//! Functions of the program that the allocator calls: extent hooks and the limit callback.
 //!
-//! They run under no lock of an arena, a bin or a cache, and may call the allocator: while one
-//! runs, its thread is past all caches, and what it allocates comes from the first arena.
+//! They run under no lock of an arena, a bin or a cache, and may call the allocator. While one
+//! runs, its thread bypasses all caches, and its allocations come from the first arena.
 //!
-//! While an extent hook runs, its thread calls no other by the way: the hook may hold a lock of the
-//! program's that the other would wait for. What would call one is put off until the hook is done.
+//! While an extent hook runs, the allocator calls no other hook in that thread as a side effect,
+//! because the running hook may hold a lock of the program that the other would wait for. Work that
+//! would call a hook is put off until the running hook returns.
 
 use super::os;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Which function of the program's runs.
+/// The kind of program function that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Callback {
     /// An extent hook.
     Hook,
-    /// The function that is asked for memory at a bound.
+    /// The function that is called for memory at a bound.
     Limit,
 }
 
-/// How a thread steps past its caches and back. The front tier knows.
+/// How a thread bypasses its caches and returns to them. The front tier supplies the functions.
 pub(crate) struct Scope {
-    /// Steps past the caches; answers what leads back.
+    /// Bypasses the caches. Returns the word that [`Scope::leave`] takes.
     pub(crate) enter: fn(Callback) -> *mut u8,
-    /// Steps back.
+    /// Returns to the caches, by the word that [`Scope::enter`] returned.
     pub(crate) leave: fn(*mut u8),
     /// Whether an extent hook runs in the calling thread.
     pub(crate) is_in_hook: fn() -> bool,
@@ -30,7 +31,7 @@ pub(crate) struct Scope {
 
 static SCOPE: AtomicPtr<Scope> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Makes the scope known, at the start.
+/// Sets the scope, when the process starts.
 pub(crate) fn set_scope(scope: &'static Scope) {
     // Release: pairs with the Acquire in `scope`.
     SCOPE.store(core::ptr::from_ref(scope).cast_mut(), Ordering::Release);
@@ -38,7 +39,7 @@ pub(crate) fn set_scope(scope: &'static Scope) {
 
 fn scope() -> Option<&'static Scope> {
     // Acquire: pairs with the Release in `set_scope`.
-    // SAFETY: only scopes that stay are stored.
+    // SAFETY: only `'static` scopes are stored.
     unsafe { SCOPE.load(Ordering::Acquire).as_ref() }
 }
 
@@ -47,13 +48,13 @@ pub(crate) fn is_in_hook() -> bool {
     scope().is_some_and(|scope| (scope.is_in_hook)())
 }
 
-/// Calls a function of the program's. The caller holds no lock.
+/// Calls a function of the program. The caller holds no lock.
 pub(crate) fn run<T>(which: Callback, function: impl FnOnce() -> T) -> T {
     let _back = Back(scope().map(|scope| (scope, (scope.enter)(which))));
     os::keep_errno(function)
 }
 
-/// The way back, also where the function unwinds.
+/// Calls [`Scope::leave`] when it is dropped, also if the function unwinds.
 struct Back(Option<(&'static Scope, *mut u8)>);
 
 impl Drop for Back {

@@ -1,4 +1,4 @@
-//! How often the system was called, by kind. Each call costs far more than its count.
+//! Counts of system calls by kind. Each call costs far more than counting it.
 
 use super::counters::SharedCount;
 
@@ -24,7 +24,7 @@ pub(crate) fn count(call: Call) {
     }
 }
 
-/// How many there were.
+/// Returns how many calls of this kind were counted.
 pub(crate) fn counted(call: Call) -> u64 {
     COUNTS.get(call as usize).map_or(0, SharedCount::get)
 }

@@ -1,7 +1,7 @@
 //! Indexing that cannot panic.
 //!
-//! Nothing reachable from malloc may panic. Where an index is right by construction, [`at`] states
-//! it: debug builds check, release builds do not branch.
+//! Nothing reachable from malloc may panic. [`at`] and [`at_mut`] are for indices that are in range
+//! by construction: debug builds check them, release builds do not branch.
 
 /// `slice[index]` for an index that is in range by construction.
 ///

@@ -1,8 +1,8 @@
 //! Option strings: `key:value,key:value`. Grammar and messages: jemalloc(3), TUNING.
 //!
-//! Sources, the last wins: the program's `malloc_conf` variable, the target of the symbolic link
-//! `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`, the program's `malloc_conf_2_conf_harder`.
-//! Each message names its source.
+//! The sources, of which the last wins: the program's `malloc_conf` variable, the target of the
+//! symbolic link `/etc/malloc.conf`, `MALLOC_CONF`, `LUMALLOC_CONF`, the program's
+//! `malloc_conf_2_conf_harder`. Each message names its source.
 
 use super::conf_record::Record;
 use super::conf_table::{Kind, Shape, TABLE};
@@ -11,7 +11,7 @@ use super::text::Line;
 use super::{fatal, message, os};
 use core::ffi::{CStr, c_char};
 
-/// Reads all sources and answers the options that result. Notes what was read in `record`.
+/// Reads all sources, and returns the options that result. Notes in `record` what was read.
 pub(crate) fn read_all(record: &mut Record) -> Options {
     let mut options = DEFAULTS;
     for_each_source(|source, text| {
@@ -38,8 +38,8 @@ pub(crate) fn read_all(record: &mut Record) -> Options {
     options
 }
 
-/// Programs with a jemalloc of their own, prefixed, read `_RJEM_MALLOC_CONF`: who moves from one
-/// keeps setting it, and would not notice that nothing reads it.
+/// Warns if `_RJEM_MALLOC_CONF` is set. Programs with a prefixed jemalloc read that variable, and a
+/// user who moves away from one would not notice that nothing reads it any more.
 fn warn_of_other_variable() {
     if !os::is_secure_mode() && os::environment(c"_RJEM_MALLOC_CONF").is_some() {
         message::write(OTHER_VARIABLE);
@@ -70,7 +70,7 @@ fn for_each_source(mut visit: impl FnMut(&'static str, &[u8])) {
     }
 }
 
-/// The string that the program compiled in as this `const char *`, if it has one.
+/// Returns the string of a `const char *` variable of the program, if it has one.
 fn program_variable(variable: *const *const c_char) -> Option<&'static [u8]> {
     if variable.is_null() {
         return None;
@@ -80,17 +80,17 @@ fn program_variable(variable: *const *const c_char) -> Option<&'static [u8]> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: it points to a C string by jemalloc(3).
+    // SAFETY: by jemalloc(3) the variable points to a C string.
     Some(unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// A function that answers the address of a variable, null where nobody defines it.
+/// Defines a function that returns the address of a variable, or null if nothing defines it.
 macro_rules! weak_variable {
     ($function:ident, $name:literal) => {
         #[cfg(all(target_arch = "x86_64", not(test)))]
         fn $function() -> *const *const c_char {
             let address;
-            // SAFETY: a weak reference reads as null where nobody defines it.
+            // SAFETY: a weak reference reads as null if nothing defines its symbol.
             unsafe {
                 core::arch::asm!(
                     concat!(".weak ", $name),
@@ -105,7 +105,7 @@ macro_rules! weak_variable {
         #[cfg(all(target_arch = "aarch64", not(test)))]
         fn $function() -> *const *const c_char {
             let address;
-            // SAFETY: a weak reference reads as null where nobody defines it.
+            // SAFETY: a weak reference reads as null if nothing defines its symbol.
             unsafe {
                 core::arch::asm!(
                     concat!(".weak ", $name),
@@ -128,7 +128,7 @@ macro_rules! weak_variable {
 weak_variable!(variable_address, "malloc_conf");
 weak_variable!(harder_address, "malloc_conf_2_conf_harder");
 
-/// Reads one string.
+/// A reader of one option string.
 struct Reader<'record> {
     source: &'static str,
     record: &'record mut Record,
@@ -188,13 +188,13 @@ impl Reader<'_> {
             return;
         }
         self.ignore(what, key, value);
-        // Experimental options may come and go: reported, not fatal.
+        // Experimental options may come and go, so an unknown one is reported, but is not fatal.
         if !key.starts_with(b"experimental_") {
             self.bad = true;
         }
     }
 
-    /// Says and notes what has no effect.
+    /// Prints and records an option that has no effect.
     fn ignore(&mut self, what: &str, key: &[u8], value: Option<&[u8]>) {
         say(what, key, value, self.source);
         let colon: &[u8] = if value.is_some() { b":" } else { b"" };
@@ -274,7 +274,8 @@ pub(super) fn word(words: &[&str], value: &[u8]) -> Result<usize, Refusal> {
     words.iter().position(|word| word.as_bytes() == value).ok_or(Refusal::Value)
 }
 
-/// As strtoumax with base 0 reads it: `0x…` and `0…` work, a leading `-` wraps, no suffixes.
+/// Parses a number as strtoumax with base 0 does: `0x…` and `0…` work, a leading `-` wraps, and
+/// suffixes are refused.
 pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
     let (negative, digits) = match value {
         [b'-', rest @ ..] => (true, rest),
@@ -298,7 +299,7 @@ pub(super) fn unsigned(value: &[u8]) -> Result<u64, Refusal> {
     Ok(if negative { n.wrapping_neg() } else { n })
 }
 
-/// A decimal fraction below 65536 as 16.16 fixed point.
+/// Parses a decimal fraction below 65536 into 16.16 fixed point.
 pub(super) fn fraction(value: &[u8]) -> Result<u32, Refusal> {
     let point = value.iter().position(|c| *c == b'.').unwrap_or(value.len());
     let whole = unsigned(value.get(..point).unwrap_or(&[]))?;

@@ -1,41 +1,41 @@
-//! Whether an option string would be taken, without setting anything.
+//! Checks whether an option string would be accepted, without setting anything.
 
 use super::cache_limits::CacheLimits;
 use super::conf::{boolean, fraction, unsigned, word};
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::Letters;
 
-/// Why an option would not count as given.
+/// Why an option would not take effect as given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// No option has this name.
     Unknown,
-    /// Only `true` and `false` are values.
+    /// The value is neither `true` nor `false`.
     NotABool,
-    /// The value is no number.
+    /// The value is not a number.
     NotANumber,
-    /// The value is no decimal fraction below 65536.
+    /// The value is not a decimal fraction below 65536.
     NotAFraction,
-    /// Only these words are values.
+    /// The value is none of these words.
     NotOneOf(&'static [&'static str]),
-    /// The number is refused, or taken to the nearest end.
+    /// The number is out of range. It is refused, or replaced by the nearest bound.
     OutOfRange {
-        /// The smallest.
+        /// The smallest value.
         min: i64,
-        /// The largest.
+        /// The largest value.
         max: u64,
     },
-    /// Only these letters are values.
+    /// The value has a letter that is none of these.
     UnknownLetter(&'static str),
-    /// The value is no list of limits, as `8-64:10|1024-2048:0` is one.
+    /// The value is not a list of limits such as `8-64:10|1024-2048:0`.
     NotLimits,
-    /// A comma ends a value.
+    /// The value has a comma, which would end it.
     Comma,
-    /// The option is one of jemalloc's that means nothing here.
+    /// The option is one of jemalloc that has no effect here.
     NoEffect,
 }
 
-/// The names of all options that have an effect, in no order that means anything.
+/// Returns the names of all options that have an effect, in no particular order.
 ///
 /// ```
 /// assert!(lumalloc::options::names().any(|name| name == "narenas"));
@@ -46,17 +46,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().filter(move |row| has_effect(&row.kind)).map(|row| row.name)
 }
 
-/// Letters of `malloc_stats_print`.
+/// The letters that `malloc_stats_print` takes.
 const LETTERS: &str = match core::str::from_utf8(Letters::KNOWN) {
     Ok(letters) => letters,
     Err(_) => "",
 };
 
-/// Looks at one option as an option string would have it: `name:value`.
+/// Checks one option as if an option string had `name:value`.
 ///
 /// # Errors
-/// Why it would not count as given. Numbers that would be taken to the nearest end of their range
-/// are errors too.
+/// Returns why the option would not take effect as given. A number that would be replaced by the
+/// nearest bound of its range is an error too.
 ///
 /// ```
 /// use lumalloc::options::{Problem, check};
@@ -101,7 +101,7 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
     }
 }
 
-/// The number, if it is one; `range` when it is longer than any.
+/// Parses a number. The error is `range` if the number has too many digits.
 fn number(value: &[u8], range: Problem) -> Result<u64, Problem> {
     let digits = value.iter().filter(|c| c.is_ascii_digit()).count();
     let is_long = digits >= 19;

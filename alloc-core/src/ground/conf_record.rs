@@ -1,5 +1,5 @@
-//! What the start read as options, kept for whoever asks: the sources, their texts, and what was
-//! ignored.
+//! A record of the option sources that were read at the start: their names, their texts, and what
+//! was ignored.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -7,12 +7,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes for the texts of all sources. Text that does not fit is cut off.
 const TEXT_ROOM: usize = 16 << 10;
-/// Bytes for what was ignored.
+/// Bytes for the list of what was ignored.
 const IGNORED_ROOM: usize = 4 << 10;
-/// More sources than there are.
+/// Room for more sources than there are.
 const SOURCES: usize = 8;
 
-/// NUL-terminated texts one after the other.
+/// NUL-terminated texts, one after the other.
 struct Texts<const N: usize> {
     bytes: [u8; N],
     used: usize,
@@ -21,7 +21,7 @@ struct Texts<const N: usize> {
 impl<const N: usize> Texts<N> {
     const EMPTY: Texts<N> = Texts { bytes: [0; N], used: 0 };
 
-    /// Appends bytes to the last text. The last byte stays a NUL, whatever comes.
+    /// Appends bytes to the last text. The last byte of the buffer always stays a NUL.
     fn push(&mut self, text: &[u8]) {
         for &byte in text {
             if self.used + 1 < N
@@ -38,19 +38,19 @@ impl<const N: usize> Texts<N> {
         self.used = (self.used + 1).min(N);
     }
 
-    /// The text that begins at a place.
+    /// Returns the text that begins at an index.
     fn at(&self, begin: usize) -> &CStr {
         let rest = self.bytes.get(begin..).unwrap_or(&[]);
         CStr::from_bytes_until_nul(rest).unwrap_or(c"")
     }
 }
 
-/// Where options came from, and what they said.
+/// The sources of options, and their texts.
 pub(crate) struct Record {
     texts: Texts<TEXT_ROOM>,
     ignored: Texts<IGNORED_ROOM>,
     sources: [Option<(&'static str, usize)>; SOURCES],
-    /// The names of the sources, with commas.
+    /// The names of the sources, separated by commas.
     names: Texts<256>,
 }
 
@@ -74,7 +74,7 @@ impl Record {
         self.names.push(source.as_bytes());
     }
 
-    /// Notes a complaint, given in pieces.
+    /// Notes a message about an ignored option, given in pieces.
     pub(crate) fn add_ignored(&mut self, pieces: &[&[u8]]) {
         if self.ignored.used > 0 {
             self.ignored.push(b"; ");
@@ -84,19 +84,19 @@ impl Record {
         }
     }
 
-    /// The names of the sources in the order in which they were read, with commas.
+    /// Returns the names of the sources in the order in which they were read, separated by commas.
     pub(crate) fn sources(&self) -> &CStr {
         self.names.at(0)
     }
 
-    /// What a source said; `None` when it was not there.
+    /// Returns the text of a source, or `None` if it was not there.
     pub(crate) fn text_of(&self, source: &str) -> Option<&CStr> {
         let mut noted = self.sources.iter().flatten();
         let (_, begin) = noted.find(|(name, _)| *name == source)?;
         Some(self.texts.at(*begin))
     }
 
-    /// What was ignored, each with why and its source, with semicolons.
+    /// Returns the ignored options, each with the reason and the source, separated by semicolons.
     pub(crate) fn ignored(&self) -> &CStr {
         self.ignored.at(0)
     }
@@ -104,30 +104,30 @@ impl Record {
 
 struct Frozen(UnsafeCell<Record>);
 
-// SAFETY: written during the start only, before `READY` is set; read only after.
+// SAFETY: written during the start only, before `READY` is set, and read only after.
 unsafe impl Sync for Frozen {}
 
 static NOTHING: Record = Record::EMPTY;
 static RECORD: Frozen = Frozen(UnsafeCell::new(Record::EMPTY));
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// Keeps what `write` notes, once.
+/// Lets `write` fill the record, once.
 ///
 /// # Safety
-/// Called once, by the thread that makes the process's start.
+/// Called once, by the thread that runs the process's start.
 pub(crate) unsafe fn keep<R>(write: impl FnOnce(&mut Record) -> R) -> R {
-    // SAFETY: nobody reads before READY, and nobody else writes (the caller's promise).
+    // SAFETY: no thread reads before READY, and no other thread writes (the caller's promise).
     let written = write(unsafe { &mut *RECORD.0.get() });
     // Release: pairs with the Acquire in `current`.
     READY.store(true, Ordering::Release);
     written
 }
 
-/// What was noted; nothing before the start.
+/// Returns the record, which is empty before the start.
 pub(crate) fn current() -> &'static Record {
     // Acquire: pairs with the Release in `keep`.
     if READY.load(Ordering::Acquire) {
-        // SAFETY: after READY nobody writes.
+        // SAFETY: no thread writes after READY.
         unsafe { &*RECORD.0.get() }
     } else {
         &NOTHING

@@ -1,7 +1,7 @@
-//! The options by name: one row each. Names and ranges: jemalloc(3) and its later versions.
+//! The options by name, one row each. Names and ranges: jemalloc(3) and its later versions.
 //!
-//! An option that means nothing here (yet) has a row too: its value is checked as far as its shape
-//! goes, and it is reported as having no effect.
+//! An option of jemalloc that has no effect here (yet) also has a row. Its value is checked only
+//! for its shape, and it is reported as having no effect.
 
 use super::cache_limits::CacheLimits;
 use super::options::{
@@ -9,27 +9,27 @@ use super::options::{
 };
 use super::size_class::MAX_CACHED;
 
-/// How an option's value is read, and where it goes.
+/// How an option's value is read, and how it is stored.
 pub(crate) enum Kind {
     /// Exactly `true` or `false`.
     Bool(fn(&mut Options, bool)),
-    /// A number; `clip` takes what is out of range to the nearest end, else it is an error.
+    /// A number. Out of range, it becomes the nearest bound with `clip`, and is an error without.
     Unsigned { min: u64, max: u64, clip: bool, set: fn(&mut Options, u64) },
-    /// A number that may be negative; out of range is an error.
+    /// A number that may be negative. A number out of range is an error.
     Signed { min: i64, max: i64, set: fn(&mut Options, i64) },
-    /// A decimal fraction, handed over in 16.16 fixed point.
+    /// A decimal fraction, passed on in 16.16 fixed point.
     Fraction(fn(&mut Options, u32)),
-    /// One of a few words, handed over as its place in the list.
+    /// One of a few words, passed on as its index in the list.
     Word(&'static [&'static str], fn(&mut Options, usize)),
-    /// Letters for `malloc_stats_print`; others are left out.
+    /// Letters for `malloc_stats_print`. Unknown letters are left out.
     Letters(fn(&mut Options, Letters)),
-    /// How many blocks of some classes caches hold; several add up.
+    /// How many blocks of some classes caches hold. Several such options add up.
     CacheLimits(fn(&mut Options) -> &mut CacheLimits),
-    /// Checked for its shape, and reported as having no effect.
+    /// The value is checked for its shape, and the option is reported as having no effect.
     NoEffect(Shape),
 }
 
-/// What values of an option without effect look like.
+/// The shape of the values of an option without effect.
 pub(crate) enum Shape {
     /// `true` or `false`.
     Bool,
@@ -43,9 +43,9 @@ pub(crate) enum Shape {
 
 /// One option.
 pub(crate) struct OptionRow {
-    /// Its name, as written in an option string.
+    /// The option's name, as written in an option string.
     pub(crate) name: &'static str,
-    /// Its value.
+    /// How the option's value is read and stored.
     pub(crate) kind: Kind,
 }
 
@@ -59,7 +59,7 @@ const fn none(name: &'static str, shape: Shape) -> OptionRow {
 
 const DECAY_MAX: i64 = i64::MAX / 1_000_000;
 
-/// All options that are known.
+/// All known options.
 pub(crate) static TABLE: &[OptionRow] = &[
     row("abort", Kind::Bool(|o, on| o.abort = on)),
     row("abort_conf", Kind::Bool(|o, on| o.abort_conf = on)),
@@ -283,7 +283,7 @@ mod tests {
         let before = names.len();
         names.dedup();
         assert_eq!(before, names.len());
-        // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and ours.
+        // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and the rows of this allocator.
         let ours = ["allocatedp_live", "dlopen_deepbind", "guarded_sample", "hardened"];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));

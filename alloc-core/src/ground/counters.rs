@@ -1,41 +1,42 @@
-//! Counters: who writes, and in what unit.
+//! Counters with one writer, and counters with any number of writers.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A count with one writer at a time (an owning thread, or the holder of a lock) and any readers.
 ///
-/// A plain load and store: no locked instruction. Reads are never torn, and may be a moment old.
+/// An update is a plain load and store, without a locked instruction. Reads are never torn, but may
+/// be a moment old.
 pub(crate) struct OwnedCount(AtomicU64);
 
 /// A count with any number of writers.
 pub(crate) struct SharedCount(AtomicU64);
 
 impl OwnedCount {
-    /// Zero.
+    /// A count of zero.
     pub(crate) const fn new() -> OwnedCount {
         OwnedCount(AtomicU64::new(0))
     }
 
-    /// Adds `n`. The caller is the one writer.
+    /// Adds `n`. The caller is the only writer.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
-    /// The count.
+    /// Returns the count.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Begins at zero again. The caller is the one writer.
+    /// Sets the count to zero. The caller is the only writer.
     pub(crate) fn reset(&self) {
         self.0.store(0, Relaxed);
     }
 }
 
 impl SharedCount {
-    /// Zero.
+    /// A count of zero.
     pub(crate) const fn new() -> SharedCount {
         SharedCount(AtomicU64::new(0))
     }
@@ -46,18 +47,18 @@ impl SharedCount {
         self.0.fetch_add(n, Relaxed);
     }
 
-    /// Takes `n` away.
+    /// Subtracts `n`.
     #[inline]
     pub(crate) fn sub(&self, n: u64) {
         self.0.fetch_sub(n, Relaxed);
     }
 
-    /// Begins at zero again.
+    /// Sets the count to zero.
     pub(crate) fn reset(&self) {
         self.0.store(0, Relaxed);
     }
 
-    /// The count.
+    /// Returns the count.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)

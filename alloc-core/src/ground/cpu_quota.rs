@@ -1,10 +1,12 @@
-//! How many CPUs' worth of time this process may use: the affinity mask, cut by the cgroup's quota.
+//! The number of CPUs that this process may use: those of its affinity mask, but at most the CPU
+//! quota of its cgroup.
 
 use super::os;
 use super::text::Line;
 use core::ffi::CStr;
 
-/// CPUs, rounded up, at least 1. Reads a few small files: ask once.
+/// Returns the number of CPUs, rounded up and at least 1. Reads a few small files, so callers keep
+/// the result.
 pub(crate) fn cpus() -> u32 {
     let cpus = os::cpu_count();
     match quota() {
@@ -44,7 +46,7 @@ fn unified(path: &[u8]) -> Option<u32> {
         }
         path = parent;
         if path.is_empty() {
-            // Inside a container the root file is the container's own group.
+            // Inside a container the root file is that of the container's own group.
             let root = read(b"", "/sys/fs/cgroup", "/cpu.max", parse_v2);
             return match (least, root) {
                 (Some(a), Some(b)) => Some(u32::min(a, b)),
@@ -73,7 +75,7 @@ fn legacy(line: &[u8]) -> Option<u32> {
     None
 }
 
-/// The value in a group's file.
+/// Reads and parses a file of a cgroup.
 pub(super) fn read<T>(
     group: &[u8],
     root: &str,

@@ -1,20 +1,21 @@
-//! Last words: one function per way to die.
+//! Fatal errors, with one function for each.
 //!
-//! Each writes one line and aborts. Nothing here allocates, locks or panics. Every text has a death
-//! test. Words in brackets say what the allocator knew: the block's size, its arena, the cache that
-//! owned its slab, and the return addresses that the frame pointers lead to.
+//! Each function writes one line and aborts, except where a fault ends the process. Nothing here
+//! allocates, locks or panics. Every text has a death test. Words in brackets say what the
+//! allocator knew: the block's size, its arena, and the cache that owned its slab. The return
+//! addresses that the frame pointers lead to follow.
 
 use super::os;
 use super::text::Line;
 
-/// What is known of a bad pointer.
+/// What is known about a bad pointer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     /// Bytes in the block (or run) at or around the pointer.
     pub(crate) size: usize,
-    /// The arena it belongs to.
+    /// The arena that the block belongs to.
     pub(crate) arena: u32,
-    /// The cache that owns its slab, if one does.
+    /// The cache that owns the block's slab, if one does.
     pub(crate) owner: Option<u32>,
 }
 
@@ -43,7 +44,7 @@ fn die(line: &mut Words) -> ! {
     os::abort()
 }
 
-/// A block that is free already was freed again. Found when it reaches its slab.
+/// A block that is free already was freed again. Found when the block is returned to its slab.
 #[cold]
 #[inline(never)]
 pub(crate) fn double_free(address: usize, at: Place) -> ! {
@@ -52,7 +53,7 @@ pub(crate) fn double_free(address: usize, at: Place) -> ! {
     die(&mut line)
 }
 
-/// The pointer is no memory of this allocator's.
+/// The freed pointer is not memory of this allocator.
 #[cold]
 #[inline(never)]
 pub(crate) fn foreign_free(address: usize) -> ! {
@@ -61,7 +62,8 @@ pub(crate) fn foreign_free(address: usize) -> ! {
     die(&mut line)
 }
 
-/// A block of an arena whose blocks were all discarded. Found when it reaches its slab.
+/// A block of an arena that was reset or destroyed was freed. Found when the block is returned to
+/// its slab.
 #[cold]
 #[inline(never)]
 pub(crate) fn discarded_free(address: usize, arena: u32) -> ! {
@@ -70,7 +72,7 @@ pub(crate) fn discarded_free(address: usize, arena: u32) -> ! {
     die(&mut line)
 }
 
-/// The pointer lies inside a block, not at its beginning.
+/// The freed pointer lies inside a block, not at its beginning.
 #[cold]
 #[inline(never)]
 pub(crate) fn interior_free(address: usize, block: usize, at: Place) -> ! {
@@ -80,7 +82,7 @@ pub(crate) fn interior_free(address: usize, block: usize, at: Place) -> ! {
     die(&mut line)
 }
 
-/// A sized free named a size of another class than the block's.
+/// A sized free gave a size of another class than the block's.
 #[cold]
 #[inline(never)]
 pub(crate) fn wrong_size(address: usize, given: usize, at: Place) -> ! {
@@ -100,7 +102,8 @@ pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
     die(&mut line)
 }
 
-/// A slab of an arena that ends has remote frees, and lies on no stack of such slabs.
+/// A slab of an arena that is reset or destroyed is PENDING (it has remote frees), but lies on no
+/// pending stack.
 #[cold]
 #[inline(never)]
 pub(crate) fn lost_slab(base: usize, at: Place) -> ! {
@@ -110,7 +113,7 @@ pub(crate) fn lost_slab(base: usize, at: Place) -> ! {
     die(&mut line)
 }
 
-/// A query (usable size, realloc) named a pointer that is not a block's.
+/// A query (usable size, realloc) got a pointer that is not a block.
 #[cold]
 #[inline(never)]
 pub(crate) fn foreign_query(address: usize) -> ! {
@@ -119,12 +122,13 @@ pub(crate) fn foreign_query(address: usize) -> ! {
     die(&mut line)
 }
 
-/// What is known of a guarded sample.
+/// What is known about a guarded sample.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) block: usize,
     pub(crate) size: usize,
-    /// The threads that allocated it and, if so, freed it, and from where.
+    /// The threads that allocated and freed the sample (`None`: not freed), and their return
+    /// addresses.
     pub(crate) allocated_by: usize,
     pub(crate) allocated_from: [usize; TRACE],
     pub(crate) freed_by: Option<usize>,
@@ -154,7 +158,7 @@ fn end_of_fault(mut line: Words, sample: &Sample, instruction: usize) {
     super::message::write(line.as_bytes());
 }
 
-/// Behind a guarded sample something was touched. The process dies of the fault itself.
+/// Memory behind a guarded sample was accessed. The fault itself ends the process.
 #[cold]
 pub(crate) fn guarded_overflow(address: usize, sample: &Sample, instruction: usize) {
     let mut line = touched("buffer overflow", address);
@@ -163,7 +167,7 @@ pub(crate) fn guarded_overflow(address: usize, sample: &Sample, instruction: usi
     end_of_fault(line, sample, instruction);
 }
 
-/// Before a guarded sample something was touched. The process dies of the fault itself.
+/// Memory before a guarded sample was accessed. The fault itself ends the process.
 #[cold]
 pub(crate) fn guarded_underflow(address: usize, sample: &Sample, instruction: usize) {
     let mut line = touched("buffer underflow", address);
@@ -172,7 +176,7 @@ pub(crate) fn guarded_underflow(address: usize, sample: &Sample, instruction: us
     end_of_fault(line, sample, instruction);
 }
 
-/// A freed sample was touched. The process dies of the fault itself.
+/// A freed guarded sample was accessed. The fault itself ends the process.
 #[cold]
 pub(crate) fn guarded_use_after_free(address: usize, sample: &Sample, instruction: usize) {
     let line = touched("use after free", address);
@@ -197,7 +201,8 @@ pub(crate) fn guarded_invalid_free(address: usize, sample: &Sample) -> ! {
     die(&mut line)
 }
 
-/// Behind a guarded sample, before its guard, something was written. Found when it is freed.
+/// Memory between a guarded sample and the guard behind it was written. Found when the sample is
+/// freed.
 #[cold]
 #[inline(never)]
 pub(crate) fn guarded_overflow_found(address: usize, sample: &Sample) -> ! {
@@ -207,7 +212,8 @@ pub(crate) fn guarded_overflow_found(address: usize, sample: &Sample) -> ! {
     die(line.text("; found when it was freed"))
 }
 
-/// Before a guarded sample, behind its guard, something was written. Found when it is freed.
+/// Memory between a guarded sample and the guard before it was written. Found when the sample is
+/// freed.
 #[cold]
 #[inline(never)]
 pub(crate) fn guarded_underflow_found(address: usize, sample: &Sample) -> ! {
@@ -217,7 +223,7 @@ pub(crate) fn guarded_underflow_found(address: usize, sample: &Sample) -> ! {
     die(line.text("; found when it was freed"))
 }
 
-/// A sized free of a guarded sample named a size of another class than its own.
+/// A sized free of a guarded sample gave a size of another class than the sample's.
 #[cold]
 #[inline(never)]
 pub(crate) fn guarded_wrong_size(given: usize, sample: &Sample) -> ! {
@@ -227,7 +233,7 @@ pub(crate) fn guarded_wrong_size(given: usize, sample: &Sample) -> ! {
     die(&mut line)
 }
 
-/// No memory, and the program asked to die of it.
+/// There is no memory, and by `xmalloc:true` that is fatal.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_memory(size: usize) -> ! {
@@ -236,7 +242,8 @@ pub(crate) fn out_of_memory(size: usize) -> ! {
     die(&mut line)
 }
 
-/// An option was bad, and the program asked to die of it. The option itself was reported before.
+/// An option was bad, and by `abort_conf:true` that is fatal. The option itself was reported
+/// before.
 #[cold]
 #[inline(never)]
 pub(crate) fn bad_option() -> ! {
@@ -248,7 +255,7 @@ pub(crate) fn bad_option() -> ! {
 /// Appends up to eight return addresses, found by following frame pointers.
 ///
 /// Frames are read through the kernel, so that a register that holds no frame pointer ends the walk
-/// instead of the process; a program built without frame pointers shows few or none.
+/// instead of the process. A program built without frame pointers shows few or none.
 fn return_addresses(line: &mut Words) {
     addresses(line, "; from ", trace());
 }
@@ -261,10 +268,10 @@ fn addresses(line: &mut Words, before: &str, trace: [usize; TRACE]) {
     }
 }
 
-/// Return addresses in a trace.
+/// The number of return addresses in a trace.
 pub(crate) const TRACE: usize = 8;
 
-/// The return addresses that frame pointers lead to, and then zeroes.
+/// Returns the return addresses that the frame pointers lead to, followed by zeroes.
 pub(crate) fn trace() -> [usize; TRACE] {
     let mut trace = [0; TRACE];
     let mut frame = frame_pointer();
@@ -306,7 +313,7 @@ fn read_two_words(address: usize) -> Option<[usize; 2]> {
     let size = size_of_val(&words);
     let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size };
     let remote = libc::iovec { iov_base: address as *mut _, iov_len: size };
-    // SAFETY: takes nothing, answers a number.
+    // SAFETY: takes nothing and returns a number.
     let me = unsafe { libc::getpid() };
     // SAFETY: the kernel checks the remote range and writes only to `words`.
     let read = unsafe { libc::process_vm_readv(me, &raw const local, 1, &raw const remote, 1, 0) };

@@ -1,18 +1,19 @@
-//! What is filled: by `opt.junk` and `opt.zero` at first, then as the program says at run time.
+//! Which memory is filled: as `opt.junk` and `opt.zero` say at first, then as the program sets at
+//! run time.
 //!
-//! Relaxed: a thread that has not seen a change yet fills as before.
+//! Accesses are Relaxed, because a thread that has not seen a change yet may fill as before.
 
 use super::options::Options;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// What is filled.
+/// Which memory is filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// What is allocated reads 0xa5, unless it is to read zero.
+    /// Allocated memory is filled with 0xa5, unless [`Fill::zero`] is set.
     pub junk_allocated: bool,
-    /// What is freed reads 0x5a.
+    /// Freed memory is filled with 0x5a.
     pub junk_freed: bool,
-    /// What is allocated reads zero.
+    /// Allocated memory reads zero.
     pub zero: bool,
 }
 
@@ -22,7 +23,7 @@ const ZERO: u8 = 4;
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// What is filled now.
+/// Returns which memory is filled now.
 #[inline]
 pub(crate) fn current() -> Fill {
     let mode = MODE.load(Relaxed);
@@ -33,20 +34,20 @@ pub(crate) fn current() -> Fill {
     }
 }
 
-/// Whether anything is.
+/// Whether any memory is filled.
 #[inline]
 pub(crate) fn is_any() -> bool {
     MODE.load(Relaxed) != 0
 }
 
-/// Says what is filled from now on.
+/// Sets which memory is filled from now on.
 pub(crate) fn set(fill: Fill) {
     let bit = |on, bit| if on { bit } else { 0 };
     let allocated = bit(fill.junk_allocated, JUNK_ALLOCATED);
     MODE.store(allocated | bit(fill.junk_freed, JUNK_FREED) | bit(fill.zero, ZERO), Relaxed);
 }
 
-/// What the options ask for.
+/// Returns which memory the options ask to fill.
 pub(crate) const fn of(options: &Options) -> Fill {
     Fill { junk_allocated: options.junk.alloc, junk_freed: options.junk.free, zero: options.zero }
 }

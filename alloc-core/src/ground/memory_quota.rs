@@ -1,10 +1,11 @@
-//! How much memory the process's container may have: the smallest `memory.high` or `memory.max` of
-//! its cgroups.
+//! The memory limit of the process's container: the smallest `memory.high` or `memory.max` of its
+//! cgroups.
 
 use super::cpu_quota::read;
 use super::os;
 
-/// Bytes; `None`: as much as there is. Reads a few small files: ask once.
+/// Returns the limit in bytes, or `None` if there is no limit. Reads a few small files, so callers
+/// keep the result.
 pub(crate) fn bytes() -> Option<u64> {
     let mut buffer = [0u8; 4096];
     let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
@@ -28,13 +29,14 @@ fn of_line(line: &[u8]) -> Option<u64> {
             }
             let file = "/memory.limit_in_bytes";
             let of = |group: &[u8]| read(group, "/sys/fs/cgroup/memory", file, number);
-            // A group without a limit shows nearly the largest number there is.
+            // A group without a limit shows a number close to the largest one there is.
             parents(path).filter_map(of).min().filter(|bytes| *bytes < 1 << 60)
         }
     }
 }
 
-/// A group and those above it, up to the root, which inside a container is the container's own.
+/// Iterates over a group and its parents, up to the root. Inside a container the root is the
+/// container's own group.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::successors(Some(path), |path| {
         let cut = path.iter().rposition(|c| *c == b'/')?;
@@ -43,7 +45,7 @@ fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     .chain(core::iter::once(&[][..]))
 }
 
-/// A number alone on its line; `max` is none.
+/// Parses the number at the beginning of a file. Returns `None` for `max`, which means no limit.
 fn number(text: &[u8]) -> Option<u64> {
     let digits = text.split(|c| !c.is_ascii_digit()).next().filter(|digits| !digits.is_empty())?;
     digits.iter().try_fold(0u64, |n, c| n.checked_mul(10)?.checked_add(u64::from(c - b'0')))

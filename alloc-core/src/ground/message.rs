@@ -1,4 +1,5 @@
-//! Where messages go: standard error, or the sink that the program named (`malloc_message`).
+//! The destination of messages: standard error, or the sink that the program set
+//! (`malloc_message`).
 
 use super::os;
 use core::ffi::{c_char, c_void};
@@ -9,10 +10,10 @@ pub type Sink = unsafe extern "C" fn(*mut c_void, *const c_char);
 
 static SINK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Sends all further messages to `sink`, or to standard error again. Source: jemalloc(3).
+/// Sends all further messages to `sink`, or to standard error for `None`. Source: jemalloc(3).
 pub fn set_sink(sink: Option<Sink>) {
     let pointer = sink.map_or(core::ptr::null_mut(), |f| f as *mut c_void);
-    // Release: pairs with the Acquire in `write`; what the sink needs was set up before.
+    // Release: pairs with the Acquire in `write`, which then sees what was set up for the sink.
     SINK.store(pointer, Ordering::Release);
 }
 
@@ -24,7 +25,7 @@ pub fn write(text: &[u8]) {
         os::write_stderr(text);
         return;
     }
-    // SAFETY: only `set_sink` stores here, and only functions of this type.
+    // SAFETY: only `set_sink` stores here, and it stores only functions of this type.
     let sink: Sink = unsafe { core::mem::transmute(sink) };
     let mut buffer = [0u8; 1024];
     for piece in text.chunks(buffer.len() - 1) {
@@ -32,7 +33,7 @@ pub fn write(text: &[u8]) {
         for (slot, &byte) in buffer.iter_mut().zip(piece) {
             *slot = byte;
         }
-        // SAFETY: the sink's contract is to take any C string; the buffer ends in a zero.
+        // SAFETY: by its contract the sink takes any C string, and the buffer ends in a zero.
         unsafe { sink(core::ptr::null_mut(), buffer.as_ptr().cast()) };
     }
 }

@@ -1,6 +1,6 @@
-//! What everything stands on: units, size classes, words of bits, locks, options, last words.
+//! The foundation of all tiers: units, size classes, locks, options, messages, fatal errors.
 //!
-//! Imports nothing from the tiers above.
+//! Imports nothing from the other tiers.
 
 pub(crate) mod units;
 #[allow(unsafe_code)]

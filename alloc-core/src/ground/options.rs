@@ -1,6 +1,6 @@
-//! The options in force: read once at start, frozen after. Defaults are those of jemalloc(3) 5.0,
-//! except `muzzy_decay_ms` 0 (lazily freed pages make RSS look leaked), and, of 5.3,
-//! `calloc_madvise_threshold` (see decisions.md).
+//! The options in force. They are read once at the start, and never change after. Defaults are
+//! those of jemalloc(3) 5.0, except `muzzy_decay_ms` 0 (lazily freed pages look like a leak in
+//! RSS). Of the options of 5.3, `calloc_madvise_threshold` has another default (see decisions.md).
 
 use super::cache_limits::CacheLimits;
 use core::cell::UnsafeCell;
@@ -10,29 +10,29 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// What `realloc(p, 0)` does. Source: jemalloc(3) 5.3, `opt.zero_realloc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZeroRealloc {
-    /// Answers a smallest block.
+    /// Returns a block of the smallest size.
     Alloc,
-    /// Frees and answers null: glibc's way, and the default.
+    /// Frees the block and returns null, as glibc does. This is the default.
     Free,
-    /// Dies.
+    /// Aborts the process.
     Abort,
 }
 
-/// When addresses come from the data segment. Source: jemalloc(3), `opt.dss`.
+/// When arenas take addresses from the data segment. Source: jemalloc(3), `opt.dss`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dss {
     /// Never.
     Disabled,
-    /// Before others are asked for.
+    /// Before other addresses are requested.
     Primary,
-    /// After others were refused.
+    /// After other addresses were refused.
     Secondary,
 }
 
-/// Where huge pages are asked for. Source: jemalloc(3) 5.3, `opt.thp`.
+/// Where huge pages are requested. Source: jemalloc(3) 5.3, `opt.thp`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thp {
-    /// Under long blocks, and nowhere else.
+    /// Under long blocks only.
     Default,
     /// Everywhere.
     Always,
@@ -40,47 +40,47 @@ pub enum Thp {
     Never,
 }
 
-/// Where huge pages are asked for under the allocator's records. Source: jemalloc(3) 5.3,
+/// Where huge pages are requested under the allocator's records. Source: jemalloc(3) 5.3,
 /// `opt.metadata_thp`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetadataThp {
     /// Nowhere.
     Disabled,
-    /// Under all but the first few MiB, unless `thp:never`.
+    /// Under all records but the first few MiB, unless `thp:never` is set.
     Auto,
-    /// Under all.
+    /// Under all records.
     Always,
 }
 
-/// What `dlopen` of `liblumalloc.so` does with the flag `RTLD_DEEPBIND`: the file that
-/// is opened would use the C library's `malloc` and `free`, and the program uses lumalloc's.
+/// What `dlopen` of `liblumalloc.so` does with the flag `RTLD_DEEPBIND`. With the flag, the opened
+/// file would use the C library's `malloc` and `free`, while the program uses lumalloc's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DlopenDeepbind {
-    /// Removes it.
+    /// Removes the flag.
     Drop,
-    /// Removes it, with a message the first time.
+    /// Removes the flag, with a message the first time.
     Warn,
-    /// Passes it on.
+    /// Passes the flag on.
     Keep,
 }
 
-/// What is filled with junk bytes. Source: jemalloc(3), `opt.junk`.
+/// Which memory is filled with junk bytes. Source: jemalloc(3), `opt.junk`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Junk {
-    /// What is allocated, with 0xa5.
+    /// Allocated memory, with 0xa5.
     pub alloc: bool,
-    /// What is freed, with 0x5a.
+    /// Freed memory, with 0x5a.
     pub free: bool,
 }
 
-/// How threads find their arena. Source: jemalloc(3), `opt.percpu_arena`.
+/// How a thread's arena is chosen. Source: jemalloc(3), `opt.percpu_arena`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PercpuArena {
-    /// They keep to one, and leave it for another when they meet others there.
+    /// A thread stays with one arena, and moves to another when it meets other threads there.
     Disabled,
-    /// One for each CPU: that of the CPU they run on.
+    /// There is an arena for each CPU. A thread uses that of the CPU it runs on.
     Percpu,
-    /// One for each two CPUs: two hyper-threads share one.
+    /// There is an arena for each two CPUs, so two hyper-threads share one.
     Phycpu,
 }
 
@@ -91,10 +91,10 @@ pub struct Letters([u8; Letters::KNOWN.len() + 1]);
 impl Letters {
     /// No letter.
     pub const NONE: Letters = Letters([0; Letters::KNOWN.len() + 1]);
-    /// All that have a meaning: those of jemalloc 5.3, and `w`.
+    /// All letters that have a meaning: those of jemalloc 5.3, and `w`.
     pub const KNOWN: &'static [u8] = b"Jgmdablxehw";
 
-    /// Those of a text that have a meaning, in its order.
+    /// Returns the letters of a text that have a meaning, in the order of the text.
     ///
     /// ```
     /// use lumalloc::options::Letters;
@@ -115,7 +115,7 @@ impl Letters {
         letters
     }
 
-    /// As a C string.
+    /// Returns the letters as a C string.
     #[must_use]
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
@@ -128,86 +128,87 @@ impl core::fmt::Debug for Letters {
     }
 }
 
-/// Options that have a meaning so far. Names, units and defaults: jemalloc(3), `opt.*`.
+/// All options that have an effect. Names, units and defaults: jemalloc(3), `opt.*`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Warnings are fatal.
+    /// Whether a warning is fatal.
     pub abort: bool,
-    /// A bad option is fatal.
+    /// Whether a bad option is fatal.
     pub abort_conf: bool,
-    /// Each option source, and each option set, is printed at start.
+    /// Whether each option source, and each option set, is printed at the start.
     pub confirm_conf: bool,
-    /// Out of memory is fatal.
+    /// Whether running out of memory is fatal.
     pub xmalloc: bool,
-    /// The statistics are printed when the program exits.
+    /// Whether the statistics are printed when the program exits.
     pub stats_print: bool,
-    /// The letters of that printing.
+    /// The letters of the printing at exit.
     pub stats_print_opts: Letters,
-    /// Bytes allocated between two printings of the statistics; negative: none.
+    /// Bytes allocated between two printings of the statistics. Negative means no printings.
     pub stats_interval: i64,
-    /// The letters of those printings.
+    /// The letters of the printings at intervals.
     pub stats_interval_opts: Letters,
-    /// Threads have caches.
+    /// Whether threads have caches.
     pub tcache: bool,
-    /// The largest size in bytes that threads cache; at most 32768.
+    /// The largest size in bytes that threads cache, at most 32768.
     pub tcache_max: usize,
     /// How many blocks of some classes caches hold. Source: jemalloc 5.3.1.
     pub tcache_ncached_max: CacheLimits,
     /// Bytes allocated between two steps of a cache's collection.
     pub tcache_gc_incr_bytes: usize,
-    /// What `thread.allocatedp` points at moves with every operation of a thread that asked.
+    /// Whether the number that `thread.allocatedp` points at changes with every operation of a
+    /// thread that asked for it.
     pub allocatedp_live: bool,
-    /// Milliseconds until unused dirty pages are purged; -1 never, 0 at once.
+    /// Milliseconds until unused dirty pages are purged. -1 means never, 0 at once.
     pub dirty_decay_ms: isize,
-    /// Milliseconds until unused muzzy pages are purged; -1 never, 0 at once.
+    /// Milliseconds until unused muzzy pages are purged. -1 means never, 0 at once.
     pub muzzy_decay_ms: isize,
-    /// A thread of the library's own purges, not those that allocate.
+    /// Whether a background thread of the library purges, instead of the threads that allocate.
     pub background_thread: bool,
-    /// The most of such threads; one is all there ever is.
+    /// The most background threads that may run. There is never more than one.
     pub max_background_threads: usize,
-    /// How threads find their arena.
+    /// How a thread's arena is chosen.
     pub percpu_arena: PercpuArena,
-    /// The largest number of automatic arenas; 0 for the default, four per CPU of the quota.
+    /// The largest number of automatic arenas. 0 means the default, four per CPU of the quota.
     pub narenas: u32,
-    /// Arenas per CPU for the default, as a 16.16 fraction.
+    /// Arenas per CPU in the default of [`Options::narenas`], as a 16.16 fraction.
     pub narenas_ratio: u32,
-    /// log2 of how many times larger than a request a reused run may be.
+    /// log2 of how many times larger than a request a reused run of pages may be.
     pub lg_extent_max_active_fit: u32,
-    /// From this size on, `calloc` always gives dirty pages back instead of zeroing them; below, it
-    /// looks at how many there are.
+    /// The size in bytes from which `calloc` always gives dirty pages back instead of zeroing them.
+    /// Below it, `calloc` decides by how many dirty pages there are.
     pub calloc_madvise_threshold: usize,
-    /// Addresses whose memory was given back are kept for later use.
+    /// Whether addresses are kept for later use when their memory is given back.
     pub retain: bool,
-    /// When addresses come from the data segment.
+    /// When arenas take addresses from the data segment.
     pub dss: Dss,
-    /// Where huge pages are asked for.
+    /// Where huge pages are requested.
     pub thp: Thp,
-    /// The same, under records.
+    /// Where huge pages are requested under the allocator's records.
     pub metadata_thp: MetadataThp,
     /// What `realloc(p, 0)` does.
     pub zero_realloc: ZeroRealloc,
-    /// What is filled with junk.
+    /// Which memory is filled with junk.
     pub junk: Junk,
-    /// What is allocated reads zero.
+    /// Whether allocated memory reads zero.
     pub zero: bool,
-    /// Misuse is looked for at each call: canaries, double frees, sizes; what is freed is zeroed
-    /// and waits before its reuse.
+    /// Whether each call looks for misuse: overwritten canaries, double frees, wrong sizes. Freed
+    /// memory is zeroed, and waits before its reuse.
     pub hardened: bool,
-    /// Requests of up to 4 KiB between two that get a page of their own between guard pages, on
-    /// average; 0: none does.
+    /// How many requests of up to 4 KiB there are on average between two guarded samples, which get
+    /// a page of their own between guard pages. 0 means no samples.
     pub guarded_sample: usize,
     /// What `dlopen` does with `RTLD_DEEPBIND`.
     pub dlopen_deepbind: DlopenDeepbind,
 }
 
 impl Options {
-    /// Whether each allocation and free must be seen, so that threads have façades.
+    /// Whether each allocation and free must be observed. Threads then have façades.
     pub(crate) fn is_watching(&self) -> bool {
         self.hardened || self.zero || self.junk.alloc || self.junk.free
     }
 }
 
-/// What holds before anything is read.
+/// The options before any source is read.
 pub(crate) const DEFAULTS: Options = Options {
     abort: false,
     abort_conf: false,
@@ -245,31 +246,31 @@ pub(crate) const DEFAULTS: Options = Options {
 
 struct Frozen(UnsafeCell<Options>);
 
-// SAFETY: written by `freeze` only, before `READY` is set; read only after.
+// SAFETY: written by `freeze` only, before `READY` is set, and read only after.
 unsafe impl Sync for Frozen {}
 
 static DEFAULT: Options = DEFAULTS;
 static CURRENT: Frozen = Frozen(UnsafeCell::new(DEFAULTS));
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// The options in force; before the start was made, the defaults.
+/// Returns the options in force, or the defaults before the process's start.
 #[inline]
 pub(crate) fn current() -> &'static Options {
     // Acquire: pairs with the Release in `freeze`.
     if READY.load(Ordering::Acquire) {
-        // SAFETY: after READY nobody writes.
+        // SAFETY: no thread writes after READY.
         unsafe { &*CURRENT.0.get() }
     } else {
         &DEFAULT
     }
 }
 
-/// Puts options in force, once.
+/// Sets the options in force, once.
 ///
 /// # Safety
-/// Called once, by the thread that makes the process's start.
+/// Called once, by the thread that runs the process's start.
 pub(crate) unsafe fn freeze(options: Options) {
-    // SAFETY: nobody reads before READY, and nobody else writes (the caller's promise).
+    // SAFETY: no thread reads before READY, and no other thread writes (the caller's promise).
     unsafe { *CURRENT.0.get() = options };
     // Release: pairs with the Acquire in `current`.
     READY.store(true, Ordering::Release);

@@ -1,10 +1,11 @@
-//! The few system services that are not about pages. None of them changes `errno`.
+//! The system services that the core uses, except the supply of pages. None of them changes
+//! `errno`.
 
 use super::calls::{self, Call};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
 
-/// Runs `f` and gives `errno` back its value of before.
+/// Runs `f`, and restores `errno` after.
 pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     let saved = errno();
     let result = f();
@@ -12,11 +13,11 @@ pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The calling thread's `errno`.
+/// Returns the calling thread's `errno`.
 pub(crate) fn errno() -> c_int {
     // SAFETY: the C library gives every thread a valid location.
     let location = unsafe { libc::__errno_location() };
-    // SAFETY: as above; only this thread reads and writes it.
+    // SAFETY: the location is valid, and only this thread reads and writes it.
     unsafe { *location }
 }
 
@@ -24,30 +25,30 @@ pub(crate) fn errno() -> c_int {
 pub(crate) fn set_errno(value: c_int) {
     // SAFETY: the C library gives every thread a valid location.
     let location = unsafe { libc::__errno_location() };
-    // SAFETY: as above; only this thread reads and writes it.
+    // SAFETY: the location is valid, and only this thread reads and writes it.
     unsafe { *location = value };
 }
 
-/// The most bytes of addresses that the process may have (RLIMIT_AS).
+/// Returns the most bytes of addresses that the process may have (RLIMIT_AS).
 pub(crate) fn address_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes the struct, and touches nothing else.
+    // SAFETY: the call writes the struct, and touches nothing else.
     let status = keep_errno(|| unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) });
     if status == 0 { limit.rlim_cur as usize } else { usize::MAX }
 }
 
-/// Lets others run first.
+/// Lets other threads run first.
 pub(crate) fn yield_now() {
-    // SAFETY: takes nothing.
+    // SAFETY: the call has no arguments.
     keep_errno(|| unsafe { libc::sched_yield() });
 }
 
-/// Sleeps while `*word == expected`, or until woken. May return early for no reason.
+/// Sleeps if `*word == expected`, until woken. May return early for no reason.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     futex_wait_for(word, expected, None);
 }
 
-/// As [`futex_wait`], for at most so many milliseconds if any are given.
+/// As [`futex_wait`], but for at most `millis` milliseconds if given.
 pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, millis: Option<u64>) {
     let timeout = millis.map(|millis| libc::timespec {
         tv_sec: (millis / 1000) as libc::time_t,
@@ -55,7 +56,7 @@ pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, millis: Option<u64
     });
     calls::count(Call::FutexWait);
     keep_errno(|| {
-        // SAFETY: a futex call on a live word; the timeout is null or readable.
+        // SAFETY: a futex call on a live word, with a timeout that is null or readable.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -84,10 +85,11 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
     });
 }
 
-/// Milliseconds of the monotonic clock, to the kernel's tick (1 to 10 ms): a few instructions.
+/// Returns milliseconds of the monotonic clock, exact to the kernel's tick (1 to 10 ms). Takes a
+/// few instructions.
 pub(crate) fn coarse_millis() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the answer.
+    // SAFETY: `now` is a valid place for the result.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     if status != 0 {
         return 0;
@@ -95,10 +97,10 @@ pub(crate) fn coarse_millis() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns nanoseconds of the monotonic clock.
 pub(crate) fn nanoseconds() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the answer.
+    // SAFETY: `now` is a valid place for the result.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     if status != 0 {
         return 0;
@@ -106,8 +108,8 @@ pub(crate) fn nanoseconds() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
-/// An address that is the calling thread's alone while it lives: one instruction where the machine
-/// keeps it in a register.
+/// Returns an address that only the calling thread has while it lives. Takes one instruction where
+/// the machine keeps it in a register.
 #[inline(always)]
 pub(crate) fn thread_address() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -153,7 +155,8 @@ pub(crate) fn write_stderr(text: &[u8]) {
     });
 }
 
-/// Makes every running thread of the process pass a full memory fence. `false`: the system cannot.
+/// Makes every running thread of the process pass a full memory fence. Returns `false` if the
+/// system cannot.
 pub(crate) fn fence_all_threads() -> bool {
     const GLOBAL: c_int = 1;
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
@@ -169,7 +172,7 @@ pub(crate) fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Reads up to `buffer.len()` bytes of a file. `None` when it cannot be opened or read.
+/// Reads up to `buffer.len()` bytes of a file. Returns `None` if it cannot be opened or read.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = keep_errno(|| {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
@@ -201,7 +204,7 @@ fn read_all(fd: c_int, buffer: &mut [u8]) -> Option<usize> {
     Some(filled)
 }
 
-/// The target of a symbolic link, cut at the buffer's length.
+/// Returns the target of a symbolic link, cut at the buffer's length.
 pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = keep_errno(|| {
         // SAFETY: the path is a C string and the buffer is writable for its length.
@@ -210,24 +213,25 @@ pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8
     if length < 0 { None } else { buffer.get(..length as usize) }
 }
 
-/// Whether this is a program whose environment is not to be trusted (set-user-id and the like).
+/// Whether the environment of this program must not be trusted (set-user-id and the like).
 pub(crate) fn is_secure_mode() -> bool {
-    // SAFETY: takes a number, answers a number.
+    // SAFETY: takes and returns a number.
     keep_errno(|| unsafe { libc::getauxval(libc::AT_SECURE) } != 0)
 }
 
-/// The value of an environment variable, valid while nobody changes the environment: copy it.
+/// Returns the value of an environment variable. It is valid until the environment changes, so
+/// callers copy it.
 pub(crate) fn environment<'a>(name: &CStr) -> Option<&'a [u8]> {
-    // SAFETY: the name is a C string; no other thread runs this early.
+    // SAFETY: the name is a C string, and no other thread runs this early.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
-    // SAFETY: getenv answers a C string.
+    // SAFETY: getenv returns a C string.
     Some(unsafe { CStr::from_ptr(value) }.to_bytes())
 }
 
-/// How many CPUs this process may run on.
+/// Returns how many CPUs this process may run on.
 pub(crate) fn cpu_count() -> u32 {
     // SAFETY: all-zero is a valid (empty) set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
@@ -242,29 +246,30 @@ pub(crate) fn cpu_count() -> u32 {
     bits.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
 }
 
-/// The CPU that the calling thread runs on just now: a few instructions. `None`: not known.
+/// Returns the CPU that the calling thread runs on, or `None` if it is not known. Takes a few
+/// instructions.
 pub(crate) fn current_cpu() -> Option<u32> {
-    // SAFETY: takes nothing, answers a number.
+    // SAFETY: takes nothing and returns a number.
     let cpu = keep_errno(|| unsafe { libc::sched_getcpu() });
     u32::try_from(cpu).ok()
 }
 
-/// How many CPUs the system is configured for: their numbers are below it.
+/// Returns how many CPUs the system is configured for. The numbers of CPUs are below that.
 pub(crate) fn configured_cpus() -> u32 {
-    // SAFETY: takes a number, answers a number.
+    // SAFETY: takes and returns a number.
     let count = keep_errno(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) });
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// The system's page size in bytes.
+/// Returns the system's page size in bytes.
 pub(crate) fn system_page() -> usize {
-    // SAFETY: takes a number, answers a number.
+    // SAFETY: takes and returns a number.
     let size = keep_errno(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
     if size <= 0 { 4096 } else { size as usize }
 }
 
-/// 64 random bits: the kernel's, or where that has none yet a mixture of the bits that it gave this
-/// process at its start, the time and an address.
+/// Returns 64 random bits of the kernel. If it has none yet, they are a mixture of the bits that it
+/// gave this process at its start, the time and an address.
 pub(crate) fn random() -> u64 {
     let mut bits = 0u64;
     let (place, size) = ((&raw mut bits).cast(), size_of::<u64>());
@@ -275,9 +280,9 @@ pub(crate) fn random() -> u64 {
 
 #[cold]
 fn weak_random(address: usize) -> u64 {
-    // SAFETY: takes a number, answers a number.
+    // SAFETY: takes and returns a number.
     let given = keep_errno(|| unsafe { libc::getauxval(libc::AT_RANDOM) }) as *const u64;
-    // SAFETY: 16 bytes lie there for the life of the process, or the pointer is null.
+    // SAFETY: the pointer is null, or leads to 16 bytes that stay for the life of the process.
     let bits = if given.is_null() { 0 } else { unsafe { given.read_unaligned() } };
     let mut mixed = bits ^ (address as u64).rotate_left(32) ^ coarse_millis();
     for _ in 0..3 {
@@ -286,32 +291,33 @@ fn weak_random(address: usize) -> u64 {
     mixed
 }
 
-/// The calling thread's number, as the kernel counts.
+/// Returns the kernel's number of the calling thread.
 pub(crate) fn thread_id() -> usize {
-    // SAFETY: takes nothing, answers a number.
+    // SAFETY: takes nothing and returns a number.
     (unsafe { libc::syscall(libc::SYS_gettid) }) as usize
 }
 
 /// Whether the C library made the calling thread, and will therefore run destructors at its end.
 ///
-/// The library knows the number of each thread that it made; the clock of a thread holds that
-/// number, inverted, above three bits. In a thread made by clone(2) it is another one, or none.
+/// The C library knows the kernel's number of each thread that it made, and derives the id of the
+/// thread's clock from it: the inverted number above three bits. In a thread made by clone(2) the
+/// id has another number, or none.
 pub(crate) fn is_thread_of_libc() -> bool {
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: takes nothing, and returns the thread's handle.
+    // SAFETY: takes nothing and returns the thread's handle.
     let own = unsafe { libc::pthread_self() };
     // SAFETY: the handle is the calling thread's, and `clock` is a place for the result.
     let status = unsafe { libc::pthread_getcpuclockid(own, &raw mut clock) };
     status == 0 && usize::try_from(!(clock >> 3)) == Ok(thread_id())
 }
 
-/// What tells the calling thread from the others that are there now, without a system call.
+/// Returns a number that no other thread alive now has, without a system call.
 pub(crate) fn own_mark() -> usize {
-    // SAFETY: takes nothing, answers a number.
+    // SAFETY: takes nothing and returns a number.
     (unsafe { libc::pthread_self() }) as usize
 }
 
-/// Addresses that nobody may touch. `None`: the system has none.
+/// Reserves addresses that no thread may touch. Returns `None` if the system has none.
 pub(crate) fn reserve_untouchable(bytes: usize) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a fresh mapping wherever there is room.
@@ -321,26 +327,27 @@ pub(crate) fn reserve_untouchable(bytes: usize) -> Option<usize> {
     if base == libc::MAP_FAILED { None } else { Some(base.expose_provenance()) }
 }
 
-/// Makes a page of such addresses readable and writable.
+/// Makes a page of [`reserve_untouchable`] readable and writable. Returns whether it is.
 pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
     let place = core::ptr::with_exposed_provenance_mut(page);
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a page of a reservation of ours.
+    // SAFETY: the page belongs to a reservation of this allocator.
     keep_errno(|| unsafe { libc::mprotect(place, bytes, access) } == 0)
 }
 
-/// Gives the page's memory back and makes it untouchable again.
+/// Gives the memory of a page back, and makes the page untouchable again.
 pub(crate) fn close_page(page: usize, bytes: usize) {
     let place: *mut core::ffi::c_void = core::ptr::with_exposed_provenance_mut(page);
     keep_errno(|| {
-        // SAFETY: a page of a reservation of ours, whose contents are not needed.
+        // SAFETY: the page belongs to a reservation of this allocator, and its contents are not
+        // needed.
         unsafe { libc::madvise(place, bytes, libc::MADV_DONTNEED) };
-        // SAFETY: as above.
+        // SAFETY: the page belongs to a reservation of this allocator.
         unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) };
     });
 }
 
-/// Bytes of a range of mapped addresses that are in physical memory.
+/// Returns how many bytes of a range of mapped addresses are in physical memory.
 pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
     const PAGES: usize = 2048;
     let page = system_page();
@@ -350,7 +357,7 @@ pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
     while address < end {
         let length = (PAGES * page).min(end - address);
         let place = core::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: `seen` has a byte for each page; an unmapped page is an error.
+        // SAFETY: `seen` has a byte for each page, and an unmapped page is an error.
         let status = keep_errno(|| unsafe { libc::mincore(place, length, seen.as_mut_ptr()) });
         if status == 0 {
             let pages = length.div_ceil(page.max(1));

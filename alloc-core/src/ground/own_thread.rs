@@ -1,26 +1,29 @@
-//! A thread of the library's own: detached, deaf to signals, with a small stack and a name.
+//! Threads of the library itself: detached, with all signals blocked, a small stack and a name.
 
 use super::os::keep_errno;
 use core::ffi::{CStr, c_int, c_void};
 
-/// What such a thread runs.
+/// The function that a thread of the library runs.
 pub(crate) type Body = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Enough for a pass many times over, and for what runs at `exit` if it is the last thread.
+/// Bytes of the stack: many times what a decay pass needs, and enough for what runs at `exit` if
+/// the thread is the last one of the process.
 const STACK: usize = 256 << 10;
 
-/// Starts a detached thread that no signal is delivered to. The error is `pthread_create`'s.
+/// Starts a detached thread that gets no signals. The error is that of `pthread_create`.
 ///
-/// It allocates, by way of the C library: the caller holds no lock that an allocation needs.
+/// The C library allocates for the new thread, so the caller holds no lock that an allocation
+/// needs.
 pub(crate) fn start(body: Body) -> Result<(), c_int> {
     keep_errno(|| {
         let before = block_signals();
-        // With much thread-local storage in the program the small stack is refused: its usual one.
+        // In a program with much thread-local storage the small stack is refused. The default
+        // works.
         let status = match create(body, Some(STACK)) {
             libc::EINVAL => create(body, None),
             status => status,
         };
-        // SAFETY: the mask is the one that was in force.
+        // SAFETY: the mask is the one that was in force before.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut())
         };
@@ -28,8 +31,8 @@ pub(crate) fn start(body: Body) -> Result<(), c_int> {
     })
 }
 
-/// Blocks all signals for the calling thread (threads that it makes inherit that), and answers what
-/// was blocked before.
+/// Blocks all signals for the calling thread, and returns which were blocked before. Threads that
+/// it creates inherit that.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: all-zero is a valid (empty) set.
     let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
@@ -58,7 +61,7 @@ fn create(body: Body, stack: Option<usize>) -> c_int {
         unsafe { libc::pthread_attr_setstacksize(&raw mut attributes, bytes) };
     }
     let mut thread: libc::pthread_t = 0;
-    // SAFETY: the body takes any argument, and is there as long as the library is.
+    // SAFETY: the body takes any argument, and stays loaded as long as the library.
     let status = unsafe {
         libc::pthread_create(&raw mut thread, &raw const attributes, body, core::ptr::null_mut())
     };

@@ -1,40 +1,42 @@
-//! The signal of a memory fault: taking it, handing it on, giving it back.
+//! The signal of a memory fault (`SIGSEGV`): setting a handler, calling the previous one, and
+//! restoring it.
 
 use super::os::keep_errno;
 use core::ffi::{c_int, c_void};
 
-/// A handler that is told where the fault was.
+/// A signal handler that gets the address of the fault.
 pub(crate) type FaultHandler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-/// What was to happen at a fault.
+/// A signal action that was in force before.
 pub(crate) struct SignalAction(libc::sigaction);
 
-/// Takes the signal of memory faults; answers what was to happen before.
+/// Sets the handler of memory faults. Returns the previous action, or `None` on failure.
 pub(crate) fn set_fault_handler(handler: FaultHandler) -> Option<SignalAction> {
     // SAFETY: all zero is a valid action: the default.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: all zero is a valid action.
     let mut before: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: both are valid for the call; the handler has the shape that the flag promises.
+    // SAFETY: both actions are valid for the call, and the handler has the type that `SA_SIGINFO`
+    // says.
     let status = keep_errno(|| unsafe {
         libc::sigaction(libc::SIGSEGV, &raw const action, &raw mut before)
     });
     if status == 0 { Some(SignalAction(before)) } else { None }
 }
 
-/// Puts an action back; the default where none is known.
+/// Restores a previous action, or the default action for `None`.
 pub(crate) fn restore_fault_handler(before: Option<&SignalAction>) {
     // SAFETY: all zero is a valid action: the default.
     let default: libc::sigaction = unsafe { core::mem::zeroed() };
     let action = before.map_or(&default, |before| &before.0);
     let none = core::ptr::null_mut();
-    // SAFETY: an action that was in force before.
+    // SAFETY: the action was in force before, or is the default.
     keep_errno(|| unsafe { libc::sigaction(libc::SIGSEGV, core::ptr::from_ref(action), none) });
 }
 
-/// Calls the handler of before. `false`: there is none.
+/// Calls the handler of a previous action. Returns `false` if it has none.
 ///
 /// # Safety
 /// The arguments are those of a handler of this signal that runs now.
@@ -62,18 +64,18 @@ pub(crate) unsafe fn call_handler(
     true
 }
 
-/// The address of the instruction that faulted; 0 where that is not known.
+/// Returns the address of the instruction that faulted, or 0 if it is not known.
 pub(crate) fn faulting_instruction(context: *mut c_void) -> usize {
     let context = context.cast::<libc::ucontext_t>();
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: the kernel's context of the signal being handled.
+        // SAFETY: `context` is the kernel's context of the signal being handled.
         let registers = unsafe { &(*context).uc_mcontext.gregs };
         registers.get(libc::REG_RIP as usize).map_or(0, |at| *at as usize)
     }
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: the kernel's context of the signal being handled.
+        // SAFETY: `context` is the kernel's context of the signal being handled.
         unsafe { (*context).uc_mcontext.pc as usize }
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -1,8 +1,9 @@
 //! Size classes: jemalloc(3), Table 1.
 //!
-//! 8, then multiples of 16 to 128, then four classes per doubling. Classes up to 32 KiB are served
-//! from slabs through the thread cache ([`SizeClass`]); jemalloc's slabs end at 14336. Larger
-//! requests are page runs, rounded by [`class_round`] to the same four per doubling.
+//! The sizes are 8, then the multiples of 16 up to 128, then four classes per doubling. Classes up
+//! to 32 KiB are served from slabs through the thread cache ([`SizeClass`]), while jemalloc's slabs
+//! end at 14336. Larger requests are page runs, which [`class_round`] also rounds to four sizes per
+//! doubling.
 //!
 //! ```text
 //!   class  0   1   2   3  …  8    9   10   11   12   13 …        35      36 …    40
@@ -12,7 +13,7 @@
 
 use super::units::{MAX_SIZE, PAGE, SLAB_BYTES, checked_round_up, round_up};
 
-/// How many classes are served from slabs (`arenas.nbins`).
+/// The number of classes that are served from slabs (`arenas.nbins`).
 pub(crate) const CLASSES: usize = 41;
 
 /// The largest size that is served from a slab.
@@ -21,12 +22,12 @@ pub(crate) const MAX_CACHED: usize = 32 << 10;
 /// The number of `u64` words that hold one bit per block of the fullest slab.
 pub(crate) const MAX_WORDS: usize = SLAB_BYTES / 8 / 64;
 
-/// One of the [`CLASSES`] classes that slabs are cut into.
+/// One of the [`CLASSES`] size classes that are served from slabs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct SizeClass(u8);
 
-/// What one class is made of.
+/// The parameters of one size class.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     /// Bytes in a block.
@@ -35,13 +36,14 @@ pub(crate) struct Row {
     pub(crate) slab_pages: u16,
     /// Blocks in a slab.
     pub(crate) slots: u16,
-    /// The slabs are always guarded by the arena's bin, see [`SizeClass::is_shared`].
+    /// Whether the slabs are always guarded by the arena's bin, see [`SizeClass::is_shared`].
     shared: bool,
     /// `ceil(2^40 / size)`: division by `size` as a multiplication.
     reciprocal: u64,
-    /// How many blocks a thread may cache: at most 32 KiB and 2048 blocks, at least 8.
+    /// The most blocks that a thread may cache: 32 KiB of them, but at least 8 and at most 2048.
     pub(crate) cache_max: u16,
-    /// The same for a thread that uses the class in bulk: up to 512 KiB if they are fewer than 64.
+    /// As [`Row::cache_max`], for a thread that uses the class in bulk. Up to 63 blocks may then
+    /// take 512 KiB.
     pub(crate) bulk_max: u16,
 }
 
@@ -57,8 +59,9 @@ const fn class_size(index: usize) -> usize {
     (128 << group) + (step + 1) * (32 << group)
 }
 
-/// 64 KiB; from 1280 bytes on as many pages as 16, 8, 4 or 2 blocks fill exactly: sparse slabs of
-/// few blocks get to empty, and their pages serve other classes.
+/// Pages in a slab. Slabs have 64 KiB for blocks of up to 1024 bytes. Beyond that, 16, 8, 4 or 2
+/// blocks fill a slab exactly, because slabs of few blocks become empty sooner, and their pages
+/// then serve other classes.
 const fn slab_pages(size: usize) -> usize {
     let blocks = match size {
         0..=1024 => return SLAB_BYTES / PAGE,
@@ -70,7 +73,7 @@ const fn slab_pages(size: usize) -> usize {
     blocks * size / PAGE
 }
 
-/// Slabs of no more blocks than this are shared.
+/// Slabs with at most this many blocks are shared.
 const FEW_BLOCKS: usize = 4;
 
 const fn clamp(n: usize, low: usize, high: usize) -> usize {
@@ -98,7 +101,7 @@ const fn row(index: usize) -> Row {
     }
 }
 
-/// One row for each class.
+/// The parameters of each class.
 pub(crate) static ROWS: [Row; CLASSES] = {
     let mut rows = [row(0); CLASSES];
     let mut index = 0;
@@ -114,15 +117,15 @@ const LG_LINE: u32 = 6;
 
 /// Bytes of one bin in a thread cache.
 pub(crate) const BIN_BYTES: usize = 32;
-/// What the offsets of bins are counted in where they have to fit a byte; the machine multiplies by
-/// it as it adds the address of the cache.
+/// The unit of bin offsets that have to fit in a byte. The instruction that adds the offset to the
+/// address of the cache also multiplies by this unit.
 pub(crate) const OFFSET_UNIT: usize = 8;
 
 /// `OFFSET_OF_SIZE[(size + 7) / 8]` is where the bin of `size` begins in a thread cache, in units
 /// of [`OFFSET_UNIT`].
 ///
-/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::bins::thread_cache`]. The last entry,
-/// of 8 bytes too many, is the trap's.
+/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::bins::thread_cache`]. The last entry
+/// is for sizes up to 8 bytes beyond [`MAX_CACHED`], and leads to the trap.
 pub(crate) static OFFSET_OF_SIZE: [u8; MAX_CACHED / 8 + 2] = {
     let mut table = [0; MAX_CACHED / 8 + 2];
     let mut index = 0;
@@ -149,9 +152,9 @@ const _: () = {
         // below offset * size / 2^40 < 1 / 128, never reaches the next quotient.
         assert!(row.slab_pages as usize * PAGE <= 1 << 18);
         assert!(row.slots >= 2);
-        // One bit per block fits the record's words.
+        // One bit per block fits in the words of a slab's record.
         assert!(row.slots as usize <= MAX_WORDS * 64);
-        // Less than an eighth of a slab is lost at its end, and that part is never touched.
+        // At most an eighth of a slab is unused at its end. That part is never touched.
         assert!(
             (row.slab_pages as usize * PAGE) % (row.size as usize) * 8
                 <= row.slab_pages as usize * PAGE
@@ -159,7 +162,7 @@ const _: () = {
         if index > 0 {
             assert!(class_size(index) > class_size(index - 1));
         }
-        // What refills and depots do with long blocks was measured with this boundary.
+        // The handling of long blocks in refills and depots was measured with this boundary.
         assert!(row.shared == (row.size > 4096));
         index += 1;
     }
@@ -167,38 +170,38 @@ const _: () = {
 };
 
 impl SizeClass {
-    /// The class that serves `size` bytes, which is at most [`MAX_CACHED`].
+    /// Returns the class that serves `size` bytes, which is at most [`MAX_CACHED`].
     #[inline(always)]
     pub(crate) const fn of(size: usize) -> SizeClass {
         debug_assert!(size <= MAX_CACHED);
         SizeClass(OFFSET_OF_SIZE[(size + 7) >> 3 & 0x1fff] / UNITS_OF_BIN as u8 - 1)
     }
 
-    /// The class of a thread cache's bin: bin 0 is the trap, bin `n` is class `n - 1`.
+    /// Returns the class of a thread cache's bin: bin 0 is the trap, bin `n` is class `n - 1`.
     #[inline(always)]
     pub(crate) const fn from_bin(bin: usize) -> Option<SizeClass> {
         if bin == 0 || bin > CLASSES { None } else { Some(SizeClass(bin as u8 - 1)) }
     }
 
-    /// All classes, smallest first.
+    /// Iterates over all classes, smallest first.
     pub(crate) fn all() -> impl Iterator<Item = SizeClass> {
         (0..CLASSES as u8).map(SizeClass)
     }
 
-    /// Its place among the classes, from 0.
+    /// The index of the class, from 0.
     #[inline(always)]
     pub(crate) const fn index(self) -> usize {
         // Tells the optimiser what the constructors guarantee.
         if self.0 as usize >= CLASSES { 0 } else { self.0 as usize }
     }
 
-    /// Its bin in a thread cache.
+    /// The index of the class's bin in a thread cache.
     #[inline(always)]
     pub(crate) const fn bin(self) -> usize {
         self.index() + 1
     }
 
-    /// Its row in the table.
+    /// The class's row in [`ROWS`].
     #[inline(always)]
     pub(crate) fn row(self) -> &'static Row {
         &ROWS[self.index()]
@@ -210,8 +213,8 @@ impl SizeClass {
         self.row().size as usize
     }
 
-    /// The alignment of a slab, so that its blocks are aligned as their size is: the largest power
-    /// of two that divides it, and at least a page.
+    /// The alignment of a slab: the largest power of two that divides the block size, but at least
+    /// a page. The blocks are then as aligned as their size allows.
     #[inline]
     pub(crate) fn slab_align(self) -> usize {
         (1 << self.size().trailing_zeros()).max(PAGE)
@@ -222,42 +225,43 @@ impl SizeClass {
         self.row().slots as usize
     }
 
-    /// Whether the slabs of the class are guarded by the arena's bin for all their lives: of so few
-    /// blocks they are not worth owning by a thread cache. Such blocks go from thread to thread by
-    /// the transfer cache, which knows no slab that a cache owns.
+    /// Whether slabs of this class are always guarded by the arena's bin. They have so few blocks
+    /// that a thread cache gains nothing by owning one. Their blocks pass from thread to thread
+    /// through the transfer cache, which holds no block of a slab that a cache owns.
     #[inline(always)]
     pub(crate) fn is_shared(self) -> bool {
         self.row().shared
     }
 
-    /// The fewest blocks that fill cache lines to the last byte.
+    /// The smallest number of blocks that fill whole cache lines.
     #[inline(always)]
     pub(crate) fn blocks_of_lines(self) -> usize {
         let shared = self.size().trailing_zeros();
         if shared >= LG_LINE { 1 } else { 1 << (LG_LINE - shared) }
     }
 
-    /// Words of one bit per block.
+    /// The number of `u64` words that hold one bit per block.
     #[inline(always)]
     pub(crate) fn words(self) -> usize {
         self.slots().div_ceil(64)
     }
 
-    /// The block that begins `offset` bytes into a slab, or `None` inside a block or past the last.
+    /// Returns the index of the block that begins `offset` bytes into a slab. Returns `None` if no
+    /// block begins there.
     #[inline(always)]
     pub(crate) fn slot_at(self, offset: usize) -> Option<usize> {
         let slot = self.slot_around(offset);
         if slot * self.size() == offset && slot < self.slots() { Some(slot) } else { None }
     }
 
-    /// The block that holds the byte `offset` bytes into a slab.
+    /// Returns the index of the block that holds the byte `offset` bytes into a slab.
     #[inline(always)]
     pub(crate) fn slot_around(self, offset: usize) -> usize {
         ((offset as u64).wrapping_mul(self.row().reciprocal) >> 40) as usize
     }
 }
 
-/// The blocks of a slab, for many questions in a row.
+/// The layout of a slab's blocks, for many lookups in a row.
 #[derive(Clone, Copy)]
 pub(crate) struct Grid {
     size: usize,
@@ -266,7 +270,7 @@ pub(crate) struct Grid {
 }
 
 impl SizeClass {
-    /// Where the blocks of a slab begin.
+    /// Returns the layout of the blocks of the class's slabs.
     #[inline(always)]
     pub(crate) fn grid(self) -> Grid {
         Grid { size: self.size(), slots: self.slots(), reciprocal: self.row().reciprocal }
@@ -274,19 +278,20 @@ impl SizeClass {
 }
 
 impl Grid {
-    /// Bytes that the blocks take, from the slab's first.
+    /// Bytes from the beginning of a slab to the end of its last block.
     #[inline(always)]
     pub(crate) fn bytes(self) -> usize {
         self.size * self.slots
     }
 
-    /// Where the block behind one at an offset begins.
+    /// Returns the offset of the block behind the one at `offset`.
     #[inline(always)]
     pub(crate) fn behind(self, offset: usize) -> usize {
         offset.wrapping_add(self.size)
     }
 
-    /// The block that begins at an offset below [`Grid::bytes`]; `None` inside a block.
+    /// Returns the index of the block that begins at `offset`, which is below [`Grid::bytes`].
+    /// Returns `None` if no block begins there.
     #[inline(always)]
     pub(crate) fn slot_at(self, offset: usize) -> Option<usize> {
         let slot = ((offset as u64).wrapping_mul(self.reciprocal) >> 40) as usize;
@@ -294,18 +299,19 @@ impl Grid {
     }
 }
 
-/// `size` rounded so that its class is a multiple of `align` (a power of two).
+/// Rounds `size` so that its class is a multiple of `align` (a power of two).
 ///
-/// Rounding the size up to a multiple of the alignment is enough: the step between classes in a
-/// doubling divides every multiple of `align` that lies in it.
+/// Rounding up to a multiple of `align` is enough. Above 128 bytes `align` and the step between
+/// classes are both powers of two, so either the step is a multiple of `align`, or each multiple of
+/// `align` is a class itself.
 #[inline(always)]
 pub(crate) const fn size_for_align(size: usize, align: usize) -> Option<usize> {
     let size = if size == 0 { 1 } else { size };
     checked_round_up(size, align)
 }
 
-/// `size` rounded up to a class of the whole series, four per doubling; above [`MAX_CACHED`] also
-/// to pages. `None` above [`MAX_SIZE`].
+/// Rounds `size` up to a class of the whole series, four per doubling. Classes above [`MAX_CACHED`]
+/// are also whole pages. Returns `None` above [`MAX_SIZE`].
 #[inline]
 pub(crate) const fn class_round(size: usize) -> Option<usize> {
     if size > MAX_SIZE {
@@ -324,13 +330,13 @@ pub(crate) const fn class_round(size: usize) -> Option<usize> {
     }
 }
 
-/// The longest page run: 2^48 bytes, more than any address space this runs in.
+/// Pages in the longest page run: 2^48 bytes, more than any supported address space.
 pub(crate) const MAX_RUN_PAGES: usize = 1 << 36;
 
-/// How many classes of page runs there are: 1, 2, 3, 4 pages, then four per doubling.
+/// The number of classes of page runs: 1, 2, 3, 4 pages, then four per doubling.
 pub(crate) const PAGE_CLASSES: usize = page_class_ceil(MAX_RUN_PAGES) + 1;
 
-/// The class of runs that all hold at least `pages` (rounds up: use it to search).
+/// Returns the smallest class whose runs all hold at least `pages`. Searches use it.
 #[inline]
 pub(crate) const fn page_class_ceil(pages: usize) -> usize {
     if pages <= 4 {
@@ -341,7 +347,7 @@ pub(crate) const fn page_class_ceil(pages: usize) -> usize {
     4 + (lg as usize - 2) * 4 + step
 }
 
-/// The class that a run of `pages` is filed under (rounds down: use it to store).
+/// Returns the class that a run of `pages` is filed under, which is rounded down.
 #[inline]
 pub(crate) const fn page_class_floor(pages: usize) -> usize {
     if pages <= 4 {
@@ -351,7 +357,7 @@ pub(crate) const fn page_class_floor(pages: usize) -> usize {
     if page_class_pages(up) > pages { up - 1 } else { up }
 }
 
-/// The smallest run in a class of page runs.
+/// Returns the pages of the smallest run in a class of page runs.
 #[inline]
 pub(crate) const fn page_class_pages(class: usize) -> usize {
     if class < 4 {
@@ -437,7 +443,7 @@ mod tests {
         assert!(page_class_ceil(MAX_RUN_PAGES) < PAGE_CLASSES);
     }
 
-    /// The table as a person reads it. A change of tuning shows up here as a difference.
+    /// The table in readable form. A change of tuning shows up here as a difference.
     #[test]
     fn golden_table() {
         let mut text = String::new();

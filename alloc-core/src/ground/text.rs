@@ -1,8 +1,8 @@
-//! Text in a fixed buffer: what messages are built in, without allocating or panicking.
+//! Text in a fixed buffer. Messages are built in it without allocating or panicking.
 //!
-//! `core::fmt` is not used in the core: its machinery can panic and is large.
+//! `core::fmt` is not used in the core, because its machinery can panic and is large.
 
-/// A line of at most `N` bytes. What does not fit is cut off.
+/// A line of at most `N` bytes. Text beyond that is cut off.
 pub(crate) struct Line<const N: usize> {
     bytes: [u8; N],
     length: usize,
@@ -58,7 +58,7 @@ impl<const N: usize> Line<N> {
         self
     }
 
-    /// The line so far.
+    /// Returns the line so far.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&[])
     }

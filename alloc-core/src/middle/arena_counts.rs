@@ -3,28 +3,28 @@
 use crate::ground::size_class::{CLASSES, PAGE_CLASSES, SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 
-/// No index of an arena reaches this; 4096 and 4097 have meanings in the namespace.
+/// No arena has this index or a larger one. 4096 and 4097 have other meanings in the namespace.
 pub(crate) const MAX_ARENAS: usize = 4095;
 
-/// How many of something there ever were, and how many of those are gone.
+/// How many of some kind were ever made, and how many of these are gone.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Turnover {
     pub(crate) made: u64,
     pub(crate) gone: u64,
 }
 
-/// Large blocks that left the arena and came back, by class of length. What thread caches keep and
-/// reuse meanwhile is not seen here.
+/// Large blocks that left the arena and came back, by class of length. Blocks that thread caches
+/// keep and reuse in between are not counted here.
 pub(crate) struct LargeCounts {
-    /// Bytes in those that have not come back.
+    /// Bytes in the blocks that have not come back.
     pub(crate) bytes: usize,
     classes: [Turnover; PAGE_CLASSES],
 }
 
-/// Slabs, by class.
+/// Slabs that were made and taken back, by class.
 pub(crate) struct SlabCounts {
     classes: [Turnover; CLASSES],
-    /// Bytes of their records.
+    /// Bytes of the records of slabs.
     pub(crate) record_bytes: usize,
 }
 
@@ -33,12 +33,12 @@ impl LargeCounts {
         LargeCounts { bytes: 0, classes: [Turnover { made: 0, gone: 0 }; PAGE_CLASSES] }
     }
 
-    /// Those of one class of lengths.
+    /// The large blocks of one class of lengths.
     pub(crate) fn of(&self, class: usize) -> Turnover {
         self.classes.get(class).copied().unwrap_or_default()
     }
 
-    /// A block of so many pages leaves.
+    /// Counts a block of `pages` pages that leaves the arena.
     pub(crate) fn add(&mut self, pages: usize) {
         self.bytes += pages * PAGE;
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
@@ -46,7 +46,7 @@ impl LargeCounts {
         }
     }
 
-    /// It comes back.
+    /// Counts a block of `pages` pages that comes back.
     pub(crate) fn remove(&mut self, pages: usize) {
         self.bytes -= pages * PAGE;
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
@@ -54,7 +54,7 @@ impl LargeCounts {
         }
     }
 
-    /// It is made longer or shorter: of another class, it is another block.
+    /// Counts a block that is resized. If its class changes, it counts as another block.
     pub(crate) fn resize(&mut self, before: usize, after: usize) {
         if page_class_ceil(before) == page_class_ceil(after) {
             self.bytes = self.bytes + after * PAGE - before * PAGE;
@@ -70,19 +70,19 @@ impl SlabCounts {
         SlabCounts { classes: [Turnover { made: 0, gone: 0 }; CLASSES], record_bytes: 0 }
     }
 
-    /// Those of one class.
+    /// The slabs of one class.
     pub(crate) fn of(&self, class: SizeClass) -> Turnover {
         self.classes.get(class.index()).copied().unwrap_or_default()
     }
 
-    /// One is made.
+    /// Counts a slab that is made.
     pub(crate) fn add(&mut self, class: SizeClass) {
         if let Some(class) = self.classes.get_mut(class.index()) {
             class.made += 1;
         }
     }
 
-    /// One is taken back.
+    /// Counts a slab that is taken back.
     pub(crate) fn remove(&mut self, class: SizeClass) {
         if let Some(class) = self.classes.get_mut(class.index()) {
             class.gone += 1;

@@ -1,54 +1,54 @@
-//! What the slow paths did, counted: scaling on paper, where time on two cores says nothing.
+//! Counts of what the slow paths did. They show scaling where time on two cores does not.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is counted.
+/// What [`Effort`] counts.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Deed {
-    /// A refill from slabs of the cache's own.
+    /// A refill from slabs that the cache owns.
     RefillOwned,
     /// A refill from slabs that a bin guards.
     RefillShared,
-    /// A slab taken over from a bin.
+    /// A slab that a cache took over from a bin.
     Adopted,
     /// A slab made of fresh pages.
     Fresh,
-    /// A batch sent home.
+    /// A batch of blocks that was returned to slabs.
     Flush,
-    /// A group in such batches: of one slab, or of one word of somebody else's.
+    /// A group in such batches: blocks of one slab, or of one word of a slab with another guard.
     Group,
-    /// An atomic OR into a word of a slab that somebody else guards.
+    /// An atomic OR into a word of a slab that the calling thread does not guard.
     RemoteWord,
     /// A slab pushed on its guard's pending stack.
     Push,
-    /// A compare-exchange repeated in these two, because another thread came between.
+    /// A compare-exchange of a remote free that was repeated because another thread came between.
     Retry,
     /// A slab whose remote frees were taken in.
     Drained,
-    /// A large block that was kept, and one that came from there.
+    /// A large block that a cache kept, and one that it used again.
     RunKept,
     RunReused,
 }
 
 const DEEDS: usize = Deed::RunReused as usize + 1;
 
-/// The deeds of one owner, written under its lock; or of everybody else, written by anyone.
+/// The deeds of one owner, written under its lock; or [`UNCACHED`], written by any thread.
 pub(crate) struct Effort {
     shared: bool,
     counts: [AtomicU64; DEEDS],
 }
 
-/// What went past all caches.
+/// The deeds past all caches.
 pub(crate) static UNCACHED: Effort = Effort { shared: true, ..Effort::new() };
 
 impl Effort {
-    /// Nothing was done; one writer at a time.
+    /// Counts of zero, for one writer at a time.
     pub(crate) const fn new() -> Effort {
         Effort { shared: false, counts: [const { AtomicU64::new(0) }; DEEDS] }
     }
 
-    /// Counts `n` deeds.
+    /// Counts a deed `n` times.
     #[inline]
     pub(crate) fn add(&self, deed: Deed, n: u64) {
         let Some(count) = self.counts.get(deed as usize) else { return };
@@ -59,7 +59,7 @@ impl Effort {
         }
     }
 
-    /// How many there were.
+    /// How often a deed was done.
     pub(crate) fn get(&self, deed: Deed) -> u64 {
         self.counts.get(deed as usize).map_or(0, |count| count.load(Relaxed))
     }

@@ -1,8 +1,8 @@
-//! Arenas: slabs and who guards them, remote frees, large blocks, and the choice of an arena.
+//! Arenas: slabs and their guards, remote frees, large blocks, and the choice of an arena.
 //!
 //! The order of the modules below is the order of the data: counts, the one lock-free protocol,
-//! slabs, bins, arenas and the choice of one, what a thread cache owns, and then the ways of blocks
-//! and pages between them.
+//! slabs, bins, arenas and the choice of one, what a thread cache owns, and then the paths of
+//! blocks and pages between them.
 
 #[cfg(not(loom))]
 pub(crate) mod effort;

@@ -1,4 +1,4 @@
-//! One arena, or several together, as plain numbers.
+//! Statistics of one arena, or of several together, as plain numbers.
 
 use super::mutex_stats::MutexStats;
 use crate::ground::size_class::{
@@ -6,14 +6,14 @@ use crate::ground::size_class::{
 };
 use crate::ground::units::PAGE;
 
-/// Small classes, up to 32 KiB: their blocks come from slabs (`arenas.nbins`). jemalloc's end at
-/// 14 KiB.
+/// The number of small classes, up to 32 KiB. Their blocks come from slabs (`arenas.nbins`). The
+/// small classes of jemalloc end at 14 KiB.
 pub const BINS: usize = CLASSES;
-/// Large classes: each block is a run of pages (`arenas.nlextents`).
+/// The number of large classes. Each of their blocks is a run of pages (`arenas.nlextents`).
 pub const LEXTENTS: usize = PAGE_CLASSES - SHORT_RUNS;
-/// Classes of runs of pages.
+/// The number of classes of runs of pages.
 pub const PAGE_RUN_CLASSES: usize = PAGE_CLASSES;
-/// Classes of runs that are shorter than the smallest large class.
+/// The number of classes of runs that are shorter than the smallest large class.
 const SHORT_RUNS: usize = page_class_floor(MAX_CACHED / PAGE) + 1;
 
 macro_rules! summed {
@@ -27,7 +27,7 @@ macro_rules! summed {
         impl $name {
             pub(super) const EMPTY: $name = $name { $($field: 0,)* };
 
-            /// Adds another one's numbers.
+            /// Adds the numbers of `other`.
             pub fn add(&mut self, other: &$name) {
                 $(self.$field += other.$field;)*
             }
@@ -41,72 +41,75 @@ macro_rules! summed {
     };
 }
 
-/// What can be counted from some point on.
+/// Statistics that can be counted from some point on.
 pub(super) trait Since {
-    /// Takes away what was counted before.
+    /// Subtracts what was counted before.
     fn since(&mut self, before: &Self);
 }
 
 summed! {
-    /// One class of blocks that come from slabs. Exact, each block charged to the arena of its
-    /// slab, but for what a field says. Source: jemalloc(3), `stats.arenas.<i>.bins.<j>.*`.
+    /// Statistics of one small class. The numbers are exact, and each block is charged to the arena
+    /// of its slab, unless a field says otherwise. Source: jemalloc(3),
+    /// `stats.arenas.<i>.bins.<j>.*`.
     BinStats {
-        /// Blocks that left slabs, for thread caches or past them.
+        /// Blocks that left slabs, to thread caches or past them.
         nmalloc: u64,
-        /// Blocks that came home.
+        /// Blocks that were returned to slabs.
         ndalloc: u64,
-        /// Requests, those that a thread cache served by itself among them: charged to the arena
-        /// that was the thread's home.
+        /// Requests, including those that a thread cache served by itself. A request is charged to
+        /// the arena that was then the thread's home arena.
         nrequests: u64,
-        /// Blocks out of slabs now, those in thread caches among them: `nmalloc - ndalloc`.
+        /// Blocks out of slabs now, including those in thread caches: `nmalloc - ndalloc`.
         curregs: usize,
-        /// Of those, blocks in thread caches: charged to the arena that is the thread's home, as
-        /// long as it has so many out.
+        /// Of `curregs`, blocks in thread caches. They are charged to the home arena of the thread,
+        /// up to the number of blocks that this arena has out.
         cached: usize,
         /// Refills of thread caches.
         nfills: u64,
-        /// Batches that thread caches sent home.
+        /// Batches that thread caches returned to slabs.
         nflushes: u64,
-        /// Slabs ever made.
+        /// Slabs made, since the start.
         nslabs: u64,
-        /// Slabs that a thread cache took over to go on allocating from them.
+        /// Slabs that a thread cache took over, to allocate from them.
         nreslabs: u64,
         /// Slabs now.
         curslabs: usize,
-        /// Slabs with free blocks: those that a thread cache owns are charged to its home.
+        /// Slabs with free blocks. A slab that a thread cache owns is charged to the cache's home
+        /// arena.
         nonfull_slabs: usize,
     }
 }
 
 summed! {
-    /// One class of large blocks. Exact. Source: jemalloc(3), `stats.arenas.<i>.lextents.<j>.*`.
+    /// Statistics of one large class. The numbers are exact. Source: jemalloc(3),
+    /// `stats.arenas.<i>.lextents.<j>.*`.
     LargeStats {
         /// Blocks that left the arena.
         nmalloc: u64,
-        /// Blocks that came back.
+        /// Blocks that were returned to the arena.
         ndalloc: u64,
-        /// Requests, those that were served by a block the thread had kept among them.
+        /// Requests, including those served with a block that the thread had kept.
         nrequests: u64,
-        /// Blocks out now, those that threads keep among them: `nmalloc - ndalloc`.
+        /// Blocks out of the arena now, including those that threads keep: `nmalloc - ndalloc`.
         curlextents: usize,
     }
 }
 
 summed! {
-    /// Unused runs of pages of one class of lengths. Source: jemalloc(3) 5.2,
+    /// Statistics of the unused runs of pages of one class of lengths. Source: jemalloc(3) 5.2,
     /// `stats.arenas.<i>.extents.<j>.*`.
     ExtentStats {
-        /// Runs that still have memory, and bytes in them.
+        /// Runs that still have memory.
         ndirty: usize,
-        /// Bytes in them.
+        /// Bytes in runs that still have memory.
         dirty_bytes: usize,
-        /// Runs that the system may have taken.
+        /// Runs whose memory the system may have taken.
         nmuzzy: usize,
-        /// Bytes in them.
+        /// Bytes in runs whose memory the system may have taken.
         muzzy_bytes: usize,
         /// Runs of addresses without memory.
         nretained: usize,
-        /// Bytes in them.
+        /// Bytes in runs of addresses without memory.
         retained_bytes: usize,
     }
 }
@@ -119,112 +122,114 @@ summed! {
         allocated: usize,
         /// Blocks that left slabs or the arena.
         nmalloc: u64,
-        /// Blocks that came back.
+        /// Blocks that were returned to slabs or to the arena.
         ndalloc: u64,
         /// Requests.
         nrequests: u64,
         /// Refills of thread caches.
         nfills: u64,
-        /// Batches that thread caches sent home.
+        /// Batches that thread caches returned to slabs.
         nflushes: u64,
     }
 }
 
 summed! {
-    /// Giving back of pages. Source: jemalloc(3), `stats.arenas.<i>.{dirty,muzzy}_*`.
+    /// Statistics of purging, which gives the memory of pages back. Source: jemalloc(3),
+    /// `stats.arenas.<i>.{dirty,muzzy}_*`.
     PurgeStats {
-        /// Batches.
+        /// Batches of purging.
         npurge: u64,
-        /// System calls.
+        /// System calls that gave pages back.
         nmadvise: u64,
-        /// Pages.
+        /// Pages given back.
         purged: u64,
     }
 }
 
 summed! {
-    /// What an arena has, in bytes unless a name begins with p (pages) or n (things).
+    /// What an arena has, in bytes, unless a name begins with p (pages) or n (a number of things).
     ArenaSpace {
-        /// Threads whose home it is.
+        /// Threads whose home arena it is.
         nthreads: u32,
-        /// In slabs and large blocks.
+        /// Pages in slabs and large blocks.
         pactive: usize,
-        /// Unused, with memory.
+        /// Unused pages that still have memory.
         pdirty: usize,
-        /// Unused; the system may have taken them.
+        /// Unused pages whose memory the system may have taken.
         pmuzzy: usize,
-        /// In runs that are not retained, and records.
+        /// Bytes in runs that are not retained, and of records.
         mapped: usize,
-        /// Addresses without memory.
+        /// Bytes of addresses without memory.
         retained: usize,
-        /// In physical memory, at most.
+        /// Bytes in physical memory, at most.
         resident: usize,
-        /// Of records; those that belong to no arena are arena 0's.
+        /// Bytes of records. Records that belong to no arena are charged to arena 0.
         base: usize,
-        /// Of these, records of runs.
+        /// Of `base`, bytes of records of runs.
         metadata_edata: usize,
-        /// Of these, the map of addresses.
+        /// Of `base`, bytes of the map of addresses.
         metadata_rtree: usize,
-        /// Huge pages asked for under records: all of them in arena 0.
+        /// Huge pages requested under records. All of them are charged to arena 0.
         metadata_thp: usize,
-        /// Records of runs that wait for their next use.
+        /// Unused records of runs, kept for the next runs.
         extent_avail: usize,
-        /// Addresses that the system did not take back.
+        /// Bytes of addresses that the system did not take back.
         abandoned_vm: usize,
-        /// In thread caches: blocks, and large blocks that threads keep.
+        /// Bytes in thread caches: in blocks, and in large blocks that threads keep.
         tcache_bytes: usize,
-        /// Of these, in quarantine.
+        /// Of `tcache_bytes`, bytes in quarantine.
         tcache_stashed_bytes: usize,
-        /// In large blocks that threads keep.
+        /// Bytes in large blocks that threads keep.
         kept_bytes: usize,
-        /// In slabs.
+        /// Bytes in slabs.
         slab_bytes: usize,
-        /// In slabs, in blocks that are out of them.
+        /// Bytes in blocks that are out of slabs.
         slab_used_bytes: usize,
     }
 }
 
-/// Everything that is known of one arena. Source: jemalloc(3), `stats.arenas.<i>.*`.
+/// All statistics of one arena. Source: jemalloc(3), `stats.arenas.<i>.*`.
 #[derive(Clone, Debug)]
 pub struct ArenaStats {
-    /// Whether there is such an arena.
+    /// Whether the arena exists.
     pub initialized: bool,
-    /// Nanoseconds since it was made.
+    /// Nanoseconds since the arena was made.
     pub uptime: u64,
-    /// How long unused dirty pages are kept, in milliseconds; -1: for ever.
+    /// How long unused dirty pages are kept, in milliseconds. -1 means for ever.
     pub dirty_decay_ms: isize,
-    /// The same for muzzy pages.
+    /// How long unused muzzy pages are kept, in milliseconds. -1 means for ever.
     pub muzzy_decay_ms: isize,
-    /// What it has.
+    /// What the arena has.
     pub space: ArenaSpace,
-    /// Giving back of dirty pages.
+    /// Statistics of purging dirty pages.
     pub dirty: PurgeStats,
-    /// Giving back of muzzy pages.
+    /// Statistics of purging muzzy pages.
     pub muzzy: PurgeStats,
-    /// Small classes together.
+    /// Sums over the small classes.
     pub small: ClassesStats,
-    /// Large classes together.
+    /// Sums over the large classes.
     pub large: ClassesStats,
-    /// Small classes.
+    /// Statistics of each small class.
     pub bins: [BinStats; BINS],
-    /// Their locks.
+    /// The lock of the bin of each small class.
     pub bin_mutexes: [MutexStats; BINS],
-    /// Large classes.
+    /// Statistics of each large class.
     pub lextents: [LargeStats; LEXTENTS],
-    /// Unused runs of pages.
+    /// Unused runs of pages, by class of lengths.
     pub extents: [ExtentStats; PAGE_RUN_CLASSES],
-    /// The lock of its pages.
+    /// The lock of the arena's pages.
     pub pages_mutex: MutexStats,
-    /// The locks of the caches whose home it is.
+    /// The locks of the caches whose home arena it is.
     pub caches_mutex: MutexStats,
     /// The lock of the allocator's records, in arena 0.
     pub base_mutex: MutexStats,
-    /// Requests as the last walk saw them: a countdown that is just being armed is seen too far on.
+    /// Requests as the last walk saw them, so that the number never decreases. While a countdown is
+    /// armed, a walk sees too many requests.
     pub(super) seen_requests: [u64; BINS],
 }
 
 impl ArenaStats {
-    /// Forgets all but the requests seen.
+    /// Clears all but the requests seen.
     pub(super) fn clear(&mut self) {
         for (seen, bin) in self.seen_requests.iter_mut().zip(&self.bins) {
             *seen = bin.nrequests;
@@ -243,13 +248,13 @@ impl ArenaStats {
         self.base_mutex = MutexStats::EMPTY;
     }
 
-    /// Bytes in blocks that the program has.
+    /// Returns the bytes in blocks that the program has.
     #[must_use]
     pub fn allocated(&self) -> usize {
         self.small.allocated + self.large.allocated
     }
 
-    /// Adds another arena's numbers.
+    /// Adds the statistics of another arena.
     pub(super) fn add(&mut self, other: &ArenaStats) {
         self.initialized |= other.initialized;
         self.uptime = self.uptime.max(other.uptime);
@@ -269,7 +274,7 @@ impl ArenaStats {
 }
 
 impl ArenaStats {
-    /// Takes the counts of earlier arenas of the same index away.
+    /// Subtracts the counts of earlier arenas of the same index.
     pub(super) fn since(&mut self, before: &ArenaStats) {
         each(&mut self.bins, &before.bins, BinStats::since);
         each(&mut self.lextents, &before.lextents, LargeStats::since);
@@ -277,10 +282,10 @@ impl ArenaStats {
         self.muzzy.since(&before.muzzy);
     }
 
-    /// Keeps what has been counted, and none of what there is now.
+    /// Keeps the counts since the start, and clears the present state.
     pub(super) fn keep_counts(&mut self) {
         for bin in &mut self.bins {
-            // What was left was discarded.
+            // Blocks that were still out were discarded.
             bin.nmalloc = bin.nmalloc.max(bin.ndalloc);
             bin.ndalloc = bin.nmalloc;
             (bin.curregs, bin.cached, bin.curslabs, bin.nonfull_slabs) = (0, 0, 0, 0);
@@ -297,7 +302,7 @@ impl ArenaStats {
         self.seen_requests = [0; BINS];
     }
 
-    /// What was counted from here to `now`.
+    /// Replaces the counts by what was counted from them to `now`.
     pub(super) fn become_difference(&mut self, now: &ArenaStats) {
         fn difference<T: Since + Copy>(before: &mut T, now: &T) {
             let mut counted = *now;
@@ -317,27 +322,28 @@ fn each<T>(all: &mut [T], others: &[T], add: fn(&mut T, &T)) {
     }
 }
 
-/// Bytes in a block of a class that comes from slabs; 0: there is no such class.
+/// Returns the bytes in a block of a small class, or 0 if there is no such class.
 #[must_use]
 pub fn slab_class_size(class: usize) -> usize {
     SizeClass::all().nth(class).map_or(0, SizeClass::size)
 }
 
-/// Blocks in a slab of a class, and bytes of the slab; 0: there is no such class.
+/// Returns the blocks in a slab of a small class, and the bytes of the slab. Both are 0 if there is
+/// no such class.
 #[must_use]
 pub fn slab_class_slab(class: usize) -> (usize, usize) {
     let row = SizeClass::all().nth(class).map(SizeClass::row);
     row.map_or((0, 0), |row| (usize::from(row.slots), usize::from(row.slab_pages) * PAGE))
 }
 
-/// Bytes in a block of a large class; 0: there is no such class.
+/// Returns the bytes in a block of a large class, or 0 if there is no such class.
 #[must_use]
 pub fn lextent_size(class: usize) -> usize {
     if class < LEXTENTS { page_class_pages(class + SHORT_RUNS) * PAGE } else { 0 }
 }
 
-/// The large class of blocks of a class of runs of pages. Shorter blocks, which exist for the sake
-/// of their alignment, count as of the smallest.
+/// Returns the large class of a class of runs of pages. Shorter runs, which are blocks because of
+/// their alignment, count as the smallest large class.
 pub(super) fn lextent_of_run(class: usize) -> usize {
     class.saturating_sub(SHORT_RUNS)
 }

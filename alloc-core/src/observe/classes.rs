@@ -1,7 +1,8 @@
 //! The size classes, as `arenas.bin.<i>.*` and `arenas.lextent.<i>.*` of jemalloc(3) list them.
 //!
-//! The sizes are those of jemalloc(3), Table 1. But slabs serve sizes up to 32 KiB here and up to
-//! 14 KiB there, so five classes that are the first large ones there are the last small ones here.
+//! The sizes are those of jemalloc(3), Table 1. But slabs serve sizes up to 32 KiB here, and up to
+//! 14 KiB in jemalloc. So the first five large classes of jemalloc are the last five small classes
+//! here.
 
 use super::arena_stats::{BINS, LEXTENTS, lextent_size};
 use crate::ground::options;
@@ -11,21 +12,21 @@ use crate::ground::units::PAGE;
 /// A small size class. Source: jemalloc(3), `arenas.bin.<i>.*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// Bytes of a block.
+    /// Bytes in a block.
     pub size: usize,
     /// Blocks in a slab.
     pub nregs: u32,
-    /// Bytes of a slab.
+    /// Bytes in a slab.
     pub slab_size: usize,
 }
 
-/// How many small size classes there are. Source: jemalloc(3), `arenas.nbins`.
+/// Returns the number of small size classes. Source: jemalloc(3), `arenas.nbins`.
 #[must_use]
 pub fn nbins() -> u32 {
     BINS as u32
 }
 
-/// A small size class; `None` from [`nbins`] on.
+/// Returns a small size class, or `None` from index [`nbins`] on.
 ///
 /// ```
 /// let bin = lumalloc::observe::bin(1).unwrap();
@@ -43,23 +44,23 @@ pub fn bin(index: usize) -> Option<Bin> {
     })
 }
 
-/// How many small and large classes threads cache, with the options in force. Source: jemalloc(3),
-/// `arenas.nhbins`.
+/// Returns the number of size classes that threads cache, with the options in force. Source:
+/// jemalloc(3), `arenas.nhbins`.
 #[must_use]
 pub fn nhbins() -> u32 {
     let largest = options::current().tcache_max;
     SizeClass::all().filter(|class| class.size() <= largest).count() as u32
 }
 
-/// How many large size classes there are, up to the longest run that any address space holds.
+/// Returns the number of large size classes, up to the longest run that any address space holds.
 /// Source: jemalloc(3), `arenas.nlextents`.
 #[must_use]
 pub fn nlextents() -> u32 {
     LEXTENTS as u32
 }
 
-/// The size of a large class; `None` from [`nlextents`] on. Source: jemalloc(3),
-/// `arenas.lextent.<i>.size`.
+/// Returns the size in bytes of a large class, or `None` from index [`nlextents`] on. Source:
+/// jemalloc(3), `arenas.lextent.<i>.size`.
 ///
 /// ```
 /// assert_eq!(lumalloc::observe::lextent(0), Some(40960));

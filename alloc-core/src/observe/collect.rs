@@ -1,4 +1,4 @@
-//! The only walker of all tiers.
+//! The walk over all tiers that collects statistics. No other module makes one.
 
 use super::arena_stats::{
     ArenaStats, BINS, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, lextent_of_run,
@@ -29,7 +29,8 @@ use crate::middle::passes::decay_pass::PASS;
 use crate::middle::slabs::holes;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Walks everything once. Each cache is read under its lock, each arena under its own.
+/// Returns the totals, taken in one walk. Reads each cache under its lock, and each arena under its
+/// own.
 ///
 /// ```
 /// let totals = lumalloc::observe::totals();
@@ -43,22 +44,22 @@ pub fn totals() -> Totals {
     sum.totals
 }
 
-/// What a walk adds up.
+/// The sums of a walk.
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) totals: Totals,
-    /// Bytes that left slabs, and that came back, ever.
+    /// Bytes in blocks that left slabs, and that were returned to slabs, since the start.
     taken: u64,
     returned: u64,
-    /// The same of those that guards have yet to take in.
+    /// Bytes in blocks that were freed remotely, and that guards took in, since the start.
     sent: u64,
     absorbed: u64,
-    /// Bytes in large blocks, those that caches keep among them.
+    /// Bytes in large blocks, and in those of them that caches keep.
     large: usize,
     kept: usize,
 }
 
-/// Adds everything up, and where a snapshot is given also by arena and class.
+/// Adds everything up in `sum`, and if `records` are given also by arena and class.
 pub(super) fn walk(sum: &mut Sum, mut records: Option<&mut Records>) {
     for cache in registry::all() {
         add_cache(sum, cache, records.as_deref_mut());
@@ -90,7 +91,7 @@ fn add_process(sum: &mut Sum) {
     totals.allocated =
         (live as usize).saturating_sub(totals.cached) + sum.large.saturating_sub(sum.kept);
     totals.cached += sum.kept;
-    // The walk is not one instant: blocks may have moved between two of its steps.
+    // The walk takes some time, so blocks may have moved between two of its steps.
     totals.allocated = totals.allocated.min(totals.active);
     totals.kept = sum.kept;
     totals.remote_pending = sum.sent.saturating_sub(sum.absorbed) as usize;
@@ -122,7 +123,7 @@ fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut 
     sum.kept += state.runs.bytes();
     let mut served = cache.owner.ledger.used();
     if cache.facade().is_some() {
-        // Blocks may wait behind it of classes that the cache never served.
+        // Blocks of classes that the cache never served may wait behind the façade.
         served |= (1 << BINS) - 1;
     }
     for class in SizeClass::all().filter(|class| served >> class.index() & 1 != 0) {
@@ -146,7 +147,7 @@ fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut 
     }
 }
 
-/// What the cache had to do with each arena, in one class.
+/// Adds what the cache exchanged with each arena, in one class.
 fn add_accounts(
     sum: &mut Sum,
     cache: &'static RealCache,
@@ -171,7 +172,7 @@ fn add_accounts(
     }
 }
 
-/// Adds what one arena and all caches counted of it.
+/// Adds the counts that one arena has, and those that all caches have of it.
 pub(super) fn add_one(stats: &mut ArenaStats, arena: &'static Arena) {
     for cache in registry::all() {
         let _state = cache.owner.state.lock();
@@ -198,7 +199,7 @@ fn add_account(bin: &mut BinStats, account: &Account, requests: u64) {
     bin.nrequests += requests;
 }
 
-/// Large blocks that the cache keeps, and those that it used again.
+/// Adds the large blocks that the cache keeps, and those that it used again.
 fn add_kept(
     cache: &'static RealCache,
     runs: impl Iterator<Item = &'static Extent>,
@@ -232,7 +233,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.metadata_edata += counts.records * size_of::<Extent>();
     sum.large += pages.large.bytes;
     sum.totals.n_open += pages.opens;
-    // Pages without memory inside slabs hold no block: they are as good as retained.
+    // Pages without memory inside slabs hold no block, so they count as retained.
     let holes = holes::in_arena(arena.id()).min(counts.active);
     sum.totals.active += (counts.active - holes) * PAGE;
     sum.totals.dirty += (counts.dirty + counts.purging) * PAGE;
@@ -270,7 +271,7 @@ fn purges(of: Purges) -> PurgeStats {
     PurgeStats { npurge: of.passes, nmadvise: of.calls, purged: of.pages }
 }
 
-/// What a bin did past the caches, and its slabs.
+/// Adds what a bin did past the caches, and its slabs.
 fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut ArenaStats>) {
     sum.totals.work.add_bin_lock(bin.slabs.counts());
     let slabs = bin.slabs.lock();
@@ -293,7 +294,7 @@ fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut A
     }
 }
 
-/// Slabs, large blocks and unused runs by class, under the lock of the pages.
+/// Adds slabs, large blocks and unused runs by class, under the lock of the pages.
 fn add_classes(stats: &mut ArenaStats, pages: &ArenaPages) {
     for class in SizeClass::all() {
         let slabs = pages.slabs.of(class);

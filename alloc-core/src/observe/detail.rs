@@ -1,21 +1,21 @@
-//! A snapshot in every detail: one record for each arena, in memory that is kept from one walk to
-//! the next.
+//! A snapshot in every detail, with one record for each arena, in memory that is kept from one walk
+//! to the next.
 //!
-//! **What is exact.** Each block is charged to the arena and class of its slab, when it leaves and
-//! when it comes home; large blocks likewise. The walk is not one instant: a block that moves
-//! between two of its steps may be seen twice or not at all, so while threads run the numbers are
-//! of a moment that never quite was. Counts still never go back from one walk to the next, nothing
-//! is negative, and these hold always:
+//! **What is exact.** Each block is charged to the arena and class of its slab, when it leaves the
+//! slab and when it is returned. Large blocks are charged likewise. The walk takes some time. A
+//! block that moves meanwhile may be seen twice or not at all, so while threads run the numbers are
+//! not those of one moment. But counts never decrease from one walk to the next, nothing is
+//! negative, and the following always holds:
 //!
-//! - allocated ≤ active ≤ resident ≤ mapped, for each arena and in all
+//! - allocated ≤ active ≤ resident ≤ mapped, for each arena and for the totals
 //! - the arenas' numbers add up to the totals
 //! - `curregs = nmalloc - ndalloc`, `curlextents = nmalloc - ndalloc`
 //!
-//! Blocks in thread caches are out of their slabs (`curregs`, as jemalloc counts them), but are
-//! not `allocated`: that is what the program has. A cache knows how many blocks it holds, and
-//! not whose: they are charged to the arena that is the cache's home, as long as that has so
-//! many out, then to others. With one arena, and for arenas whose blocks go past the caches,
-//! that is exact too.
+//! Blocks in thread caches are out of their slabs (`curregs`, as jemalloc counts them), but are not
+//! `allocated`, which counts only what the program has. A cache knows how many blocks it holds, but
+//! not which arenas they belong to. They are charged to the cache's home arena, as long as it has
+//! so many out, then to others. With one arena, and for arenas whose blocks bypass the caches, that
+//! is exact too.
 
 use super::arena_stats::{ArenaStats, BINS, slab_class_size};
 use super::collect::{self, Sum};
@@ -34,11 +34,11 @@ pub struct Detail {
     records: Records,
     merged: Option<&'static mut ArenaStats>,
     destroyed: Option<&'static mut ArenaStats>,
-    /// Cached blocks that no home can be charged with.
+    /// Cached blocks that no home arena can be charged with.
     excess: [usize; BINS],
 }
 
-// SAFETY: plain numbers.
+// SAFETY: all zero is valid for plain numbers.
 const NO_TOTALS: Totals = unsafe { core::mem::zeroed() };
 
 impl Default for Detail {
@@ -48,7 +48,7 @@ impl Default for Detail {
 }
 
 impl Detail {
-    /// Nothing yet.
+    /// Makes an empty snapshot.
     #[must_use]
     pub const fn new() -> Detail {
         Detail {
@@ -60,8 +60,8 @@ impl Detail {
         }
     }
 
-    /// Walks everything once. Its memory comes from the allocator's own records, and is never given
-    /// back. An arena for which there is none is in the totals only.
+    /// Takes a new snapshot in one walk. Its memory comes from the allocator's own records, and is
+    /// never given back. An arena for which there is no memory is in the totals only.
     ///
     /// ```
     /// let mut detail = lumalloc::observe::Detail::new();
@@ -71,9 +71,9 @@ impl Detail {
     /// assert_eq!(detail.totals().allocated, detail.merged().unwrap().allocated());
     /// ```
     ///
-    /// What a destroyed arena counted goes to [`Detail::destroyed`] at the next walk.
+    /// The counts of a destroyed arena are in [`Detail::destroyed`] from the next walk on.
     pub fn refresh(&mut self) {
-        // Even as the very first call it finds an arena.
+        // Even as the first call of the process, the walk finds an arena.
         real_cache();
         self.begin();
         let mut sum = Sum::default();
@@ -85,44 +85,44 @@ impl Detail {
         self.add_up(sum.totals);
     }
 
-    /// Sums over all arenas.
+    /// Returns the sums over all arenas.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Locks that there is one of.
+    /// Returns the statistics of the locks that the process has one of.
     #[must_use]
     pub fn mutexes(&self) -> &ProcessMutexes {
         self.records.mutexes()
     }
 
-    /// One arena. `None`: there was none with this index.
+    /// Returns the statistics of one arena, or `None` if there was none with this index.
     #[must_use]
     pub fn arena(&self, index: usize) -> Option<&ArenaStats> {
         self.records.arena(index).filter(|arena| arena.initialized)
     }
 
-    /// All arenas together. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
+    /// Returns the statistics of all arenas together. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
     #[must_use]
     pub fn merged(&self) -> Option<&ArenaStats> {
         self.merged.as_deref()
     }
 
-    /// What arenas counted that were destroyed. `None`: there was none. Source: jemalloc(3),
+    /// Returns the counts of destroyed arenas, or `None` if there was none. Source: jemalloc(3),
     /// `MALLCTL_ARENAS_DESTROYED`.
     #[must_use]
     pub fn destroyed(&self) -> Option<&ArenaStats> {
         self.destroyed.as_deref()
     }
 
-    /// Indices below this may be of arenas.
+    /// Returns a number that is above all indices of arenas.
     #[must_use]
     pub fn arenas_end(&self) -> usize {
         self.records.end()
     }
 
-    /// Makes room for what is counted, and clears it.
+    /// Makes room for the counts, and clears them.
     fn begin(&mut self) {
         if self.merged.is_none() {
             self.merged = record();
@@ -132,7 +132,7 @@ impl Detail {
         self.excess = [0; BINS];
     }
 
-    /// Moves what destroyed arenas counted to where it stays.
+    /// Moves the counts of destroyed arenas out of the records of their indices.
     fn set_ends_apart(&mut self) {
         for (index, place) in self.records.places().enumerate() {
             let (Some(arena), Some(stats)) = (arena_list::by_id(index as u32), &mut place.stats)
@@ -141,7 +141,7 @@ impl Detail {
             };
             if arena.ends() != place.ends {
                 place.ends = arena.ends();
-                // They are among those of destroyed arenas from now on.
+                // These requests count among those of destroyed arenas from now on.
                 stats.seen_requests.fill(0);
                 graves::visit(index as u32, |now| {
                     retire(now, &mut place.before, &mut self.destroyed)
@@ -153,11 +153,11 @@ impl Detail {
         }
     }
 
-    /// Charges cached blocks to other arenas where a cache's home has not so many out.
+    /// Charges cached blocks to other arenas if a cache's home arena has not so many out.
     fn settle_cached(&mut self) {
         for arena in self.records.all_mut() {
             for (bin, excess) in arena.bins.iter_mut().zip(self.excess.iter_mut()) {
-                // What came home to be counted before it was counted out was out meanwhile.
+                // The walk may have seen the return of a block, but not yet that it had left.
                 bin.nmalloc = bin.nmalloc.max(bin.ndalloc);
                 bin.curregs = (bin.nmalloc - bin.ndalloc) as usize;
                 let over = bin.cached.saturating_sub(bin.curregs);
@@ -174,7 +174,7 @@ impl Detail {
         }
     }
 
-    /// Records that belong to no arena, and their lock, are arena 0's.
+    /// Charges records that belong to no arena, and their lock, to arena 0.
     fn charge_shared_records(&mut self) {
         let known: usize = self.records.all().map(|arena| arena.space.base).sum();
         let map = page_map::USED.get() as usize;
@@ -212,7 +212,7 @@ impl Detail {
     }
 }
 
-/// Adds to `destroyed` what arenas of one index counted that were destroyed since `before`.
+/// Adds to `destroyed` the counts of the arenas of one index that were destroyed since `before`.
 fn retire(
     now: &ArenaStats,
     before: &mut Option<&'static mut ArenaStats>,
@@ -244,7 +244,7 @@ fn finish(arena: &mut ArenaStats) {
     space.tcache_bytes += space.kept_bytes;
     space.tcache_stashed_bytes = space.tcache_stashed_bytes.min(space.tcache_bytes);
     let (used, active) = (arena.small.allocated + arena.large.allocated, space.pactive * PAGE);
-    // The walk is not one instant: blocks may have moved between two of its steps.
+    // The walk takes some time, so blocks may have moved between two of its steps.
     let over = used.saturating_sub(active);
     let of_large = over.min(arena.large.allocated);
     arena.large.allocated -= of_large;
@@ -253,7 +253,7 @@ fn finish(arena: &mut ArenaStats) {
     space.resident = space.mapped;
 }
 
-/// Adds up classes.
+/// Adds up the statistics of an arena's classes.
 fn sum_up_classes(arena: &mut ArenaStats) {
     for (class, bin) in arena.bins.iter().enumerate() {
         let size = slab_class_size(class);

@@ -1,5 +1,6 @@
-//! What an arena had counted when it was destroyed: its index may come again before anybody looks,
-//! and what is counted by index goes on.
+//! Statistics of destroyed arenas. The counts of an index go on after its arena was destroyed, and
+//! the index may be used again before the next walk. So the counts are saved when an arena is
+//! destroyed.
 
 use super::arena_stats::ArenaStats;
 use super::collect;
@@ -9,7 +10,7 @@ use crate::middle::arenas::arena_list::{MAKING, MAX_ARENAS};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Two records for each index: one that is read, under the lock of the list of arenas, and one that
-/// the next end is written into.
+/// is written when an arena of the index is destroyed next.
 struct Grave {
     read: AtomicPtr<ArenaStats>,
     written: AtomicPtr<ArenaStats>,
@@ -22,8 +23,8 @@ static GRAVES: [Grave; MAX_ARENAS] = [const {
     }
 }; MAX_ARENAS];
 
-/// Notes what an arena has counted, which holds nothing any more and is about to end. One thread at
-/// a time for each arena, with no lock in hand.
+/// Saves the counts of an arena that holds nothing any more and is about to be destroyed. One
+/// thread at a time does that for an arena, and it holds no lock.
 pub(crate) fn dig(arena: &'static Arena) {
     let Some(grave) = GRAVES.get(arena.id() as usize) else { return };
     if grave.written.load(Ordering::Relaxed).is_null() {
@@ -31,7 +32,7 @@ pub(crate) fn dig(arena: &'static Arena) {
         grave.written.store(fresh, Ordering::Relaxed);
     }
     let place = grave.written.load(Ordering::Relaxed);
-    // SAFETY: records live for ever, and this one is nobody's but this thread's.
+    // SAFETY: records are never freed, and only this thread uses this one.
     let Some(stats) = (unsafe { place.as_mut() }) else { return };
     stats.clear();
     stats.keep_counts();
@@ -42,11 +43,11 @@ pub(crate) fn dig(arena: &'static Arena) {
     grave.written.store(before, Ordering::Relaxed);
 }
 
-/// Calls `look` on what the arenas of an index had counted at the last end of one of them.
+/// Calls `look` on the counts that were saved when an arena of this index was last destroyed.
 pub(super) fn visit(index: u32, look: impl FnOnce(&ArenaStats)) {
     let _making = MAKING.lock();
     let Some(grave) = GRAVES.get(index as usize) else { return };
-    // SAFETY: records live for ever; this one is written to after the next swap only, which needs
+    // SAFETY: records are never freed. This one is written to only after the next swap, which needs
     // the lock.
     if let Some(stats) = unsafe { grave.read.load(Ordering::Relaxed).as_ref() } {
         look(stats);

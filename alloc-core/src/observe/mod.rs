@@ -1,4 +1,4 @@
-//! What the allocator knows of itself, as plain numbers.
+//! Statistics of the allocator, as plain numbers.
 
 pub(crate) mod active;
 pub(crate) mod mutex_stats;

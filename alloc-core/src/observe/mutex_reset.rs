@@ -1,4 +1,4 @@
-//! Begins the history of every lock anew.
+//! Resets the statistics of every lock.
 
 use crate::back::metadata::METADATA;
 use crate::front::cache::registry;

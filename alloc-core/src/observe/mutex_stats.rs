@@ -1,4 +1,4 @@
-//! What happened to locks, as plain numbers, under the names that jemalloc gives its own.
+//! Statistics of locks, as plain numbers, under the names of jemalloc.
 //!
 //! | jemalloc's name | the lock here |
 //! |---|---|
@@ -6,37 +6,37 @@
 //! | `max_per_bg_thd` | the decay pass |
 //! | `arenas.<i>.mutexes.extents_dirty` | the arena's runs of pages in every state: one lock |
 //! | `arenas.<i>.mutexes.base` | the allocator's own records: one lock, shown by arena 0 |
-//! | `arenas.<i>.mutexes.tcache_list` | the caches whose home the arena is, together |
+//! | `arenas.<i>.mutexes.tcache_list` | the locks of all caches whose home arena it is |
 //! | `arenas.<i>.bins.<j>.mutex` | the bin |
 //!
-//! What jemalloc guards by more locks (`large`, `extent_avail`, `extents_muzzy`,
-//! `extents_retained`, `decay_dirty`, `decay_muzzy`) lies under `extents_dirty` here, and is shown
-//! there alone: a sum over all names counts no wait twice.
+//! Data that jemalloc guards by more locks (`large`, `extent_avail`, `extents_muzzy`,
+//! `extents_retained`, `decay_dirty`, `decay_muzzy`) is guarded by the lock `extents_dirty` here.
+//! The statistics are shown there alone, so that a sum over all names counts no wait twice.
 
 use crate::ground::sync::history::LockHistory;
 
-/// One lock, or several together, since the start or the last reset. Source: jemalloc(3),
-/// `stats.mutexes.*`.
+/// Statistics of one lock, or of several together, since the start or the last reset. Source:
+/// jemalloc(3), `stats.mutexes.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MutexStats {
-    /// Times that it was taken.
+    /// Times that the lock was taken.
     pub num_ops: u64,
-    /// Times that a thread slept for it.
+    /// Times that a thread slept for the lock.
     pub num_wait: u64,
-    /// Times that it was found taken, and trying again for a moment was enough.
+    /// Times that the lock was found taken, and trying again for a moment was enough.
     pub num_spin_acq: u64,
-    /// Times that the taker was another thread than the one before.
+    /// Times that the lock went to another thread than its last holder.
     pub num_owner_switch: u64,
-    /// Nanoseconds slept for it, in all.
+    /// Nanoseconds slept for the lock, in all.
     pub total_wait_time: u64,
-    /// The longest sleep, in nanoseconds.
+    /// The longest sleep for the lock, in nanoseconds.
     pub max_wait_time: u64,
-    /// The most threads that slept for it at once.
+    /// The most threads that slept for the lock at once.
     pub max_num_thds: u32,
 }
 
 impl MutexStats {
-    /// Nothing happened yet.
+    /// Statistics of a lock that was never used.
     pub const EMPTY: MutexStats = MutexStats {
         num_ops: 0,
         num_wait: 0,
@@ -59,7 +59,8 @@ impl MutexStats {
         });
     }
 
-    /// Adds another lock: counts are added, the greatest of greatest values stays.
+    /// Adds the statistics of another lock. Counts are added, and of the greatest values the
+    /// greater one stays.
     pub fn add(&mut self, other: &MutexStats) {
         self.num_ops += other.num_ops;
         self.num_wait += other.num_wait;

@@ -1,43 +1,43 @@
-//! The numbers of each arena, and of the locks that there is one of, in memory that is kept from
-//! one walk to the next.
+//! The statistics of each arena, and of the locks that the process has one of, in memory that is
+//! kept from one walk to the next.
 
 use super::arena_stats::ArenaStats;
 use super::mutex_stats::MutexStats;
 use crate::back::metadata;
 use crate::middle::arenas::arena_list::{self, MAX_ARENAS};
 
-/// Locks that there is one of in the process.
+/// Statistics of the locks that the process has one of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessMutexes {
-    /// The start and the stop of the background thread.
+    /// The lock for starting and stopping the background thread.
     pub background_thread: MutexStats,
-    /// The decay pass.
+    /// The lock of the decay pass.
     pub decay_pass: MutexStats,
-    /// The list of thread caches.
+    /// The lock of the list of thread caches.
     pub registry: MutexStats,
-    /// The making of arenas.
+    /// The lock for making arenas.
     pub arenas: MutexStats,
 }
 
-/// What is kept for one index.
+/// The records for one index of an arena.
 pub(super) struct Place {
     pub(super) stats: Option<&'static mut ArenaStats>,
-    /// What arenas of this index counted that were destroyed.
+    /// The counts of destroyed arenas of this index.
     pub(super) before: Option<&'static mut ArenaStats>,
-    /// How many of them there were.
+    /// The number of destroyed arenas whose counts `before` has.
     pub(super) ends: u32,
 }
 
-/// A record for each index of an arena.
+/// The records for each index of an arena, and of the locks of the process.
 pub(super) struct Records {
     mutexes: ProcessMutexes,
     places: [Place; MAX_ARENAS],
-    /// Places below this have been looked at.
+    /// Places below this index may have a record.
     made: usize,
 }
 
 impl Records {
-    /// None yet.
+    /// Makes records for no arena yet.
     pub(super) const fn new() -> Records {
         Records {
             mutexes: ProcessMutexes {
@@ -51,7 +51,7 @@ impl Records {
         }
     }
 
-    /// Makes a record for each arena that there is. An arena for which there is no memory has none.
+    /// Makes a record for each arena. An arena for which there is no memory has none.
     pub(super) fn make_room(&mut self) {
         for arena in arena_list::all() {
             let index = arena.id() as usize;
@@ -64,7 +64,7 @@ impl Records {
         }
     }
 
-    /// Clears what is counted anew.
+    /// Clears what each walk counts anew.
     pub(super) fn clear(&mut self) {
         self.mutexes = ProcessMutexes::default();
         self.all_mut().for_each(ArenaStats::clear);
@@ -75,46 +75,46 @@ impl Records {
         self.made
     }
 
-    /// The record of an index.
+    /// Returns the record of an index.
     pub(super) fn arena(&self, index: usize) -> Option<&ArenaStats> {
         self.places.get(index)?.stats.as_deref()
     }
 
-    /// The record of an index, to write to it.
+    /// As [`Records::arena`], to write to the record.
     pub(super) fn arena_mut(&mut self, index: u32) -> Option<&mut ArenaStats> {
         self.places.get_mut(index as usize)?.stats.as_deref_mut()
     }
 
-    /// The records, lowest index first.
+    /// Iterates over the records, lowest index first.
     pub(super) fn all(&self) -> impl Iterator<Item = &ArenaStats> {
         self.places.iter().take(self.made).filter_map(|place| place.stats.as_deref())
     }
 
-    /// The records, to write to them.
+    /// As [`Records::all`], to write to the records.
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut ArenaStats> {
         self.places().filter_map(|place| place.stats.as_deref_mut())
     }
 
-    /// What is kept for each index, lowest first.
+    /// Iterates over the places, lowest index first.
     pub(super) fn places(&mut self) -> impl Iterator<Item = &mut Place> {
         self.places.iter_mut().take(self.made)
     }
 
-    /// Locks that there is one of.
+    /// Returns the statistics of the locks that the process has one of.
     pub(super) fn mutexes(&self) -> &ProcessMutexes {
         &self.mutexes
     }
 
-    /// As [`Records::mutexes`], to write to them.
+    /// As [`Records::mutexes`], to write to the statistics.
     pub(super) fn mutexes_mut(&mut self) -> &mut ProcessMutexes {
         &mut self.mutexes
     }
 }
 
-/// Memory for one arena's numbers.
+/// Allocates a record for the statistics of one arena.
 pub(super) fn record() -> Option<&'static mut ArenaStats> {
     let memory = metadata::allocate(size_of::<ArenaStats>(), 64)?.cast::<ArenaStats>();
-    // SAFETY: fresh memory of the right size and alignment, never given to anyone else; zeroes are
+    // SAFETY: fresh memory of the right size and alignment, which nothing else uses. Zeroes are
     // valid for plain numbers and flags.
     Some(unsafe { &mut *memory.as_ptr() })
 }

@@ -1,12 +1,13 @@
-//! What is not counted, but asked for: what of the heap is in physical memory, as the system says,
-//! and where it lies.
+//! Numbers that are not counted, but asked of the system: how much of the heap is in physical
+//! memory, and where the heap lies.
 
 use crate::back::map::page_map;
 use crate::ground::os;
 
-/// Bytes of the heap that are in physical memory: runs of pages in any state, the allocator's own
-/// records aside. The system is asked page by page: some milliseconds for each gigabyte of
-/// addresses. What threads map or unmap meanwhile may be missed.
+/// Returns how many bytes of the heap are in physical memory. The heap is the runs of pages in any
+/// state, without the allocator's own records. The system reports each page, which takes some
+/// milliseconds for each gigabyte of addresses. Memory that threads map or unmap meanwhile may be
+/// missed.
 ///
 /// ```
 /// let block = vec![1u8; 10 << 20];
@@ -21,8 +22,9 @@ pub fn heap_resident() -> usize {
     bytes
 }
 
-/// Ranges of addresses without a gap that the heap has, whatever their state. A word of the page
-/// map is looked at for each page: a tenth of a millisecond for each gigabyte of addresses.
+/// Returns the number of ranges of addresses without a gap that the heap has, whatever their state.
+/// Reads a word of the page map for each page, which takes a tenth of a millisecond for each
+/// gigabyte of addresses.
 ///
 /// ```
 /// let block = vec![1u8; 10 << 20];
@@ -36,8 +38,8 @@ pub fn segments() -> usize {
     count
 }
 
-/// Bytes of the whole process that are in physical memory. `None`: the system does not tell.
-/// Source: proc(5), `/proc/self/statm`.
+/// Returns how many bytes of the whole process are in physical memory, or `None` if the system does
+/// not tell. Source: proc(5), `/proc/self/statm`.
 #[must_use]
 pub fn process_resident() -> Option<usize> {
     let mut buffer = [0; 128];

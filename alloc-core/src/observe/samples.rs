@@ -1,22 +1,22 @@
-//! How many guarded samples there are (`opt.guarded_sample`).
+//! Counts of guarded samples (`opt.guarded_sample`).
 
 use crate::front::modes::guarded::{FAILED, FREED_SO_FAR, MADE};
 
 /// Counts of guarded samples since the start, and of those in use.
 ///
-/// A sample is no request of its size class, and its page no memory of any arena.
+/// A sample is not counted as a request of its size class, nor its page as memory of an arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuardedSamples {
     /// Samples handed out.
     pub made: u64,
-    /// Those that are in use.
+    /// Samples that are in use.
     pub live: u64,
-    /// Requests that were to get a sample and got an ordinary block: all slots were in use, the
-    /// alignment is more than a page's, or the system had no memory.
+    /// Requests that were chosen for a sample and got an ordinary block, because all slots were in
+    /// use, the alignment was more than a page's, or the system had no memory.
     pub failed: u64,
 }
 
-/// The counts as they stand; others may allocate meanwhile.
+/// Returns the counts as they stand. Other threads may allocate meanwhile.
 ///
 /// ```
 /// // Without the option there are none.
@@ -25,7 +25,7 @@ pub struct GuardedSamples {
 /// ```
 #[must_use]
 pub fn guarded_samples() -> GuardedSamples {
-    // Freed ones first: none is freed before it was made.
+    // Freed samples are read first, because none is freed before it was made.
     let freed = FREED_SO_FAR.get();
     let made = MADE.get();
     GuardedSamples { made, live: made.saturating_sub(freed), failed: FAILED.get() }

@@ -1,4 +1,4 @@
-//! Plain numbers, taken in one walk.
+//! Totals as plain numbers, taken in one walk.
 
 use super::samples::GuardedSamples;
 use super::work::Work;
@@ -7,37 +7,38 @@ use super::work::Work;
 /// `stats.*`, for the first six.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// In blocks that the program has.
+    /// Bytes in blocks that the program has.
     pub allocated: usize,
-    /// In pages of slabs and large blocks.
+    /// Bytes in pages of slabs and large blocks.
     pub active: usize,
-    /// Of the allocator's own records.
+    /// Bytes of the allocator's own records.
     pub metadata: usize,
-    /// In physical memory, at most: active, dirty and metadata.
+    /// Bytes in physical memory, at most: active, dirty and muzzy pages, and metadata.
     pub resident: usize,
-    /// In runs of pages that are not retained.
+    /// Bytes in runs of pages that are not retained, and of metadata.
     pub mapped: usize,
-    /// Reserved addresses without memory.
+    /// Bytes of reserved addresses without memory.
     pub retained: usize,
-    /// Of those, free pages inside slabs that are in use.
+    /// Of `retained`, bytes in free pages inside slabs that are in use.
     pub holes: usize,
-    /// Unused pages that still have memory.
+    /// Bytes in unused pages that still have memory.
     pub dirty: usize,
-    /// Unused pages that the system may have taken.
+    /// Bytes in unused pages whose memory the system may have taken.
     pub muzzy: usize,
-    /// In blocks that lie in thread caches.
+    /// Bytes in blocks that lie in thread caches.
     pub cached: usize,
-    /// Of those, in large blocks that threads keep.
+    /// Of `cached`, bytes in large blocks that threads keep.
     pub kept: usize,
-    /// In blocks freed remotely that their slabs' guards have yet to take in.
+    /// Bytes in blocks that were freed remotely, and that the guards of their slabs have yet to
+    /// take in.
     pub remote_pending: usize,
-    /// Arenas that have been made.
+    /// Arenas that there are, automatic and created.
     pub arenas_open: u32,
-    /// Caches that a thread has now.
+    /// Caches that threads have now.
     pub thread_caches: u32,
-    /// Blocks that were freed into slabs of another cache or of a bin, ever.
+    /// Blocks that were freed into slabs of another cache or of a bin, since the start.
     pub remote_frees: u64,
-    /// Requests served by thread caches, ever.
+    /// Requests served by thread caches, since the start.
     pub requests: u64,
     /// Entries into arenas that did not wait. Source: vmalloc(3), `n_open`.
     pub n_open: u64,
@@ -49,25 +50,25 @@ pub struct Totals {
     pub fork_abandoned: u64,
     /// Background threads that run now. Source: jemalloc(3), `stats.background_thread.*`.
     pub background_threads: usize,
-    /// Passes that they made, ever.
+    /// Passes that background threads made, since the start.
     pub background_runs: u64,
-    /// Nanoseconds between two of their passes, on average.
+    /// Nanoseconds between two passes of background threads, on average.
     pub background_interval: u64,
-    /// System calls that gave pages back, ever.
+    /// System calls that gave pages back, since the start.
     pub purges: u64,
-    /// Pages given back by them.
+    /// Pages given back by the system calls of `purges`.
     pub purged_pages: u64,
-    /// Calls of `realloc(p, 0)` with a block, ever. Source: jemalloc(3) 5.3.
+    /// Calls of `realloc(p, 0)` with a block, since the start. Source: jemalloc(3) 5.3.
     pub zero_reallocs: u64,
-    /// Allocations that were answered null, ever.
+    /// Allocations that returned null, since the start.
     pub out_of_memory: u64,
-    /// Bytes of records of runs, among `metadata`. Source: jemalloc(3) 5.3.
+    /// Of `metadata`, bytes of records of runs. Source: jemalloc(3) 5.3.
     pub metadata_edata: usize,
-    /// Bytes of the map of addresses, among `metadata`.
+    /// Of `metadata`, bytes of the map of addresses.
     pub metadata_rtree: usize,
-    /// Huge pages asked for under records.
+    /// Huge pages requested under the allocator's records.
     pub metadata_thp: usize,
-    /// Guarded samples.
+    /// Counts of guarded samples.
     pub guarded: GuardedSamples,
     /// What the slow paths did.
     pub work: Work,

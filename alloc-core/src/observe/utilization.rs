@@ -1,4 +1,4 @@
-//! How full the slab of one block is, and its class. Source: jemalloc(3) 5.3,
+//! How full the slab of a block is, and the slabs of its class. Source: jemalloc(3) 5.3,
 //! `experimental.utilization.*`.
 
 use crate::back::map::page_map;
@@ -10,21 +10,22 @@ use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
-/// What is around a block. All zero for what is no block of this allocator's.
+/// The slab of a block, or the large block. All zero for a pointer that is not a block of this
+/// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Utilization {
-    /// Blocks of its slab that are free; blocks in thread caches are not.
+    /// Free blocks in the slab. Blocks in thread caches do not count as free.
     pub nfree: usize,
-    /// Blocks in its slab; 1: it is a large block.
+    /// Blocks in the slab, or 1 for a large block.
     pub nregs: usize,
-    /// Bytes of its slab, or of the large block.
+    /// Bytes of the slab, or of the large block.
     pub size: usize,
 }
 
-/// What is known of a block's class in its arena. All zero for a large block.
+/// The slabs of a block's class in its arena. All zero for a large block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BinUtilization {
-    /// Where the slab begins that the arena's bin takes blocks from next; 0: it has none.
+    /// The address of the slab that the arena's bin takes blocks from next, or 0 if there is none.
     pub slabcur: usize,
     /// Free blocks in all slabs of the class.
     pub nfree: usize,
@@ -32,7 +33,7 @@ pub struct BinUtilization {
     pub nregs: usize,
 }
 
-/// How full the slab around an address is.
+/// Returns how full the slab around an address is.
 ///
 /// ```
 /// let block = lumalloc::raw::malloc(100);
@@ -58,7 +59,7 @@ pub fn utilization(block: *const u8) -> Utilization {
     }
 }
 
-/// The class of the block at an address in its arena.
+/// Returns how full the slabs of a block's class are, in the block's arena.
 #[must_use]
 pub fn bin_utilization(block: *const u8) -> BinUtilization {
     let Some(slab) = Slab::of(page_map::lookup(block as usize)) else {
@@ -80,7 +81,8 @@ pub fn bin_utilization(block: *const u8) -> BinUtilization {
     BinUtilization { slabcur, nfree: nregs.saturating_sub(used), nregs }
 }
 
-/// Blocks of an arena that caches were given and gave back, ever.
+/// Returns how many blocks of an arena caches got from slabs, and how many they returned, since the
+/// start.
 fn cached_accounts(class: SizeClass, arena: u32) -> (u64, u64) {
     let (mut out, mut home) = (0, 0);
     for cache in registry::all() {
@@ -94,9 +96,9 @@ fn cached_accounts(class: SizeClass, arena: u32) -> (u64, u64) {
     (out, home)
 }
 
-/// Blocks of a slab that are in use, under the lock of its guard.
+/// Returns how many blocks of a slab are in use, under the lock of its guard.
 fn used(slab: &'static Slab) -> usize {
-    // The guard may change until its lock is held; it does not do so often.
+    // The guard may change before its lock is held, but rarely does.
     for _ in 0..16 {
         match slab.remote.guard() {
             Some(Guard::Owner(id)) => {

@@ -1,5 +1,5 @@
-//! What the slow paths did, as plain numbers: deterministic enough to compare two builds where
-//! time is not.
+//! Counts of what the slow paths did. They are deterministic enough to compare two builds where
+//! times are not.
 
 use crate::back::metadata::METADATA;
 use crate::front::cache::registry::REGISTRY;
@@ -7,59 +7,60 @@ use crate::ground::calls::{Call, counted};
 use crate::ground::sync::lock::LockCounts;
 use crate::middle::effort::{Deed, Effort};
 
-/// Work done since the start, over all threads and arenas. The fast paths of malloc and free count
-/// nothing here.
+/// Work that slow paths did since the start, over all threads and arenas. The fast paths of malloc
+/// and free count nothing here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Refills from slabs that the cache owned.
+    /// Refills of a thread cache from slabs that it owned.
     pub refills_owned: u64,
-    /// Refills from slabs that the threads of an arena share.
+    /// Refills of a thread cache from slabs that the threads of an arena share.
     pub refills_shared: u64,
     /// Slabs that caches took over from an arena.
     pub slabs_adopted: u64,
     /// Slabs made of pages.
     pub slabs_fresh: u64,
-    /// Batches of blocks that caches sent home.
+    /// Batches of blocks that caches returned to slabs.
     pub flushes: u64,
-    /// Groups in those batches: of one slab, or of one word of somebody else's.
+    /// Groups in the batches of `flushes`. A group is the blocks of one slab, or of one word of a
+    /// slab that another cache or a bin guards.
     pub flush_groups: u64,
-    /// Atomic ORs into slabs that somebody else guards.
+    /// Atomic ORs into slabs that another cache or a bin guards.
     pub remote_words: u64,
-    /// Slabs pushed on the stack of their guard.
+    /// Slabs pushed on the pending stack of their guard.
     pub remote_pushes: u64,
-    /// Slabs whose remote frees were taken in.
+    /// Slabs whose remote frees were taken in by their guard.
     pub remote_drains: u64,
-    /// Compare-exchanges of remote frees repeated because of others.
+    /// Compare-exchanges of remote frees that were repeated because of other threads.
     pub cas_retries: u64,
     /// Large blocks that the thread freeing them kept.
     pub runs_kept: u64,
-    /// Large blocks served from those.
+    /// Requests served with a large block that the thread had kept.
     pub runs_reused: u64,
     /// Free pages inside slabs in use that were given back.
     pub holes_given: u64,
     /// Runs of pages that left an arena for a slab or a large block.
     pub runs_taken: u64,
-    /// Runs of pages that came back.
+    /// Runs of pages that were returned to an arena.
     pub runs_given: u64,
-    /// Times that locks of thread caches were taken.
+    /// Times that a thread cache's lock was taken.
     pub lock_cache: u64,
-    /// Times that such a lock was found taken.
+    /// Times that a thread cache's lock was found taken.
     pub wait_cache: u64,
-    /// Times that locks of arenas' bins were taken.
+    /// Times that the lock of an arena's bin was taken.
     pub lock_bin: u64,
-    /// Times that such a lock was found taken.
+    /// Times that the lock of an arena's bin was found taken.
     pub wait_bin: u64,
-    /// Times that locks of arenas' pages were taken.
+    /// Times that the lock of an arena's pages was taken.
     pub lock_pages: u64,
-    /// Times that such a lock was found taken.
+    /// Times that the lock of an arena's pages was found taken.
     pub wait_pages: u64,
-    /// Times that locks of the list of caches were taken.
+    /// Times that the lock of the list of caches was taken.
     pub lock_registry: u64,
-    /// Times that such a lock was found taken.
+    /// Times that the lock of the list of caches was found taken.
     pub wait_registry: u64,
-    /// Times that locks of the allocator's own records were taken.
+    /// Times that the lock of the allocator's own records was taken.
     pub lock_metadata: u64,
-    /// Times that such a lock was found taken.
+    /// Times that the lock of the allocator's own records was found taken.
     pub wait_metadata: u64,
     /// Calls of `mmap`.
     pub call_mmap: u64,
@@ -78,7 +79,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Adds the deeds of one owner, or of those who have none.
+    /// Adds the work of one owner, or the work past all caches.
     pub(super) fn add_effort(&mut self, effort: &Effort) {
         self.refills_owned += effort.get(Deed::RefillOwned);
         self.refills_shared += effort.get(Deed::RefillShared);
@@ -94,7 +95,7 @@ impl Work {
         self.runs_reused += effort.get(Deed::RunReused);
     }
 
-    /// Adds what there is one of in the process.
+    /// Adds what is counted once for the whole process.
     pub(super) fn add_process(&mut self) {
         add_lock(&mut self.lock_registry, &mut self.wait_registry, REGISTRY.counts());
         add_lock(&mut self.lock_metadata, &mut self.wait_metadata, METADATA.counts());
@@ -107,17 +108,17 @@ impl Work {
         self.call_futex_wake = counted(Call::FutexWake);
     }
 
-    /// Adds the lock of a cache.
+    /// Adds the counts of a cache's lock.
     pub(super) fn add_cache_lock(&mut self, counts: LockCounts) {
         add_lock(&mut self.lock_cache, &mut self.wait_cache, counts);
     }
 
-    /// Adds the lock of a bin.
+    /// Adds the counts of a bin's lock.
     pub(super) fn add_bin_lock(&mut self, counts: LockCounts) {
         add_lock(&mut self.lock_bin, &mut self.wait_bin, counts);
     }
 
-    /// Adds the lock of an arena's pages.
+    /// Adds the counts of the lock of an arena's pages.
     pub(super) fn add_pages_lock(&mut self, counts: LockCounts) {
         add_lock(&mut self.lock_pages, &mut self.wait_pages, counts);
     }

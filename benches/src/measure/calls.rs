@@ -1,4 +1,4 @@
-//! System calls about memory, counted by strace in a run of its own, whose time means nothing.
+//! System calls about memory, counted by strace in a separate run, whose time is not used.
 
 use super::{Outcome, Task};
 use crate::cases::Case;
@@ -7,7 +7,7 @@ use crate::run::Program;
 use std::ffi::OsString;
 use std::fs;
 
-/// The calls that are counted, and the operations of the run.
+/// The counted calls, and the operations of the run.
 pub(super) const COLUMNS: &[&str] =
     &["mmap", "munmap", "mremap", "mprotect", "madvise", "process_madvise", "brk", "operations"];
 
@@ -34,7 +34,7 @@ pub(super) fn one(task: &Task<'_>, case: Case, contender: &Contender) -> Outcome
     Ok(numbers)
 }
 
-/// Of a call in a table with the columns name and calls; a call that never happened is not in it.
+/// The count of a call in a table with the columns name and calls; 0 if the call is missing.
 fn count(table: &str, call: &str) -> f64 {
     let row = table.lines().find(|line| line.split_whitespace().next() == Some(call));
     row.and_then(|row| row.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0.0)

@@ -1,6 +1,6 @@
-//! RSS after 20 seconds of idling. All peers of a case work one after the other and then idle side
-//! by side; those with a background thread run a second time with it. Who is killed works once
-//! more, alone.
+//! RSS after 20 seconds of idling. The peers of a case work one after the other and then idle at
+//! the same time. Peers with a background thread run a second time with it. A process that was
+//! killed is run once more, alone.
 
 use super::{Outcome, Task, progress, row};
 use crate::cases::Case;
@@ -13,8 +13,8 @@ use std::process::{Child, ChildStdout, Stdio};
 
 const SECONDS: &str = "20";
 
-/// KiB when the work was done and 20 seconds later; with the defaults, and with a background thread
-/// where the peer has one. Where it has none, the second pair is the first.
+/// KiB right after the work and 20 seconds later, with the defaults and with a background thread.
+/// For a peer without a background thread, the second pair repeats the first.
 pub(super) const COLUMNS: &[&str] =
     &["worked_kib", "idle_kib", "background_worked_kib", "background_idle_kib"];
 
@@ -26,7 +26,7 @@ pub(super) fn all(task: &Task<'_>) -> Store {
         let ends: Vec<_> = pairs.into_iter().map(|(c, pair)| (c, pair.finish())).collect();
         for (contender, outcome) in ends {
             let outcome = match outcome {
-                // One that hangs may have kept the processors from the others.
+                // A process that hangs may have kept the processors from the others.
                 Err(why) if why == WAS_KILLED => {
                     eprintln!("\r\x1b[K{} {}: {why}; once more", case.name(), contender.peer.name);
                     start(contender).finish()
@@ -40,7 +40,7 @@ pub(super) fn all(task: &Task<'_>) -> Store {
     store
 }
 
-/// One with the defaults, and one with a background thread, where the peer has one.
+/// One process with the defaults, and one with a background thread if the peer has one.
 struct Pair {
     defaults: Result<Idling, String>,
     background: Option<Result<Idling, String>>,
@@ -56,7 +56,7 @@ impl Pair {
     }
 
     fn finish(self) -> Outcome {
-        // Both, whatever becomes of the first: nothing is left running.
+        // Both are finished, even if the first failed, so that no process is left running.
         let defaults = self.defaults.and_then(Idling::finish);
         let background = self.background.map(|second| second.and_then(Idling::finish));
         let mut numbers = defaults?;
@@ -66,7 +66,7 @@ impl Pair {
     }
 }
 
-/// A process whose work is done and that sleeps now.
+/// A process that has done its work and sleeps now.
 struct Idling {
     program: Program,
     child: Child,
@@ -89,7 +89,7 @@ impl Idling {
         let output = child.stdout.take().ok_or("no standard output")?;
         let mut idling =
             Self { program, child, output: BufReader::new(output), said: String::new() };
-        // The line that says so, or the end of a process that died.
+        // Reads up to the line `idling`, or to the end if the process died.
         while !idling.said.ends_with("idling\n") {
             match idling.output.read_line(&mut idling.said) {
                 Ok(1..) => {}
@@ -100,7 +100,7 @@ impl Idling {
     }
 
     fn finish(mut self) -> Outcome {
-        // What can't be read is missed by whoever parses it.
+        // A failed read leaves the output incomplete, which `read` reports.
         let _ = self.output.read_to_string(&mut self.said);
         let _ = self.child.wait();
         let answer = self.program.read(&self.said)?;

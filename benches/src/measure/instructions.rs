@@ -1,5 +1,5 @@
-//! Instructions of an operation, by callgrind: the difference between a run of 2 per cent and one
-//! of 1 per cent, so that the process's start and the workload's preparation cancel.
+//! Instructions per operation, counted by callgrind: the difference between runs at 2 and at 1 per
+//! cent, so that the start of the process and the preparation of the workload cancel.
 
 use super::{Outcome, Task};
 use crate::cases::Case;
@@ -8,7 +8,7 @@ use crate::run::Program;
 use std::ffi::OsString;
 use std::fs;
 
-/// Of the whole process, the workload's own included.
+/// Instructions of the whole process, including those of the workload.
 pub(super) const COLUMNS: &[&str] = &["instructions"];
 
 pub(super) fn one(task: &Task<'_>, case: Case, contender: &Contender) -> Outcome {
@@ -48,7 +48,7 @@ fn count(
     Ok((collected, answer.operations))
 }
 
-/// `==12== Collected : 123456`.
+/// Reads the line `==12== Collected : 123456`.
 fn collected(log: &str) -> Option<f64> {
     log.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }

@@ -1,5 +1,5 @@
-//! Time, peak RSS and faults: a round runs each case on every peer once before the next begins,
-//! each case of each round beginning with another peer.
+//! Time, peak RSS and faults. A round runs each case on every peer once before the next round
+//! begins. Each case of each round begins with another peer.
 
 use super::{Outcome, Task, progress, row};
 use crate::cases::Case;
@@ -8,11 +8,11 @@ use crate::run::Program;
 use crate::store::Store;
 use crate::warm::Peak;
 
-/// Times in nanoseconds for one operation; `wall_ns` of the measured part, the others of the whole
+/// Times in nanoseconds per operation: `wall_ns` of the measured part, the others of the whole
 /// process.
 pub(super) const COLUMNS: &[&str] = &["wall_ns", "user_ns", "system_ns", "peak_rss_kib", "faults"];
 
-/// Where `peak_rss_kib` is among them.
+/// The index of `peak_rss_kib` in [`COLUMNS`].
 const PEAK: usize = 3;
 
 pub(super) fn all(task: &Task<'_>) -> Store {
@@ -43,7 +43,8 @@ pub(super) fn all(task: &Task<'_>) -> Store {
     store
 }
 
-/// Runs that nobody looks at, so that the case's peak is known, and code is in the page cache.
+/// Does runs that are not counted, so that the case's peak is known and its code is in the page
+/// cache.
 fn warm_up(task: &Task<'_>, case: Case, contenders: &[&Contender], peak: &mut Peak) {
     progress(&format!("warming up: {}", case.name()));
     let first = contenders.first().filter(|_| contenders.len() > 1);

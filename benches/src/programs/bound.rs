@@ -1,5 +1,5 @@
-//! Does the preloading take effect? The dynamic linker is asked: in a short run that is not
-//! measured, every malloc that the program's working part binds has to be the peer's.
+//! Checks that preloading takes effect. The log of the dynamic linker tells: in a short run that is
+//! not measured, every malloc that the program's working part binds has to be that of the peer.
 
 use super::launch::{Stage, once, preload};
 use super::table::Program;
@@ -11,10 +11,10 @@ use std::process::Command;
 const SYMBOLS: [&str; 6] =
     ["malloc", "calloc", "realloc", "free", "posix_memalign", "malloc_usable_size"];
 
-/// Runs a program with the linker's log and reads it.
+/// Runs a program with the linker's log and checks the log.
 pub(crate) fn check(stage: &Stage, program: &Program, contender: &Contender) -> Result<(), String> {
     let logs = stage.values.made.join("bindings");
-    // One that is not there is what is wanted.
+    // An error only means that there is no such directory, which is what is wanted.
     let _ = fs::remove_dir_all(&logs);
     fs::create_dir_all(&logs).map_err(|error| format!("the linker's logs: {error}"))?;
     once(stage, program, &|command| {
@@ -37,16 +37,17 @@ pub(crate) fn check(stage: &Stage, program: &Program, contender: &Contender) -> 
     Ok(())
 }
 
-/// Whether a file has a function of its own of that name.
+/// Whether a file defines a function with this name.
 fn defines(file: &str, symbol: &str) -> bool {
     let symbols = finish(Command::new("nm").args(["-D", "--defined-only", file]));
     let is_it = |line: &str| line.split_whitespace().last().is_some_and(|name| name == symbol);
     symbols.is_ok_and(|symbols| symbols.lines().any(is_it))
 }
 
-/// How many bindings of the family lead from the worker to the expected file; one that leads
-/// elsewhere is an error. An executable that takes malloc's address holds a stub of the name, which
-/// leads on; only one that defines the name keeps it.
+/// How many bindings of malloc and its relatives lead from the worker to the expected file. A
+/// binding that leads elsewhere is an error. An executable that takes the address of malloc has a
+/// stub with this name that leads on, so only an executable that defines the name itself is an
+/// error.
 fn bindings(
     log: &str,
     worker: &str,

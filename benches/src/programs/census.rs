@@ -1,4 +1,4 @@
-//! How much a program allocates: one that goes around malloc is no evidence.
+//! How much a program allocates: a program that bypasses malloc says nothing about an allocator.
 
 use super::keep::Note;
 use super::launch::{Stage, once};
@@ -10,11 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Fewer allocations in a full run say nothing about an allocator. Ghostscript makes 7000, of
-/// 14 KiB in the mean, and cuts them up itself.
+/// The fewest allocations of a full run that say something about an allocator. Ghostscript makes
+/// 7000, of 14 KiB on average, and cuts them up itself.
 const FEWEST: u64 = 5000;
 
-/// What one full run asked for, of all its processes.
+/// The requests of one full run, summed over all its processes.
 pub(crate) struct Count {
     name: &'static str,
     allocations: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Count {
     threads: u64,
 }
 
-/// The recorder's head: events, allocations, bytes, threads; a page.
+/// The length of the recorder's head, a page: events, allocations, bytes, threads.
 pub(crate) const HEAD: usize = 4096;
 
 /// Builds the recorder, a shared object that is preloaded in front of the C library.
@@ -74,7 +74,7 @@ pub(crate) fn take(
     Ok(counts)
 }
 
-/// The columns of what is counted.
+/// The columns of the counts.
 pub(crate) const COLUMNS: [&str; 4] =
     ["", "allocations, thousands", "bytes each, mean", "threads of all processes"];
 

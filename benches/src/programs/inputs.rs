@@ -1,9 +1,9 @@
-//! Inputs that are made, not kept: problems for the solver, sources for the compilers.
+//! Inputs that are generated: problems for the solver, sources for the compilers.
 
 use std::fmt::Write;
 
-/// Products of two numbers that are to be found, where there are none: the factors of primes.
-/// Each is bit-blasted anew, which is what allocates. Widths are 8 to 11 bits.
+/// Problems that ask for two factors of a prime, so there is no solution. The solver bit-blasts
+/// each problem anew, and that allocates. Widths are 8 to 11 bits.
 pub(crate) fn factors(percent: u32) -> String {
     let mut text = String::from("(set-logic QF_BV)\n");
     let mut from = 1 << 15;
@@ -31,13 +31,13 @@ fn next_prime(from: u32) -> u32 {
     (from..).find(is_prime).unwrap_or(2)
 }
 
-/// The orders of `programs/rows.sql`, so many of them.
+/// The script `programs/rows.sql`, with its number of rows before it.
 pub(crate) fn rows(script: &str, percent: u32) -> String {
     let rows = 1200 * percent;
     format!("CREATE TABLE size(rows);\nINSERT INTO size VALUES({rows});\n{script}")
 }
 
-/// C++ with the standard library's templates over types of its own.
+/// C++ that uses templates of the standard library with types of its own.
 pub(crate) fn shapes(percent: u32) -> String {
     let mut text = String::from(
         "#include <algorithm>\n#include <map>\n#include <memory>\n#include <string>\n\
@@ -73,7 +73,7 @@ pub(crate) fn shapes(percent: u32) -> String {
     text
 }
 
-/// Plain C: loops, switches, structures, calls of each other.
+/// Plain C: loops, switches, structures, functions that call each other.
 pub(crate) fn functions(percent: u32) -> String {
     let mut text = String::from("struct pair { long a, b; struct pair *next; };\n");
     for i in 0..(150 * percent / 100).max(2) {

@@ -1,4 +1,4 @@
-//! Rounds of earlier commands, so that a long measurement can be made in pieces (`--merge`).
+//! Keeps rounds of earlier commands, so that a long measurement can be made in pieces (`--merge`).
 
 use super::launch::Sample;
 use super::report::Series;
@@ -7,14 +7,14 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// What is known of a case apart from its rounds: a row of a table.
+/// What is known of a case besides its rounds: a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) case: &'static str,
     pub(crate) cells: Vec<String>,
 }
 
-/// Everything that the report is about.
+/// The series and notes of a report.
 pub(crate) struct Kept {
     pub(crate) cases: Vec<&'static str>,
     pub(crate) series: Vec<Series>,
@@ -32,7 +32,7 @@ impl Kept {
     }
 }
 
-/// These series and notes, and of other cases those of the file, if that is asked for. The file
+/// These series and notes, together with those of other cases in the file if `is_merged`. The file
 /// then holds all of them. `known` is every case, in the order of the report.
 pub(crate) fn merged(
     file: &Path,
@@ -80,7 +80,7 @@ fn written(series: &[Series], notes: &[Note]) -> String {
     text
 }
 
-/// What a file holds; what no longer exists is passed over.
+/// Reads a file. Cases and peers that no longer exist are skipped.
 fn read(text: &str, known: &[&'static str]) -> (Vec<Series>, Vec<Note>) {
     let (mut series, mut notes) = (Vec::new(), Vec::new());
     for line in text.lines() {

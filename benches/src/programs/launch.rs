@@ -1,4 +1,4 @@
-//! One run: a program under the launcher, with an allocator in front of it, and what it took.
+//! One run: a program under the launcher, with an allocator preloaded, and its measurements.
 
 use super::line::{Line, Values};
 use super::table::{Program, Role};
@@ -9,33 +9,34 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// What one run took.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// Of a batch its own time; of a server that of its clients, for the same work.
+    /// For a batch, its own time; for a server, the time of its clients, scaled to the same work.
     pub(crate) wall_s: f64,
-    /// User and system time of the program; of a server without its clients.
+    /// User and system time of the program; for a server, without its clients.
     pub(crate) cpu_s: f64,
     pub(crate) peak_rss_kib: f64,
-    /// What a server held when its clients had gone.
+    /// The RSS of a server after its clients are gone.
     pub(crate) left_rss_kib: Option<f64>,
     pub(crate) faults: f64,
 }
 
-/// What is to run, where.
+/// The launcher, and the values for command lines.
 pub(crate) struct Stage<'a> {
     pub(crate) launch: &'a Path,
     pub(crate) values: &'a Values,
 }
 
-/// Puts the allocator in front. The C library's own too: a program may be linked to another.
+/// Preloads the allocator. The C library's own is preloaded too, because a program may be linked to
+/// another.
 pub(crate) fn preload(command: &mut Command, contender: &Contender) {
     command.env("LD_PRELOAD", "libc.so.6");
     contender.preload(command);
 }
 
-/// Runs a program once; `set` adds to the environment of what is measured. Also answers what a
-/// batch printed, which has to be the same under every allocator.
+/// Runs a program once; `set` adds to the environment of the measured process. Returns the
+/// measurements, and the output of a batch, which has to be the same under every allocator.
 pub(crate) fn once(
     stage: &Stage,
     program: &Program,
@@ -69,7 +70,7 @@ fn batch(
     Ok((sample, printed.to_owned()))
 }
 
-/// `CODE USER_US SYSTEM_US PEAK_KIB MINOR MAJOR`.
+/// Reads the launcher's line `CODE USER_US SYSTEM_US PEAK_KIB MINOR MAJOR`.
 pub(crate) fn read_usage(text: &str, wall_s: f64) -> Result<Sample, String> {
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
     let &[code, user_us, system_us, peak_rss_kib, minor, major] = numbers.as_slice() else {
@@ -82,7 +83,7 @@ pub(crate) fn read_usage(text: &str, wall_s: f64) -> Result<Sample, String> {
     Ok(Sample { wall_s, cpu_s, peak_rss_kib, left_rss_kib: None, faults: minor + major })
 }
 
-/// A server that runs; it is stopped when this goes, also after a failure.
+/// A running server. It is stopped when this is dropped, also after a failure.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -124,7 +125,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/maps", self.process)).unwrap_or_default()
     }
 
-    /// Ends it in order; the answer is what it printed from then on.
+    /// Ends the server normally and returns what it printed from then on.
     fn stop(mut self) -> Result<String, String> {
         self.terminate();
         let mut rest = String::new();
@@ -134,7 +135,7 @@ impl Server {
 
     fn terminate(&mut self) {
         if !self.process.is_empty() {
-            // One that has ended already needs no signal.
+            // A process that has already ended needs no signal.
             let _ = Command::new("kill").arg(&self.process).stderr(Stdio::null()).status();
         }
     }
@@ -181,10 +182,11 @@ fn serve(
     Ok(Sample { cpu_s: sample.cpu_s * share, left_rss_kib, ..sample })
 }
 
-/// Requests that are one unit of work for a client that runs by the clock.
+/// The number of requests that is one unit of work for a client that runs for a given time.
 const UNIT: f64 = 100_000.0;
 
-/// What `UNIT` requests are of those that wrk made; nothing of a client that counts itself.
+/// The share that `UNIT` requests are of those that wrk made; `None` for a client with a fixed
+/// number of requests.
 fn share_of(said: &str) -> Option<f64> {
     let line = said.lines().find(|line| line.contains(" requests in "))?;
     let requests: f64 = line.split_whitespace().next()?.parse().ok()?;

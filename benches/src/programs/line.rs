@@ -1,18 +1,18 @@
-//! A command line made from its template.
+//! A command line that is made from a template.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the placeholders of a template stand for.
+/// The values for the placeholders of a template.
 #[derive(Clone)]
 pub(crate) struct Values {
     pub(crate) percent: u32,
     /// `benches/programs`.
     pub(crate) programs: PathBuf,
-    /// Where generated inputs, built programs and sockets are.
+    /// The directory of generated inputs, built programs and sockets.
     pub(crate) made: PathBuf,
-    /// Where the server listens, once it does.
+    /// The address of the server, once it listens.
     pub(crate) address: String,
 }
 
@@ -41,7 +41,8 @@ impl Line {
         line
     }
 
-    /// The command in an environment of its own: a path to programs, a place for temporary files.
+    /// The command with an environment of its own: a path to programs, the C locale, no home
+    /// directory.
     pub(crate) fn command(&self, launch: Option<&Path>) -> Result<Command, String> {
         let (first, rest) = self.words.split_first().ok_or("an empty command line")?;
         let mut command = match launch {
@@ -63,13 +64,14 @@ impl Line {
     }
 }
 
-/// A run that takes longer is killed and counts as failed.
+/// A run that takes longer is killed and has failed.
 const TIME_LIMIT_SECONDS: &str = "120";
 
-/// Debian's programs only, so that a run means the same on every machine.
+/// Only directories of Debian's programs, so that a run means the same on every machine.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The launcher takes a path; a bare name is looked for as a shell would.
+/// The path of a program, because the launcher takes only paths. A bare name is looked up as a
+/// shell would.
 fn on_path(name: &str) -> Result<PathBuf, String> {
     if name.contains('/') {
         return Ok(PathBuf::from(name));
@@ -92,7 +94,7 @@ fn filled(word: &str, values: &Values) -> String {
         .replace("{address}", &values.address)
 }
 
-/// The word with `{percent*N}` counted out.
+/// The word with `{percent*N}` replaced by the product.
 fn multiplied(word: &str, percent: u32) -> String {
     let product = || {
         let (before, rest) = word.split_once("{percent*")?;

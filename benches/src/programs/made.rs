@@ -1,5 +1,5 @@
-//! What the programs need before they run: Debian's packages, generated inputs, our own two
-//! services, a rustc whose malloc can be replaced.
+//! Everything that the programs need before they run: Debian's packages, generated inputs, the two
+//! services of this repository, a rustc whose malloc can be replaced.
 
 use super::inputs;
 use super::line::Values;
@@ -10,7 +10,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// Installs what is missing, makes inputs of the scale, builds what has to be built.
+/// Installs missing packages, generates inputs for the scale, and builds the services and the
+/// rustc.
 pub(crate) fn make(places: &Places, programs: &[&Program], percent: u32) -> Result<Values, String> {
     install(programs)?;
     let values = Values {
@@ -48,12 +49,12 @@ pub(crate) fn make(places: &Places, programs: &[&Program], percent: u32) -> Resu
 }
 
 fn linked(from: &Path, to: &Path) -> Result<(), String> {
-    // One that is not there is what is wanted.
+    // An error only means that there is no such link, which is what is wanted.
     let _ = fs::remove_file(to);
     symlink(from, to).map_err(|error| format!("{}: {error}", to.display()))
 }
 
-/// Debian's packages of the tools that are missing, as root; else their names in an error.
+/// Installs Debian's packages of missing tools, as root. If that fails, the error names them.
 fn install(programs: &[&Program]) -> Result<(), String> {
     let mut packages = missing(programs);
     packages.dedup();
@@ -82,9 +83,9 @@ fn missing<'a>(programs: &[&'a Program]) -> Vec<&'a str> {
     tools.filter(|(tool, _)| !is_there(tool)).map(|(_, package)| *package).collect()
 }
 
-/// The rustc of the toolchain defines malloc in its executable (its own jemalloc), which nothing
-/// preloaded replaces. All of the compiler is in `librustc_driver`: a main function that calls its
-/// entry leaves malloc to the dynamic linker.
+/// Builds a rustc whose malloc can be replaced. The toolchain's rustc defines malloc in its
+/// executable (its own jemalloc), so preloading has no effect. But the compiler itself is in
+/// `librustc_driver`, and a main function that calls its entry leaves malloc to the dynamic linker.
 fn rustc(launcher: &Path) -> Result<(), String> {
     let sysroot = finish(Command::new("rustc").args(["--print", "sysroot"]))?;
     let library = Path::new(&sysroot).join("lib");

@@ -4,20 +4,20 @@ use crate::arguments::{named, number};
 use crate::peers::{PEERS, Peer};
 use std::path::PathBuf;
 
-/// How to measure.
+/// The options of a measurement.
 pub(crate) struct Options {
     pub(crate) rounds: usize,
     pub(crate) percent: u32,
     pub(crate) peers: Vec<&'static Peer>,
     pub(crate) only: Vec<String>,
     pub(crate) out: Option<PathBuf>,
-    /// What was measured before of other cases stays in the report.
+    /// Keeps earlier measurements of other cases in the report.
     pub(crate) merge: bool,
-    /// The arguments that shaped the numbers, for the record.
+    /// The arguments that influence the numbers, for the record.
     pub(crate) as_given: Vec<String>,
 }
 
-/// Reads the arguments after the command, which `command` names for the record.
+/// Reads the arguments that follow the command. `command` is its name in the record.
 pub(crate) fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 5,
@@ -56,7 +56,7 @@ pub(crate) fn parse(command: &str, arguments: &[String]) -> Result<Options, Stri
             options.as_given.extend([option.clone(), value.clone()]);
         }
     }
-    // A preloaded program is all there is here: a peer without a shared object stays out.
+    // Only preloaded programs run here, so a peer without a shared object is left out.
     options.peers.retain(|peer| peer.preload.is_some());
     if options.peers.is_empty() { Err("no peer is left".to_owned()) } else { Ok(options) }
 }

@@ -1,4 +1,4 @@
-//! Programs or traces beside each other: medians, ratios to the group's best peer, what is behind.
+//! Compares programs or traces: medians, ratios to the group's best peer, missed targets.
 
 use super::launch::Sample;
 use crate::chart::{Point, chart};
@@ -14,7 +14,7 @@ pub(crate) struct Series {
     pub(crate) outcome: Result<Vec<Sample>, String>,
 }
 
-/// Something that is measured.
+/// A quantity that is measured.
 #[derive(Clone, Copy)]
 struct Metric {
     name: &'static str,
@@ -35,8 +35,8 @@ const METRICS: [Metric; 4] = [
     Metric { name: "faults", title: "Page faults", digits: 0, of: |s| s.faults },
 ];
 
-/// The peers against whose memory and faults ours are held. mimalloc asks for huge pages, each of
-/// them one fault and 2 MiB: its faults count without them.
+/// The peers that lumalloc's memory and faults are compared with. mimalloc asks for huge pages,
+/// each of which is one fault and 2 MiB, so its faults are taken without them.
 const FAST: [&str; 3] = ["jemalloc", "mimalloc", "snmalloc"];
 const FAST_BY_PAGES: [&str; 3] = ["jemalloc", "mimalloc-thp0", "snmalloc"];
 
@@ -44,7 +44,7 @@ const FAST_BY_PAGES: [&str; 3] = ["jemalloc", "mimalloc-thp0", "snmalloc"];
 pub(crate) struct Comparison<'a> {
     pub(crate) title: &'a str,
     pub(crate) facts: &'a [(String, String)],
-    /// What stands below the facts.
+    /// Text that stands below the facts.
     pub(crate) notes: &'a str,
     pub(crate) cases: &'a [&'static str],
     pub(crate) series: &'a [Series],
@@ -74,7 +74,7 @@ impl Comparison<'_> {
         peers
     }
 
-    /// The peer that is best over the whole group; one that failed anywhere is not.
+    /// The peer that is best over the whole group, among those that never failed.
     fn best(&self, metric: Metric) -> Option<&'static str> {
         let theirs = self.peers().into_iter().filter(|peer| !peer.starts_with(OURS));
         let means = theirs.filter_map(|peer| {
@@ -94,14 +94,15 @@ impl Comparison<'_> {
         geometric_mean(&ratios?)
     }
 
-    /// How many rounds there are of every case, as a number or as a span.
+    /// The number of rounds of the cases, as a number or as a range.
     fn rounds(&self) -> String {
         let counts = self.series.iter().filter_map(|one| Some(one.outcome.as_ref().ok()?.len()));
         let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
         if least == most { most.to_string() } else { format!("{least} to {most}") }
     }
 
-    /// Time against memory over all cases, to the reference. `None`: it was not among them.
+    /// The chart of time against memory over all cases, relative to the reference; `None` if the
+    /// reference was not measured.
     pub(crate) fn picture(&self) -> Option<String> {
         let point = |peer: &'static str| {
             let of = |metric| self.mean_to(peer, REFERENCE, metric);
@@ -112,7 +113,7 @@ impl Comparison<'_> {
         chart(&[(self.title.to_owned(), points)])
     }
 
-    /// The whole report, with its picture's file if it has one.
+    /// The whole report; `picture` is the file of its picture.
     pub(crate) fn markdown(&self, picture: Option<&str>) -> String {
         let mut text = format!("# {}\n\n", self.title);
         for (name, value) in self.facts {
@@ -167,7 +168,7 @@ impl Comparison<'_> {
         )
     }
 
-    /// What servers held when their clients had gone.
+    /// A table of the RSS of servers after their clients are gone.
     fn left(&self, text: &mut String) {
         let peers = self.peers();
         let metric = Metric { of: |s| s.left_rss_kib.unwrap_or(0.0) / 1024.0, ..METRICS[2] };
@@ -188,7 +189,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What the issue asks, and whether it is so.
+    /// The targets of lumalloc, and whether they are reached.
     fn verdicts(&self) -> String {
         let mut text = String::new();
         for metric in &METRICS[..2] {
@@ -218,7 +219,7 @@ impl Comparison<'_> {
         if text.is_empty() { text } else { format!("\n## Targets for lumalloc\n\n{text}") }
     }
 
-    /// No case above `most` of the least that a fast peer needs.
+    /// Lists the cases in which lumalloc is above `most` of the lowest fast peer.
     fn against_fast(&self, text: &mut String, metric: Metric, fast: [&str; 3], most: f64) {
         let mut missed = 0;
         for case in self.cases {
@@ -257,7 +258,7 @@ impl Comparison<'_> {
         if text.is_empty() { text } else { format!("\n## Failed\n\n{text}") }
     }
 
-    /// One row per case and peer, every figure with its least and most.
+    /// One row per case and peer, every figure with its smallest and largest number.
     pub(crate) fn csv(&self) -> String {
         let mut text: String =
             self.facts.iter().map(|(name, value)| format!("# {name}: {value}\n")).collect();
@@ -271,7 +272,7 @@ impl Comparison<'_> {
             let Ok(samples) = &series.outcome else { continue };
             let _ = write!(text, "{},{},{}", series.case, series.peer, samples.len());
             for metric in METRICS {
-                // The table is in MiB, the column as its name says.
+                // The table is in MiB, but the column is in KiB, as its name says.
                 let unit = if metric.name == "peak_rss_kib" { 1024.0 } else { 1.0 };
                 let figure = Figure::of(samples.iter().map(|s| (metric.of)(s) * unit));
                 text += &figure.map_or_else(

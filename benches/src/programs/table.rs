@@ -1,27 +1,27 @@
-//! The programs: which command, how much of it, who in it calls malloc.
+//! The programs: their command lines, their sizes, and the file in each that calls malloc.
 //!
-//! A command line is a template: words apart by spaces, `{percent}` the scale, `{percent*N}` that
-//! often N, `{seconds}` for those that run by the clock, `{programs}` the directory
-//! `benches/programs`, `{made}` that of what was generated or built, `{address}` where a server
-//! listens, `''` an empty word. Words `NAME=value` in front go to the environment, a last word
-//! `<FILE` is the standard input.
+//! A command line is a template. Words are separated by spaces. `{percent}` stands for the scale,
+//! `{percent*N}` for N times the scale, `{seconds}` for the time of clients that run for a given
+//! time, `{programs}` for the directory `benches/programs`, `{made}` for the directory of generated
+//! and built files, `{address}` for where a server listens, `''` for an empty word. Words
+//! `NAME=value` at the beginning go to the environment. A last word `<FILE` is the standard input.
 
 /// How a program runs.
 pub(crate) enum Role {
-    /// Once, to its end.
+    /// Runs once, to its end.
     Batch(&'static str),
-    /// As a server; its line that ends in the address begins with, or has, `ready`. The clients run
-    /// on the C library's malloc, one after the other.
+    /// Runs as a server. The line of its output that contains `ready` ends in its address. The
+    /// clients use the C library's malloc and run one after the other.
     Server { server: &'static str, ready: &'static str, clients: &'static [&'static str] },
 }
 
 /// One program.
 pub(crate) struct Program {
-    /// As in the tables and after `--only`.
+    /// The name in the tables and for `--only`.
     pub(crate) name: &'static str,
-    /// The beginning of the name of the file whose malloc has to be the peer's.
+    /// The beginning of the name of the file whose malloc has to be that of the peer.
     pub(crate) worker: &'static str,
-    /// Command and Debian package of all that it needs.
+    /// The commands that it needs, each with its Debian package.
     pub(crate) tools: &'static [(&'static str, &'static str)],
     pub(crate) role: Role,
 }
@@ -49,9 +49,9 @@ const fn redis(name: &'static str, clients: &'static [&'static str]) -> Program 
     }
 }
 
-/// Every program, of a size that takes about a second at 100 per cent: much less is the noise of
-/// the machine, and more is bought by rounds. `redis-server` of Debian is linked to jemalloc: the C
-/// library's malloc has to be put in front of it as the peers' are.
+/// Every program, with a size that takes about a second at 100 per cent. Much shorter runs drown in
+/// the noise of the machine, and for more precision there are rounds. Debian's `redis-server` is
+/// linked to jemalloc, so the C library's malloc has to be preloaded like those of the peers.
 pub(crate) static PROGRAMS: [Program; 15] = [
     redis(
         "redis-64",
@@ -131,7 +131,7 @@ pub(crate) static PROGRAMS: [Program; 15] = [
     batch("documents", "documents", &[], "{made}/documents {percent}"),
 ];
 
-/// The programs that a list of names asks for; no name: all.
+/// The programs with these names; all programs for no name.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Program>, String> {
     if let Some(unknown) = names.iter().find(|name| PROGRAMS.iter().all(|p| p.name != **name)) {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();

@@ -1,4 +1,4 @@
-//! The kinds of tables that the report is made of.
+//! The kinds of tables in the report.
 
 use super::{GROUPS, PEAK, WALL, aligned, best, mean, median, ratio};
 use crate::cases::Case;
@@ -7,7 +7,7 @@ use crate::peers::{OURS, REFERENCE};
 use crate::report::Number;
 use crate::store::Store;
 
-/// A row per case, a column per peer.
+/// A table with a row per case and a column per peer.
 pub(super) fn plain(
     store: &Store,
     cases: &[Case],
@@ -32,12 +32,13 @@ fn with_noise(figure: Figure) -> String {
     format!("{:.2} ±{:.2}", figure.median, figure.noise)
 }
 
-/// Ratios to the reference.
+/// A table of the ratios to the reference.
 pub(super) fn ratios(store: &Store, cases: &[Case], number: Number) -> String {
     plain(store, cases, |case, peer| ratio(store, case, (peer, REFERENCE), number).map(with_noise))
 }
 
-/// Our time, its ratio to the reference and to the best peer of the workload; peak RSS beside it.
+/// A table of lumalloc's time, its ratios to the reference and to the best peer of the workload,
+/// and its peak RSS.
 pub(super) fn ours(store: &Store, cases: &[Case]) -> String {
     let head =
         ["workload", "ns", "to mimalloc", "to the best", "best peer", "RSS, MiB", "to jemalloc"];
@@ -62,7 +63,8 @@ pub(super) fn ours(store: &Store, cases: &[Case]) -> String {
     aligned(&rows)
 }
 
-/// Geometric means of time and of peak RSS, a row per group, a column per peer.
+/// A table of the geometric means of time and of peak RSS, with a row per group and a column per
+/// peer.
 pub(super) fn means(store: &Store, cases: &[Case]) -> String {
     let Some(first) = cases.first() else { return String::new() };
     let peers = store.peers(first.door);

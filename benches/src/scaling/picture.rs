@@ -1,5 +1,5 @@
-//! The counts as curves: a panel per workload, threads to the right and counts per million
-//! operations upwards, both on logarithmic scales. A flat curve scales.
+//! The counts as curves, in a panel per workload: threads on the horizontal axis and counts per
+//! million operations on the vertical axis, both on logarithmic scales. A flat curve scales.
 
 use super::{Rows, SUMS, THREADS, WORKLOADS};
 use crate::svg::{Anchor, Svg};
@@ -11,10 +11,10 @@ const COLOURS: [&str; SUMS.len()] = [
     "#3060a0", "#c02020", "#208040", "#e08000", "#7040a0", "#00a0a0", "#909090", "#804000",
     "#d060a0",
 ];
-/// Counts from 1 to 10 million; none at all stands at the foot.
+/// Counts from 1 to 10 million. A count of 0 is drawn at the bottom.
 const DECADES: u32 = 7;
 
-/// The whole picture.
+/// Draws the whole picture.
 pub(super) fn of(rows: &Rows) -> String {
     let width = WORKLOADS.len() as f64 * (PANEL.0 + LEFT) + 30.0;
     let mut svg = Svg::new(width, TOP + PANEL.1 + 70.0);

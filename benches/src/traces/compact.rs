@@ -1,11 +1,11 @@
-//! A recording as the replayer (`c/replay.c`) wants it: a stream of 12-byte records a thread,
-//! blocks as slots, numbers of windows that keep threads from running apart.
+//! Converts a recording for the replayer (`c/replay.c`): a stream of 12-byte records per thread,
+//! with slots in place of blocks, and with the numbers of windows, which keep the threads together.
 //!
-//! A block that another thread made is waited for, by its slot. So a slot must never show an
-//! older block to who waits: those of blocks that other threads will free rest for two windows
-//! before they are used again, which everybody has then passed. All others are used again at once
-//! by the thread that freed them. A realloc of another thread's block becomes an allocation and a
-//! free.
+//! A thread that uses the block of another thread waits for its slot to be filled. So the slot must
+//! never show an older block. The slots of blocks that other threads will free are therefore left
+//! unused for two windows, which all threads have passed by then. All other slots are reused at
+//! once by the thread that freed them. A realloc of another thread's block becomes an allocation
+//! and a free.
 
 use super::raw::{Deed, Event};
 use std::collections::{HashMap, VecDeque};
@@ -13,24 +13,24 @@ use std::collections::{HashMap, VecDeque};
 const WINDOW: u32 = 6;
 const START: u32 = 7;
 const FREE: u32 = 5;
-/// The slot was last used by another thread.
+/// The block in the slot was made by another thread.
 const REMOTE: u32 = 8;
-/// The block is not yet as another thread will free it: its maker will resize it.
+/// Another thread will free the block, but its maker will resize it before.
 const PRIVATE: u32 = 1 << 31;
 
-/// Events of all threads together that make a window.
+/// The number of events, of all threads together, that make a window.
 const EVENTS_A_WINDOW: usize = 8192;
 
-/// A trace, and what there is to say of it.
+/// A trace, and its statistics.
 pub(crate) struct Trace {
     streams: Vec<Vec<[u32; 3]>>,
     slots: u32,
     pub(crate) operations: u64,
-    /// Most bytes that were asked for and not freed.
+    /// The largest number of bytes requested and not yet freed.
     pub(crate) peak_bytes: u64,
-    /// Operations on blocks of another thread.
+    /// Operations on blocks that another thread made.
     pub(crate) remote: u64,
-    /// Frees of what was never seen to be made: left out.
+    /// Frees of blocks whose allocation was not seen. They are left out.
     pub(crate) unknown: u64,
 }
 
@@ -44,13 +44,13 @@ struct Writer {
     trace: Trace,
     live: HashMap<u64, Live>,
     bytes: u64,
-    /// What becomes of the block, event by event.
+    /// For each event, what becomes of its block.
     fates: Vec<Fate>,
-    /// Slots that a thread freed itself, the last one first.
+    /// For each thread, the slots that it freed itself, the last one at the end.
     own: Vec<Vec<u32>>,
-    /// Slots that other threads freed, with the window.
+    /// Slots that other threads freed, each with the window of the free.
     others: VecDeque<(u32, u32)>,
-    /// Every thread's window; that of one that has not started is `None`.
+    /// The current window of each thread; `None` for a thread that has not started.
     windows: Vec<Option<u32>>,
     window: u32,
 }
@@ -87,17 +87,17 @@ pub(crate) fn compact(events: &[Event]) -> Trace {
 /// What becomes of the block that an event makes or resizes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// Its own thread frees it, or nobody.
+    /// Its own thread frees it, or no thread does.
     Stays,
-    /// Another thread will free it, as it is now.
+    /// Another thread will free it, without a resize before.
     Leaves,
-    /// Another thread will free it, after it was resized.
+    /// Another thread will free it, after a resize.
     LeavesLater,
 }
 
 fn fates(events: &[Event]) -> Vec<Fate> {
     let mut fates = vec![Fate::Stays; events.len()];
-    // Of every live block the events that made and resized it, and their thread.
+    // For each live block, the events that made and resized it, and their thread.
     let mut made: HashMap<u64, (Vec<usize>, u16)> = HashMap::new();
     for (number, event) in events.iter().enumerate() {
         let from = if let Deed::Realloc(from) = event.deed { from } else { event.address };
@@ -132,7 +132,7 @@ impl Writer {
         self.trace.peak_bytes = self.trace.peak_bytes.max(self.bytes);
     }
 
-    /// The thread is in the current window, and runs.
+    /// Brings a thread into the current window, and starts it if need be.
     fn enter(&mut self, thread: u16) {
         if self.windows[usize::from(thread)].is_none() {
             // The first thread starts all others, in its own window.
@@ -175,7 +175,7 @@ impl Writer {
 
     fn allocate(&mut self, event: &Event, what: u32, fate: Fate) {
         if self.live.contains_key(&event.address) {
-            // It was freed where the recorder does not see it.
+            // It was freed in a way that the recorder does not see.
             self.trace.unknown += 1;
             self.free(event.address, event.thread);
         }
@@ -232,7 +232,7 @@ const fn private(fate: Fate) -> u32 {
 }
 
 impl Trace {
-    /// How many threads take part.
+    /// The number of threads in the trace.
     pub(crate) fn threads(&self) -> usize {
         self.streams.len()
     }

@@ -1,17 +1,17 @@
-//! What the recorder (`recorder/record.c`) wrote: events of 24 bytes after a page of counters.
+//! The recorder's file (`recorder/record.c`): events of 24 bytes after a page of counters.
 
 use crate::programs::census::{HEAD, number};
 use std::fs;
 use std::path::Path;
 
-/// What a program asked for.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     Malloc,
     Calloc,
-    /// From the old address.
+    /// The old address is given.
     Realloc(u64),
-    /// To an alignment.
+    /// The alignment is given.
     Aligned(u64),
     Free,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Event {
 /// Bytes of an event in the file.
 pub(crate) const EVENT: usize = 24;
 
-/// The events of a recording and how many more there were than it had room for.
+/// Reads the events of a recording, and how many more there were than it had room for.
 pub(crate) fn read(path: &Path) -> Result<(Vec<Event>, u64), String> {
     let bytes = fs::read(path).map_err(|error| format!("the recording: {error}"))?;
     let count = number(&bytes, 0) as usize;

@@ -1,9 +1,10 @@
 //! C++: `operator new` and `operator delete`, all replaceable forms, by their mangled names.
 //!
-//! The forms of `new` differ in what they do when there is no memory, which is the business of
-//! `no_memory_*` ([`throwing`]); the forms of `delete` differ in what they know about the block.
+//! The forms of `new` differ in what they do when there is no memory, which the functions
+//! `no_memory_*` in [`throwing`] do. The forms of `delete` differ in what they know about the
+//! block.
 //!
-//! No C++ runtime is needed: its functions are used through weak references, if they are there.
+//! No C++ runtime is needed: its functions are weak references, used only if they are there.
 use alloc_core::raw;
 use core::ffi::c_void;
 
@@ -19,16 +20,16 @@ pub mod throwing;
 #[path = "throwing_portable.rs"]
 pub mod throwing;
 
-/// The second argument of the nothrow forms: a reference to `std::nothrow`, which says nothing.
+/// The second argument of the nothrow forms: a reference to `std::nothrow`, which is not used.
 pub type Nothrow = *const c_void;
 
-/// A block for a throwing `operator new`; NULL when there is none.
+/// A block for `operator new(size_t)`; NULL when there is no memory.
 pub(crate) extern "C" fn plain(size: usize) -> *mut c_void {
     raw::malloc(size).cast()
 }
 
-/// A block for `operator new(size_t, align_val_t)`; NULL when there is none, or the alignment is no
-/// power of two.
+/// A block for `operator new(size_t, align_val_t)`; NULL when there is no memory, or the alignment
+/// is no power of two.
 pub(crate) extern "C" fn aligned(size: usize, alignment: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
         return core::ptr::null_mut();
@@ -66,8 +67,7 @@ macro_rules! aligned_nothrow_new {
 }
 aligned_nothrow_new!(_ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t);
 
-/// Defines forms of `operator delete` that know only the pointer; further arguments say nothing
-/// about the block.
+/// Defines forms of `operator delete` that know only the pointer. Further arguments are ignored.
 macro_rules! delete {
     ($($name:ident($($ignored:ty),*))*) => {$(
         /// `delete` without a size; NULL is allowed.
@@ -77,7 +77,7 @@ macro_rules! delete {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, $(_: $ignored),*) {
-            // SAFETY: the caller's promise is ours.
+            // SAFETY: the caller upholds the contract.
             unsafe { raw::free(ptr.cast()) };
         }
     )*};
@@ -101,7 +101,7 @@ macro_rules! sized_delete {
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize) {
             if !ptr.is_null() {
-                // SAFETY: the caller's promise is ours; ptr is not null.
+                // SAFETY: the caller upholds the contract; ptr is not null.
                 unsafe { raw::free_sized(ptr.cast(), size) };
             }
         }
@@ -120,7 +120,7 @@ macro_rules! aligned_sized_delete {
         #[allow(non_snake_case, reason = "the mangled name")]
         pub unsafe extern "C" fn $name(ptr: *mut c_void, size: usize, alignment: usize) {
             if !ptr.is_null() {
-                // SAFETY: the caller's promise is ours; ptr is not null.
+                // SAFETY: the caller upholds the contract; ptr is not null.
                 unsafe { raw::free_sized_aligned(ptr.cast(), size, alignment) };
             }
         }

@@ -1,5 +1,5 @@
-//! The throwing forms of `operator new`, and what all forms do when there is no memory: AArch64.
-//! [`exceptions`](super::exceptions) says why this is assembly.
+//! The throwing forms of `operator new`, and what all forms do when there is no memory, for
+//! AArch64. [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw};
 use super::{aligned, plain};
 use core::arch::naked_asm;
@@ -8,7 +8,7 @@ use core::ffi::c_void;
 /// Defines a throwing `operator new(size_t)`.
 macro_rules! throwing_new {
     ($($name:ident)*) => {$(
-        /// `operator new`: a block, or `std::bad_alloc`.
+        /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
@@ -45,7 +45,7 @@ throwing_new!(_Znwm _Znam);
 /// Defines a throwing `operator new(size_t, align_val_t)`.
 macro_rules! throwing_aligned_new {
     ($($name:ident)*) => {$(
-        /// Aligned `operator new`: a block, or `std::bad_alloc`.
+        /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
@@ -78,7 +78,7 @@ macro_rules! throwing_aligned_new {
 }
 throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
 
-/// The loop over the new-handler. `$on_no_handler` goes where there is none (any more).
+/// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {
     ($before:literal, $on_no_handler:literal, $tail:literal, $($argument:tt)*) => {
         naked_asm!(
@@ -162,8 +162,8 @@ pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mu
             ldr x8, [x8, :got_lo12:__cxa_end_catch]
             blr x8
             b 4b",
-        // The table: what the call between 5 and 6 throws lands at 9, whatever its type; a throw
-        // elsewhere in this function terminates.
+        // The table: an exception of any type from the call between 5 and 6 lands at 9. An
+        // exception from elsewhere in this function terminates.
         ".pushsection .gcc_except_table, \"a\", @progbits
          .p2align 2
          .Llumalloc_nothrow_table:

@@ -1,16 +1,16 @@
-//! The throwing forms of `operator new` where no assembly for them was written yet: without memory
-//! they die with a message instead of throwing `std::bad_alloc`, and new-handlers are not called.
+//! The throwing forms of `operator new` for machines without assembly for them. Without memory they
+//! abort with a message instead of throwing `std::bad_alloc`, and new-handlers are not called.
 use super::{aligned, plain};
 use crate::lifecycle::die;
 use core::ffi::c_void;
 
-/// Says what is missing and aborts.
+/// Aborts with a message that `std::bad_alloc` cannot be thrown.
 #[cold]
 fn no_memory_throwing() -> ! {
     die(b"<lumalloc>: operator new: out of memory, and std::bad_alloc cannot be thrown here\n")
 }
 
-/// What a nothrow form answers when there is no memory.
+/// The result of a nothrow form when there is no memory.
 #[cold]
 pub(crate) fn no_memory_nothrow(_size: usize, _alignment: usize) -> *mut c_void {
     core::ptr::null_mut()
@@ -19,7 +19,7 @@ pub(crate) fn no_memory_nothrow(_size: usize, _alignment: usize) -> *mut c_void 
 /// Defines a throwing `operator new(size_t)`.
 macro_rules! throwing_new {
     ($($name:ident)*) => {$(
-        /// `operator new`: a block, or death.
+        /// `operator new`: returns a block, or aborts.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize) -> *mut c_void {
@@ -33,7 +33,7 @@ throwing_new!(_Znwm _Znam);
 /// Defines a throwing `operator new(size_t, align_val_t)`.
 macro_rules! throwing_aligned_new {
     ($($name:ident)*) => {$(
-        /// Aligned `operator new`: a block, or death.
+        /// Aligned `operator new`: returns a block, or aborts.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the mangled name")]
         pub extern "C" fn $name(size: usize, alignment: usize) -> *mut c_void {

@@ -1,5 +1,5 @@
-//! The throwing forms of `operator new`, and what all forms do when there is no memory: x86-64.
-//! [`exceptions`](super::exceptions) says why this is assembly.
+//! The throwing forms of `operator new`, and what all forms do when there is no memory, for x86-64.
+//! [`exceptions`](super::exceptions) explains why this is assembly.
 use super::exceptions::{again, cannot_throw};
 use super::{aligned, plain};
 use core::arch::naked_asm;
@@ -8,7 +8,7 @@ use core::ffi::c_void;
 /// Defines a throwing `operator new(size_t)`.
 macro_rules! throwing_new {
     ($($name:ident)*) => {$(
-        /// `operator new`: a block, or `std::bad_alloc`.
+        /// `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
@@ -37,7 +37,7 @@ throwing_new!(_Znwm _Znam);
 /// Defines a throwing `operator new(size_t, align_val_t)`.
 macro_rules! throwing_aligned_new {
     ($($name:ident)*) => {$(
-        /// Aligned `operator new`: a block, or `std::bad_alloc`.
+        /// Aligned `operator new`: returns a block, or throws `std::bad_alloc`.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[allow(non_snake_case, reason = "the mangled name")]
@@ -69,7 +69,7 @@ macro_rules! throwing_aligned_new {
 }
 throwing_aligned_new!(_ZnwmSt11align_val_t _ZnamSt11align_val_t);
 
-/// The loop over the new-handler. `$on_no_handler` goes where there is none (any more).
+/// The loop over the new-handler. `$on_no_handler` is the code for when no handler is installed.
 macro_rules! handler_loop {
     ($before:literal, $on_no_handler:literal, $tail:literal, $($argument:tt)*) => {
         naked_asm!(
@@ -153,8 +153,8 @@ pub(crate) extern "C" fn no_memory_nothrow(size: usize, alignment: usize) -> *mu
             call qword ptr [rip + __cxa_begin_catch@GOTPCREL]
             call qword ptr [rip + __cxa_end_catch@GOTPCREL]
             jmp 4b",
-        // The table: what the call between 5 and 6 throws lands at 9, whatever its type; a throw
-        // elsewhere in this function terminates.
+        // The table: an exception of any type from the call between 5 and 6 lands at 9. An
+        // exception from elsewhere in this function terminates.
         ".pushsection .gcc_except_table, \"a\", @progbits
          .p2align 2
          .Llumalloc_nothrow_table:

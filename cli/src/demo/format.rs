@@ -14,7 +14,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The number with its unit.
+    /// Returns the number with its unit.
     pub(crate) fn show(self, number: f64) -> String {
         match self {
             Self::Count => grouped(number),
@@ -29,7 +29,7 @@ impl Unit {
     }
 }
 
-/// A whole number with commas: 1,234,567.
+/// Returns a whole number with commas: 1,234,567.
 fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
     let mut text = String::new();
@@ -42,7 +42,7 @@ fn grouped(number: f64) -> String {
     text
 }
 
-/// Whether to colour what goes to a stream: a terminal that can, and a user who does not mind.
+/// Whether to colour output: on a terminal that can show colours, unless the user refuses them.
 pub(crate) fn wants_colour(is_terminal: bool) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     is_terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

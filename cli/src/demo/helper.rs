@@ -1,4 +1,4 @@
-//! A child process of the demonstration: this same executable, in another part.
+//! A child process of the demonstration, which runs another part of this executable.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,11 +20,11 @@ use crate::switch;
 const SILENCE: Duration = Duration::from_secs(30);
 /// How long a helper that closed its output may take to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
-/// As much of its standard error as is kept.
+/// The most bytes of a helper's standard error that are kept.
 const COMPLAINTS: usize = 16 << 10;
 
-/// A running helper; dropped, it is killed and reaped. Its standard input stays open as long as
-/// this process lives, and its end is the helper's sign to end too.
+/// A running helper. Dropping it kills and reaps the process. Its standard input stays open as long
+/// as this process lives. The helper ends when its standard input ends.
 pub(crate) struct Helper {
     name: String,
     process: Child,
@@ -45,7 +45,7 @@ impl Helper {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C reaches only us; we then end the helpers.
+            // Ctrl-C reaches only this process, which then ends the helpers.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -66,12 +66,12 @@ impl Helper {
         Ok(Self { name: name.to_owned(), process, lines, complaints, listener })
     }
 
-    /// Its process number.
+    /// Returns the process number.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// The next thing it says.
+    /// Returns the next message of the helper.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Outcome<T> {
         match tokio::time::timeout(SILENCE, self.lines.next_line()).await {
             Err(_) => Err(Failure::new(format!("{} said nothing for 30 s", self.name))),
@@ -81,7 +81,7 @@ impl Helper {
         }
     }
 
-    /// Whether it has ended, or does so within a moment.
+    /// Whether the helper has ended, or ends within a moment.
     pub(crate) async fn is_ending(&mut self) -> bool {
         let start = Instant::now();
         while start.elapsed() < LAST_MOMENTS {
@@ -93,10 +93,10 @@ impl Helper {
         false
     }
 
-    /// Why it ended, in its own last words if there were any.
+    /// Returns why the helper ended, with the last line of its standard error if there was one.
     pub(crate) async fn post_mortem(&mut self) -> Failure {
         let ended = self.is_ending().await;
-        // What is still in the pipe; nothing more can come.
+        // Waits for what is still in the pipe. Nothing more can come.
         let _ = tokio::time::timeout(LAST_MOMENTS, &mut self.listener).await;
         let words = self.last_words();
         let name = &self.name;
@@ -122,7 +122,7 @@ impl Drop for Helper {
     }
 }
 
-/// Kills and reaps; both do nothing to a process that was reaped before.
+/// Kills and reaps a process. Both do nothing to a process that was reaped before.
 fn end(process: &mut Child) {
     let _ = process.kill();
     let _ = process.wait();
@@ -132,7 +132,7 @@ fn receiver(end: OwnedFd) -> io::Result<pipe::Receiver> {
     pipe::Receiver::from_owned_fd(end)
 }
 
-/// Collects standard error, so that the pipe never fills and the reason is at hand.
+/// Collects standard error, so that the pipe never fills and the reason is known.
 async fn listen(mut errors: pipe::Receiver, complaints: Arc<Mutex<Vec<u8>>>) {
     let mut piece = [0; 1024];
     while let Ok(length @ 1..) = errors.read(&mut piece).await {
@@ -143,7 +143,7 @@ async fn listen(mut errors: pipe::Receiver, complaints: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// The last line that says something, without the command's name before it.
+/// Returns the last line that is not empty, without the command's name before it.
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;

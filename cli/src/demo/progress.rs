@@ -1,4 +1,4 @@
-//! Where the demonstration is: one line redrawn on a terminal, else a plain line now and then.
+//! How far the demonstration is: one line redrawn on a terminal, else a plain line now and then.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ const BAR: usize = 16;
 /// How often a plain line is written.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// The progress line, on standard error so that the table can go to a file.
+/// The progress line. It is on standard error, so that the table can go to a file.
 pub(crate) struct Progress {
     live: bool,
     runs: u32,
@@ -23,10 +23,10 @@ pub(crate) struct Progress {
     address: Option<SocketAddr>,
 }
 
-/// What is known at the moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Now {
-    /// What is being done.
+    /// The name of the phase.
     pub(crate) phase: &'static str,
     /// Requests per second.
     pub(crate) rate: Option<f64>,
@@ -35,7 +35,7 @@ pub(crate) struct Now {
 }
 
 impl Progress {
-    /// Of this many runs in all.
+    /// Makes the progress line of this many runs.
     pub(crate) fn new(runs: u32) -> Self {
         let (now, expected) = (Instant::now(), Duration::from_secs(1));
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -43,7 +43,7 @@ impl Progress {
         Self { live, runs, run: 0, side: "", began: now, expected, written: now, address: None }
     }
 
-    /// Says what comes and how long it takes.
+    /// Writes what comes and how long it takes.
     pub(crate) fn introduce(&mut self, time: Duration) {
         self.write(&format!(
             "lumalloc {}: an HTTP key-value service under load, on lumalloc and on the\n\
@@ -53,7 +53,7 @@ impl Progress {
         ));
     }
 
-    /// Says where the allocator can be watched; once, unless the address changes.
+    /// Writes where the allocator can be watched, once unless the address changes.
     pub(crate) fn show_address(&mut self, address: SocketAddr) {
         if self.address.replace(address) != Some(address) {
             self.clear();
@@ -61,7 +61,7 @@ impl Progress {
         }
     }
 
-    /// The next run begins.
+    /// Begins the next run.
     pub(crate) fn begin(&mut self, side: &'static str, expected: Duration) {
         self.run += 1;
         (self.side, self.began, self.expected) = (side, Instant::now(), expected);
@@ -69,11 +69,11 @@ impl Progress {
         self.show(Now { phase: "starting", ..Now::default() });
     }
 
-    /// Shows the moment, if it is time to.
+    /// Shows the state, if it is time to.
     pub(crate) fn show(&mut self, now: Now) {
         if self.live {
             let line = self.line(now);
-            // Without wrapping, so that a narrow terminal cuts the line and can redraw it.
+            // The line does not wrap, so that a narrow terminal cuts it and can redraw it.
             self.write(&format!("\r\x1b[?7l{line}\x1b[K\x1b[?7h"));
         } else if self.written.elapsed() >= PLAIN_EVERY {
             self.written = Instant::now();
@@ -82,7 +82,7 @@ impl Progress {
         }
     }
 
-    /// The run is over: its result stays.
+    /// Ends a run. Its result stays on the screen.
     pub(crate) fn finish(&mut self, sample: &Sample) {
         let line = format!(
             "[{}/{}] {:<9} {:>8} requests/s   p99 {:>8}   peak RSS {:>10}\n",
@@ -117,7 +117,7 @@ impl Progress {
         }
     }
 
-    /// Progress that cannot be shown is no reason to stop.
+    /// Writes a text. Progress that cannot be shown is no reason to stop.
     fn write(&self, text: &str) {
         let mut out = io::stderr().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! One round: the service on one allocator, its load, its rest.
+//! One round: the service on one allocator, under load and then idle.
 
 use std::time::{Duration, Instant};
 
@@ -12,18 +12,18 @@ use crate::load::event::{Event, Phase, Summary};
 use crate::service::stats::Stats;
 use crate::service::{Listening, process};
 
-/// The same traffic in every round and on both sides.
+/// The seed of the traffic, which is the same in every round and on both sides.
 const SEED: u64 = 20_260_414;
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long a round takes, roughly.
+/// Returns roughly how long a round takes.
 pub(crate) fn expected(arguments: &DemoArguments) -> Duration {
     let (measured, idle) = (f64::from(arguments.seconds), f64::from(arguments.idle));
     // Start, filling and warm-up take about as long as this.
     Duration::from_secs_f64(1.0 + f64::min(measured / 4.0, 1.0) + measured + idle)
 }
 
-/// Runs it; the helpers end with it.
+/// Runs a round. The helpers end with it.
 pub(crate) async fn run(
     side: Side,
     arguments: &DemoArguments,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let mut load = start_load(port, arguments.seconds, arguments.size.connections)?;
     let (summary, processor_seconds) = match follow(&mut load, &service, progress).await {
         Ok(followed) => followed,
-        // A service that died takes its load with it: name the cause, not the effect.
+        // A service that died ends its load too. The failure must name the cause, not the effect.
         Err(_) if service.is_ending().await => return Err(service.post_mortem().await),
         Err(failure) => return Err(failure),
     };
@@ -64,7 +64,7 @@ fn start_service(side: Side, arguments: &DemoArguments) -> Outcome<Helper> {
     Helper::start(&format!("the service on {}", side.name()), side, &words)
 }
 
-/// Always on the system's allocator: only the service is compared.
+/// Starts the load, always on the system's allocator, because only the service is compared.
 pub(crate) fn start_load(port: u16, seconds: u32, connections: u32) -> Outcome<Helper> {
     let words = [
         "demo-load".to_owned(),
@@ -76,8 +76,8 @@ pub(crate) fn start_load(port: u16, seconds: u32, connections: u32) -> Outcome<H
     Helper::start("the load generator", Side::System, &words)
 }
 
-/// Shows what the load generator says until it is done; also the service's processor time while
-/// it measured.
+/// Shows the messages of the load generator until it is done. Returns the result, and the service's
+/// processor time during the measurement.
 async fn follow(
     load: &mut Helper,
     service: &Helper,
@@ -120,7 +120,7 @@ async fn read_stats(port: u16) -> Outcome<Stats> {
         .map_err(|error| Failure::new(format!("/stats answered {}: {error}", answer.status)))
 }
 
-/// Leaves the service alone.
+/// Leaves the service idle.
 async fn rest(service: &Helper, time: Duration, progress: &mut Progress) {
     let start = Instant::now();
     while start.elapsed() < time {

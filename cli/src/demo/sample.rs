@@ -1,20 +1,20 @@
-//! What one round measured, and medians over rounds.
+//! The measurements of one round, and medians over rounds.
 
 use crate::load::event::Summary;
 use crate::service::process::Resident;
 use crate::service::stats::Stats;
 
-/// Whose allocator the service ran on.
+/// The allocator that the service ran on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Ours.
+    /// lumalloc.
     Lumalloc,
-    /// The C library's.
+    /// The allocator of the C library.
     System,
 }
 
 impl Side {
-    /// As the column and the environment variable call it.
+    /// Returns the name in the column and in the environment variable.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lumalloc => "lumalloc",
@@ -28,32 +28,32 @@ impl Side {
 pub(crate) struct Sample {
     /// Traffic and latency, as the load generator counted.
     pub(crate) load: Summary,
-    /// Seconds of processor time the service used meanwhile.
+    /// Seconds of processor time that the service used during the load.
     pub(crate) processor_seconds: Option<f64>,
-    /// The service's own report when the load ended.
+    /// The service's report when the load ended.
     pub(crate) stats: Stats,
-    /// Its memory after the idle time.
+    /// The service's memory after the idle time.
     pub(crate) idle: Option<Resident>,
 }
 
 impl Sample {
-    /// Requests per second.
+    /// Returns the requests per second.
     pub(crate) fn rate(&self) -> f64 {
         self.load.requests as f64 / self.load.seconds
     }
 
-    /// Microseconds of the service's processor time for one request.
+    /// Returns the microseconds of the service's processor time for one request.
     pub(crate) fn processor_per_request(&self) -> Option<f64> {
         Some(self.processor_seconds? * 1e6 / self.load.requests.max(1) as f64)
     }
 
-    /// The highest resident size, in bytes, up to the end of the round.
+    /// Returns the highest resident size, in bytes, up to the end of the round.
     pub(crate) fn peak(&self) -> Option<u64> {
         self.idle.map(|resident| resident.peak).max(self.stats.process.rss_peak)
     }
 }
 
-/// The middle of the numbers, or the mean of the two in the middle.
+/// Returns the middle of the numbers, or the mean of the two in the middle.
 pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -70,7 +70,7 @@ pub(crate) mod examples {
     use super::*;
     use crate::service::stats::{MemoryStats, ProcessStats, ServiceStats};
 
-    /// A round with this many requests in two seconds and this much memory.
+    /// Returns a round with this many requests in two seconds and this much memory.
     pub(crate) fn sample(requests: u64, mebibytes: u64, memory: MemoryStats) -> Sample {
         let (now, peak) = (mebibytes << 20, (mebibytes + 10) << 20);
         Sample {

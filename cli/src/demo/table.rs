@@ -1,4 +1,4 @@
-//! The table: a row for each number, a column for each allocator, and how they compare.
+//! The table: a row for each number, a column for each allocator, and a column with their ratio.
 
 use super::format::Unit;
 use super::sample::{Sample, Side, median};
@@ -14,8 +14,8 @@ const GREEN: &str = "\x1b[32m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
 
-/// Rounds on each side before a ratio is coloured. Two equal sides fail to overlap by chance in 2
-/// of 6 orders of two rounds each, but only in 2 of 70 of four.
+/// The rounds on each side from which a ratio is coloured. Two equal sides fail to overlap by
+/// chance in 2 of 6 orders of two rounds each, but only in 2 of 70 orders of four.
 const ENOUGH: usize = 4;
 
 /// Which way a number should go.
@@ -26,7 +26,7 @@ enum Better {
     Neither,
 }
 
-/// A row: its name, its number, how it is written. A group of rows ends with a rule.
+/// A row: its label, unit, better direction and number. Each group of rows begins with a rule.
 struct Row {
     label: &'static str,
     unit: Unit,
@@ -73,9 +73,9 @@ const ALLOCATOR: &[Row] = &[
 ];
 const GROUPS: &[&[Row]] = &[TRAFFIC, LATENCY, PROCESS, ALLOCATOR];
 
-/// Everything the table shows.
+/// Everything that the table shows.
 pub(crate) struct Table<'a> {
-    /// What stands above it.
+    /// The lines above the table.
     pub(crate) lines: &'a [String],
     /// All rounds of both sides.
     pub(crate) samples: &'a [(Side, Sample)],
@@ -84,7 +84,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The text, ready to print.
+    /// Returns the text, ready to print.
     pub(crate) fn render(&self) -> String {
         let mut text = String::from("\n");
         for line in self.lines {
@@ -108,7 +108,7 @@ impl Table<'_> {
         text + &format!("\n{INDENT}{}\n\n", self.paint(DIM, &self.notes()))
     }
 
-    /// How to read it, and how far to trust it.
+    /// Returns how to read the table, and how far to trust it.
     fn notes(&self) -> String {
         let mut notes = String::from(
             "ratio = lumalloc / system: above 1 is better for requests, below 1 for\n  \
@@ -146,7 +146,7 @@ impl Table<'_> {
         format!("{INDENT}{label:LABEL$}{ours:>COLUMN$}{theirs:>COLUMN$}{ratio}\n")
     }
 
-    /// The row's number in each round of that side.
+    /// Returns the number of a row in each round of a side.
     fn numbers(&self, row: &Row, side: Side) -> Vec<f64> {
         let samples = self.samples.iter().filter(|(of, _)| *of == side);
         samples.filter_map(|(_, sample)| (row.number)(sample)).collect()
@@ -161,22 +161,22 @@ impl Table<'_> {
     }
 }
 
-/// The least and the largest, of at least two: one round says nothing about chance.
+/// Returns the least and the largest of two numbers or more. One round says nothing about chance.
 fn range(numbers: &[f64]) -> Option<(f64, f64)> {
     let least = numbers.iter().copied().reduce(f64::min)?;
     let largest = numbers.iter().copied().reduce(f64::max)?;
     (numbers.len() > 1).then_some((least, largest))
 }
 
-/// How far the rounds lie apart, as a part of their median.
+/// Returns how far the rounds lie apart, as a part of their median.
 fn spread(numbers: &[f64]) -> Option<f64> {
     let (least, largest) = range(numbers)?;
     Some((largest - least) / median(numbers.to_vec())?)
 }
 
-/// Green for better, red for worse, and nothing unless every round of the one side beats every
-/// round of the other, in enough rounds: on a busy machine runs of the same allocator differ
-/// widely.
+/// Returns green for better and red for worse. Returns no colour unless there are enough rounds and
+/// every round of one side beats every round of the other. On a busy machine runs of the same
+/// allocator differ widely.
 fn verdict(better: Better, ours: &[f64], theirs: &[f64]) -> &'static str {
     if ours.len().min(theirs.len()) < ENOUGH {
         return "";

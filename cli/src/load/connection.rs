@@ -1,5 +1,5 @@
-//! One keep-alive HTTP/1.1 connection: just enough of a client that it costs little beside the
-//! service it measures.
+//! One keep-alive HTTP/1.1 connection. The client does only what is needed, so that it costs little
+//! beside the service that it measures.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::failure::{Failure, Outcome, reason};
 
 const MAX_HEADERS: usize = 32;
-/// The longest answer head there is any reason to expect.
+/// The longest head of an answer that can be expected.
 const MAX_HEAD: usize = 16 << 10;
 
 /// A connection to 127.0.0.1.
@@ -18,7 +18,7 @@ pub(crate) struct Connection {
     answer: Vec<u8>,
 }
 
-/// What came back; the body lies in the connection's buffer.
+/// An answer. The body lies in the connection's buffer.
 pub(crate) struct Answer<'a> {
     /// The HTTP status.
     pub(crate) status: u16,
@@ -26,11 +26,11 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Status, where the body starts, and its length.
+/// The status, where the body starts, and its length.
 type Head = (u16, usize, usize);
 
 impl Connection {
-    /// Connects.
+    /// Connects to a port.
     pub(crate) async fn open(port: u16) -> Outcome<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.map_err(broken)?;
         stream.set_nodelay(true).map_err(broken)?;
@@ -68,7 +68,7 @@ fn broken(error: std::io::Error) -> Failure {
     Failure::new(format!("the connection to the service broke: {}", reason(&error)))
 }
 
-/// The head, once it is complete.
+/// Returns the head, once it is complete.
 fn parse_head(bytes: &[u8]) -> Outcome<Option<Head>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -1,12 +1,12 @@
-//! What the load generator tells the demonstration, a line of JSON each.
+//! The messages of the load generator to the demonstration. Each is a line of JSON.
 
 use serde::{Deserialize, Serialize};
 
-/// One line.
+/// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// Where it is; the rate over the last tick, once there was one.
+    /// The progress, with the rate over the last tick once there was one.
     Progress {
         /// The present phase.
         phase: Phase,
@@ -23,28 +23,28 @@ pub(crate) enum Event {
 pub(crate) enum Phase {
     /// Every key is written once.
     Fill,
-    /// The mix, not counted yet.
+    /// The mix of requests is sent, but not counted yet.
     Warm,
-    /// The mix, counted.
+    /// The mix of requests is sent and counted.
     Measure,
 }
 
 /// Traffic and latency of the measured time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    /// Requests answered.
+    /// The number of requests answered.
     pub(crate) requests: u64,
-    /// In this time.
+    /// The measured time in seconds.
     pub(crate) seconds: f64,
     /// GETs that found a value, as a part of all GETs.
     pub(crate) hit_ratio: f64,
     /// Microseconds within which half of the requests were answered.
     pub(crate) p50: u64,
-    /// 99 of 100.
+    /// Microseconds within which 99 of 100 requests were answered.
     pub(crate) p99: u64,
-    /// 999 of 1000.
+    /// Microseconds within which 999 of 1000 requests were answered.
     pub(crate) p999: u64,
-    /// All of them.
+    /// Microseconds within which all requests were answered.
     pub(crate) max: u64,
 }
 

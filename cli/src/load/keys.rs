@@ -1,20 +1,20 @@
-//! Which keys are asked for: few very often, most hardly ever.
+//! The keys that are asked for: few very often, most hardly ever.
 
 use super::random::Random;
 
-/// How many keys there are.
+/// The number of keys.
 pub(crate) const KEYS: usize = 20_000;
 /// The usual exponent for caches.
 const EXPONENT: f64 = 0.99;
 const KINDS: [&str; 4] = ["user", "session", "item/picture", "cart"];
 
-/// Ranks by Zipf's law: rank n comes with a probability proportional to 1/n^0.99.
+/// Ranks by Zipf's law. Rank n comes with a probability proportional to 1/n^0.99.
 pub(crate) struct Zipf {
     cumulative: Vec<f64>,
 }
 
 impl Zipf {
-    /// The table for this many ranks.
+    /// Makes the table for this many ranks.
     pub(crate) fn new(ranks: usize) -> Self {
         let mut sum = 0.0;
         let weights = (1..=ranks).map(|rank| (rank as f64).powf(-EXPONENT));
@@ -25,7 +25,7 @@ impl Zipf {
         Self { cumulative: cumulative.collect() }
     }
 
-    /// A rank, from 0.
+    /// Draws a rank, counted from 0.
     pub(crate) fn draw(&self, random: &mut Random) -> usize {
         let (Some(total), last) = (self.cumulative.last(), self.cumulative.len() - 1) else {
             return 0;
@@ -35,7 +35,7 @@ impl Zipf {
     }
 }
 
-/// The key of a rank, written behind `/kv/`.
+/// Appends the key of a rank, which is written behind `/kv/`.
 pub(crate) fn push_key(path: &mut Vec<u8>, rank: usize) {
     use std::io::Write;
     let kind = KINDS[rank % KINDS.len()];

@@ -1,17 +1,17 @@
-//! Random numbers that are the same for the same seed: SplitMix64.
+//! Random numbers that are equal for an equal seed: SplitMix64.
 
-/// A generator.
+/// A generator of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The generator of this seed; `stream` makes independent ones of the same seed.
+    /// Makes the generator of this seed. `stream` makes independent generators of one seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut start = Self(seed ^ stream.wrapping_mul(0xD1B5_4A32_D192_ED03));
         Self(start.next())
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -20,12 +20,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, not including, 1.
+    /// Returns a number from 0 up to, not including, 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.fraction() * bound as f64) as usize
     }

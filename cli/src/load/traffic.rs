@@ -1,4 +1,4 @@
-//! What each connection does, and what it counts.
+//! The requests of each connection, and its counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use super::random::Random;
 use super::values::Values;
 use crate::failure::{Failure, Outcome};
 
-/// Latencies are kept from a microsecond to a minute, to three digits.
+/// Latencies are kept from a microsecond to this, which is a minute, to three digits.
 const LONGEST: u64 = 60_000_000;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Plan {
     seed: u64,
     connections: u32,
@@ -26,12 +26,12 @@ pub(crate) struct Plan {
     pub(crate) requests: AtomicU64,
     /// Set when counting begins.
     pub(crate) measuring: AtomicBool,
-    /// Set when all shall end.
+    /// Set when all connections shall end.
     pub(crate) stop: AtomicBool,
 }
 
 impl Plan {
-    /// The plan of this seed.
+    /// Makes the plan of this seed.
     pub(crate) fn new(seed: u64, connections: u32) -> Self {
         Self {
             seed,
@@ -45,7 +45,7 @@ impl Plan {
     }
 }
 
-/// One connection and its own random numbers.
+/// One connection with its random numbers.
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     number: u32,
@@ -62,7 +62,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// 80 % GET, 15 % PUT, 5 % DELETE.
+    /// Draws an operation: 80 % GET, 15 % PUT, 5 % DELETE.
     fn draw(random: &mut Random) -> Self {
         match random.below(100) {
             0..80 => Self::Get,
@@ -81,14 +81,14 @@ impl Operation {
 }
 
 impl Worker {
-    /// The worker with this number, connected.
+    /// Connects the worker with this number.
     pub(crate) async fn connect(plan: Arc<Plan>, number: u32, port: u16) -> Outcome<Self> {
         let connection = Connection::open(port).await?;
         let random = Random::new(plan.seed, number.into());
         Ok(Self { plan, number, connection, random, request: Vec::new() })
     }
 
-    /// Writes this worker's part of all keys once, the popular ones last so that they stay.
+    /// Writes this worker's part of all keys once. The popular ones come last, so that they stay.
     pub(crate) async fn fill(&mut self) -> Outcome {
         let mine = (self.number as usize..KEYS).step_by(self.plan.connections as usize);
         for rank in mine.rev() {
@@ -97,7 +97,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The mix, until the plan says stop.
+    /// Sends the mix of requests until the plan says stop.
     pub(crate) async fn run(mut self) -> Outcome<Tally> {
         let (plan, mut tally) = (Arc::clone(&self.plan), Tally::new());
         while !plan.stop.load(Ordering::Relaxed) {
@@ -105,17 +105,17 @@ impl Worker {
             let rank = plan.zipf.draw(&mut self.random);
             let (counted, start) = (plan.measuring.load(Ordering::Relaxed), Instant::now());
             let found = self.perform(operation, rank).await?;
-            // What ends after the bell is not counted: the time is over.
+            // A request that ends after the measured time is not counted.
             if counted && !plan.stop.load(Ordering::Relaxed) {
                 tally.count(operation, found, start.elapsed().as_micros() as u64);
             }
         }
-        // Keep the connection open for whoever looks at the service now.
+        // The connection stays open while the demonstration reads the service's statistics.
         tally._connection = Some(self.connection);
         Ok(tally)
     }
 
-    /// One request and its answer, checked; says whether the key was there.
+    /// Sends one request and checks its answer. Returns whether the key was there.
     async fn perform(&mut self, operation: Operation, rank: usize) -> Outcome<bool> {
         self.write_request(operation, rank);
         let answer = self.connection.ask(&self.request).await?;
@@ -148,7 +148,7 @@ impl Worker {
     }
 }
 
-/// What one connection, or all of them, counted.
+/// The counts of one connection, or of all.
 pub(crate) struct Tally {
     latencies: Histogram<u64>,
     gets: u64,
@@ -157,20 +157,20 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Makes a tally without counts.
     pub(crate) fn new() -> Self {
         let latencies = Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are valid");
         Self { latencies, gets: 0, hits: 0, _connection: None }
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another tally.
     pub(crate) fn add(&mut self, other: &Self) {
         self.latencies.add(&other.latencies).expect("all have the same bounds");
         self.gets += other.gets;
         self.hits += other.hits;
     }
 
-    /// The counts as they are told.
+    /// Returns the counts as a summary.
     pub(crate) fn summary(&self, seconds: f64) -> Summary {
         Summary {
             requests: self.latencies.len(),

@@ -1,10 +1,10 @@
-//! Values whose contents say whether they came back whole.
+//! Values whose contents show whether they came back whole.
 
 use super::random::Random;
 use crate::service::MAX_VALUE;
 
 const MIN_VALUE: usize = 64;
-/// Every value starts with its length and where its text begins in the pattern.
+/// The bytes at the start of every value: its length, and where its text begins in the pattern.
 const HEAD: usize = 8;
 
 /// The pattern that all values are cut from.
@@ -13,14 +13,14 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The pattern of this seed.
+    /// Makes the pattern of this seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed, u64::MAX);
         let words = std::iter::repeat_with(|| random.next().to_le_bytes());
         Self { pattern: words.take(2 * MAX_VALUE / 8).flatten().collect() }
     }
 
-    /// A size from 64 bytes to 64 KiB, each power of two as likely as the next.
+    /// Draws a size from 64 bytes to 64 KiB. Each power of two is as likely as the next.
     pub(crate) fn draw_size(random: &mut Random) -> usize {
         let span = (MAX_VALUE / MIN_VALUE) as f64;
         let size = (MIN_VALUE as f64 * span.powf(random.fraction())) as usize;
@@ -35,7 +35,7 @@ impl Values {
         out.extend_from_slice(&self.pattern[start..start + size - HEAD]);
     }
 
-    /// Whether this is a value as [`push`](Self::push) makes them, to the last byte.
+    /// Whether a value is as [`push`](Self::push) makes it, to the last byte.
     pub(crate) fn is_whole(&self, value: &[u8]) -> bool {
         let Some((head, text)) = value.split_first_chunk::<HEAD>() else { return false };
         let [a, b, c, d, e, f, g, h] = *head;

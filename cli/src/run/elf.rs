@@ -1,4 +1,4 @@
-//! The few facts about an ELF file that decide whether preloading works.
+//! The facts of an ELF file that decide whether preloading works.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,28 +9,28 @@ pub(crate) const SHARED_OBJECT: u16 = 3;
 
 const INTERPRETER_HEADER: u32 = 3;
 
-/// What the headers say.
+/// The facts in the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elf {
-    /// 1: 32 bit, 2: 64 bit.
+    /// 1 is 32 bit, 2 is 64 bit.
     pub(crate) class: u8,
-    /// 1: little-endian, 2: big-endian.
+    /// 1 is little-endian, 2 is big-endian.
     pub(crate) byte_order: u8,
     /// `e_machine`.
     pub(crate) machine: u16,
     /// `e_type`.
     pub(crate) kind: u16,
-    /// A program header names a loader: without one nothing reads `LD_PRELOAD`.
+    /// Whether a program header names a loader. Without a loader, `LD_PRELOAD` is not read.
     pub(crate) has_interpreter: bool,
 }
 
 impl Elf {
-    /// The facts of the file, or None when it is not a well-formed ELF file.
+    /// Returns the facts of the file, or `None` if it is not a well-formed ELF file.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         Self::parse(&mut File::open(path)?)
     }
 
-    /// Whether both run on the same kind of processor under the same loader.
+    /// Whether both files run on the same kind of processor under the same loader.
     pub(crate) fn same_machine(&self, other: &Self) -> bool {
         (self.class, self.byte_order, self.machine)
             == (other.class, other.byte_order, other.machine)
@@ -68,7 +68,7 @@ impl Elf {
     }
 }
 
-/// The numbers of a complete ELF header, in its own byte order.
+/// The numbers of a complete ELF header, in the byte order of the header.
 struct Fields<'a> {
     bytes: &'a [u8],
     class: u8,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A 64-bit little-endian file with the given program header types.
+    /// Returns a 64-bit little-endian file with the given program header types.
     fn file(types: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

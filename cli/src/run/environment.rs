@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// `LD_PRELOAD`: our libraries before what is there already, and none twice.
+/// Returns `LD_PRELOAD`: our libraries before those that are there already, and none twice.
 pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
     let is_ours = |other: &&OsStr| ours.iter().any(|library| library == *other);
     let others = existing.into_iter().flat_map(entries).filter(|other| !is_ours(other));
@@ -11,11 +11,11 @@ pub(crate) fn preload(ours: &[PathBuf], existing: Option<&OsStr>) -> OsString {
     all.join(OsStr::new(":"))
 }
 
-/// Tells the exporter's library where to serve.
+/// The variable that tells the exporter's library where to serve.
 pub(crate) const EXPORTER: &str = "LUMALLOC_EXPORTER";
 
-/// Where the program is to serve its metrics, and who said so: the option, else the variable. An
-/// empty text means nowhere.
+/// Returns where the program is to serve its metrics, and where that was set: by the option, else
+/// by the variable. An empty text means nowhere.
 pub(crate) fn exporter<'a>(
     option: Option<&'a OsStr>,
     existing: Option<&'a OsStr>,
@@ -25,7 +25,8 @@ pub(crate) fn exporter<'a>(
     chosen.filter(|(address, _)| !address.is_empty())
 }
 
-/// `LUMALLOC_CONF`: ours after what is there, because the last of two equal keys wins.
+/// Returns `LUMALLOC_CONF`: our options after the existing ones, because the last of two equal keys
+/// wins.
 pub(crate) fn conf(existing: Option<&OsStr>, ours: &[String]) -> OsString {
     let mut value = existing.unwrap_or_default().to_owned();
     for pairs in ours {
@@ -37,7 +38,7 @@ pub(crate) fn conf(existing: Option<&OsStr>, ours: &[String]) -> OsString {
     value
 }
 
-/// The loader splits `LD_PRELOAD` at spaces and colons.
+/// Returns the entries of `LD_PRELOAD`, which the loader splits at spaces and colons.
 fn entries(value: &OsStr) -> impl Iterator<Item = &OsStr> {
     use std::os::unix::ffi::OsStrExt;
     value

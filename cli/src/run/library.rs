@@ -1,4 +1,4 @@
-//! Where `liblumalloc.so` is.
+//! Finds `liblumalloc.so`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ const NAME: &str = "liblumalloc.so";
 const EXPORTER: &str = "liblumalloc_exporter.so";
 const VARIABLE: &str = "LUMALLOC_LIBRARY";
 
-/// The library's absolute path, checked: the loader would only warn about a bad one and go on.
+/// Returns the library's absolute path, checked because the loader only warns about a bad library.
 pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
     let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let path = if let Some(path) = option {
@@ -26,8 +26,8 @@ pub(crate) fn find(option: Option<&Path>) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// The exporter's library, which lies beside the other one: both come from one build. `origin` is
-/// the option or the variable that asks for it.
+/// Returns the exporter's library, which lies beside `library` because both come from one build.
+/// `origin` is the option or the variable that asks for it.
 pub(crate) fn exporter(library: &Path, origin: &str) -> Outcome<PathBuf> {
     let path = library.with_file_name(EXPORTER);
     if !path.is_file() {
@@ -47,7 +47,7 @@ fn own_directory() -> Outcome<PathBuf> {
     Ok(executable.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
-/// A file that was named on purpose: it is there, or that is the error.
+/// Returns the path of a file that was named on purpose, or an error if there is no such file.
 fn named_file(path: &Path, origin: &str) -> Outcome<PathBuf> {
     if !path.is_file() {
         return Err(failure(format!("{} (from {origin}): no such file", path.display())));
@@ -56,7 +56,7 @@ fn named_file(path: &Path, origin: &str) -> Outcome<PathBuf> {
         .map_err(|error| failure(format!("{} (from {origin}): {error}", path.display())))
 }
 
-/// Beside the executable, as Cargo and an unpacked archive have it; in `../lib`, as installed.
+/// Looks beside the executable (Cargo, an unpacked archive) and in `../lib` (an installation).
 fn beside(directory: &Path) -> Outcome<PathBuf> {
     let installed = directory.parent().unwrap_or(directory).join("lib");
     let places = [directory.join(NAME), installed.join(NAME)];

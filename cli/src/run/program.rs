@@ -1,4 +1,4 @@
-//! Which file the program's name means, and whether preloading reaches it.
+//! Finds the file that the program's name means, and whether preloading reaches it.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -11,14 +11,14 @@ use super::elf::Elf;
 use super::{NOT_EXECUTABLE, NOT_FOUND};
 use crate::failure::{Failure, Outcome};
 
-/// Where the C library looks when there is no `PATH`.
+/// The directories that the C library searches when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
-/// As many scripts that name scripts as the kernel follows.
+/// The longest chain of scripts that name scripts which the kernel follows.
 const SCRIPT_DEPTH: usize = 4;
 
-/// The file to execute, found as a shell would find it.
+/// Returns the file to execute, found as a shell would find it.
 pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> Outcome<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return match refusal(Path::new(name)) {
@@ -38,7 +38,7 @@ pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> Outcome<PathBuf> {
     Err(denied.unwrap_or_else(|| not_found(Path::new(name))))
 }
 
-/// Why this file cannot be the program.
+/// Returns why this file cannot be the program.
 fn refusal(path: &Path) -> Option<Failure> {
     let denied =
         |why| Failure::with_status(NOT_EXECUTABLE, format!("run: {}: {why}", path.display()));
@@ -59,7 +59,7 @@ fn not_found(path: &Path) -> Failure {
     Failure::with_status(NOT_FOUND, format!("run: {}: program not found", path.display()))
 }
 
-/// Why the loader will not read `LD_PRELOAD` for this program, if it will not.
+/// Returns why the loader will not read `LD_PRELOAD` for this program, or `None` if it will.
 pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static str> {
     let path = interpreter_of(path)?;
     let metadata = path.metadata().ok()?;
@@ -78,7 +78,7 @@ pub(crate) fn escapes_preloading(path: &Path, library: &Path) -> Option<&'static
     }
 }
 
-/// The binary that runs: the file itself, or what the `#!` lines lead to.
+/// Returns the binary that runs: the file itself, or the file that the `#!` lines lead to.
 fn interpreter_of(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..=SCRIPT_DEPTH {
@@ -92,7 +92,7 @@ fn interpreter_of(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Whose a file or a process is.
+/// The owner of a file or a process.
 #[derive(Debug, Clone, Copy)]
 struct Identity {
     user: u32,
@@ -104,8 +104,8 @@ impl Identity {
         Self { user: metadata.uid(), group: metadata.gid() }
     }
 
-    /// Whether a program of this owner and mode would run us as somebody else: it then ignores
-    /// `LD_PRELOAD`. One that is set to what we are already changes nothing.
+    /// Whether a program of this owner and mode would change our identity. It then ignores
+    /// `LD_PRELOAD`. A program that is set to the identity that we have already changes nothing.
     fn changes(self, program: &Self, mode: u32) -> bool {
         (mode & SETUID != 0 && program.user != self.user)
             || (mode & SETGID != 0 && program.group != self.group)

@@ -8,7 +8,7 @@ use crate::arguments::{ServeArguments, ShownArguments};
 use crate::failure::{Failure, Outcome};
 use crate::switch;
 
-/// Starts it, where there is a lumalloc to show.
+/// Starts the exporter, if it is wanted and the service runs on lumalloc.
 pub(super) fn start(arguments: &ServeArguments) -> Outcome<Option<Exporter>> {
     if !arguments.show || switch::is_system() {
         return Ok(None);

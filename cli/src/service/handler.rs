@@ -1,4 +1,4 @@
-//! Requests to answers.
+//! Turns requests into answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,7 +18,7 @@ type Answer = Response<Full<Bytes>>;
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Service {
     /// The values.
     pub(crate) store: Store,
@@ -26,12 +26,12 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A service over this store.
+    /// Makes a service over this store.
     pub(crate) fn new(store: Store) -> Self {
         Self { store, requests: AtomicU64::new(0) }
     }
 
-    /// Answers any request; bad ones with 4xx and a line that says what is wrong.
+    /// Answers any request. A bad request gets 4xx and a line that says what is wrong.
     pub(crate) async fn answer<B>(&self, request: Request<B>) -> Answer
     where
         B: Body<Data = Bytes>,
@@ -85,7 +85,8 @@ impl Service {
             }
             Err(_) => return text(StatusCode::BAD_REQUEST, "the body broke off"),
         };
-        // A copy of its own: `whole` may be a slice of the connection's buffer and keep all of it.
+        // The value is copied, because `whole` may be a slice of the connection's buffer and keep
+        // all of it.
         let value = Bytes::copy_from_slice(&whole);
         let replaced = self.store.put(key, value, Instant::now());
         let status = if replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
@@ -104,7 +105,7 @@ impl Service {
     }
 }
 
-/// `prefix=...&limit=...`, both optional.
+/// Parses `prefix=...&limit=...`, both optional.
 fn list_query(query: &str) -> Result<(&str, usize), &'static str> {
     let (mut prefix, mut limit) = ("", DEFAULT_LIMIT);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -169,7 +170,7 @@ mod tests {
             Self { service: Service::new(store), runtime }
         }
 
-        /// Status and body of the answer.
+        /// Returns the status and body of the answer.
         fn ask(&self, method: &str, path: &str, body: &[u8]) -> (u16, String) {
             let body = Full::new(Bytes::copy_from_slice(body));
             let request = Request::builder().method(method).uri(path).body(body).unwrap();

@@ -1,9 +1,9 @@
-//! Which keys there may be.
+//! The keys that are allowed.
 
 /// The longest key, in bytes.
 pub(crate) const MAX_KEY: usize = 256;
 
-/// Why this key cannot be, or None when it is good.
+/// Returns why a key is not allowed, or `None` if it is allowed.
 pub(crate) fn refusal(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         Some("the key is empty")
@@ -16,7 +16,7 @@ pub(crate) fn refusal(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Only characters that stand for themselves in a path and in a query.
+/// Whether a text has only characters that stand for themselves in a path and in a query.
 pub(crate) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:@/".contains(&byte))
 }

@@ -1,8 +1,8 @@
-//! What the kernel says about a process.
+//! Numbers of the kernel about a process.
 
 use std::fs;
 
-/// Clock ticks a second in `/proc/<pid>/stat`: a constant of Linux's interface to programs.
+/// Clock ticks a second in `/proc/<pid>/stat`, a constant of Linux's interface to programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Resident bytes now and at their highest.
@@ -14,12 +14,12 @@ pub(crate) struct Resident {
     pub(crate) peak: u64,
 }
 
-/// Resident memory of the process: a number, or `self`.
+/// Returns the resident memory of a process, which is a number or `self`.
 pub(crate) fn resident(process: &str) -> Option<Resident> {
     parse_status(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-/// Seconds of processor time the process has used, all threads together.
+/// Returns the seconds of processor time that all threads of a process have used.
 pub(crate) fn processor_seconds(process: u32) -> Option<f64> {
     parse_stat(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
@@ -33,7 +33,7 @@ fn parse_status(text: &str) -> Option<Resident> {
 }
 
 fn parse_stat(text: &str) -> Option<f64> {
-    // The second field, the name, may contain anything; it ends at the last parenthesis.
+    // The second field, the name, may contain anything. It ends at the last parenthesis.
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace().skip(11);
     let user: f64 = fields.next()?.parse().ok()?;
     let system: f64 = fields.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What `GET /stats` answers.
+//! The answer to `GET /stats`.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,55 +6,55 @@ use super::store::Usage;
 use super::{process, system_heap};
 use crate::switch;
 
-/// The whole answer.
+/// The whole answer to `GET /stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// `lumalloc` or `system`.
     pub(crate) allocator: String,
-    /// What the service holds.
+    /// The numbers of the service.
     pub(crate) service: ServiceStats,
-    /// What the kernel counts.
+    /// The numbers of the kernel.
     pub(crate) process: ProcessStats,
-    /// What the allocator counts; the system's leaves most of it unsaid.
+    /// The numbers of the allocator. The system's allocator reports few of them.
     pub(crate) memory: MemoryStats,
 }
 
-/// The store and the traffic.
+/// The numbers of the store and the traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServiceStats {
-    /// Values stored.
+    /// The number of stored values.
     pub(crate) entries: u64,
-    /// Bytes they are charged.
+    /// Bytes that the values are charged.
     pub(crate) bytes: u64,
     /// Requests answered so far.
     pub(crate) requests: u64,
 }
 
-/// Resident bytes.
+/// Resident bytes of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessStats {
-    /// Now.
+    /// Resident bytes now.
     pub(crate) rss: Option<u64>,
-    /// At the highest.
+    /// Resident bytes at their highest.
     pub(crate) rss_peak: Option<u64>,
 }
 
-/// The allocator's own numbers, in bytes where they are not counts.
+/// The allocator's numbers, in bytes where they are not counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemoryStats {
-    /// Handed out to the program.
+    /// Bytes handed out to the program.
     pub(crate) allocated: Option<u64>,
-    /// Pages with blocks handed out.
+    /// Bytes of pages with blocks that are handed out.
     pub(crate) active: Option<u64>,
-    /// Pages that lie in memory.
+    /// Bytes of pages that lie in memory.
     pub(crate) resident: Option<u64>,
-    /// The allocator's own records.
+    /// Bytes of the allocator's records.
     pub(crate) metadata: Option<u64>,
-    /// Address space in use.
+    /// Bytes of address space in use.
     pub(crate) mapped: Option<u64>,
-    /// Address space kept, without memory behind it.
+    /// Bytes of address space that is kept without memory.
     pub(crate) retained: Option<u64>,
-    /// Free pages not given back yet.
+    /// Bytes of free pages that are not given back yet.
     pub(crate) dirty: Option<u64>,
     /// Open arenas.
     pub(crate) arenas: Option<u64>,
@@ -65,7 +65,7 @@ pub(crate) struct MemoryStats {
 }
 
 impl Stats {
-    /// The numbers of this process.
+    /// Collects the numbers of this process.
     pub(crate) fn collect(usage: Usage, requests: u64) -> Self {
         let system = switch::is_system();
         let resident = process::resident("self");

@@ -1,9 +1,9 @@
 //! Values in shards, bounded in memory and in time.
 //!
 //! Each shard is a map and a queue of its keys in the order of writing. All values live equally
-//! long, so the queue's front is both the next to expire and the first to give way when a shard
-//! is over its part of the bound. A key written again leaves its old place in the queue behind: the
-//! stamp tells such places apart, and the queue is rebuilt when most of it is stale.
+//! long. Therefore the front of the queue is the next value to expire, and the first to be dropped
+//! when a shard exceeds its part of the bound. A key that is written again leaves a stale place in
+//! the queue, which the stamp shows. The queue is rebuilt when most of it is stale.
 
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, VecDeque};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 const SHARDS: usize = 16;
-/// What an entry is charged for map and queue, besides the value and two copies of the key.
+/// Bytes that an entry is charged for map and queue, besides the value and two copies of the key.
 const OVERHEAD: usize = 128;
 
-/// The store; shared by all connections.
+/// The store, which all connections share.
 pub(crate) struct Store {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
@@ -25,12 +25,12 @@ pub(crate) struct Store {
     ttl: Duration,
 }
 
-/// What is in the store.
+/// The contents of the store in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Number of values.
     pub(crate) entries: usize,
-    /// Bytes they are charged.
+    /// Bytes that the values are charged.
     pub(crate) bytes: usize,
 }
 
@@ -49,19 +49,19 @@ struct Value {
 }
 
 impl Store {
-    /// An empty store for about `bound` bytes, whose values live for `ttl`.
+    /// Makes an empty store for about `bound` bytes, whose values live for `ttl`.
     pub(crate) fn new(bound: usize, ttl: Duration) -> Self {
         let shards = std::array::from_fn(|_| Mutex::default());
         Self { shards, hasher: RandomState::new(), bound: bound / SHARDS, ttl }
     }
 
-    /// The value, if it is there and not too old.
+    /// Returns the value, if it is there and not too old.
     pub(crate) fn get(&self, key: &str, now: Instant) -> Option<Bytes> {
         let shard = self.shard(key);
         shard.map.get(key).filter(|value| value.expires > now).map(|value| value.bytes.clone())
     }
 
-    /// Stores the value; says whether one was there. Older values give way.
+    /// Stores the value. Returns whether one was there. The oldest values are dropped to make room.
     pub(crate) fn put(&self, key: &str, bytes: Bytes, now: Instant) -> bool {
         let mut shard = self.shard(key);
         shard.expire(now);
@@ -70,7 +70,7 @@ impl Store {
         replaced
     }
 
-    /// Removes the value; says whether there was one.
+    /// Removes the value. Returns whether there was one.
     pub(crate) fn delete(&self, key: &str, now: Instant) -> bool {
         let mut shard = self.shard(key);
         shard.expire(now);
@@ -79,7 +79,7 @@ impl Store {
         true
     }
 
-    /// At most `limit` keys with this prefix, in order.
+    /// Returns at most `limit` keys with this prefix, in order.
     pub(crate) fn list(&self, prefix: &str, limit: usize, now: Instant) -> Vec<String> {
         let mut keys = Vec::new();
         for shard in &self.shards {
@@ -99,7 +99,7 @@ impl Store {
         }
     }
 
-    /// What is in it now.
+    /// Returns the current contents in numbers.
     pub(crate) fn usage(&self) -> Usage {
         self.shards.iter().map(lock).fold(Usage::default(), |sum, shard| Usage {
             entries: sum.entries + shard.map.len(),
@@ -113,7 +113,7 @@ impl Store {
     }
 }
 
-/// No operation leaves a shard half changed, so a panic elsewhere does not spoil it.
+/// Locks a shard. No operation leaves a shard half changed, so a panic elsewhere does not spoil it.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -144,7 +144,8 @@ impl Shard {
         old.is_some()
     }
 
-    /// Takes the queue's front away, and its value if the place is not stale; false when empty.
+    /// Removes the front of the queue, and its value unless the place is stale. `false` if it is
+    /// empty.
     fn drop_oldest(&mut self) -> bool {
         let Some((stamp, key)) = self.queue.pop_front() else { return false };
         if self.map.get(&key).is_some_and(|value| value.stamp == stamp)

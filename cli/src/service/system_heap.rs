@@ -1,18 +1,18 @@
-//! What the system's allocator says about itself: little.
+//! The few numbers that the system's allocator reports about itself.
 
 /// Bytes of the system's heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SystemHeap {
-    /// In use by the program (or kept in glibc's thread caches, which it counts as in use).
+    /// Bytes in use by the program, or kept in glibc's thread caches, which glibc counts as in use.
     pub(crate) allocated: u64,
-    /// Taken from the kernel for it, and not given back.
+    /// Bytes taken from the kernel for the heap, and not given back.
     pub(crate) active: u64,
 }
 
-/// Asks glibc; other C libraries have nothing to ask.
+/// Asks glibc. Other C libraries cannot be asked.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn read() -> Option<SystemHeap> {
-    // SAFETY: mallinfo2 has no preconditions; it locks what it reads.
+    // SAFETY: mallinfo2 has no preconditions, and locks what it reads.
     let heap = unsafe { libc::mallinfo2() };
     Some(SystemHeap {
         allocated: heap.uordblks.wrapping_add(heap.hblkhd) as u64,
@@ -20,7 +20,7 @@ pub(crate) fn read() -> Option<SystemHeap> {
     })
 }
 
-/// Asks glibc; other C libraries have nothing to ask.
+/// Returns `None`, because only glibc can be asked.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn read() -> Option<SystemHeap> {
     None

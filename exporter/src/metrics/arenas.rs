@@ -3,27 +3,27 @@ use super::family::{Family, Source};
 use super::reader::Reader;
 use lumalloc_ctl::{Error, Value};
 
-/// Labels of arenas at most: names, `auto`, `manual`, `destroyed` and `overflow`.
+/// The most labels of arenas: names, `auto`, `manual`, `destroyed` and `overflow`.
 pub(crate) const MOST_NAMES: usize = 64;
-/// Arenas that are shown by index; those above are together.
+/// The most arenas that are shown by index. Those above share a label.
 pub(crate) const MOST_INDICES: usize = 256;
 
-/// Those that were destroyed. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
+/// The index of the destroyed arenas. Source: jemalloc(3), `MALLCTL_ARENAS_DESTROYED`.
 const GRAVE: usize = 4097;
 
-/// An arena's numbers, one for each family.
+/// The numbers of one arena, one for each family.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena {
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// When it was made, against arena 0, in nanoseconds.
+    /// When the arena was made, relative to arena 0, in nanoseconds.
     pub(crate) born: i64,
-    /// Seconds since then.
+    /// Seconds since the arena was made.
     pub(crate) age: f64,
     pub(crate) numbers: Vec<f64>,
 }
 
-/// All arenas, and what was counted by those that were destroyed.
+/// All arenas, and the counts of destroyed arenas.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arenas {
     pub(crate) arenas: Vec<Arena>,
@@ -36,12 +36,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, families: &[&Family]) -> Result<Aren
     for index in 0..reader.count("arenas.narenas")? {
         match read_one(reader, families, index) {
             Ok(Some(arena)) => arenas.push(arena),
-            // There is none with this index, or none any more.
+            // There is no arena with this index, or none any more.
             Ok(None) | Err(Error::NoEntry | Error::Fault) => {}
             Err(error) => return Err(error),
         }
     }
-    // Gauges of what is no more are zero, and a limit is nobody's.
+    // A key that destroyed arenas do not have, such as a gauge or a limit, counts as 0.
     let destroyed = families.iter().map(|family| numbers(reader, family, GRAVE));
     let destroyed = destroyed.map(|number| number.or_else(none_there)).collect::<Result<_, _>>()?;
     Ok(Arenas { arenas, destroyed })
@@ -58,11 +58,11 @@ fn uptime(reader: &mut Reader<'_>, index: usize) -> Result<i64, Error> {
     }
 }
 
-/// Tries to read two ages of one snapshot, while others take snapshots too.
+/// How often two ages of one snapshot are read at most, while others take snapshots too.
 const TRIES: usize = 100;
 
-/// How long arena 0 and another one have been there, in one snapshot: of two, the difference would
-/// be another each time, and the arena be taken for a new one.
+/// Returns the ages of arena 0 and of another arena, both from one snapshot. With two snapshots,
+/// the difference would vary each time, and the arena would be taken for a new one.
 fn ages(reader: &mut Reader<'_>, index: usize) -> Result<(i64, i64), Error> {
     let mut first = uptime(reader, 0)?;
     let mut age = uptime(reader, index)?;
@@ -76,7 +76,7 @@ fn ages(reader: &mut Reader<'_>, index: usize) -> Result<(i64, i64), Error> {
     Ok((first, age))
 }
 
-/// One arena. `None`: it was made after the snapshot.
+/// Reads one arena. Returns `None` if it was made after the snapshot.
 fn read_one(
     reader: &mut Reader<'_>,
     families: &[&Family],
@@ -100,7 +100,7 @@ fn numbers(reader: &mut Reader<'_>, family: &Family, index: usize) -> Result<f64
 }
 
 impl Arena {
-    /// The label by name: those that nobody named are together.
+    /// Returns the label by name. Arenas that were given no name share a label.
     pub(crate) fn label(&self) -> String {
         let is = |prefix: &str| {
             self.name.strip_prefix(prefix).is_some_and(|number| number.parse() == Ok(self.index))
@@ -114,7 +114,7 @@ impl Arena {
         }
     }
 
-    /// The label by index.
+    /// Returns the label by index.
     pub(crate) fn place(&self) -> String {
         if self.index < MOST_INDICES {
             self.index.to_string()

@@ -1,5 +1,5 @@
-//! What other people's programs say of both formats: `promtool check metrics`, and the parsers of
-//! Python's prometheus_client. They are run by the step `slow-exporter` of tests/run.
+//! What other programs say of both formats: `promtool check metrics`, and the parsers of Python's
+//! prometheus_client. The step `slow-exporter` of tests/run runs them.
 
 use super::family::{Kind, families};
 use super::sample::{Number, Sample};
@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Plain and detailed, and one with every family there is.
+/// Returns a plain output, and a detailed one with every family.
 fn outputs() -> Vec<(&'static str, Vec<Served>)> {
     let metrics = Metrics::default();
     let tenant = arenas::create().unwrap();
@@ -33,7 +33,7 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// Runs a program to its end; the answer is what it printed.
+/// Runs a program to its end, and returns what it printed.
 fn run(program: &str, arguments: &[&Path], input: Option<&Path>) -> String {
     let stdin = input.map_or(Stdio::null(), |path| File::open(path).unwrap().into());
     let done = Command::new(program).args(arguments).stdin(stdin).output();

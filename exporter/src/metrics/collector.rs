@@ -1,4 +1,4 @@
-//! The families for somebody else's registry.
+//! The families for a registry of the program.
 use super::family::families;
 use super::group::Groups;
 use super::settle::Metrics;
@@ -8,8 +8,8 @@ use prometheus::core::Desc;
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
 
-/// All metrics of the allocator of this executable, for a [`prometheus::Registry`]: no server, no
-/// thread. Each gathering takes one snapshot.
+/// All metrics of the allocator of this executable, for a [`prometheus::Registry`]. It has no
+/// server and no thread. Each gathering takes one snapshot.
 ///
 /// ```
 /// use lumalloc_exporter::Collector;
@@ -36,7 +36,7 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// The collectors that are always read.
+    /// Returns the families that are always read.
     #[must_use]
     pub fn new() -> Collector {
         Collector {
@@ -47,10 +47,10 @@ impl Collector {
         }
     }
 
-    /// Some more, as `?collect[]=` has them: names with commas between.
+    /// Adds the collectors with these names, which are separated by commas, as in `?collect[]=`.
     ///
     /// # Errors
-    /// For a name that no collector has, with a list of those there are.
+    /// Returns a message for a name that no collector has, with a list of the names.
     ///
     /// ```
     /// use lumalloc_exporter::Collector;
@@ -68,7 +68,7 @@ fn descs(wanted: Groups) -> Vec<Desc> {
     let families = families().iter().filter(|family| wanted.has(family.group));
     let desc = |family: &super::Family| {
         let labels = family.labels.iter().map(|label| (*label).into()).collect();
-        // The names and labels of the table are valid: a test looks at each.
+        // The names and labels of the table are valid, which a test checks.
         Desc::new(family.name.into(), family.help.clone(), labels, HashMap::new()).ok()
     };
     families.filter_map(desc).collect()
@@ -79,7 +79,7 @@ impl prometheus::core::Collector for Collector {
         self.descs.iter().collect()
     }
 
-    /// Nothing when nothing could be read.
+    /// Returns nothing if nothing could be read.
     fn collect(&self) -> Vec<MetricFamily> {
         let served = self.metrics.gather(self.namespace, self.wanted, None).unwrap_or_default();
         served.iter().map(text::family).collect()

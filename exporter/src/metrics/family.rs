@@ -1,4 +1,4 @@
-//! What a family of metrics is: its name, what it counts, and where its numbers come from.
+//! A family of metrics: its name, what it counts, and where its numbers come from.
 use super::group::Group;
 use super::reader::Reader;
 use super::sample::Sample;
@@ -7,21 +7,21 @@ use lumalloc_ctl::Error;
 use lumalloc_namespace::Fact;
 use std::sync::LazyLock;
 
-/// What a family's numbers do.
+/// How the numbers of a family change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Goes up and down.
+    /// The number goes up and down.
     Gauge,
-    /// Goes up only, whatever is reset in the allocator.
+    /// The number only goes up, whatever is reset in the allocator.
     Counter,
     /// Counts by size.
     Histogram,
-    /// Texts, as labels of a 1.
+    /// Texts, which are the labels of a 1.
     Info,
 }
 
 impl Kind {
-    /// As the formats write it; [`Kind::Info`] is a gauge where the format has no infos.
+    /// Returns the name in the formats. [`Kind::Info`] is a gauge where the format has no infos.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,10 +33,10 @@ impl Kind {
     }
 }
 
-/// What a family's numbers count.
+/// What the numbers of a family count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things, or nothing.
+    /// Things, or no unit.
     None,
     /// Bytes.
     Bytes,
@@ -45,7 +45,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As it stands in names; empty for none.
+    /// Returns the unit as it is written in names, or an empty text for [`Unit::None`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,46 +66,46 @@ impl Unit {
 /// ```
 #[derive(Debug)]
 pub struct Family {
-    /// The whole name.
+    /// The full name of the family.
     pub name: &'static str,
-    /// What its numbers do.
+    /// How the numbers of the family change.
     pub kind: Kind,
-    /// What they count.
+    /// What the numbers of the family count.
     pub unit: Unit,
-    /// Who reads them, and whether they must be asked for.
+    /// The collector of the family, which says whether the family must be asked for.
     pub group: Group,
-    /// One line for people.
+    /// One line of help for people.
     pub help: String,
-    /// The names of its labels.
+    /// The names of the labels.
     pub labels: Vec<&'static str>,
-    /// The keys of the namespace that they come from.
+    /// The keys of the namespace that the numbers come from.
     pub keys: Vec<&'static str>,
     pub(crate) source: &'static Source,
 }
 
-/// A function that makes samples which no key has as they are.
+/// A function that makes samples which no key holds as they are.
 pub(crate) type Make = fn(&mut Reader<'_>) -> Result<Vec<Sample>, Error>;
 
-/// Where a family's numbers come from.
+/// Where the numbers of a family come from.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// The sum of some keys.
     Sum(&'static [&'static str]),
-    /// Such a sum for each value of a label.
+    /// A sum of keys for each value of a label.
     Each(&'static str, &'static [(&'static str, &'static [&'static str])]),
-    /// Such a sum for each arena, or for those that share a label.
+    /// A sum of keys for each arena, or for the arenas that share a label.
     Arena(&'static [&'static str]),
-    /// Such a sum for each class.
+    /// A sum of keys for each class.
     Class(Classes, &'static [&'static str]),
     /// Texts by label.
     Texts(&'static [(&'static str, &'static str)]),
-    /// Made of these keys, with these labels.
+    /// Samples with these labels, which a function makes from these keys.
     Made(&'static [&'static str], Make, &'static [&'static str]),
-    /// What the exporter knows itself, with these labels.
+    /// Numbers that the exporter knows itself, with these labels.
     Own(&'static [&'static str]),
 }
 
-/// Which classes of blocks, or of runs of pages.
+/// The classes of blocks, or of runs of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Classes {
     /// Small blocks, in slabs.
@@ -117,7 +117,7 @@ pub(crate) enum Classes {
 }
 
 impl Classes {
-    /// The label of a class.
+    /// Returns the label of a class.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Classes::Bins | Classes::Lextents => "size",
@@ -126,7 +126,7 @@ impl Classes {
     }
 }
 
-/// A line of the table.
+/// A line of the table of families.
 #[derive(Debug)]
 pub(crate) struct Def {
     pub(crate) name: &'static str,
@@ -154,7 +154,7 @@ pub(crate) const fn histogram(name: &'static str, unit: Unit, group: Group, sour
 }
 
 impl Def {
-    /// The same with words of its own; without them, the help of its first key is the family's.
+    /// Returns this line with its own help. Without it, the family has the help of its first key.
     pub(crate) const fn says(self, help: &'static str) -> Def {
         Def { name: self.name, kind: self.kind, unit: self.unit, group: self.group, help, ..self }
     }
@@ -175,7 +175,7 @@ impl Def {
 }
 
 impl Source {
-    /// The keys as they are written in the table.
+    /// Returns the keys as they are written in the table.
     fn keys(&self) -> Vec<&'static str> {
         match self {
             Source::Sum(keys) | Source::Arena(keys) | Source::Made(_, _, keys) => keys.to_vec(),
@@ -206,7 +206,7 @@ impl Source {
     }
 }
 
-/// A key of the table without its `<…>`.
+/// Returns a key of the table with 0 for each `<…>`.
 pub(super) fn concrete(key: &str) -> String {
     key.replace("<i>", "0").replace("<j>", "0")
 }
@@ -215,7 +215,7 @@ fn fact(key: &str) -> Option<&'static Fact> {
     row_of(&concrete(key))
 }
 
-/// The help of the first key as a sentence.
+/// Returns the help of the first key as a sentence.
 fn help(unit: Unit, keys: &[&str]) -> String {
     let row = keys.first().and_then(|key| fact(key));
     let text = row.and_then(|row| row.help.to_str().ok()).unwrap_or_default();
@@ -230,7 +230,7 @@ fn help(unit: Unit, keys: &[&str]) -> String {
 static ALL: LazyLock<Vec<Family>> =
     LazyLock::new(|| super::families::TABLE.iter().copied().flatten().map(Def::family).collect());
 
-/// Every family that is ever served, in the order in which it is.
+/// Returns every family, in the order in which families are served.
 #[must_use]
 pub fn families() -> &'static [Family] {
     &ALL

@@ -1,4 +1,4 @@
-//! What is served, against the allocator and against one that fails.
+//! The metrics that are served, from the allocator and from one that fails.
 use super::family::{Kind, families};
 use super::sample::{Number, Sample};
 use super::settle::{Metrics, Served};
@@ -13,7 +13,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// One test at a time: snapshots are the process's. There is something to see.
+/// Lets one test run at a time, because snapshots are of the process. Allocates some blocks to
+/// count.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,13 +24,13 @@ fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// The allocator, with keys that fail, and somebody who takes snapshots all the while.
+/// The allocator with keys that fail, and with other snapshots that are taken during the reading.
 #[derive(Default)]
 struct Failing {
     keys: Vec<&'static str>,
-    /// So many calls are each followed by a snapshot.
+    /// How many further calls begin with a new snapshot.
     refreshes: AtomicUsize,
-    /// Calls that took one themselves.
+    /// How many calls took a snapshot themselves.
     taken: AtomicUsize,
 }
 
@@ -54,7 +55,7 @@ impl Namespace for Failing {
         }
         // Only the epoch is written here.
         self.taken.fetch_add(usize::from(buffers.writes()), Relaxed);
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller keeps the contract of `call`.
         unsafe { Linked.call(mib, buffers) }
     }
 
@@ -63,7 +64,7 @@ impl Namespace for Failing {
     }
 }
 
-/// All of one snapshot, although other tests take some too.
+/// Gathers from one snapshot, although other tests take snapshots too.
 fn gather(metrics: &Metrics, wanted: Groups) -> Vec<Served> {
     let tries = (0..100).map(|_| metrics.gather(&Linked, wanted, None).unwrap());
     let mut consistent = tries.filter(|all| one(all, "lumalloc_snapshot_consistent") == 1.0);
@@ -166,7 +167,7 @@ fn allocations_are_counted_by_size() {
     assert!(more((4 << 20) as f64) >= 1.0);
     assert!(freed_after - freed >= 1000.0);
     assert!(after.len() <= 20 && after[after.len() - 1].0 == f64::INFINITY);
-    // SAFETY: as above.
+    // SAFETY: a block from malloc, freed once.
     unsafe { raw::free(large) };
 }
 
@@ -189,16 +190,16 @@ fn a_named_arena_has_its_own_label_and_keeps_its_counts() {
     let created = samples(&served, count).iter().find(|one| one.labels[0].1 == "tenant");
     assert!(created.unwrap().created.unwrap() > 1e9);
     assert_eq!(blocks.len(), 10);
-    // SAFETY: nobody uses its blocks any more.
+    // SAFETY: no code uses the arena's blocks any more.
     assert!(unsafe { arenas::destroy(index) });
-    // Another comes in its place before anybody looks.
+    // Another arena takes its place before the next look.
     let next = arenas::create().unwrap();
     let served = gather(&metrics, Groups::all());
     assert_eq!(of(&served, count, "tenant"), Some(10.0));
     assert_eq!(of(&served, "lumalloc_arena_allocated_bytes", "tenant"), None);
     let all = one(&served, "lumalloc_allocations_total");
     assert_eq!(sum(&served, count), all, "no count is lost, and none is there twice");
-    // SAFETY: it has no blocks.
+    // SAFETY: the arena has no blocks.
     assert!(unsafe { arenas::destroy(next) });
 }
 
@@ -218,7 +219,7 @@ fn counters_go_on_after_a_reset() {
     assert!(of(&before, name, "extents").unwrap() > 0.0);
 }
 
-/// Every counter, by family and labels.
+/// Returns every counter, by family and labels.
 fn counters(served: &[Served]) -> BTreeMap<String, f64> {
     let all = served.iter().filter(|one| one.family.kind == Kind::Counter);
     let all = all.flat_map(|one| {
@@ -250,7 +251,7 @@ fn counters_never_go_back_under_load() {
                     }
                 }
                 for block in blocks {
-                    // SAFETY: as above.
+                    // SAFETY: a block from malloc, freed once.
                     unsafe { raw::free(block) };
                 }
             });
@@ -264,7 +265,7 @@ fn counters_never_go_back_under_load() {
                 let arena = arenas::create().unwrap();
                 assert!(arenas::set_name(arena, b"comes and goes"));
                 assert!(!raw::allocate(100, Flags::NONE.arena(arena).uncached()).is_null());
-                // SAFETY: nobody uses its blocks any more.
+                // SAFETY: no code uses the arena's blocks any more.
                 assert!(unsafe { arenas::destroy(arena) });
             }
             let now = counters(&gather(&metrics, Groups::all()));
@@ -339,6 +340,6 @@ fn both_formats_hold_any_name() {
     assert!(open.contains("\nlumalloc_allocation_size_bytes_bucket{le=\"16.0\"} "), "{open}");
     assert!(open.contains("\nlumalloc_allocation_size_bytes_bucket{le=\"+Inf\"} "), "{open}");
     assert!(open.ends_with("\n# EOF\n"));
-    // SAFETY: nobody uses its blocks.
+    // SAFETY: no code uses the arena's blocks.
     assert!(unsafe { arenas::destroy(index) });
 }

@@ -1,5 +1,5 @@
-//! What dashboards and alerts rely on: a list of all families that changes only on purpose, and the
-//! table of the docs. `UPDATE_GOLDEN=1 cargo test -p lumalloc-exporter --lib` writes both anew.
+//! Dashboards and alerts rely on the list of all families, so it changes only on purpose. The docs
+//! have a table of them. `UPDATE_GOLDEN=1 cargo test -p lumalloc-exporter --lib` writes both anew.
 
 use super::family::{Family, Unit, families};
 use super::group::Group;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a file with its expected text, or writes it.
 fn is_golden(path: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {

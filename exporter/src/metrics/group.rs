@@ -1,25 +1,25 @@
-//! Collectors: families that are read together. Most are always read; those with every detail are
-//! asked for by `?collect[]=NAME`.
+//! Collectors: families that are read together. Most are always read. Those with every detail must
+//! be asked for by `?collect[]=NAME`.
 
 /// A collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Group {
-    /// What was built, and what was set at the start.
+    /// Facts of the build, and settings of the start.
     Build,
-    /// What is set now.
+    /// The current settings.
     Settings,
-    /// Where memory is.
+    /// Where the memory is, as the allocator counts it.
     Memory,
-    /// Memory as the system sees it.
+    /// Memory as the system counts it.
     Process,
     /// Allocations.
     Traffic,
-    /// What the slow paths did.
+    /// The work of the slow paths.
     Work,
     /// Locks by rank.
     Locks,
-    /// What was given back.
+    /// Memory that was given back to the system.
     Purging,
     /// Arenas by name.
     NamedArenas,
@@ -40,7 +40,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// All of them, in the order in which they are read.
+    /// All collectors, in the order in which they are read.
     pub const ALL: [Group; 16] = [
         Group::Build,
         Group::Settings,
@@ -60,7 +60,7 @@ impl Group {
         Group::Exporter,
     ];
 
-    /// The name, as `?collect[]=` and the label `collector` have it.
+    /// Returns the name, as in `?collect[]=` and in the label `collector`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Group {
         }
     }
 
-    /// Whether it is read only when it is asked for.
+    /// Whether the collector is read only when it is asked for.
     #[must_use]
     pub fn is_detail(self) -> bool {
         use Group::{Arenas, Bins, Engine, Extents, Lextents, Mutexes};
@@ -102,7 +102,7 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// All there are.
+    /// Returns all collectors.
     #[cfg(test)]
     pub(crate) fn all() -> Groups {
         Groups::of(|_| true)
@@ -121,10 +121,10 @@ impl Groups {
         self.0 >> group as u8 & 1 != 0
     }
 
-    /// The same with those that are named, with commas between.
+    /// Returns this set with the named collectors added. Commas separate their names.
     ///
     /// # Errors
-    /// The answer for a name that no collector has.
+    /// The text of the answer for a name that no collector has.
     pub(crate) fn with(self, names: &str) -> Result<Groups, String> {
         names.split(',').try_fold(self, |set, name| {
             let found = Group::ALL.into_iter().find(|group| group.name() == name);

@@ -4,7 +4,7 @@
 use super::family::{Kind, Unit, families};
 use std::collections::HashSet;
 
-/// Words that name a unit which is not a base unit, or shorten one.
+/// Words that name units. Only bytes and seconds are base units.
 const UNITS: &[&str] = &[
     "amperes",
     "bits",

@@ -1,4 +1,4 @@
-//! Samples that no key has as they are.
+//! Samples that are computed, because no key holds them as they are.
 use super::family::{Classes, Unit};
 use super::reader::{Reader, text};
 use super::sample::{Histogram, Number, Sample};
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 type Made = Result<Vec<Sample>, Error>;
 
-/// Upper bounds of the sizes; the last bucket has none.
+/// Upper bounds of the sizes. The last bucket has no bound.
 pub(crate) const BOUNDS: [f64; 19] = {
     let lg = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 30];
     let mut bounds = [0.0; 19];
@@ -23,20 +23,20 @@ fn one(value: f64) -> Made {
     Ok(vec![Sample::plain(value)])
 }
 
-/// 1 if `config.ignored` says anything.
+/// Returns 1 if `config.ignored` holds any text.
 pub(super) fn has_ignored(reader: &mut Reader<'_>) -> Made {
     let ignored = text(reader.value("config.ignored", &[])?);
     one(f64::from(u8::from(!ignored.is_empty())))
 }
 
-/// When arena 0 was made; [`super::settle`] keeps the first answer.
+/// Returns when arena 0 was made. [`super::settle`] keeps the first result.
 pub(super) fn start_time(reader: &mut Reader<'_>) -> Made {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let age = reader.number("stats.arenas.<i>.uptime", &[0], Unit::Seconds)?;
     one(now.as_secs_f64() - age)
 }
 
-/// Beyond any memory, or 0: no limit.
+/// Returns a limit. 0, and a number beyond any memory, mean no limit.
 fn limit(reader: &mut Reader<'_>, key: &'static str) -> Result<f64, Error> {
     let bytes = reader.number(key, &[], Unit::Bytes)?;
     let is_limit = bytes > 0.0 && bytes < (1u64 << 56) as f64;
@@ -62,14 +62,14 @@ pub(super) fn fills(reader: &mut Reader<'_>) -> Made {
         .collect()
 }
 
-/// Requests so far, less the blocks that are out.
+/// Returns the requests so far, without the blocks that the program holds.
 pub(super) fn deallocations(reader: &mut Reader<'_>) -> Made {
     let keys = ["stats.arenas.4096.small.nrequests", "stats.arenas.4096.large.nrequests"];
     let requests = reader.sum(&keys, &[], Unit::None)?;
     one((requests - reader.number("vm.stat.n_busy", &[], Unit::None)?).max(0.0))
 }
 
-/// Sizes of classes, and requests for them.
+/// Returns the sizes of classes, and the requests for them.
 fn requests(reader: &mut Reader<'_>) -> Result<Vec<(f64, f64)>, Error> {
     if let Some(requests) = &reader.requests {
         return Ok(requests.clone());
@@ -88,7 +88,7 @@ fn requests(reader: &mut Reader<'_>) -> Result<Vec<(f64, f64)>, Error> {
     Ok(requests)
 }
 
-/// Requests by size.
+/// Returns the requests by size.
 pub(super) fn sizes(reader: &mut Reader<'_>) -> Made {
     let mut buckets: Vec<(f64, f64)> = BOUNDS.iter().map(|bound| (*bound, 0.0)).collect();
     buckets.push((f64::INFINITY, 0.0));
@@ -103,13 +103,13 @@ pub(super) fn sizes(reader: &mut Reader<'_>) -> Made {
     Ok(vec![Sample { labels: Vec::new(), value, created: None }])
 }
 
-/// Bytes of all requests so far, less those that are out.
+/// Returns the bytes of all requests so far, without the bytes that the program holds.
 pub(super) fn deallocated_bytes(reader: &mut Reader<'_>) -> Made {
     let all: f64 = requests(reader)?.into_iter().map(|(size, count)| size * count).sum();
     one((all - reader.number("stats.allocated", &[], Unit::Bytes)?).max(0.0))
 }
 
-/// Nanoseconds slept, by rank; a rank's locks are together, but for bins, which are by class.
+/// Returns the time slept, by rank. The locks of bins have a key for each class, and are added up.
 pub(super) fn lock_waits(reader: &mut Reader<'_>) -> Made {
     let ranks = [
         ("background", "stats.mutexes.background_thread.total_wait_time"),
@@ -135,7 +135,7 @@ pub(super) fn lock_waits(reader: &mut Reader<'_>) -> Made {
     Ok(samples)
 }
 
-/// The name of each arena, and its use of the data segment.
+/// Returns the name of each arena, and its use of the data segment.
 pub(super) fn arena_infos(reader: &mut Reader<'_>) -> Made {
     let mut samples = Vec::new();
     for index in 0..reader.count("arenas.narenas")?.min(super::arenas::MOST_INDICES) {

@@ -10,8 +10,8 @@
 //!  text, openmetrics, Collector
 //! ```
 //!
-//! Nothing is counted here, and nothing is read between scrapes: all numbers are the allocator's,
-//! of a snapshot that is taken for the scrape.
+//! Nothing is counted here, and nothing is read between scrapes. All numbers are the allocator's,
+//! from a snapshot that is taken for the scrape.
 mod arenas;
 mod collector;
 mod families;

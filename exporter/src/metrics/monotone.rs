@@ -1,18 +1,18 @@
 //! Counters that never go back, whatever happens in the allocator.
 //!
-//! Two things make a count lower than it was: a reset (`stats.mutexes.reset`), after which it
-//! begins at zero; and a walk over running threads, which is not one instant. After a reset the
-//! count goes on from where it was; else it waits until it is reached again.
+//! Two things make a count lower than it was. After a reset (`stats.mutexes.reset`), the count
+//! begins at 0. A walk over running threads does not read them at one instant. After a reset, the
+//! shown count goes on from where it was. Otherwise it stays until the count reaches it again.
 use std::collections::HashMap;
 
-/// Where a counter stands.
+/// The state of a counter.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// What was counted before resets.
+    /// The sum of the counts before resets.
     before: f64,
-    /// What was read last.
+    /// The highest count since the last reset.
     last: f64,
-    /// When it was read last, in turns.
+    /// The turn in which the counter was last read.
     turn: u64,
 }
 
@@ -24,7 +24,8 @@ pub(crate) struct Monotone {
 }
 
 impl Monotone {
-    /// The count to show for one that was read. `resets`: its key begins at zero after a reset.
+    /// Returns the count to show for one that was read. `resets`: its key begins at 0 after a
+    /// reset.
     pub(crate) fn settle(
         &mut self,
         family: &'static str,
@@ -43,8 +44,8 @@ impl Monotone {
         place.before + place.last
     }
 
-    /// Ends a turn: of the families that were `read` in it, what had no count is forgotten. (Its
-    /// label is gone for good; labels that come and go would fill the memory.)
+    /// Ends a turn. Of the families that were `read` in it, counters without a count are forgotten.
+    /// Their labels are gone for good, and labels that come and go would fill the memory.
     pub(crate) fn end_turn(&mut self, read: impl Fn(&str) -> bool) {
         let turn = self.turn;
         self.places.retain(|(family, _), place| place.turn == turn || !read(family));

@@ -1,18 +1,18 @@
 //! The text format of OpenMetrics 1.0. Source: the OpenMetrics specification, sections 3 and 4.
 //!
-//! What it has over the older format: `# UNIT`, counters whose family is named without `_total`,
-//! infos, when a count began (`_created`, where that is not the start of the allocator, which
-//! `lumalloc_start_time_seconds` says once), and an end.
+//! Unlike the older format it has `# UNIT`, counters whose family is named without `_total`, infos,
+//! the time when a count began, and an end. The time (`_created`) is left out where it is the start
+//! of the allocator, which `lumalloc_start_time_seconds` says once.
 use super::family::{Kind, Unit};
 use super::sample::{Histogram, Labels, Number, Sample};
 use super::settle::Served;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The type of the body.
+/// The media type of the body.
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All families as text.
+/// Writes all families as text.
 pub(crate) fn encode(all: &[Served]) -> String {
     let mut text = String::with_capacity(64 << 10);
     for served in all {
@@ -84,7 +84,7 @@ fn write_line(
     writeln!(to, "{end} {}", number(value))
 }
 
-/// A number with a fraction, as the format wants bounds of buckets.
+/// Writes a number with a fraction, which the format requires for bounds of buckets.
 fn number(value: f64) -> String {
     if value.is_infinite() {
         if value > 0.0 { "+Inf".into() } else { "-Inf".into() }
@@ -93,7 +93,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Text as it may stand between quotes, and in help.
+/// Escapes a text for quotes and for help.
 fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['\\', '\n', '"']) {
         return text.into();

@@ -1,4 +1,5 @@
-//! What the exporter knows itself: how its collectors fared, what they cost, and who asked.
+//! What the exporter knows itself: how its collectors fared, what they cost, and what clients
+//! asked.
 use super::family::Family;
 use super::reading::{Outcome, Reading};
 use super::sample::{Number, Sample};
@@ -6,7 +7,7 @@ use super::system;
 use crate::counts;
 use std::time::Duration;
 
-/// All of it.
+/// Everything that the exporter knows itself.
 pub(crate) struct Known<'a> {
     pub(crate) reading: &'a Reading,
     pub(crate) counts: &'a counts::Snapshot,
@@ -17,7 +18,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The samples of a family that is the exporter's own.
+    /// Returns the samples of a family whose numbers the exporter knows itself.
     pub(crate) fn samples(&self, family: &Family) -> Vec<Sample> {
         match family.name {
             "lumalloc_process_resident_bytes" => maybe(system::resident()),

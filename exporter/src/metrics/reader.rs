@@ -1,21 +1,20 @@
-//! Reads keys by their names as the table writes them. A name is looked up once; from then on its
-//! MIB is known.
+//! Reads keys by their names in the table. A name is looked up once. From then on its MIB is known.
 use super::family::{Classes, Unit, concrete};
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::{Error, Unit as KeyUnit, Value};
 use std::collections::HashMap;
 
-/// A key that was looked up, and where its indices stand.
+/// A key that was looked up, and the places of its indices.
 #[derive(Clone, Copy)]
 struct Known {
     target: Target,
     places: [Option<usize>; 2],
 }
 
-/// What was learnt of an allocator's names.
+/// The names and sizes that were looked up in an allocator.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// By where the name lies, and its length: shorter than the name, and as good.
+    /// Keys by the address and length of their name, which are shorter than the name and as good.
     known: HashMap<(usize, usize), Known>,
     /// Sizes of classes, which never change.
     sizes: HashMap<Classes, Vec<f64>>,
@@ -35,7 +34,7 @@ impl<'a> Reader<'a> {
         Reader { namespace, names, requests: None }
     }
 
-    /// The value of a key; the numbers stand for its `<…>`.
+    /// Reads the value of a key. The indices stand for its `<…>`.
     pub(crate) fn value(
         &mut self,
         key: &'static str,
@@ -45,7 +44,7 @@ impl<'a> Reader<'a> {
         self.namespace.read(&target)
     }
 
-    /// A number, in a family's unit; [`f64::INFINITY`] for "never".
+    /// Reads a number in the unit of a family. "Never" is [`f64::INFINITY`].
     pub(crate) fn number(
         &mut self,
         key: &'static str,
@@ -63,7 +62,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The sum of some keys.
+    /// Returns the sum of some keys.
     pub(crate) fn sum(
         &mut self,
         keys: &[&'static str],
@@ -73,17 +72,17 @@ impl<'a> Reader<'a> {
         keys.iter().try_fold(0.0, |sum, key| Ok(sum + self.number(key, indices, unit)?))
     }
 
-    /// A count, where it is one of things to walk over.
+    /// Reads a count of things to walk over.
     pub(crate) fn count(&mut self, key: &'static str) -> Result<usize, Error> {
         Ok(self.number(key, &[], Unit::None)? as usize)
     }
 
-    /// What an arena is called.
+    /// Returns the name of an arena.
     pub(crate) fn arena_name(&mut self, index: usize) -> Result<String, Error> {
         self.namespace.arena_name(u32::try_from(index).map_err(|_| Error::NoEntry)?)
     }
 
-    /// The sizes of all classes; the numbers of those that have none.
+    /// Returns the sizes of all classes, or the numbers of classes that have no size.
     pub(crate) fn sizes(&mut self, classes: Classes) -> Result<Vec<f64>, Error> {
         if let Some(sizes) = self.names.sizes.get(&classes) {
             return Ok(sizes.clone());
@@ -103,7 +102,8 @@ impl<'a> Reader<'a> {
         Ok(sizes)
     }
 
-    /// How many classes of runs there are: no key says so, an index beyond has no entry.
+    /// Returns how many classes of runs there are. No key says so, but an index beyond them has no
+    /// entry.
     fn runs(&self) -> usize {
         let exists = |at: &usize| {
             self.namespace.find(&format!("stats.arenas.4096.extents.{at}.ndirty")).is_ok()
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Finds a key; its `<…>` are 0 until they are set.
+/// Finds a key. Its `<…>` are 0 until they are set.
 fn look_up(namespace: &dyn Namespace, key: &'static str) -> Result<Known, Error> {
     let target = namespace.find(&concrete(key))?;
     let mut places = [None; 2];
@@ -146,7 +146,7 @@ fn look_up(namespace: &dyn Namespace, key: &'static str) -> Result<Known, Error>
     Ok(Known { target, places })
 }
 
-/// What a value counts; flags are 0 and 1.
+/// Returns the number in a value. Flags are 0 and 1.
 fn number(value: Value<'_>) -> Option<f64> {
     match value {
         Value::Bool(value) => Some(f64::from(u8::from(value))),
@@ -159,7 +159,7 @@ fn number(value: Value<'_>) -> Option<f64> {
     }
 }
 
-/// A value as a text.
+/// Returns a value as text.
 pub(crate) fn text(value: Value<'_>) -> String {
     match value {
         Value::Str(text) => text.to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! One reading of an allocator: all that is wanted, of one snapshot.
+//! One reading of an allocator: everything that is wanted, from one snapshot.
 use super::arenas::{self, Arenas};
 use super::family::{Classes, Family, Source, Unit, families};
 use super::group::{Group, Groups};
@@ -8,10 +8,10 @@ use crate::namespace::Namespace;
 use lumalloc_ctl::{Error, Value};
 use std::time::{Duration, Instant};
 
-/// So often a reading is made when others take snapshots meanwhile.
+/// How often a reading is made at most, if others take snapshots during it.
 const TRIES: usize = 3;
 
-/// What was read.
+/// The result of a reading.
 #[derive(Default)]
 pub(crate) struct Reading {
     pub(crate) samples: Vec<(&'static Family, Vec<Sample>)>,
@@ -20,29 +20,29 @@ pub(crate) struct Reading {
     pub(crate) outcomes: Vec<Outcome>,
     /// How long the snapshot took.
     pub(crate) snapshot: Duration,
-    /// Whether all is of one snapshot.
+    /// Whether all numbers are of one snapshot.
     pub(crate) consistent: bool,
 }
 
-/// How a collector fared.
+/// The outcome of a collector.
 pub(crate) struct Outcome {
     pub(crate) group: Group,
     pub(crate) error: Option<Error>,
     pub(crate) took: Duration,
 }
 
-/// Families of a collector that are read from the allocator, by their kind.
+/// Returns the families of a collector whose source is of a kind.
 pub(crate) fn of(group: Group, is: fn(&Source) -> bool) -> Vec<&'static Family> {
     families().iter().filter(|family| family.group == group && is(family.source)).collect()
 }
 
-/// Families with a number for each arena.
+/// Returns the families of a collector with a number for each arena.
 pub(crate) fn by_arena(group: Group) -> Vec<&'static Family> {
     of(group, |source| matches!(source, Source::Arena(_)))
 }
 
-/// Reads what is wanted of one snapshot, which is taken now. A collector that fails leaves its
-/// families out; the answer is an error when all failed.
+/// Takes a snapshot, and reads what is wanted of it. A collector that fails leaves its families
+/// out. Returns an error if all collectors failed.
 pub(crate) fn read(
     namespace: &dyn Namespace,
     names: &mut Names,
@@ -67,7 +67,7 @@ pub(crate) fn read(
 }
 
 impl Reading {
-    /// Reads one collector: all of it or nothing.
+    /// Reads one collector, completely or not at all.
     fn collect(&mut self, group: Group, reader: &mut Reader<'_>) {
         let begin = Instant::now();
         let before = self.samples.len();
@@ -91,7 +91,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The error of the first collector, when all failed.
+    /// Returns the error of the first collector if all failed.
     fn unless_nothing(self) -> Result<Reading, Error> {
         let all_failed = self.outcomes.iter().all(|outcome| outcome.error.is_some());
         let first = self.outcomes.first().and_then(|outcome| outcome.error);
@@ -99,7 +99,7 @@ impl Reading {
     }
 }
 
-/// The samples of a family that is no arenas'.
+/// Returns the samples of a family that is not by arena.
 fn samples(reader: &mut Reader<'_>, family: &Family) -> Result<Vec<Sample>, Error> {
     match family.source {
         Source::Sum(keys) => Ok(vec![Sample::plain(reader.sum(keys, &[], family.unit)?)]),
@@ -120,7 +120,7 @@ fn samples(reader: &mut Reader<'_>, family: &Family) -> Result<Vec<Sample>, Erro
     }
 }
 
-/// A sample for each class; of large ones and of runs, for those with a number.
+/// Returns a sample for each class. Large classes and classes of runs are left out if they have 0.
 fn by_class(
     reader: &mut Reader<'_>,
     classes: Classes,

@@ -1,14 +1,14 @@
-//! What of the heap is in physical memory: the system is asked page by page, some milliseconds for
-//! each gigabyte of addresses. So it is asked no more often than that costs a thousandth of the
-//! time, and the last answer stands meanwhile.
+//! The part of the heap that is in physical memory. The system is asked page by page, which takes
+//! some milliseconds for each gigabyte of addresses. Therefore asking takes at most a thousandth of
+//! the time, and the last answer is used meanwhile.
 use super::family::Family;
 use super::sample::Sample;
 use std::time::{Duration, Instant};
 
-/// So many times as long as asking took, the answer stands.
+/// How many times longer than asking took its answer is used.
 const PATIENCE: u32 = 1000;
 
-/// The last answer.
+/// The last answer of the system.
 #[derive(Default)]
 pub(crate) struct Residence {
     held: Vec<(&'static Family, Vec<Sample>)>,
@@ -17,18 +17,18 @@ pub(crate) struct Residence {
 }
 
 impl Residence {
-    /// Whether the system is to be asked.
+    /// Whether the system is to be asked again.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let age = self.age(now);
         age.is_none_or(|age| age >= self.cost.saturating_mul(PATIENCE))
     }
 
-    /// How long ago it was.
+    /// Returns how long ago the system was asked.
     pub(crate) fn age(&self, now: Instant) -> Option<Duration> {
         self.asked.map(|asked| now.saturating_duration_since(asked))
     }
 
-    /// Keeps an answer, and how long it took.
+    /// Keeps an answer of the system, and how long asking took.
     pub(crate) fn keep(
         &mut self,
         held: Vec<(&'static Family, Vec<Sample>)>,
@@ -38,7 +38,7 @@ impl Residence {
         *self = Residence { held, asked: Some(now), cost };
     }
 
-    /// The last answer.
+    /// Returns the last answer of the system.
     pub(crate) fn held(&self) -> Vec<(&'static Family, Vec<Sample>)> {
         self.held.clone()
     }

@@ -1,5 +1,5 @@
-//! From what was read to what is served: counters never go back, arenas keep their labels, and
-//! what the exporter knows itself is added.
+//! Turns what was read into what is served. Counters never go back, arenas keep their labels, and
+//! the numbers that the exporter knows itself are added.
 use super::arenas::{Arenas, MOST_NAMES};
 use super::family::{Family, Kind, Source, families};
 use super::group::{Group, Groups};
@@ -25,7 +25,7 @@ pub(crate) struct Served {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// What lasts from scrape to scrape.
+/// State that lasts from scrape to scrape.
 pub(crate) struct Metrics(Mutex<State>);
 
 struct State {
@@ -45,7 +45,7 @@ impl Default for Metrics {
             names: Names::default(),
             monotone: Monotone::default(),
             named: Tracker::new(MOST_NAMES),
-            // Every index has a label of its own already.
+            // Every index already has its own label.
             each: Tracker::new(usize::MAX),
             residence: Residence::default(),
             start: None,
@@ -56,10 +56,10 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Reads all families of the collectors that are wanted. `counts`: what a server counted.
+    /// Reads all families of the wanted collectors. `counts` are those of a server.
     ///
     /// # Errors
-    /// When none of them could be read: the error of the first.
+    /// Returns the error of the first collector if none of them could be read.
     pub(crate) fn gather(
         &self,
         namespace: &dyn Namespace,
@@ -104,12 +104,12 @@ impl State {
         self.monotone.end_turn(|name| names.contains(name));
         served.extend(self.own(&reading, counts.unwrap_or(&counts::Snapshot::default())));
         served.retain(|one| !one.samples.is_empty());
-        // The table's order; families of one collector are neighbours.
+        // The order of the table, in which families of one collector are neighbours.
         served.sort_by_key(|one| std::ptr::from_ref(one.family).addr());
         Ok(served)
     }
 
-    /// Puts the last answer of the system in, or keeps this one.
+    /// Keeps the new answer of the system, or adds the last one if the system was not asked.
     fn keep_residence(&mut self, reading: &mut Reading, asked: bool) {
         let is_process = |family: &Family| family.group == Group::Process;
         if !asked {
@@ -124,7 +124,7 @@ impl State {
         self.residence.keep(samples.cloned().collect(), Instant::now(), outcome.took);
     }
 
-    /// The start is when it was first said to be: the clocks are not read at one instant.
+    /// Keeps the start that was read first, because the clocks are not read at one instant.
     fn keep_start(&mut self, reading: &mut Reading) {
         let mut all = reading.samples.iter_mut();
         let start = all.find(|(family, _)| family.name == "lumalloc_start_time_seconds");
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// Families with a number for each arena.
+    /// Returns the families with a number for each arena.
     fn by_arena(&mut self, group: Group, arenas: &Arenas, now: f64) -> Vec<Served> {
         let families = reading::by_arena(group);
         let counts: Vec<bool> =
@@ -156,7 +156,7 @@ impl State {
             .collect()
     }
 
-    /// What the exporter knows itself.
+    /// Returns the families whose numbers the exporter knows itself.
     fn own(&self, reading: &Reading, counts: &counts::Snapshot) -> Vec<Served> {
         let all = families().iter().filter(|family| matches!(family.source, Source::Own(_)));
         let known = own::Known {
@@ -184,7 +184,7 @@ fn samples_of(shown: &[Shown], at: usize, label: &'static str) -> Vec<Sample> {
     samples.collect()
 }
 
-/// Sees to it that counters do not go back.
+/// Keeps counters from going back.
 fn settle(monotone: &mut Monotone, served: &mut Served) {
     let Served { family, samples } = served;
     if !matches!(family.kind, Kind::Counter | Kind::Histogram) {

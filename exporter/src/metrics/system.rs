@@ -1,20 +1,20 @@
-//! What the system says of this thread and this process.
+//! Numbers of the system about this thread and this process.
 use std::fs;
 use std::time::Duration;
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a clock that every thread has is written to a place for it.
+    // SAFETY: every thread has this clock, and it is written to a valid place.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Bytes of this process in physical memory. Source: proc(5), `/proc/self/statm`.
+/// Returns the bytes of this process in physical memory. Source: proc(5), `/proc/self/statm`.
 pub(crate) fn resident() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    // SAFETY: asks for a number.
+    // SAFETY: `sysconf` only returns a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     (page > 0).then_some(pages as f64 * page as f64)
 }

@@ -5,10 +5,10 @@ use super::settle::Served;
 use prometheus::TextEncoder;
 use prometheus::proto;
 
-/// The type of the body.
+/// The media type of the body.
 pub(crate) const TEXT_0_0_4: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All families as text.
+/// Writes all families as text.
 pub(crate) fn encode(all: &[Served]) -> Result<String, prometheus::Error> {
     let mut text = String::with_capacity(64 << 10);
     let families: Vec<proto::MetricFamily> = all.iter().map(family).collect();
@@ -16,7 +16,7 @@ pub(crate) fn encode(all: &[Served]) -> Result<String, prometheus::Error> {
     Ok(text)
 }
 
-/// A family as the `prometheus` crate has it.
+/// Converts a family to the type of the `prometheus` crate.
 pub(crate) fn family(served: &Served) -> proto::MetricFamily {
     let kind = served.family.kind;
     let mut family = proto::MetricFamily::default();

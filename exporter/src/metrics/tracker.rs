@@ -1,45 +1,45 @@
-//! Arenas by label: what each label counted stays counted when its arenas are destroyed or get
-//! another name, and an arena that comes in the place of another is not taken for it.
+//! Arenas by label. The counts of a label stay when its arenas are destroyed or renamed, and an
+//! arena that replaces another one is not taken for it.
 //!
-//! Shown for a label: what its arenas counted while they had it. What a destroyed arena counted
-//! after the last look stands under [`DESTROYED`], so that the sum over labels is the sum over
-//! all arenas that ever were, and no rate is counted twice.
+//! The count of a label is what its arenas counted while they had it. What a destroyed arena
+//! counted after the last look is shown under [`DESTROYED`]. Therefore the sum over labels is the
+//! sum over all arenas that ever existed, and no rate is counted twice.
 use super::arenas::Arena;
 use std::collections::HashMap;
 
-/// The label of counts that were seen under no other.
+/// The label of counts that were seen under no other label.
 pub(crate) const DESTROYED: &str = "destroyed";
-/// The label of arenas for which there was no other.
+/// The label of arenas for which there was no other label.
 pub(crate) const OVERFLOW: &str = "overflow";
 
-/// What is known of an arena.
+/// The state of an arena.
 struct Known {
-    /// When it was made, against arena 0, in nanoseconds: no other arena of the index is as old.
+    /// When the arena was made, relative to arena 0, in nanoseconds. It is unique for the index.
     born: i64,
     label: String,
-    /// Counts when it got the label, and when it was last looked at.
+    /// The counts when the arena got the label. `last` are those of the last look.
     base: Vec<f64>,
     last: Vec<f64>,
 }
 
-/// What is known of a label.
+/// The state of a label.
 #[derive(Default)]
 struct Label {
-    /// What arenas counted that have it no more.
+    /// What arenas counted that no longer have the label.
     carry: Vec<f64>,
     arenas: usize,
-    /// When it was last in use, in looks.
+    /// The look in which the label was last in use.
     used: u64,
     created: Option<f64>,
 }
 
-/// What is shown for a label.
+/// The numbers that are shown for a label.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) label: String,
-    /// One number for each family; `None`: the label has no arena now.
+    /// One number for each family. A gauge is `None` if the label has no arena now.
     pub(crate) numbers: Vec<Option<f64>>,
-    /// When it began, in seconds of the epoch.
+    /// When the counts began, in seconds since 1970.
     pub(crate) created: Option<f64>,
 }
 
@@ -48,24 +48,24 @@ pub(crate) struct Tracker {
     most: usize,
     known: HashMap<usize, Known>,
     labels: HashMap<String, Label>,
-    /// Of what destroyed arenas counted, what was seen under other labels.
+    /// The part of the counts of destroyed arenas that was seen under other labels.
     seen: Vec<f64>,
     looks: u64,
 }
 
 impl Tracker {
-    /// At most so many labels, those that are always there among them.
+    /// Makes a tracker with at most so many labels, including [`DESTROYED`] and [`OVERFLOW`].
     pub(crate) fn new(most: usize) -> Tracker {
         Tracker { most, known: HashMap::new(), labels: HashMap::new(), seen: Vec::new(), looks: 0 }
     }
 
-    /// How many arenas are counted as [`OVERFLOW`].
+    /// Returns how many arenas are counted as [`OVERFLOW`].
     pub(crate) fn overflow(&self) -> usize {
         self.known.values().filter(|arena| arena.label == OVERFLOW).count()
     }
 
-    /// Takes a look at all arenas there are, with their labels; `counts` says which numbers are
-    /// counters, `destroyed` what arenas counted that are no more, `now` the time.
+    /// Looks at all arenas, with their labels. `counts` says which numbers are counters,
+    /// `destroyed` is what destroyed arenas counted, and `now` is the time.
     pub(crate) fn look(
         &mut self,
         arenas: &[(String, &Arena)],
@@ -82,7 +82,7 @@ impl Tracker {
         self.show(arenas, counts, destroyed)
     }
 
-    /// Takes leave of arenas that are no more.
+    /// Removes arenas that were destroyed, and keeps their counts.
     fn bury(&mut self, arenas: &[(String, &Arena)], numbers: usize) {
         let lives: HashMap<usize, i64> =
             arenas.iter().map(|(_, arena)| (arena.index, arena.born)).collect();
@@ -95,7 +95,7 @@ impl Tracker {
         }
     }
 
-    /// An arena has its label no more: what it counted with it stays there.
+    /// Takes its label from an arena. What the arena counted under the label stays there.
     fn leave(&mut self, known: &Known, numbers: usize) {
         let label = self.labels.entry(known.label.clone()).or_default();
         label.carry.resize(numbers, 0.0);
@@ -105,7 +105,7 @@ impl Tracker {
         label.arenas -= usize::from(label.arenas > 0);
     }
 
-    /// Meets an arena: a new one, one with a new label, or an old friend.
+    /// Notes the numbers of an arena, which is new, has a new label, or is known.
     fn meet(&mut self, wanted: &str, arena: &Arena, now: f64) {
         let before = self.known.get(&arena.index);
         let stays = before.is_some_and(|known| known.label == wanted || known.label == OVERFLOW);
@@ -131,9 +131,9 @@ impl Tracker {
         }
     }
 
-    /// The label that an arena gets which wants this one.
+    /// Returns the label of an arena that wants this one, or [`OVERFLOW`] if no label is free.
     fn admit(&mut self, wanted: &str, created: f64) -> String {
-        // Two places are for what is always there.
+        // Two labels are kept for `DESTROYED` and `OVERFLOW`.
         let own = |name: &&String| *name != DESTROYED && *name != OVERFLOW;
         let taken = self.labels.keys().filter(own).count();
         if !self.labels.contains_key(wanted) && taken + 2 >= self.most {
@@ -170,7 +170,7 @@ impl Tracker {
         }
         let (unseen, _) = sums.entry(DESTROYED).or_insert_with(|| (zeros(), false));
         for ((unseen, all), seen) in unseen.iter_mut().zip(destroyed).zip(&self.seen) {
-            // Between the end of an arena and the next snapshot, it is seen nowhere.
+            // After an arena is destroyed, its counts are nowhere until the next snapshot.
             *unseen += (all - seen).max(0.0);
         }
         let mut shown: Vec<Shown> = sums
@@ -190,7 +190,7 @@ impl Tracker {
     }
 }
 
-/// Numbers in their order, before names.
+/// Returns a key that sorts numbers in their order, before names.
 fn natural(label: &str) -> (usize, &str) {
     (label.parse().unwrap_or(usize::MAX), label)
 }

@@ -1,4 +1,4 @@
-//! Arenas that come, go and change their names.
+//! Arenas that are made, destroyed and renamed.
 use super::*;
 
 /// One gauge and one counter.
@@ -8,7 +8,7 @@ fn arena(index: usize, born: i64, gauge: f64, count: f64) -> Arena {
     Arena { index, name: String::new(), born, age: 1.0, numbers: vec![gauge, count] }
 }
 
-/// Looks, and answers the label, the gauge and the count of each label.
+/// Looks at arenas, and returns the label, the gauge and the count of each label.
 fn look(
     tracker: &mut Tracker,
     arenas: &[(&str, Arena)],
@@ -44,10 +44,10 @@ fn arenas_that_share_a_label_are_summed() {
 fn what_a_destroyed_arena_counted_stays_with_its_label_and_is_counted_once() {
     let mut tracker = Tracker::new(64);
     look(&mut tracker, &[("t", arena(8, 1, 4.0, 40.0))], 0.0);
-    // It counted 5 more, and was destroyed.
+    // The arena counted 5 more, and was destroyed.
     let shown = look(&mut tracker, &[], 45.0);
     assert_eq!(shown, [line("destroyed", None, 5.0), line("t", None, 40.0)]);
-    // Another of the same name and index, which counted more than the first.
+    // Another arena of this name and index counted more than the first.
     let shown = look(&mut tracker, &[("t", arena(8, 7, 1.0, 60.0))], 45.0);
     assert_eq!(shown, [line("destroyed", None, 5.0), line("t", Some(1.0), 100.0)]);
 }
@@ -89,7 +89,7 @@ fn beyond_the_most_labels_there_is_overflow_until_one_is_free() {
     ];
     assert_eq!(look(&mut tracker, &arenas, 0.0), expected);
     assert_eq!(tracker.overflow(), 1);
-    // a goes, d comes: the place is taken, and a's series ends.
+    // `a` is destroyed and `d` is made. `d` takes the label of `a`, whose series ends.
     arenas.remove(0);
     arenas.push(("d", arena(4, 4, 1.0, 9.0)));
     let labels: Vec<String> =

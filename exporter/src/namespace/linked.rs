@@ -7,7 +7,7 @@ use lumalloc_namespace::tree;
 use lumalloc_namespace::writer::Writer;
 use std::ffi::CStr;
 
-/// The allocator that this executable was linked with, as a `#[global_allocator]` or beside.
+/// The allocator that is linked into this executable, as its `#[global_allocator]` or beside it.
 pub struct Linked;
 
 impl Namespace for Linked {
@@ -16,13 +16,13 @@ impl Namespace for Linked {
     }
 
     unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error> {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: `access` has the contract of this function, which the caller keeps.
         unsafe { lumalloc_namespace::access(mib, buffers) }
     }
 
     fn print(&self, letters: &CStr) -> Vec<u8> {
         let mut text = Vec::new();
-        // SAFETY: `append` takes any text and is given the vector, which outlives the writer.
+        // SAFETY: `append` takes any text, and gets the vector, which outlives the writer.
         let mut writer = unsafe { Writer::new(super::append, (&raw mut text).cast()) };
         print::print(&mut writer, Choice::from_letters(letters.to_bytes()));
         drop(writer);

@@ -1,8 +1,8 @@
-//! The allocator's names, wherever the allocator is: in this executable ([`Linked`]), or in the
-//! shared object that this process was started with ([`Preloaded`]).
+//! The allocator's names. The allocator is in this executable ([`Linked`]), or in the shared object
+//! that this process was started with ([`Preloaded`]).
 //!
-//! The facts of the namespace (type, unit, access, help) are the same in both cases, and compiled
-//! in. Only reading, writing and asking which indices exist go to the allocator.
+//! The facts of the namespace (type, unit, access, help) are equal in both cases, and compiled in.
+//! Only reading, writing and the question which indices exist go to the allocator.
 mod linked;
 mod preloaded;
 pub(crate) mod walk;
@@ -15,23 +15,23 @@ use lumalloc_namespace::{Door, Fact, MAX_DEPTH, facts};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-/// A key that was found: its facts, and the MIB with the indices of the name.
+/// A key that was found: its facts, and its MIB with the indices of the name.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Type, unit, access, help.
+    /// The type, unit, access and help of the key.
     pub row: &'static Fact,
     mib: [usize; MAX_DEPTH],
     depth: usize,
 }
 
 impl Target {
-    /// The MIB.
+    /// Returns the MIB of the key.
     #[must_use]
     pub fn mib(&self) -> &[usize] {
         &self.mib[..self.depth]
     }
 
-    /// The same key with another number at a component, counted from 0: of `arena.<i>.name` at 1.
+    /// Returns this key with another number at a component, counted from 0: 1 in `arena.<i>.name`.
     #[must_use]
     pub fn with(mut self, place: usize, index: usize) -> Target {
         assert!(place < self.depth, "{} has no component {place}", self.row.name);
@@ -40,31 +40,30 @@ impl Target {
     }
 }
 
-/// What an allocator answers by name.
+/// An allocator that is accessed by names.
 pub trait Namespace: Send + Sync {
-    /// Translates a name, or the beginning of one, into a MIB; answers how many components were
-    /// written.
+    /// Translates a name, or its beginning, into a MIB. Returns how many components were written.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] when a component, or an index, does not exist.
+    /// [`Error::NoEntry`] if a component or an index does not exist.
     fn mib(&self, name: &str, mib: &mut [usize; MAX_DEPTH]) -> Result<usize, Error>;
 
-    /// `mallctlbymib(3)`.
+    /// Accesses a key by its MIB, as `mallctlbymib(3)`.
     ///
     /// # Errors
-    /// What the key answers.
+    /// The error of the key.
     ///
     /// # Safety
-    /// As [`lumalloc_namespace::access()`].
+    /// As for [`lumalloc_namespace::access()`].
     unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error>;
 
-    /// The text of `malloc_stats_print`, with its letters.
+    /// Returns the text of `malloc_stats_print` for its option letters.
     fn print(&self, letters: &CStr) -> Vec<u8>;
 
-    /// The value of a key.
+    /// Reads the value of a key.
     ///
     /// # Errors
-    /// What the key answers; [`Error::NotPermitted`] when it has no value of its own.
+    /// The error of the key, or [`Error::NotPermitted`] if the key has no value.
     fn read(&self, target: &Target) -> Result<Value<'static>, Error> {
         match target.row.door {
             Door::Read | Door::ReadWrite => {}
@@ -74,7 +73,7 @@ pub trait Namespace: Send + Sync {
         let mut word = [0u8; WORD];
         let mut length = target.row.kind.size();
         let buffers = into(&mut word, &mut length);
-        // SAFETY: no value is longer than the word, and `length` is the value's.
+        // SAFETY: no value is longer than the word, and `length` is the length of the value.
         unsafe { self.call(target.mib(), buffers) }?;
         decode(target.row.kind, &word)
     }
@@ -82,7 +81,7 @@ pub trait Namespace: Send + Sync {
     /// Writes a value of the key's type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another type; else what the key answers.
+    /// [`Error::Invalid`] for a value of another type, otherwise the error of the key.
     fn write(&self, target: &Target, value: Value<'_>) -> Result<(), Error> {
         let kind = target.row.kind;
         if target.row.door == Door::Absent {
@@ -96,16 +95,16 @@ pub trait Namespace: Send + Sync {
         }
         let mut word = [0u8; WORD];
         let mut length = kind.size();
-        // SAFETY: no value is longer than the word, and `length` is the value's.
+        // SAFETY: no value is longer than the word, and `length` is the length of the value.
         unsafe { into(&mut word, &mut length).answer(kind, value) }?;
         // SAFETY: the word holds a value of the key's type, and texts are NUL-terminated.
         unsafe { self.call(target.mib(), from(&word, length)) }
     }
 
-    /// Does what a `void` key is for.
+    /// Triggers a `void` key.
     ///
     /// # Errors
-    /// What the key answers.
+    /// The error of the key.
     fn act(&self, target: &Target) -> Result<(), Error> {
         match target.row.door {
             Door::Trigger => {}
@@ -116,10 +115,10 @@ pub trait Namespace: Send + Sync {
         unsafe { self.call(target.mib(), NO_BUFFERS) }
     }
 
-    /// Makes what a key makes (`arenas.create`), and answers its index.
+    /// Makes what a key makes (`arenas.create`), and returns its index.
     ///
     /// # Errors
-    /// What the key answers.
+    /// The error of the key.
     fn create(&self, target: &Target) -> Result<u32, Error> {
         if !matches!(target.row.door, Door::Create(_)) || target.row.kind != Type::Unsigned {
             return Err(Error::NotPermitted);
@@ -132,10 +131,10 @@ pub trait Namespace: Send + Sync {
         Ok(u32::from_ne_bytes([a, b, c, d]))
     }
 
-    /// The name of an arena: `auto_0` and so on of automatic ones that nobody named.
+    /// Returns the name of an arena. Automatic arenas without a name are called `auto_0` and so on.
     ///
     /// # Errors
-    /// What `arena.<i>.name` answers.
+    /// The error of `arena.<i>.name`.
     fn arena_name(&self, index: u32) -> Result<String, Error> {
         let mut name = [0u8; ARENA_NAME];
         let mut place = name.as_mut_ptr().expose_provenance().to_ne_bytes();
@@ -150,37 +149,37 @@ pub trait Namespace: Send + Sync {
     /// Names an arena.
     ///
     /// # Errors
-    /// What `arena.<i>.name` answers.
+    /// The error of `arena.<i>.name`.
     fn set_arena_name(&self, index: u32, name: &CStr) -> Result<(), Error> {
         let word = name.as_ptr().expose_provenance().to_ne_bytes();
         let mib = arena_name_mib(self, index)?;
-        // SAFETY: the word holds the address of a text.
+        // SAFETY: the word holds the address of a NUL-terminated text.
         unsafe { self.call(&mib, from(&word, WORD)) }
     }
 }
 
 /// Bytes of the longest value.
 const WORD: usize = 8;
-/// Bytes that a name of an arena is read into. Source: jemalloc 5.3.1, `arena.<i>.name`.
+/// Bytes of the buffer for the name of an arena. Source: jemalloc 5.3.1, `arena.<i>.name`.
 const ARENA_NAME: usize = 32;
 
 const NO_BUFFERS: Buffers =
     Buffers { oldp: ptr::null_mut(), oldlenp: ptr::null_mut(), newp: ptr::null(), newlen: 0 };
 
-/// Buffers to read into a word.
+/// Returns buffers to read into a word.
 fn into(word: &mut [u8; WORD], length: &mut usize) -> Buffers {
     Buffers { oldp: word.as_mut_ptr().cast(), oldlenp: length, ..NO_BUFFERS }
 }
 
-/// Buffers to write from a word.
+/// Returns buffers to write from a word.
 fn from(word: &[u8; WORD], length: usize) -> Buffers {
     Buffers { newp: word.as_ptr().cast(), newlen: length, ..NO_BUFFERS }
 }
 
-/// The value that a key wrote into a word.
+/// Decodes the value that a key wrote into a word.
 fn decode(kind: Type, word: &[u8; WORD]) -> Result<Value<'static>, Error> {
     let lasting = |value: Option<Value<'_>>| match value {
-        // SAFETY: a text that a key answers stays.
+        // SAFETY: a text that a key returns stays valid.
         Some(Value::Str(text)) => Ok(Value::Str(unsafe { CStr::from_ptr(text.as_ptr()) })),
         Some(Value::Bool(value)) => Ok(Value::Bool(value)),
         Some(Value::Unsigned(value)) => Ok(Value::Unsigned(value)),
@@ -203,10 +202,10 @@ fn arena_name_mib<N: Namespace + ?Sized>(namespace: &N, index: u32) -> Result<[u
 }
 
 impl dyn Namespace + '_ {
-    /// The key of a name with its indices: `arena.0.purge`.
+    /// Finds the key of a name with its indices, as `arena.0.purge`.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] when there is none, or an index does not exist.
+    /// [`Error::NoEntry`] if there is no such key, or if an index does not exist.
     pub fn find(&self, name: &str) -> Result<Target, Error> {
         let row = row_of(name).ok_or(Error::NoEntry)?;
         let mut mib = [0; MAX_DEPTH];
@@ -215,13 +214,13 @@ impl dyn Namespace + '_ {
     }
 }
 
-/// The facts of a name, whether its indices exist or not.
+/// Returns the facts of a name, whether its indices exist or not.
 #[must_use]
 pub fn row_of(name: &str) -> Option<&'static Fact> {
     facts().iter().find(|row| matches(row.name, name))
 }
 
-/// Whether a name is of a row: decimal numbers stand where the row has indices.
+/// Whether a name belongs to a row, with decimal numbers where the row has indices.
 fn matches(row: &str, name: &str) -> bool {
     let mut parts = name.split('.');
     let all = row.split('.').all(|wanted| {
@@ -235,14 +234,14 @@ fn matches(row: &str, name: &str) -> bool {
     all && parts.next().is_none()
 }
 
-/// Appends a piece of text to the vector behind `to`: what `malloc_stats_print` calls.
+/// Appends a piece of text to the vector behind `to`. `malloc_stats_print` calls it.
 ///
 /// # Safety
-/// `to` must be a `Vec<u8>` that nobody else uses, `piece` NUL-terminated.
+/// `to` must point to a `Vec<u8>` that no other code uses, and `piece` must be NUL-terminated.
 unsafe extern "C" fn append(to: *mut c_void, piece: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `to` is such a vector.
     let text = unsafe { &mut *to.cast::<Vec<u8>>() };
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `piece` is NUL-terminated.
     let piece = unsafe { CStr::from_ptr(piece) };
     text.extend_from_slice(piece.to_bytes());
 }

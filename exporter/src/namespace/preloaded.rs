@@ -1,4 +1,4 @@
-//! The allocator that this process was started on: `liblumalloc.so`, reached by its C interface.
+//! The allocator that this process was started on: `liblumalloc.so`, called by its C interface.
 use super::Namespace;
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::self_description::NAMES;
@@ -14,7 +14,7 @@ type ByMib =
     unsafe extern "C" fn(*const usize, usize, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
 type Print = unsafe extern "C" fn(Option<WriteCallback>, *mut c_void, *const c_char);
 
-/// The shared object's functions.
+/// The functions of the shared object.
 #[derive(Clone, Copy, Debug)]
 pub struct Preloaded {
     name_to_mib: NameToMib,
@@ -22,17 +22,17 @@ pub struct Preloaded {
     print: Print,
 }
 
-/// Why the process's allocator cannot be asked.
+/// Why the exporter cannot use the allocator of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsuited {
-    /// `malloc` is not lumalloc's.
+    /// `malloc` is not the function of lumalloc.
     OtherAllocator,
-    /// Another version of lumalloc.
+    /// The process runs on another version of lumalloc.
     Version {
-        /// What it calls itself.
+        /// The version that the allocator reports.
         found: String,
     },
-    /// The same version, and other keys: it was built from other sources.
+    /// The version is equal, but the keys differ, because the sources differ.
     OtherKeys,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Display for Unsuited {
 impl std::error::Error for Unsuited {}
 
 impl Preloaded {
-    /// Finds the functions among the symbols of the process, and sees to it that they are of the
+    /// Finds the functions among the symbols of the process, and checks that they belong to the
     /// lumalloc whose rows are compiled in.
     ///
     /// # Errors
-    /// [`Unsuited`] when they are not.
+    /// [`Unsuited`] if they do not.
     pub fn find() -> Result<Preloaded, Unsuited> {
         let symbol = |name: &CStr| {
             // SAFETY: the name is NUL-terminated.
@@ -75,20 +75,20 @@ impl Preloaded {
         let by_mib = symbol(c"mallctlbymib")?;
         let print = symbol(c"malloc_stats_print")?;
         let preloaded = Preloaded {
-            // SAFETY: every allocator that exports this name has it with this type.
+            // SAFETY: every allocator that exports `mallctlnametomib` has it with this type.
             name_to_mib: unsafe { transmute::<*mut c_void, NameToMib>(name_to_mib) },
-            // SAFETY: as above.
+            // SAFETY: as for `mallctlnametomib`.
             by_mib: unsafe { transmute::<*mut c_void, ByMib>(by_mib) },
-            // SAFETY: as above.
+            // SAFETY: as for `mallctlnametomib`.
             print: unsafe { transmute::<*mut c_void, Print>(print) },
         };
         preloaded.check()?;
         Ok(preloaded)
     }
 
-    /// Compares with what is compiled in.
+    /// Compares the allocator's version and names with those that are compiled in.
     fn check(&self) -> Result<(), Unsuited> {
-        // jemalloc has no such key.
+        // jemalloc does not have the key `ctl.names`.
         let names = self.text("ctl.names").ok_or(Unsuited::OtherAllocator)?;
         let version = self.text("version").ok_or(Unsuited::OtherAllocator)?;
         if version != VERSION {
@@ -97,7 +97,7 @@ impl Preloaded {
         if names == NAMES { Ok(()) } else { Err(Unsuited::OtherKeys) }
     }
 
-    /// A text by its name, without the compiled-in rows.
+    /// Reads a text by its name, without the compiled-in rows.
     fn text(&self, name: &str) -> Option<&'static CStr> {
         let mut mib = [0; MAX_DEPTH];
         let depth = self.mib(name, &mut mib).ok()?;
@@ -109,9 +109,9 @@ impl Preloaded {
             newp: ptr::null(),
             newlen: 0,
         };
-        // SAFETY: there is room for a pointer, as its length says.
+        // SAFETY: there is room for a pointer, and `length` is the size of a pointer.
         unsafe { self.call(mib.get(..depth)?, buffers) }.ok()?;
-        // SAFETY: both keys answer a text that stays.
+        // SAFETY: both keys return a text that stays valid.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
     }
 }
@@ -120,7 +120,7 @@ impl Namespace for Preloaded {
     fn mib(&self, name: &str, mib: &mut [usize; MAX_DEPTH]) -> Result<usize, Error> {
         let name = CString::new(name).map_err(|_| Error::NoEntry)?;
         let mut depth = mib.len();
-        // SAFETY: the name is NUL-terminated, and the array as long as said.
+        // SAFETY: the name is NUL-terminated, and the array has `depth` elements.
         let outcome = unsafe { (self.name_to_mib)(name.as_ptr(), mib.as_mut_ptr(), &mut depth) };
         result(outcome).map(|()| depth)
     }
@@ -128,7 +128,7 @@ impl Namespace for Preloaded {
     unsafe fn call(&self, mib: &[usize], buffers: Buffers) -> Result<(), Error> {
         let Buffers { oldp, oldlenp, newp, newlen } = buffers;
         let call = self.by_mib;
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the C function has the contract of this method, which the caller keeps.
         result(unsafe { call(mib.as_ptr(), mib.len(), oldp, oldlenp, newp.cast_mut(), newlen) })
     }
 
@@ -141,7 +141,7 @@ impl Namespace for Preloaded {
     }
 }
 
-/// An error number as the error that it stands for.
+/// Converts an error number into the error that it stands for.
 fn result(code: c_int) -> Result<(), Error> {
     Err(match code {
         0 => return Ok(()),
@@ -200,7 +200,7 @@ mod tests {
         );
     }
 
-    /// A namespace behind C functions, as the shared object has it: this executable's.
+    /// The namespace of this executable behind C functions, as the shared object has it.
     mod c {
         use super::*;
         use crate::namespace::Linked;
@@ -210,13 +210,13 @@ mod tests {
             mib: *mut usize,
             depth: *mut usize,
         ) -> c_int {
-            // SAFETY: the callers below give a text.
+            // SAFETY: the callers give a NUL-terminated text.
             let name = unsafe { CStr::from_ptr(name) };
-            // SAFETY: they give an array of this length.
+            // SAFETY: the callers give an array of this length.
             let mib = unsafe { &mut *mib.cast::<[usize; MAX_DEPTH]>() };
             match Linked.mib(name.to_str().unwrap(), mib) {
                 Ok(used) => {
-                    // SAFETY: they give a place.
+                    // SAFETY: the callers give a valid place.
                     unsafe { *depth = used };
                     0
                 }
@@ -234,7 +234,7 @@ mod tests {
         ) -> c_int {
             // SAFETY: the callers give an array of this length.
             let mib = unsafe { std::slice::from_raw_parts(mib, length) };
-            // SAFETY: their promise.
+            // SAFETY: the callers keep the contract of `call`.
             let outcome = unsafe { Linked.call(mib, Buffers { oldp, oldlenp, newp, newlen }) };
             outcome.err().map_or(0, Error::errno)
         }
@@ -244,10 +244,10 @@ mod tests {
             to: *mut c_void,
             letters: *const c_char,
         ) {
-            // SAFETY: the callers give a text.
+            // SAFETY: the callers give a NUL-terminated text.
             let letters = unsafe { CStr::from_ptr(letters) };
             let text = CString::new(Linked.print(letters)).unwrap();
-            // SAFETY: their callback takes any text.
+            // SAFETY: the callers' callback takes any text.
             unsafe { write.unwrap()(to, text.as_ptr()) };
         }
     }

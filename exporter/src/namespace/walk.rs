@@ -1,23 +1,23 @@
-//! Values by name as JSON: of one key, or of all below a branch.
+//! Values by name as JSON: of one key, or of all keys below a branch.
 use super::{Namespace, Target};
 use lumalloc_ctl::json::to_json;
 use lumalloc_ctl::{Error, Type, Value};
 use lumalloc_namespace::{Fact, facts};
 use serde_json::{Map, Value as Json};
 
-/// No more indices than there may be arenas.
+/// The most indices that are walked. There are no more arenas than that.
 const MOST: usize = 4096;
-/// The one key that is reached through a pointer to a place for text.
+/// The only key whose value is read through a pointer to a buffer for text.
 pub(crate) const ARENA_NAME: &str = "arena.<i>.name";
 
-/// Whether a key's value is told: not what only concerns the thread that asks, and no address.
+/// Whether a key's value is shown. Addresses and values of the calling thread alone are not.
 pub(crate) fn is_told(row: &Fact) -> bool {
     let has_value = row.is_read() || row.name == ARENA_NAME;
     let is_address = matches!(row.kind, Type::Pointer(_)) && row.name != ARENA_NAME;
     has_value && !is_address && !row.name.starts_with("thread.")
 }
 
-/// The value of a key.
+/// Returns the value of a key as JSON.
 pub(crate) fn value(namespace: &dyn Namespace, target: &Target) -> Result<Json, Error> {
     if target.row.name == ARENA_NAME {
         let index = target.mib().get(1).copied().unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn value(namespace: &dyn Namespace, target: &Target) -> Result<Json, 
     namespace.read(target).map(to_json)
 }
 
-/// All that is told below a branch; `None`: there is no such branch.
+/// Returns all shown values below a branch, or `None` if there is no such branch.
 pub(crate) fn below(namespace: &dyn Namespace, branch: &str) -> Option<Json> {
     let path: Vec<&str> = branch.split('.').collect();
     let rows: Vec<&'static Fact> =
@@ -45,7 +45,7 @@ pub(crate) fn below(namespace: &dyn Namespace, branch: &str) -> Option<Json> {
     Some(Json::Object(walk.object(&leaves, path.len(), branch)))
 }
 
-/// Whether a row lies below these components; a number stands for any index.
+/// Whether a row lies below these components. A number stands for any index.
 fn is_below(row: &Fact, path: &[&str]) -> bool {
     let fits = |(component, wanted): (&str, &&str)| {
         let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
@@ -54,7 +54,7 @@ fn is_below(row: &Fact, path: &[&str]) -> bool {
     row.name.split('.').count() > path.len() && row.name.split('.').zip(path).all(fits)
 }
 
-/// A key with 0 for its indices.
+/// A key with 0 for each of the indices.
 struct Leaf {
     target: Target,
     components: Vec<&'static str>,
@@ -71,12 +71,12 @@ impl Leaf {
 
 struct Walk<'a> {
     namespace: &'a dyn Namespace,
-    /// The indices chosen on the way down, with their places.
+    /// The indices that were chosen on the way down, with their places.
     indices: Vec<(usize, usize)>,
 }
 
 impl Walk<'_> {
-    /// What lies below a path of so many components.
+    /// Returns the values below a path of `depth` components.
     fn object(&mut self, leaves: &[Leaf], depth: usize, path: &str) -> Map<String, Json> {
         let mut object = Map::new();
         let mut rest = leaves;
@@ -110,7 +110,7 @@ impl Walk<'_> {
         value(self.namespace, &self.indices.iter().fold(target, at)).ok()
     }
 
-    /// The indices that exist at this place. Arenas may be missing between others.
+    /// Returns the indices that exist at this place. Arenas may be missing between others.
     fn existing(&self, leaf: &Leaf, depth: usize, path: &str) -> Vec<usize> {
         let exists = |index: &usize| {
             let mut mib = [0; super::MAX_DEPTH];
@@ -125,7 +125,7 @@ impl Walk<'_> {
     }
 }
 
-/// How many arenas there may be.
+/// Returns how many arenas there may be.
 fn arenas(namespace: &dyn Namespace) -> usize {
     let limit = namespace.find("arenas.narenas").and_then(|target| namespace.read(&target));
     match limit {
@@ -162,7 +162,7 @@ mod tests {
         };
         for branch in ["arenas", "config", "opt", "arena.0"] {
             let (mut theirs, mut ours) = (read(branch), below(&Linked, branch));
-            // Other tests make arenas: what is read on both sides of ours is the same then too.
+            // Other tests make arenas. Ours must equal theirs if no arena was made in between.
             while read(branch) != theirs {
                 (theirs, ours) = (read(branch), below(&Linked, branch));
             }

@@ -1,15 +1,15 @@
-//! `/ctl` and `/ctl/<name>`: the namespace, to be read and, within bounds, to be written.
+//! `/ctl` and `/ctl/<name>`: the namespace, which can be read and, within bounds, written.
 //!
 //! | request | answer |
 //! |---|---|
 //! | `GET /ctl` | every key: name, type, unit, access, help, whether `GET` and `POST` are taken |
-//! | `GET /ctl/arenas.page` | the same of one key, with its value |
+//! | `GET /ctl/arenas.page` | the description of one key, with its value |
 //! | `GET /ctl/arena.0` | an object of all values below a branch |
-//! | `POST /ctl/arena.0.purge` | does it |
-//! | `POST /ctl/limit.soft` with a JSON value | writes it; answers the values before and after |
-//! | `POST /ctl/limit.hard?force=1` | the same, even where more than that is held |
+//! | `POST /ctl/arena.0.purge` | triggers the key |
+//! | `POST /ctl/limit.soft` with a JSON value | writes it; returns the values before and after |
+//! | `POST /ctl/limit.hard?force=1` | writes the limit, even if more than that is held |
 //!
-//! Statistics (`stats.*`, `vm.stat.*`) are of the moment: a new snapshot is taken for each request.
+//! Statistics (`stats.*`, `vm.stat.*`) are current: a new snapshot is taken for each request.
 mod allow;
 mod list;
 mod refusal;
@@ -29,20 +29,20 @@ use refusal::Refusal;
 use serde_json::{Value as Json, json};
 use std::ffi::CString;
 
-/// What all these paths begin with.
+/// The prefix of the paths of all keys.
 const BASE: &str = "/ctl/";
-/// The key that is written where a limit may be below what is held.
+/// The key of the hard limit. [`HARD_FORCED`] is written if the limit may be below what is held.
 const HARD: &str = "limit.hard";
 const HARD_FORCED: &str = "limit.hard_forced";
-/// A name that is longer is no key's, and is not repeated to its sender.
+/// The longest name that is looked up. No key has a longer one, and it is not sent back.
 const LONGEST: usize = 128;
 
-/// `GET /ctl`
+/// Answers `GET /ctl`.
 pub(crate) fn list(_: &Context, asked: &Asked) -> Answer {
     or_refused(only(asked, &["format"]).and_then(|()| list::list(asked)))
 }
 
-/// `GET /ctl/<name>`
+/// Answers `GET /ctl/<name>`.
 pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
     let read = || -> Result<Answer, Refusal> {
         only(asked, &["format"])?;
@@ -57,7 +57,7 @@ pub(crate) fn read(context: &Context, asked: &Asked) -> Answer {
     or_refused(read())
 }
 
-/// `POST /ctl/<name>`
+/// Answers `POST /ctl/<name>`.
 pub(crate) fn write(context: &Context, asked: &Asked) -> Answer {
     let write = || -> Result<Answer, Refusal> {
         let name = name(asked)?;
@@ -70,7 +70,7 @@ pub(crate) fn write(context: &Context, asked: &Asked) -> Answer {
     or_refused(write())
 }
 
-/// Whether a limit may be below what is held.
+/// Whether a limit may be set below what is held.
 fn is_forced(asked: &Asked) -> Result<bool, Bad> {
     match query::values(asked.uri().query(), "force").next().as_deref() {
         None | Some("0") => Ok(false),
@@ -79,17 +79,17 @@ fn is_forced(asked: &Asked) -> Result<bool, Bad> {
     }
 }
 
-/// The name in a path.
+/// Returns the name in a path.
 fn name(asked: &Asked) -> Result<String, Refusal> {
     let name = query::decode(asked.uri().path().strip_prefix(BASE).unwrap_or_default());
     if name.len() > LONGEST { Err(Refusal::LongName(name.len())) } else { Ok(name) }
 }
 
-/// A key's description with its value, or a branch.
+/// Returns the description of a key with its value, or the values below a branch.
 fn read_one(namespace: &dyn Namespace, name: &str) -> Result<Json, Refusal> {
     let is_statistic = name == "stats" || name == "vm" || is_of_snapshot(name);
     if is_statistic && let Ok(epoch) = namespace.find("epoch") {
-        // It cannot be refused; were it, the snapshot before would be read.
+        // The write cannot be refused. If it were, the previous snapshot would be read.
         let _ = namespace.write(&epoch, Value::U64(1));
     }
     let Some(row) = row_of(name) else {
@@ -110,12 +110,12 @@ fn is_of_snapshot(name: &str) -> bool {
     name.starts_with("stats.") || name.starts_with("vm.stat")
 }
 
-/// The key of a row with its indices.
+/// Finds the key of a row with its indices.
 fn found(namespace: &dyn Namespace, row: &'static Fact, name: &str) -> Result<Target, Refusal> {
     namespace.find(name).map_err(|_| Refusal::no_index(row, name))
 }
 
-/// Does or writes a key, and says what came of it.
+/// Triggers or writes a key, and returns the outcome.
 fn write_one(context: &Context, name: &str, force: bool, body: &[u8]) -> Result<Json, Refusal> {
     let namespace = context.namespace;
     let Some(row) = row_of(name) else {
@@ -146,7 +146,7 @@ fn write_one(context: &Context, name: &str, force: bool, body: &[u8]) -> Result<
     Ok(json!({ "name": name, "before": before, "value": after }))
 }
 
-/// The value in a body: as it is, or as `value` of an object.
+/// Returns the value in a body: the body itself, or the `value` of an object.
 fn given(row: &'static Fact, body: &[u8]) -> Result<Json, Refusal> {
     if body.trim_ascii().is_empty() {
         return Ok(Json::Null);
@@ -176,7 +176,7 @@ fn write_value(namespace: &dyn Namespace, target: &Target, given: &Json) -> Resu
         .map_err(|error| refused(namespace, row, error, given))
 }
 
-/// Why a value is refused, with what is held where that is the reason.
+/// Returns why a value is refused, with the bytes held if they are the reason.
 fn refused(namespace: &dyn Namespace, row: &'static Fact, error: Error, given: &Json) -> Refusal {
     let held = namespace.find("limit.held").and_then(|held| namespace.read(&held));
     match (error, held) {
@@ -185,7 +185,7 @@ fn refused(namespace: &dyn Namespace, row: &'static Fact, error: Error, given: &
     }
 }
 
-/// A value for people is what is asked for, and nothing else.
+/// Returns an answer with a value. As text, it holds only the value that was asked for.
 fn written(format: Format, value: &Json) -> Answer {
     let text = match format {
         Format::Json => format!("{value}\n"),

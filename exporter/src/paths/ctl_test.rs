@@ -1,4 +1,4 @@
-//! Requests to the namespace, with the exact words of each answer.
+//! Requests to the namespace, with the exact text of each answer.
 
 use super::*;
 use crate::testing::{context, get, json as told, post, said};

@@ -1,5 +1,5 @@
-//! `/doctor`: what stands out, in words with numbers, and what would help: keys to write by
-//! `POST /ctl/<name>`, or options.
+//! `/doctor`: what stands out, in words with numbers, and what would help. Help is a key to write
+//! by `POST /ctl/<name>`, or an option.
 use crate::answer::{Answer, body, line};
 use crate::context::Context;
 use crate::format::{Format, only, or_refused};
@@ -10,10 +10,10 @@ use lumalloc_ctl::{Finding, examine};
 use serde_json::json;
 use std::fmt::Write;
 
-/// What a healthy process hears.
+/// The text for a healthy process.
 const WELL: &str = "nothing stands out\n";
 
-/// `GET /doctor`
+/// Answers `GET /doctor`.
 pub(crate) fn doctor(context: &Context, asked: &Asked) -> Answer {
     let format = only(asked, &["format"]).and_then(|()| Format::of(asked, Format::Text));
     or_refused(format.map(|format| match snapshot::take(context.namespace) {
@@ -31,7 +31,7 @@ fn written(format: Format, findings: &[Finding]) -> String {
     }
     let mut text = String::new();
     for Finding { rule, what, help } in findings {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "{rule}: {what}\n    {help}");
     }
     text
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(written(Format::Json, &[]), "{\"findings\":[]}\n");
     }
 
-    /// Whatever the other tests do to this process.
+    /// The findings depend on what other tests do to this process.
     #[test]
     fn findings_are_answered_in_both_formats() {
         assert_eq!(said(doctor(&context(), &get("/doctor"))).0, 200);

@@ -1,8 +1,7 @@
-//! `POST /dump`: the statistics of this moment, as text and as JSON, into the directory that was
-//! configured for it.
+//! `POST /dump`: writes the current statistics, as text and as JSON, to the configured directory.
 //!
-//! Both files are of one snapshot. They are made anew: a file that is there already, or a link, is
-//! never written to. What could not be written whole is removed.
+//! Both files are of one snapshot. They are made anew: an existing file or link is never written
+//! to. A file that could not be written completely is removed.
 use crate::answer::{Answer, JSON, body, line};
 use crate::context::Context;
 use crate::format::only;
@@ -21,11 +20,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of one file at most.
+/// The most bytes of one file.
 const LARGEST: usize = 64 << 20;
-/// Dumps of one process that may lie in the directory.
+/// The most dumps of one process in the directory.
 const MOST: usize = 64;
-/// A snapshot that another one replaces is taken again, so often at most.
+/// How often a snapshot is taken at most, if others replace it.
 const TRIES: usize = 3;
 
 /// Why nothing was written.
@@ -71,7 +70,7 @@ impl From<Failure> for Answer {
     }
 }
 
-/// `POST /dump`
+/// Answers `POST /dump`.
 pub(crate) fn dump(context: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
@@ -103,7 +102,7 @@ fn write_both(
     Ok(paths)
 }
 
-/// How many files of this process lie there.
+/// Counts the files of this process in the directory.
 fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
     let failed = |error| Failure::File(directory.into(), error);
     let files = fs::read_dir(directory).map_err(failed)?.filter_map(Result::ok);
@@ -112,7 +111,7 @@ fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
     Ok(files.filter(is_ours).count())
 }
 
-/// Text and JSON of one snapshot.
+/// Returns the text and the JSON of one snapshot.
 fn printed(namespace: &dyn Namespace) -> Option<[String; 2]> {
     const AGAIN: [&CStr; 2] = [c"s", c"Js"];
     let epoch = namespace.find("epoch").ok()?;
@@ -128,21 +127,21 @@ fn printed(namespace: &dyn Namespace) -> Option<[String; 2]> {
     }
 }
 
-/// A name that was not there before: milliseconds since 1970, and a number.
+/// Returns a name that was not used before: milliseconds since 1970, and a number.
 fn moment() -> String {
     static DUMPS: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}.{}", since.as_millis(), DUMPS.fetch_add(1, Relaxed))
 }
 
-/// Writes a file that did not exist.
+/// Writes a file that does not exist yet.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if bytes.len() > LARGEST {
         return Err(Failure::TooLarge(bytes.len()));
     }
     let failed = |error| Failure::File(path.into(), error);
     let mut options = OpenOptions::new();
-    // A link in the file's place is something that exists, too.
+    // A link at this path exists, too.
     let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| {
         remove(path);
@@ -150,7 +149,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Removes what is not whole. If that fails too, nothing more can be done.
+/// Removes an incomplete file. If that fails too, nothing more can be done.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }

@@ -1,4 +1,4 @@
-//! Dumps into directories of the tests' own.
+//! Dumps into directories that the tests make.
 
 use super::*;
 use crate::context::Context as Exporter;
@@ -8,7 +8,7 @@ use crate::testing::{json as told, post, said};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -105,7 +105,7 @@ fn too_many_and_too_long_are_refused() {
     assert_eq!(said(answer), (503, "no snapshot can be taken\n".into()));
 }
 
-/// The second file cannot be made where a directory stands in its place.
+/// The second file cannot be made if something exists at its path.
 #[test]
 fn half_a_dump_is_removed() {
     let directory = Directory::new("half");

@@ -1,4 +1,4 @@
-//! `/dumps`: the snapshots that were kept of limits and peaks; `/dumps/<number>` is one of them.
+//! `/dumps`: the snapshots that were kept of limits and peaks. `/dumps/<number>` is one of them.
 use crate::answer::{Answer, JSON, body, line};
 use crate::context::Context;
 use crate::format::{Bad, Format, only, or_refused};
@@ -8,10 +8,10 @@ use hyper::StatusCode;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
-/// What all paths of one begin with.
+/// The prefix of the paths of single snapshots.
 const BASE: &str = "/dumps/";
 
-/// `GET /dumps`
+/// Answers `GET /dumps`.
 pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
     let list = || -> Result<Answer, Bad> {
         only(asked, &["format"])?;
@@ -26,7 +26,7 @@ pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
     or_refused(list())
 }
 
-/// `GET /dumps/<number>`
+/// Answers `GET /dumps/<number>`.
 pub(crate) fn one(context: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
@@ -64,7 +64,7 @@ fn lines(kept: &[Kept]) -> String {
     }
     let mut text = String::new();
     for Kept { id, unix_ms, reason, allocated, resident, .. } in kept {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "{BASE}{id}  {}.{:03}  allocated {allocated}  resident {resident}  {reason}",
@@ -103,9 +103,9 @@ mod tests {
         let context = context();
         let look = || context.ring.look(context.namespace, Instant::now(), || true);
         look();
-        // More than all other tests together have; never touched.
+        // The block is larger than those of all other tests together, and never touched.
         let block = std::hint::black_box(Vec::<u8>::with_capacity(4 << 30));
-        // Other tests reach the two limits, which come first, once in a minute.
+        // Other tests reach the two limits, which are looked at first, once in a minute.
         (0..3).for_each(|_| look());
         drop(block);
         let all = told(list(&context, &get("/dumps")));

@@ -1,17 +1,17 @@
 //! `/-/healthy` and `/-/ready`: whether this process answers at all, and whether it has the memory
-//! for other answers. Neither reads the allocator's numbers, so both answer when it is out of
-//! memory or stuck.
+//! for other answers. Neither reads the allocator's numbers, so both are answered when the process
+//! is out of memory or stuck.
 use crate::answer::{Answer, line};
 use crate::context::Context;
 use crate::routes::Asked;
 use hyper::StatusCode;
 
-/// `GET /-/healthy`
+/// Answers `GET /-/healthy`.
 pub(crate) fn healthy(_: &Context, _: &Asked) -> Answer {
     line(StatusCode::OK, "lumalloc: healthy")
 }
 
-/// `GET /-/ready`
+/// Answers `GET /-/ready`.
 pub(crate) fn ready(context: &Context, _: &Asked) -> Answer {
     if context.memory.is_short() {
         let reason = "lumalloc: not ready: there is no memory for other answers";

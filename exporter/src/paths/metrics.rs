@@ -1,5 +1,5 @@
-//! `/metrics`: Prometheus text 0.0.4, or OpenMetrics 1.0, by what the client accepts; gzip when it
-//! is accepted; `?collect[]=` for detail.
+//! `/metrics`: Prometheus text 0.0.4 or OpenMetrics 1.0, as the client accepts. The body is
+//! compressed by gzip if the client accepts that. `?collect[]=` adds detail.
 use crate::answer::{Answer, body, line};
 use crate::context::Context;
 use crate::metrics::openmetrics::{self, OPENMETRICS};
@@ -13,10 +13,10 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, HeaderValue, VARY};
 use std::io::Write;
 
-/// The formats; of equals the first.
+/// The formats. Of equally liked ones, the first is used.
 const FORMATS: [&str; 2] = [TEXT_0_0_4, OPENMETRICS];
 
-/// `GET /metrics`
+/// Answers `GET /metrics`.
 pub(crate) fn metrics(context: &Context, asked: &Asked) -> Answer {
     let wanted = match wanted(asked.uri().query().unwrap_or_default()) {
         Ok(wanted) => wanted,
@@ -48,7 +48,7 @@ pub(crate) fn metrics(context: &Context, asked: &Asked) -> Answer {
     answer
 }
 
-/// The collectors that a query asks for. Source: `collect[]` as Prometheus' node exporter has it.
+/// Returns the collectors that a query asks for. Source: `collect[]` of Prometheus' node exporter.
 fn wanted(query: &str) -> Result<Groups, String> {
     let asked = form_urlencoded::parse(query.as_bytes());
     let names = asked.filter(|(key, _)| key == "collect[]").map(|(_, names)| names);
@@ -62,7 +62,8 @@ fn encode(format: usize, served: &[Served]) -> Result<(&'static str, String), pr
     }
 }
 
-/// A body by gzip; as it is when that fails, which a vector has no reason to.
+/// Returns a body compressed by gzip. If that fails, for which a vector has no reason, returns it
+/// plain.
 fn zipped(kind: &'static str, text: String) -> Answer {
     let mut to = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
     match to.write_all(text.as_bytes()).and_then(|()| to.finish()) {

@@ -65,7 +65,7 @@ fn gzip_is_sent_to_those_who_like_it() {
     assert!(!answer.headers().contains_key(CONTENT_ENCODING));
 }
 
-/// An allocator that answers nothing.
+/// An allocator in which no key exists.
 struct Mute;
 
 impl Namespace for Mute {

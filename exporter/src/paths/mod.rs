@@ -1,4 +1,4 @@
-//! What is served: one file a path.
+//! The paths that are served, with one file for each.
 pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod dump;

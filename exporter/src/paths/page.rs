@@ -1,8 +1,8 @@
-//! `/`: a page for a person. One file without outside assets, made of `exporter/page` when the
-//! crate is built; its numbers come from `/stats`, `/ctl` and `/doctor`.
+//! `/`: a page for people. It is one file without outside assets, made from `exporter/page` when
+//! the crate is built. Its numbers come from `/stats`, `/ctl` and `/doctor`.
 //!
-//! It tells nothing about the process, so it needs no token: the page itself asks for the token,
-//! and sends it with what it reads and writes.
+//! The file tells nothing about the process, so it needs no token. The page asks for the token, and
+//! sends it with what it reads and writes.
 use crate::answer::{Answer, body};
 use crate::context::Context;
 use crate::negotiate::{elements, joined, likes_gzip};
@@ -17,7 +17,7 @@ include!(concat!(env!("OUT_DIR"), "/page_constants.rs"));
 const PLAIN: &str = include_str!(concat!(env!("OUT_DIR"), "/page.html"));
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.html.gz"));
 
-/// `GET /`
+/// Answers `GET /`.
 pub(crate) fn page(_: &Context, asked: &Asked) -> Answer {
     let mut answer = if is_known(asked.headers()) {
         let mut answer = Answer::new(Full::default());
@@ -43,7 +43,7 @@ const HTML: &str = "text/html; charset=utf-8";
 
 fn fixed_headers() -> [(HeaderName, HeaderValue); 7] {
     [
-        // The browser asks each time whether it has the newest, and is answered 304.
+        // The browser asks each time whether it has the newest version, and gets 304 if it has.
         (header::CACHE_CONTROL, "no-cache"),
         (header::ETAG, ETAG),
         (header::VARY, "accept-encoding"),
@@ -55,8 +55,8 @@ fn fixed_headers() -> [(HeaderName, HeaderValue); 7] {
     .map(|(name, value)| (name, HeaderValue::from_static(value)))
 }
 
-/// Only this script and this style run, only this exporter is asked, nobody frames the page, and
-/// nothing that the process says is ever taken for HTML.
+/// Returns the content security policy: only this script and this style run, only this exporter is
+/// asked, no page frames this one, and no text of the process is taken for HTML.
 fn policy() -> String {
     format!(
         "default-src 'none'; script-src '{SCRIPT_HASH}'; style-src '{STYLE_HASH}'; \
@@ -65,7 +65,7 @@ fn policy() -> String {
     )
 }
 
-/// Whether the client has this very page.
+/// Whether the client has this version of the page.
 fn is_known(headers: &HeaderMap) -> bool {
     elements(&joined(headers, header::IF_NONE_MATCH))
         .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == ETAG)

@@ -1,4 +1,4 @@
-//! `/stats`: `malloc_stats_print` as text, or as JSON. `?opts=` has its letters.
+//! `/stats`: `malloc_stats_print` as text or as JSON. `?opts=` has its option letters.
 use crate::answer::{Answer, body};
 use crate::context::Context;
 use crate::format::{Bad, Format, bad, only, or_refused};
@@ -7,10 +7,10 @@ use crate::query;
 use crate::routes::Asked;
 use std::ffi::{CStr, CString};
 
-/// The letters of `malloc_stats_print`.
+/// The option letters of `malloc_stats_print`.
 const LETTERS: &str = "Jgmdablxehw";
 
-/// `GET /stats`
+/// Answers `GET /stats`.
 pub(crate) fn stats(context: &Context, asked: &Asked) -> Answer {
     or_refused(printed(context, asked))
 }
@@ -35,7 +35,7 @@ fn printed(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
     Ok(body(format.kind(), printed_text(context.namespace, &letters)))
 }
 
-/// What is printed, where names of arenas need not be UTF-8.
+/// Returns what is printed as UTF-8. Names of arenas need not be UTF-8.
 pub(crate) fn printed_text(namespace: &dyn Namespace, letters: &CStr) -> String {
     String::from_utf8(namespace.print(letters))
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -1,23 +1,23 @@
 //! Whether a moment is worth a snapshot.
 use std::time::{Duration, Instant};
 
-/// Between two snapshots of limits.
+/// The shortest time between two snapshots of limits.
 const PAUSE: Duration = Duration::from_secs(60);
-/// A peak is so much higher than the last one, in hundredths and in bytes.
+/// The least rise from one peak to the next in hundredths; [`LEAST`] is the least rise in bytes.
 const PART: usize = 10;
 const LEAST: usize = 16 << 20;
 
-/// What was seen.
+/// The numbers of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// How often the limits were reached.
+    /// How often the limits were reached: `soft` and `hard`.
     pub(super) soft: u64,
     pub(super) hard: u64,
-    /// Bytes in use, about.
+    /// Bytes in use, approximately.
     pub(super) active: usize,
 }
 
-/// What was seen before.
+/// The numbers of the moments that were judged before.
 #[derive(Default)]
 pub(super) struct Judge {
     before: Option<Seen>,
@@ -25,7 +25,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// The reason to take a snapshot now. The first moment is what later ones are compared with.
+    /// Returns the reason to take a snapshot now. Later moments are compared with the first one.
     pub(super) fn judge(&mut self, seen: Seen, now: Instant) -> Option<String> {
         let Some(before) = &mut self.before else {
             self.before = Some(seen);

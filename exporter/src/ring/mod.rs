@@ -1,10 +1,10 @@
-//! Snapshots kept in memory: of the moments when a limit was reached, or the program held more than
-//! ever before. Who comes later sees what it was like.
+//! Snapshots that are kept in memory, of the moments when a limit was reached or when the program
+//! held more memory than ever before. They show later what such a moment was like.
 //!
-//! The reading thread looks for such moments between requests, and when it gives memory back; it
-//! never wakes up for them. A peak is 10 % more memory in use than at the last one, and 16 MiB at
-//! least. Of limits, one snapshot in a minute is enough. The oldest go first, when there are
-//! [`MOST`] or they have [`MOST_BYTES`].
+//! The reading thread looks for such moments between requests, and when it gives memory back. It
+//! never wakes up for them. A peak has at least 10 % and at least 16 MiB more memory in use than
+//! the last peak. For limits, one snapshot in a minute is enough. The oldest snapshots are dropped
+//! when there are more than [`MOST`], or when they have more than [`MOST_BYTES`].
 mod judge;
 
 use crate::namespace::{Namespace, Target};
@@ -19,18 +19,18 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Snapshots that are kept at most.
+/// The most snapshots that are kept.
 pub(crate) const MOST: usize = 32;
-/// Bytes that they have at most, compressed.
+/// The most compressed bytes of all snapshots.
 pub(crate) const MOST_BYTES: usize = 1 << 20;
 
 /// A snapshot that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) id: u64,
-    /// Milliseconds since 1970.
+    /// When the snapshot was taken, in milliseconds since 1970.
     pub(crate) unix_ms: u64,
-    /// Why it was taken.
+    /// Why the snapshot was taken.
     pub(crate) reason: String,
     pub(crate) allocated: usize,
     pub(crate) resident: usize,
@@ -39,12 +39,12 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Compressed bytes.
+    /// Returns the number of compressed bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.packed.len()
     }
 
-    /// The snapshot as JSON.
+    /// Returns the snapshot as JSON.
     pub(crate) fn json(&self) -> Option<Vec<u8>> {
         let mut json = Vec::new();
         ZlibDecoder::new(self.packed.as_slice()).read_to_end(&mut json).ok()?;
@@ -52,7 +52,7 @@ impl Kept {
     }
 }
 
-/// The ring.
+/// The ring of kept snapshots.
 #[derive(Default)]
 pub(crate) struct Ring(Mutex<Inner>);
 
@@ -64,7 +64,7 @@ struct Inner {
     keys: Option<Keys>,
 }
 
-/// What is looked at.
+/// The keys that are read to find such a moment.
 #[derive(Clone, Copy)]
 struct Keys {
     soft: Target,
@@ -73,8 +73,7 @@ struct Keys {
 }
 
 impl Ring {
-    /// Looks whether this is such a moment, and keeps a snapshot of it. `may`: whether there is
-    /// memory for one.
+    /// Keeps a snapshot if this moment is worth one. `may` returns whether there is memory for it.
     pub(crate) fn look(&self, namespace: &dyn Namespace, now: Instant, may: impl FnOnce() -> bool) {
         let mut inner = self.lock();
         let Some(seen) = inner.seen(namespace) else { return };
@@ -86,12 +85,12 @@ impl Ring {
         }
     }
 
-    /// All that are kept, the oldest first.
+    /// Returns all snapshots, the oldest first.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         self.lock().kept.iter().cloned().collect()
     }
 
-    /// The one of that number.
+    /// Returns the snapshot with that number.
     pub(crate) fn get(&self, id: u64) -> Option<Kept> {
         self.lock().kept.iter().find(|kept| kept.id == id).cloned()
     }
@@ -214,7 +213,7 @@ mod tests {
         assert!(ring.kept().is_empty());
     }
 
-    /// By the bound of an arena of its own, so that other tests have their memory.
+    /// The limit is set for a separate arena, so that other tests have their memory.
     #[test]
     fn a_limit_that_is_reached_is_kept() {
         let ring = Ring::default();

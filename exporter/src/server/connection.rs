@@ -1,5 +1,5 @@
-//! One connection: its requests, one after the other, until it ends, is too slow, or has to make
-//! room.
+//! One connection. Its requests are answered one after the other, until it ends, is too slow, or
+//! has to make room.
 use super::phase::{Late, Watch};
 use super::watched::Watched;
 use crate::counts::Ended;
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
-/// Bytes of a request's head, and of what is read ahead.
+/// Bytes of the buffer for a request's head and for what is read ahead.
 const BUFFER: usize = 8 << 10;
-/// Headers of a request.
+/// The most headers of a request.
 const HEADERS: usize = 64;
 
-/// Answers what comes over a stream until it ends.
+/// Answers the requests on a stream until it ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     watch: Arc<Watch>,
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Drives a connection; answers why the exporter ended it, if it did.
+/// Drives a connection. Returns why the exporter ended it, if it did.
 async fn until_over(
     connection: impl Future<Output = hyper::Result<()>>,
     watch: &Watch,

@@ -1,14 +1,14 @@
-//! Forks: a child has none of the exporter's threads, so it closes what it inherited of sockets.
-//! The port is free when the parent ends, and no connection lives on in the child.
+//! Forks. A child has none of the exporter's threads, so it closes the sockets that it inherited.
+//! The port is then free when the parent ends, and no connection stays open in the child.
 //!
-//! The exporter notes each socket here while it has it. Opening and noting one, and forgetting and
-//! closing one, are one step to a fork: it waits for those few instructions.
+//! The exporter notes each of its open sockets here. Opening and noting a socket is one step, and
+//! so is forgetting and closing it. A fork waits for the few instructions of such a step.
 use std::os::fd::RawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-/// Sockets at once, of all exporters of a process.
+/// The most sockets at once, of all exporters of a process.
 const SOCKETS: usize = 2048;
 const NONE: i32 = -1;
 
@@ -17,13 +17,13 @@ static NOTED: [AtomicI32; SOCKETS] = [const { AtomicI32::new(NONE) }; SOCKETS];
 /// Taken while a socket is opened or closed, and while the process forks.
 static STEP: AtomicBool = AtomicBool::new(false);
 
-/// Keeps forks out. Nothing that may wait is done meanwhile.
+/// Keeps forks out until it is dropped. The holder must do nothing that may wait.
 #[must_use]
 pub(super) struct Step(());
 
 impl Step {
     pub(super) fn begin() -> Step {
-        // Acquire: pairs with the Release of the end.
+        // Acquire: pairs with the Release in `drop`.
         while STEP.swap(true, Ordering::Acquire) {
             thread::yield_now();
         }
@@ -33,16 +33,17 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next begin.
+        // Release: pairs with the Acquire in the next `begin`.
         STEP.store(false, Ordering::Release);
     }
 }
 
-/// A socket that a child will close. Dropping it forgets it, which is to be one step with closing.
+/// A socket that a child will close. Dropping it forgets the socket, in one step with closing it.
 pub(super) struct Noted(Option<&'static AtomicI32>);
 
 impl Noted {
-    /// Within the step that opened it. Beyond the table nothing is noted; a child keeps those.
+    /// Notes a socket, within the step that opened it. If the table is full, the socket is not
+    /// noted, and a child keeps it.
     pub(super) fn new(_step: &Step, socket: RawFd) -> Noted {
         let free = |cell: &&AtomicI32| {
             cell.compare_exchange(NONE, socket, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -59,11 +60,11 @@ impl Drop for Noted {
     }
 }
 
-/// Has forks look at the table, from the first exporter on.
+/// Has forks look at the table. The first exporter registers the handlers.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the functions stay, and call nothing that a forked child must not.
+        // SAFETY: the functions stay valid, and call nothing that a forked child must not call.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     });
 }
@@ -80,7 +81,7 @@ unsafe extern "C" fn in_child() {
     for cell in &NOTED {
         let socket = cell.swap(NONE, Ordering::Relaxed);
         if socket != NONE {
-            // SAFETY: the child's copy of a socket that no thread of the child uses.
+            // SAFETY: this is the child's copy of a socket that no thread of the child uses.
             unsafe { libc::close(socket) };
         }
     }

@@ -1,4 +1,4 @@
-//! Where clients come in: the sockets that are listened on, and the file of a unix socket.
+//! The sockets that the exporter listens on, and the file of a unix socket.
 use super::fork::{Noted, Step};
 use crate::guard::Peer;
 use crate::routes::Surface;
@@ -14,20 +14,20 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll, ready};
 
-/// Clients that the system lets wait to be taken in.
+/// The most clients that wait in the system's queue.
 const BACKLOG: i32 = 1024;
 
 /// A socket that is listened on.
 pub(super) struct Bound {
     pub(super) socket: Socket,
-    /// From its first moment on: a program may fork as soon as it has an exporter.
+    /// Noted from its first moment on, because a program may fork as soon as it has an exporter.
     pub(super) noted: Noted,
     pub(super) surface: Surface,
     pub(super) address: Option<SocketAddr>,
     pub(super) file: Option<SocketFile>,
 }
 
-/// All that the settings ask for.
+/// Binds all sockets that the settings ask for.
 pub(super) fn bind(settings: &Settings) -> Result<Vec<Bound>, StartError> {
     let admin = match &settings.admin {
         Address::Tcp(address) => tcp(*address, Surface::Admin)?,
@@ -40,7 +40,7 @@ pub(super) fn bind(settings: &Settings) -> Result<Vec<Bound>, StartError> {
     Ok(all)
 }
 
-/// A socket that no child keeps.
+/// Opens a socket that no child keeps.
 fn open(domain: Domain) -> io::Result<(Socket, Noted)> {
     let step = Step::begin();
     let socket = Socket::new(domain, Type::STREAM, None)?;
@@ -76,7 +76,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
         }
         other => other.map_err(refused)?,
     }
-    // Nobody can connect before the socket listens, so nobody does with other permissions.
+    // No client can connect before the socket listens, so none connects with other permissions.
     let listen = || {
         let file = SocketFile::of(path)?;
         std::fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -88,7 +88,7 @@ fn unix(path: &Path, mode: u32) -> Result<Bound, StartError> {
     Ok(Bound { socket, noted, surface: Surface::Admin, address: None, file: Some(file) })
 }
 
-/// Removes a socket that nobody answers on.
+/// Removes a socket on which no process answers.
 fn remove_stale(path: &Path) -> Result<(), StartError> {
     let refused = |error| StartError::Listen(Address::Unix(path.into()), error);
     let before = std::fs::symlink_metadata(path).map_err(refused)?;
@@ -97,7 +97,7 @@ fn remove_stale(path: &Path) -> Result<(), StartError> {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-        // Answered, or so busy that it cannot: somebody is there.
+        // A process answered, or is so busy that it cannot. The socket is in use.
         _ => return Err(StartError::Taken(path.into())),
     }
     let now = std::fs::symlink_metadata(path).map_err(refused)?;
@@ -107,7 +107,7 @@ fn remove_stale(path: &Path) -> Result<(), StartError> {
     std::fs::remove_file(path).map_err(refused)
 }
 
-/// The file of a unix socket; removed when it is dropped, unless it is another's by then.
+/// The file of a unix socket. Dropping it removes the file, unless another socket has replaced it.
 pub(super) struct SocketFile {
     path: PathBuf,
     is: (u64, u64),
@@ -145,7 +145,7 @@ pub(super) enum Stream {
 }
 
 impl Listener {
-    /// Inside a runtime.
+    /// Must be called inside a runtime.
     pub(super) fn new(bound: Bound) -> io::Result<(Listener, Noted)> {
         let listener = match bound.address {
             Some(_) => Listener::Tcp(tokio::net::TcpListener::from_std(bound.socket.into())?),
@@ -154,12 +154,12 @@ impl Listener {
         Ok((listener, bound.noted))
     }
 
-    /// The next client, and who it is.
+    /// Returns the connection of the next client, and who the client is.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer)>> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = ready!(listener.poll_accept(cx))?;
-                // It is slower without, that is all.
+                // An error only makes the connection slower.
                 let _ = stream.set_nodelay(true);
                 Poll::Ready(Ok((Stream::Tcp(stream), Peer::Tcp)))
             }

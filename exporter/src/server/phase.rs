@@ -1,4 +1,4 @@
-//! What a connection waits for, and since when: so that slow clients are cut off.
+//! What a connection waits for, and since when, so that slow clients are cut off.
 //!
 //! ```text
 //!   Arriving ── the whole request is here ──► Ours ── the answer is made ──► Leaving
@@ -12,25 +12,25 @@ use tokio::sync::Notify;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// A request comes in.
+    /// A request is arriving.
     Arriving,
-    /// It is being answered.
+    /// The request is being answered.
     Ours,
-    /// The answer goes out.
+    /// The answer is being sent.
     Leaving,
-    /// Nothing is asked.
+    /// The client has asked for nothing.
     Idle,
 }
 
 struct State {
     phase: Phase,
     since: Instant,
-    /// Bytes of the next request came before this one was answered.
+    /// Whether bytes of the next request came before this request was answered.
     early: bool,
     closed: bool,
 }
 
-/// One connection's phase. Written by its own task, read by who looks for a place.
+/// The phase of one connection. Its task writes it, and the search for a place reads it.
 pub(super) struct Watch {
     born: Instant,
     state: Mutex<State>,
@@ -42,7 +42,7 @@ pub(super) struct Watch {
 pub(super) enum Late {
     /// The client was too slow.
     Slow,
-    /// It asked nothing for long, or lasted too long.
+    /// The client asked for nothing for long, or the connection lasted too long.
     Idle,
 }
 
@@ -63,7 +63,7 @@ impl Watch {
         state.since = Instant::now();
     }
 
-    /// Bytes came.
+    /// Notes that bytes came.
     pub(super) fn received(&self) {
         let phase = self.state().phase;
         match phase {
@@ -73,18 +73,18 @@ impl Watch {
         }
     }
 
-    /// A whole request is here.
+    /// Notes that a whole request has arrived.
     pub(super) fn arrived(&self) {
         self.change(Phase::Ours);
         self.state().early = false;
     }
 
-    /// Its answer is made.
+    /// Notes that the answer is made.
     pub(super) fn answered(&self) {
         self.change(Phase::Leaving);
     }
 
-    /// All that was written is with the system.
+    /// Notes that all written bytes were handed to the system.
     pub(super) fn flushed(&self) {
         let (phase, early) = {
             let state = self.state();
@@ -97,13 +97,13 @@ impl Watch {
         }
     }
 
-    /// Since when it waits for its client; `None`: it does not.
+    /// Returns since when the connection waits for its client, or `None` if it does not.
     pub(super) fn waits(&self) -> Option<Instant> {
         let state = self.state();
         (state.phase != Phase::Ours && !state.closed).then_some(state.since)
     }
 
-    /// When the wait is over, and what it is called then; `None`: it waits for nobody.
+    /// Returns when the wait is over, and the reason then, or `None` if it waits for no client.
     pub(super) fn deadline(&self, limits: &Limits) -> Option<(Instant, Late)> {
         let state = self.state();
         match state.phase {
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Asks its task to end it.
+    /// Asks the task of the connection to end it.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.bell.notify_one();
@@ -127,7 +127,7 @@ impl Watch {
         self.state().closed
     }
 
-    /// Comes back when it is to be ended.
+    /// Returns when the connection is to be ended.
     pub(super) async fn closed(&self) {
         self.bell.notified().await;
     }

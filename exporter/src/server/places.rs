@@ -1,12 +1,12 @@
-//! Places for connections: so many, and when all are taken, the one that waits longest for its
-//! client makes room. Each is left a moment first, so that who asks at once is answered however
-//! many others come; they wait in the system's queue.
+//! Places for connections. When all are taken, the connection that has waited longest for its
+//! client makes room. Each connection has a moment first, so that a client that asks at once is
+//! answered however many others come. The others wait in the system's queue.
 use super::phase::Watch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What every connection is left to ask, and to take its answer.
+/// The time that every connection has to ask, and to take its answer.
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// All places.
@@ -21,7 +21,7 @@ struct Taken {
     all: BTreeMap<u64, Arc<Watch>>,
 }
 
-/// A place. Dropping it gives it back.
+/// A place. Dropping it gives the place back.
 pub(super) struct Place {
     places: Arc<Places>,
     number: u64,
@@ -37,7 +37,7 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the next connection may be taken in; `None`: now.
+    /// Returns when the next connection may be taken in, or `None` if it may be taken in now.
     pub(super) fn next(&self) -> Option<Instant> {
         let taken = self.lock();
         if taken.all.len() < self.most {
@@ -50,8 +50,8 @@ impl Places {
         }
     }
 
-    /// A place, if need be that of the connection that waits longest for its client. `None`: all
-    /// others are being answered.
+    /// Returns a place, if necessary the place of the connection that has waited longest for its
+    /// client. Returns `None` if all others are being answered.
     pub(super) fn enter(self: &Arc<Places>) -> Option<Place> {
         let mut taken = self.lock();
         if taken.all.len() >= self.most {
@@ -67,7 +67,7 @@ impl Places {
         Some(Place { places: Arc::clone(self), number, watch })
     }
 
-    /// Closes the one that waits longest for its client; `false`: none does.
+    /// Closes the connection that has waited longest for its client. Returns `false` if none waits.
     pub(super) fn shed(&self) -> bool {
         let mut taken = self.lock();
         let waiting = taken.all.iter().filter_map(|(at, watch)| Some((watch.waits()?, *at)));
@@ -97,7 +97,7 @@ mod tests {
         let next = places.enter().unwrap();
         let closed = |place: &Place| place.watch.is_closed();
         assert_eq!((closed(&all[0]), closed(&all[1]), closed(&all[2])), (false, true, false));
-        // Whose answer is made waits for its client again, from then on.
+        // A connection whose answer is made waits for its client again, from then on.
         all[0].watch.answered();
         all.remove(1);
         let last = places.enter().unwrap();

@@ -1,4 +1,4 @@
-//! The exporter's own thread.
+//! The thread of the server.
 use super::connection;
 use super::fork::{self, Noted, Step};
 use super::listener::{self, Bound, Listener, SocketFile, Stream};
@@ -21,20 +21,20 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// After an error of `accept`.
+/// The wait after an error of `accept`.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Until a connection that was asked to end has given its memory back.
+/// The wait until a connection that was asked to end has given its memory back.
 const MOMENT: Duration = Duration::from_millis(1);
-/// Most connections that may be asked for.
+/// The most connections that the settings may allow.
 const MOST: usize = 1000;
 
-/// A server that runs until it is dropped.
+/// A running server. It stops when it is dropped.
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     thread: Quiet,
-    /// The port that was taken.
+    /// The address of the admin surface, with the port that was taken.
     pub(crate) address: Option<SocketAddr>,
-    /// That of the second surface.
+    /// The address of the second surface.
     pub(crate) metrics: Option<SocketAddr>,
     _file: Option<SocketFile>,
 }
@@ -42,12 +42,12 @@ pub(crate) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // The worker is waited for within, as long.
+        // The thread itself waits up to `STOPS_WITHIN` for the worker.
         self.thread.join(2 * STOPS_WITHIN);
     }
 }
 
-/// Starts the threads; comes back when it listens.
+/// Starts the threads. Returns when the server listens.
 pub(crate) fn start(context: Arc<Context>) -> Result<Running, StartError> {
     fork::watch();
     let mut sockets = listener::bind(&context.settings.load())?;
@@ -110,10 +110,10 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
             Ok((stream, peer, noted)) => {
                 let dispatch = Dispatch { peer, ..dispatch.clone() };
                 take_in(stream, noted, &places, dispatch);
-                // Whoever asks already is answered before others are taken in.
+                // A client that has asked already is answered before others are taken in.
                 tokio::task::yield_now().await;
             }
-            // Out of descriptors, or a connection that is gone already: wait a little, go on.
+            // No descriptors are left, or the connection is gone already. Wait a little and go on.
             Err(_) => {
                 places.shed();
                 tokio::time::sleep(PAUSE).await;
@@ -122,8 +122,8 @@ async fn accept(listener: Listener, _noted: Noted, places: Arc<Places>, dispatch
     }
 }
 
-/// Comes back when there is memory for a connection. When it runs short, who waits longest makes
-/// room for each that comes; clients wait in the system's queue meanwhile.
+/// Returns when there is memory for a connection. When memory is short, the connection that has
+/// waited longest makes room for each new one. Clients wait in the system's queue meanwhile.
 async fn make_room(places: &Places, context: &Context) {
     while !context.memory.has_plenty() {
         if places.shed() {
@@ -156,7 +156,7 @@ async fn serve(mut stream: Stream, noted: Noted, place: Place, dispatch: Dispatc
         Stream::Unix(stream) => connection::serve(stream, watch, dispatch).await,
     }
     close(stream, noted);
-    // The reading thread gives back what the connection had.
+    // The reading thread gives back the memory that the connection had.
     context.memory.flush();
     worker.wake();
 }

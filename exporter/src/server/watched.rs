@@ -1,4 +1,4 @@
-//! A connection's stream: counts what passes, and tells the watch.
+//! The stream of a connection. It counts the bytes that pass, and tells the watch of them.
 use super::phase::Watch;
 use crate::context::Context as Exporter;
 use std::io::{self, IoSlice};

@@ -1,4 +1,4 @@
-//! A client as small as can be.
+//! A minimal client.
 #![allow(dead_code, reason = "each test program uses a part")]
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Nothing that a test waits for takes as long.
+/// More than anything takes that a test waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Sends bytes, and reads until the other side closes.
@@ -17,7 +17,7 @@ pub(crate) fn raw(address: SocketAddr, request: &[u8]) -> String {
     all_of(stream)
 }
 
-/// The same over a unix socket.
+/// Sends bytes over a unix socket, and reads until the other side closes.
 pub(crate) fn raw_unix(path: &Path, request: &[u8]) -> String {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -31,32 +31,32 @@ fn all_of(mut stream: impl Read) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A request that ends its connection.
+/// Returns a request that ends its connection.
 pub(crate) fn request(method: &str, path: &str, host: &str, headers: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").into()
 }
 
-/// `GET`, with the right `Host`.
+/// Sends `GET`, with the right `Host`.
 pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     raw(address, &request("GET", path, &address.to_string(), ""))
 }
 
-/// The status of an answer.
+/// Returns the status of an answer.
 pub(crate) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }
 
-/// What stands behind the head of an answer.
+/// Returns what follows the head of an answer.
 pub(crate) fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").map_or("", |parts| parts.1)
 }
 
-/// Any free port of this machine.
+/// Returns the address of any free port of this machine.
 pub(crate) fn any() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A directory of this test program's.
+/// Returns a directory for this test program.
 pub(crate) fn directory(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();

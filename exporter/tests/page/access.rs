@@ -1,4 +1,4 @@
-//! Everybody can use it: by the keyboard, by ear, in the dark, on a phone.
+//! The page can be used by the keyboard, by ear, in the dark, and on a phone.
 
 use super::service::Service;
 use super::{is_at_ease, page_of, tab_to};
@@ -110,7 +110,7 @@ fn a_screen_reader_finds_names_for_everything() {
     is_at_ease(&mut browser, &service);
 }
 
-/// Texts that stand out too little from what they stand on.
+/// Finds texts that stand out too little from their background.
 const FAINT: &str = r"
 (() => {
   const parts = text => text.match(/[\d.]+/g).map(Number);
@@ -161,7 +161,7 @@ fn light_and_dark_are_both_readable() {
     }
     assert!(grounds[0] == grounds[2] && grounds[1] == grounds[3], "{grounds:?}");
     assert_ne!(grounds[0], grounds[1]);
-    // The choice stays.
+    // The choice of colours stays.
     browser.open(&service.url);
     browser.wait_for("document.querySelector('#theme').value === 'dark'");
     is_at_ease(&mut browser, &service);
@@ -190,7 +190,7 @@ fn a_phone_has_nothing_beside_its_screen() {
                 .map(node => `${node.tagName} ${node.textContent.slice(0, 40)}`)]",
         );
         assert_eq!(wide, json!([width, width]), "{width}");
-        // Fingers need room.
+        // Controls must be high enough for fingers.
         let small = browser.value(
             "[...document.querySelectorAll('button, select, input:not([type=radio])')]
                .filter(node => node.checkVisibility())

@@ -1,4 +1,4 @@
-//! A browser without a window, driven by the DevTools protocol over two pipes.
+//! A browser without a window. It is driven by the DevTools protocol over two pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long anything may take.
+/// The longest time that anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A browser with one tab.
@@ -20,12 +20,12 @@ pub(crate) struct Browser {
     profile: PathBuf,
     session: Option<String>,
     calls: u64,
-    /// What happened: requests, errors, messages.
+    /// The events so far: requests, errors, messages.
     events: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts Chromium; its descriptors 3 and 4 are the pipes.
+    /// Starts Chromium, whose descriptors 3 and 4 are the pipes.
     pub(crate) fn start() -> Browser {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Browser {
         }
     }
 
-    /// The value of an expression, once it is there if it is a promise.
+    /// Returns the value of an expression. If it is a promise, waits for its value.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let params = json!({
@@ -88,14 +88,14 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// The text of the first element that a selector finds.
+    /// Returns the text of the first element that a selector finds.
     #[track_caller]
     pub(crate) fn text(&mut self, selector: &str) -> String {
         let text = self.value(&format!("document.querySelector({selector:?}).textContent"));
         text.as_str().unwrap().to_owned()
     }
 
-    /// Waits until a condition holds; asks for it again and again inside the page.
+    /// Waits until a condition holds. It is checked again and again inside the page.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, condition: &str) {
         let limit = PATIENCE.as_millis() / 2;
@@ -117,20 +117,20 @@ impl Browser {
         self.wait_for(&format!("document.querySelector({selector:?})?.textContent === {text:?}"));
     }
 
-    /// Waits until the text of an element is like a regular expression.
+    /// Waits until the text of an element matches a regular expression.
     #[track_caller]
     pub(crate) fn wait_for_like(&mut self, selector: &str, like: &str) {
         let text = format!("document.querySelector({selector:?})?.textContent");
         self.wait_for(&format!("/{like}/u.test({text})"));
     }
 
-    /// Waits until an element is there.
+    /// Waits until an element exists.
     #[track_caller]
     pub(crate) fn wait_for_node(&mut self, selector: &str) {
         self.wait_for(&format!("document.querySelector({selector:?})"));
     }
 
-    /// Waits until there are more such elements than so many.
+    /// Waits until a selector finds more than so many elements.
     #[track_caller]
     pub(crate) fn wait_for_more(&mut self, selector: &str, count: usize) {
         self.wait_for(&format!("document.querySelectorAll({selector:?}).length > {count}"));
@@ -143,7 +143,7 @@ impl Browser {
         self.wait_for("document.readyState === 'complete'");
     }
 
-    /// The size of the window.
+    /// Sets the size of the window.
     pub(crate) fn size(&mut self, width: u32, height: u32) {
         let size = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -151,7 +151,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// What the system prefers.
+    /// Sets a preference of the system.
     pub(crate) fn prefer(&mut self, feature: &str, value: &str) {
         let features = json!({ "features": [{ "name": feature, "value": value }] });
         self.call("Emulation.setEmulatedMedia", features);
@@ -206,7 +206,7 @@ impl Browser {
         text.chars().for_each(|letter| self.press(letter.to_string().as_str()));
     }
 
-    /// Everything of one kind that happened so far.
+    /// Returns all events of one kind so far.
     pub(crate) fn happened(&mut self, method: &str) -> Vec<Value> {
         self.value("0");
         let all = self.events.iter().filter(|event| event["method"] == method);
@@ -216,14 +216,14 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // All its processes end when the pipes do.
+        // All processes of the browser end when the pipes do.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.profile);
     }
 }
 
-/// What comes through a pipe, message by message.
+/// Returns the messages that come through a pipe.
 fn messages(mut from: BufReader<std::process::ChildStdout>) -> Receiver<Value> {
     let (give, take) = channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What a person does there is done.
+//! What a person does on the page takes effect.
 
 use super::chromium::Browser;
 use super::service::Service;
@@ -56,7 +56,7 @@ fn a_decay_time_is_changed_with_the_keyboard_alone() {
     assert_eq!(browser.value("document.activeElement.value"), "10000");
     browser.press("Backspace");
     browser.enter("2500");
-    // A snapshot that arrives meanwhile leaves alone what is being typed.
+    // A snapshot that arrives meanwhile does not change a field while it is typed in.
     let seen = browser.text("#version");
     let first = browser.text(ALLOCATED);
     browser.wait_for(&format!("document.querySelector({ALLOCATED:?}).textContent !== {first:?}"));
@@ -67,7 +67,7 @@ fn a_decay_time_is_changed_with_the_keyboard_alone() {
     ));
     let name = format!("/ctl/arena.{sessions}.dirty_decay_ms");
     assert_eq!(service.get(&name)["value"], 2500);
-    // What new arenas begin with.
+    // The decay time of new arenas.
     tab_to(&mut browser, "Muzzy decay of New arenas, in milliseconds");
     browser.press("Backspace");
     browser.enter("700");
@@ -106,7 +106,7 @@ fn every_key_is_found_read_and_set() {
     browser.wait_for_node("#tiles meter");
     browser.wait_for_like("#tiles", r"of limit\.soft, 8 GiB");
     is_at_ease(&mut browser, &service);
-    // Refused: the reason is the exporter's own.
+    // The value is refused with the exporter's reason.
     browser.click("[aria-label='New value of limit.soft']");
     browser.enter("-5");
     browser.press("Enter");

@@ -1,4 +1,4 @@
-//! It lives: numbers change, a connection is lost and comes back, nobody is asked in vain.
+//! The page is live: numbers change, a lost connection comes back, and no request is made in vain.
 
 use super::chromium::Browser;
 use super::service::Service;
@@ -17,7 +17,7 @@ fn live_numbers_change_and_are_the_allocator_s() {
     browser.wait_for(&changed(&first));
     let second = browser.text(ALLOCATED);
     browser.wait_for(&changed(&second));
-    // Lines that add up: what is ours and what is not is the process.
+    // The lines add up: the allocator's part and the rest are the process.
     let sums = browser.value(
         "(() => { const of = row => Number(document.querySelectorAll('#waterfall tbody tr')[row]
              .children[2].textContent.replace(/[^0-9−-]/g, '').replace('−', '-'));
@@ -69,7 +69,7 @@ fn nobody_is_asked_while_nobody_looks() {
         "Object.defineProperty(document, 'hidden', { value: true, configurable: true });
          document.dispatchEvent(new Event('visibilitychange'))",
     );
-    // One that was on its way arrives; then a time in which two more would have come.
+    // A request that was on its way arrives. Then comes a time in which two more would have come.
     let pause = "new Promise(done => setTimeout(done, 2500))";
     browser.value(pause);
     let before = asked(&mut browser);

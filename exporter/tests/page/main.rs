@@ -1,4 +1,4 @@
-//! The page at `/` in a browser, of a service at work: `examples/service.rs`.
+//! The page at `/` in a browser, from a service at work: `examples/service.rs`.
 //!
 //! ```text
 //! cargo test -p lumalloc-exporter --test page -- --ignored
@@ -12,7 +12,7 @@ mod service;
 use chromium::Browser;
 use service::Service;
 
-/// The page of a service, once it is alive.
+/// Opens the page of a service, and waits until it is live.
 fn page_of(service: &Service) -> Browser {
     let mut browser = Browser::start();
     browser.size(1280, 800);
@@ -21,7 +21,7 @@ fn page_of(service: &Service) -> Browser {
     browser
 }
 
-/// Nothing went wrong in the browser, and nobody else was asked.
+/// Checks that nothing went wrong in the browser, and that no other server was asked.
 #[track_caller]
 fn is_at_ease(browser: &mut Browser, service: &Service) {
     for method in ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"] {
@@ -36,7 +36,7 @@ fn is_at_ease(browser: &mut Browser, service: &Service) {
     }
 }
 
-/// The cell of the bytes in blocks.
+/// The cell with the bytes in blocks.
 const ALLOCATED: &str = "#waterfall tbody tr:first-child td:nth-child(3)";
 
 /// Presses Tab until the element with a label has the focus.

@@ -1,4 +1,4 @@
-//! The service whose page is opened: `examples/service.rs` in a process of its own.
+//! The service whose page is opened: `examples/service.rs` in a separate process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// The example in a process of its own.
+/// The example in a separate process.
 pub(crate) struct Service {
     pub(crate) child: Child,
-    /// `http://127.0.0.1:PORT/`
+    /// The address of the page: `http://127.0.0.1:PORT/`.
     pub(crate) url: String,
 }
 
@@ -34,7 +34,7 @@ impl Service {
         self.url.trim_start_matches("http://").trim_end_matches('/')
     }
 
-    /// Asks past the page.
+    /// Asks the service without the page.
     pub(crate) fn get(&self, path: &str) -> Value {
         let mut stream = TcpStream::connect(self.address()).unwrap();
         let host = self.address();
@@ -46,7 +46,7 @@ impl Service {
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
     }
 
-    /// The index of an arena with a name.
+    /// Returns the index of the arena with a name.
     pub(crate) fn arena(&self, name: &str) -> String {
         let all = self.get("/stats?format=json&opts=gble");
         let all = all["jemalloc"]["stats.arenas"].as_object().unwrap().clone();
@@ -61,7 +61,7 @@ impl Drop for Service {
     }
 }
 
-/// Builds the example, as these tests were built.
+/// Builds the example as these tests were built.
 fn example() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

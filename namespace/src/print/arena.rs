@@ -1,4 +1,4 @@
-//! Arenas: each, the destroyed ones together, and all merged.
+//! Arenas: each single one, the destroyed ones together, and all merged.
 use super::keys::{self, Key, keys, number, numbers};
 use super::table::{self, Cell, Column};
 use super::{Choice, classes, mutexes};
@@ -8,19 +8,19 @@ use crate::writer::Writer;
 use lumalloc::control;
 use lumalloc::control::arenas::{self, NAME_BYTES};
 
-/// Whose statistics these are.
+/// Which arenas are printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     /// All arenas together.
     Merged,
-    /// Those that were destroyed.
+    /// All destroyed arenas together.
     Destroyed,
-    /// One.
+    /// The arena with this index.
     Single(usize),
 }
 
 impl Which {
-    /// The index in names.
+    /// The index that stands for these arenas in names.
     pub(super) fn index(self) -> usize {
         match self {
             Which::Merged => control::ARENAS_ALL as usize,
@@ -36,18 +36,18 @@ impl Which {
     }
 }
 
-/// A name without what follows its end.
+/// The part of a name before its NUL.
 pub(super) fn until_nul(name: &[u8]) -> &[u8] {
     name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Whether a row below an arena tells of locks.
+/// Whether a row below an arena is about locks.
 pub(super) fn is_of_locks(row: &Row) -> bool {
     row.components().skip(3).any(|component| matches!(component, b"mutexes" | b"mutex"))
 }
 
-/// Visits what was chosen: the merged one only if there is more than one or single ones are
-/// omitted, as in jemalloc.
+/// Calls `visit` for the chosen arenas: for the merged ones only if there is more than one arena or
+/// single arenas are omitted, as in jemalloc.
 pub(super) fn each(choice: Choice, mut visit: impl FnMut(Which)) {
     let Some(initialized) = Key::named(b"arena.0.initialized") else { return };
     let exists = |index| matches!(initialized.at(1, index).read(), Some(Value::Bool(true)));
@@ -68,7 +68,7 @@ pub(super) fn each(choice: Choice, mut visit: impl FnMut(Which)) {
     }
 }
 
-/// Prints what was chosen.
+/// Prints the chosen arenas.
 pub(super) fn print_all(writer: &mut Writer, choice: Choice) {
     each(choice, |which| {
         match which {
@@ -89,7 +89,7 @@ pub(super) fn print_all(writer: &mut Writer, choice: Choice) {
     });
 }
 
-/// The branch in which names are looked up; the index is put in later.
+/// The branch in which names are looked up. The index of the arena is put in later.
 pub(super) const BRANCH: &str = "stats.arenas.0.";
 
 fn print(writer: &mut Writer, choice: Choice, arena: usize) {
@@ -158,10 +158,10 @@ const OPERATIONS: [Column; 11] = [
     ("(#/sec)", 10),
 ];
 
-/// The width of titles before numbers.
+/// The width of the titles before numbers.
 const TITLE: usize = 21;
 
-/// What small and large blocks were asked for and given back.
+/// Prints what was allocated and freed, for small and large blocks.
 fn operations(writer: &mut Writer, arena: usize, uptime: u64) {
     writer.repeat(b' ', TITLE);
     table::titles(writer, &OPERATIONS, 0);
@@ -184,7 +184,7 @@ fn operations(writer: &mut Writer, arena: usize, uptime: u64) {
     writer.text("\n");
 }
 
-/// The arena's bytes, a line each.
+/// Prints the arena's bytes, one line per number.
 fn bytes(writer: &mut Writer, arena: usize) {
     let pages = Key::below(BRANCH, "pactive").map_or(0, |key| key.at(2, arena).number());
     amount(writer, "active", pages.saturating_mul(keys::number("arenas.page")));

@@ -1,5 +1,5 @@
-//! The classes of an arena: bins, large blocks, unused extents. Those that hold nothing are left
-//! out, with a line in their place.
+//! The size classes of an arena: bins, large blocks, unused extents. Empty classes are left out,
+//! with a line in their place.
 use super::Choice;
 use super::keys::{Key, keys, number, numbers};
 use super::mutexes;
@@ -23,7 +23,7 @@ pub(super) fn extents() -> usize {
     (0..1000).take_while(|&class| first.at(4, class).read().is_some()).count()
 }
 
-/// Prints those that were chosen.
+/// Prints the chosen parts.
 pub(super) fn print(writer: &mut Writer, choice: Choice, arena: usize, uptime: u64) {
     if !choice.omits(b'b') {
         print_bins(writer, arena, uptime, !choice.omits(b'x'));
@@ -215,8 +215,8 @@ fn print_extents(writer: &mut Writer, arena: usize) {
     gaps.close(writer);
 }
 
-/// The smallest extents of a class: one to four pages, then four classes per doubling. Source:
-/// jemalloc's page size classes.
+/// The size of the smallest extents of a class: one to four pages, then four classes per doubling.
+/// Source: jemalloc's page size classes.
 fn extent_size(class: usize) -> u64 {
     let (doubling, step) = ((class / 4) as u32, (class % 4) as u64 + 1);
     let pages = match doubling {

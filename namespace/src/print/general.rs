@@ -4,14 +4,14 @@ use super::table;
 use crate::row::Row;
 use crate::writer::Writer;
 
-/// Options whose present value is another key's, as jemalloc shows them.
+/// Options whose current value is that of another key. Both are shown, as in jemalloc.
 const PRESENT: [(&str, &str); 3] = [
     ("opt.background_thread", "background_thread"),
     ("opt.dirty_decay_ms", "arenas.dirty_decay_ms"),
     ("opt.muzzy_decay_ms", "arenas.muzzy_decay_ms"),
 ];
 
-/// Constants, as jemalloc words them.
+/// Constants, with jemalloc's wording.
 const CONSTANTS: [(&str, &str); 7] = [
     ("Arenas: ", "arenas.narenas"),
     ("Quantum size: ", "arenas.quantum"),
@@ -22,7 +22,7 @@ const CONSTANTS: [(&str, &str); 7] = [
     ("Number of large size classes: ", "arenas.nlextents"),
 ];
 
-/// Prints it.
+/// Prints the general part.
 pub(super) fn print(writer: &mut Writer) {
     one(writer, "Version: ", "version");
     for (title, name) in [

@@ -1,7 +1,7 @@
 //! The statistics as JSON: `{"jemalloc":{"version":…,"opt":{…},…,"stats":{…},"stats.arenas":{…}}}`.
 //!
-//! Objects follow from the names of rows; arrays are the branches with an index. The keys are
-//! jemalloc 5.3's and ours, so its users' parsers find what they know.
+//! Objects follow from the names of rows; arrays are the branches with an index. The keys are those
+//! of jemalloc 5.3 and lumalloc's own, so that parsers written for jemalloc find what they know.
 use super::Choice;
 use super::arena::{self, Which};
 use super::classes;
@@ -12,11 +12,11 @@ use crate::tree::{INDEX, MAX_DEPTH};
 use crate::value::Value;
 use crate::writer::Writer;
 
-/// The branches that never change during execution, and those of our own.
+/// The branches that never change during execution. [`OWN`] holds those that only lumalloc has.
 const GENERAL: [&str; 4] = ["version", "config", "opt", "prof"];
 const OWN: [&str; 2] = ["vm", "limit"];
 
-/// Prints all that was chosen.
+/// Prints all chosen parts.
 pub(super) fn print(writer: &mut Writer, choice: Choice) {
     let mut json = Json { writer, first: true };
     json.begin("{");
@@ -41,10 +41,10 @@ pub(super) fn print(writer: &mut Writer, choice: Choice) {
     json.writer.text("\n");
 }
 
-/// Objects and arrays, with commas where they belong.
+/// Writes objects and arrays, with commas where they belong.
 struct Json<'w> {
     writer: &'w mut Writer,
-    /// Nothing stands before what comes next in its object or array.
+    /// Whether the next element is the first in its object or array.
     first: bool,
 }
 
@@ -74,8 +74,8 @@ impl Json<'_> {
         self.first = true;
     }
 
-    /// A string, with what JSON does not allow in it escaped. What is not UTF-8 is taken for
-    /// Latin-1.
+    /// Writes a string and escapes what JSON does not allow in it. Text that is not UTF-8 is read
+    /// as Latin-1.
     fn text(&mut self, text: &[u8]) {
         let is_utf8 = core::str::from_utf8(text).is_ok();
         self.writer.text("\"");
@@ -102,7 +102,7 @@ impl Json<'_> {
         }
     }
 
-    /// The rows of a branch without an index, as an object, or as a value when it is a key.
+    /// Writes the rows of a branch without an index as an object, or a single key as a value.
     fn top_level(&mut self, name: &str, takes: impl Fn(&Row) -> bool) {
         let path = [name.as_bytes()];
         let rows = branch(&path);
@@ -117,7 +117,7 @@ impl Json<'_> {
         }
     }
 
-    /// `arenas`, with the classes as arrays.
+    /// Writes `arenas`, with the size classes as arrays.
     fn arenas(&mut self) {
         self.key(b"arenas");
         self.begin("{");
@@ -129,7 +129,7 @@ impl Json<'_> {
         self.end("}");
     }
 
-    /// One arena, or what stands for several.
+    /// Writes one arena, or the sum of several.
     fn arena(&mut self, choice: Choice, which: Which) {
         match which {
             Which::Merged => self.key(b"merged"),
@@ -169,7 +169,7 @@ impl Json<'_> {
         self.end("}");
     }
 
-    /// An array of objects; the index of each stands at a place of the MIB.
+    /// Writes an array of objects. The index of each object stands at `place` in the MIB.
     fn array(
         &mut self,
         name: &str,
@@ -196,7 +196,8 @@ impl Json<'_> {
         self.end("]");
     }
 
-    /// Rows that have a value for these indices and no index more, from their component `base` on.
+    /// Writes the rows that have a value for these indices and no further index, from component
+    /// `base` on.
     fn rows(
         &mut self,
         rows: &[&'static Row],
@@ -232,7 +233,7 @@ fn has_index(row: &Row, base: usize) -> bool {
     row.components().skip(base).any(|component| component.first() == Some(&INDEX))
 }
 
-/// The value for these indices, which other components of the MIB do not matter for.
+/// The value for the indices in `mib`. Only the places of the indices matter.
 fn read(row: &Row, mib: &[usize; MAX_DEPTH]) -> Option<Value<'static>> {
     let read = row.access.reader()?;
     read(mib.get(..row.components().count())?).ok()

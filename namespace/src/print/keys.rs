@@ -4,11 +4,10 @@ use crate::row::Row;
 use crate::tree::{self, MAX_DEPTH};
 use crate::value::Value;
 
-/// Room for the longest name, `stats.arenas.<i>.mutexes.extents_retained.num_owner_switch` and the
-/// like.
+/// Room for the longest name, such as `stats.arenas.<i>.mutexes.extents_retained.num_owner_switch`.
 const NAME: usize = 128;
 
-/// A key that was looked up once, to be read with many indices.
+/// A key that is looked up once, to be read with many indices.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
     mib: [usize; MAX_DEPTH],
@@ -16,7 +15,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a name in which each index reads 0; `None` where there is none.
+    /// The key of a name in which each index is 0; `None` if there is no such key.
     pub(super) fn named(name: &[u8]) -> Option<Key> {
         let found = tree::complete(name).ok()?;
         let mut key = Key { mib: [0; MAX_DEPTH], used: found.as_slice().len() };
@@ -24,7 +23,7 @@ impl Key {
         Some(key)
     }
 
-    /// As `named`, the name in two parts.
+    /// As [`Key::named`], but the name comes in two parts.
     pub(super) fn below(branch: &str, leaf: &str) -> Option<Key> {
         let mut name = [0; NAME];
         let bytes = branch.bytes().chain(leaf.bytes());
@@ -32,7 +31,7 @@ impl Key {
         Key::named(name.get(..branch.len() + leaf.len())?)
     }
 
-    /// The same with an index in place of a component.
+    /// The key with another index at one place of its MIB.
     pub(super) fn at(mut self, place: usize, index: usize) -> Key {
         if let Some(component) = self.mib.get_mut(place) {
             *component = index;
@@ -40,18 +39,18 @@ impl Key {
         self
     }
 
-    /// The value; `None` when there is none for these indices.
+    /// The value; `None` if there is none for these indices.
     pub(super) fn read(&self) -> Option<Value<'static>> {
         Entry::find(self.mib.get(..self.used)?).ok()?.read().ok()
     }
 
-    /// The value as a number; 0 when it is none.
+    /// The value as a number; 0 if it is no number.
     pub(super) fn number(&self) -> u64 {
         self.read().map_or(0, as_number)
     }
 }
 
-/// A value as a number: texts are none, what is negative is 0.
+/// A value as a number: 0 for texts, pointers and negative numbers.
 pub(super) fn as_number(value: Value<'_>) -> u64 {
     match value {
         Value::Bool(value) => u64::from(value),
@@ -64,17 +63,17 @@ pub(super) fn as_number(value: Value<'_>) -> u64 {
     }
 }
 
-/// The value of a key without an index, as a number; 0 when there is none.
+/// The value of a key without an index, as a number; 0 if there is none.
 pub(super) fn number(name: &str) -> u64 {
     Key::named(name.as_bytes()).map_or(0, |key| key.number())
 }
 
-/// These keys of a branch.
+/// The keys with these names in a branch.
 pub(super) fn keys<const N: usize>(branch: &str, leaves: [&str; N]) -> [Option<Key>; N] {
     leaves.map(|leaf| Key::below(branch, leaf))
 }
 
-/// Their values, with the index of an arena and, in arrays, of an element.
+/// The values of keys, with the index of an arena and, in arrays, of an element.
 pub(super) fn numbers<const N: usize>(
     keys: [Option<Key>; N],
     arena: usize,
@@ -91,8 +90,8 @@ pub(super) fn numbers<const N: usize>(
     keys.map(|key| key.map_or(0, number))
 }
 
-/// Neighbouring rows, all those whose names begin with these components. One that begins with `<`
-/// stands for any index.
+/// All rows whose names begin with these components; they are neighbours. A component that begins
+/// with `<` stands for any index.
 pub(super) fn branch(path: &[&[u8]]) -> &'static [&'static Row] {
     let rows = tree::rows();
     let begin = rows.iter().take_while(|row| !is_below(row, path)).count();

@@ -7,13 +7,13 @@
 //! | `general` | version, build, options, constants |
 //! | `totals` | the process: bytes, threads, where the memory is, work |
 //! | `arena` | one arena, or all of them merged |
-//! | `classes` | its bins, large classes and unused extents |
+//! | `classes` | the bins, large classes and unused extents of an arena |
 //! | `mutexes` | locks |
 //! | `table`, `keys` | columns; keys by name |
 //!
-//! Values are read as a program would read them, by `mallctl`'s own look-up, key after key: no lock
-//! is held while the callback runs, so it may allocate, and read and write keys. Should it write
-//! `epoch`, what follows is of the newer snapshot.
+//! Values are read as a program would read them, by the look-up of `mallctl`, key after key. No
+//! lock is held while the callback runs, so it may allocate, and read and write keys. If it writes
+//! `epoch`, the rest of the output is from the newer snapshot.
 use crate::entry::Entry;
 use crate::tree;
 use crate::value::Value;
@@ -28,8 +28,8 @@ mod mutexes;
 mod table;
 mod totals;
 
-/// What the letters of `malloc_stats_print`'s `opts` choose. Others are ignored. Source:
-/// jemalloc(3), `malloc_stats_print`.
+/// The parts that the letters in `opts` of `malloc_stats_print` choose. Other letters are ignored.
+/// Source: jemalloc(3), `malloc_stats_print`.
 ///
 /// | letter | meaning |
 /// |---|---|
@@ -43,18 +43,18 @@ mod totals;
 /// | `x` | without locks |
 /// | `e` | without unused extents |
 /// | `h` | without huge pages by the page allocator, which do not exist here |
-/// | `w` | without where the memory is and what work was done (lumalloc's own) |
-/// | `s` | of the last snapshot: no new one is taken (lumalloc's own) |
+/// | `w` | without the branches that only lumalloc has: where the memory is, the work done |
+/// | `s` | from the last snapshot: no new one is taken (lumalloc's own letter) |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// `J`: JSON.
     pub json: bool,
-    /// The small letters, bit by bit.
+    /// The small letters, one bit each.
     omitted: u32,
 }
 
 impl Choice {
-    /// Reads the letters.
+    /// Reads the letters of `opts`.
     ///
     /// ```
     /// use lumalloc_namespace::print::Choice;
@@ -68,7 +68,7 @@ impl Choice {
         Choice { json: letters.contains(&b'J'), omitted }
     }
 
-    /// Whether a part is left out.
+    /// Whether the part of this letter is left out.
     #[must_use]
     pub fn omits(self, letter: u8) -> bool {
         self.omitted & bit(letter) != 0
@@ -79,7 +79,7 @@ const fn bit(letter: u8) -> u32 {
     1 << (letter & 31)
 }
 
-/// Takes a new snapshot, unless `s` says not to, and prints it.
+/// Takes a new snapshot, unless `s` says not to, and prints the statistics.
 pub fn print(writer: &mut Writer, choice: Choice) {
     if !choice.omits(b's') {
         refresh();
@@ -96,7 +96,7 @@ fn refresh() {
     if let Ok(mib) = tree::complete(b"epoch")
         && let Ok(entry) = Entry::find(mib.as_slice())
     {
-        // It cannot be refused; were it, the published snapshot would be printed.
+        // The write cannot be refused. If it were, the previous snapshot would be printed.
         let _ = entry.write(Value::U64(1));
     }
 }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_last_snapshot_is_printed_again() {
         let epoch = || snapshot::current().epoch;
-        // Another test may take one meanwhile, but not each time.
+        // Another test may take a snapshot meanwhile, but not each time.
         let is_kept = (0..100).any(|_| {
             let before = epoch();
             printed("sJ");

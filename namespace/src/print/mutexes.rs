@@ -17,7 +17,7 @@ const COUNTERS: [&str; 7] = [
     "max_num_thds",
 ];
 
-/// jemalloc's titles and widths.
+/// The titles and widths of jemalloc.
 pub(super) const COLUMNS: [Column; 12] = [
     ("n_lock_ops", 16),
     ("(#/sec)", 8),
@@ -33,10 +33,10 @@ pub(super) const COLUMNS: [Column; 12] = [
     ("max_n_thds", 12),
 ];
 
-/// The width of names before them.
+/// The width of the names before the columns.
 const NAME: usize = 21;
 
-/// Prints a line for each lock of a branch; `arena` is the index at the third place.
+/// Prints a line for each lock of a branch. `arena` is the index at the third place.
 pub(super) fn print(writer: &mut Writer, path: &[&[u8]], arena: usize, uptime: u64) {
     let rows = branch(path);
     if rows.is_empty() {
@@ -69,12 +69,12 @@ fn read(row: &Row, mib: &[usize; MAX_DEPTH]) -> u64 {
     value.map_or(0, keys::as_number)
 }
 
-/// The counters of the lock below this branch.
+/// The keys of the counters of one lock, whose branch this is.
 pub(super) fn keys_below(branch: &str) -> [Option<Key>; 7] {
     keys::keys(branch, COUNTERS)
 }
 
-/// Counters as they stand in the columns.
+/// The counters of a lock as cells of [`COLUMNS`].
 pub(super) fn cells(counters: [u64; 7], uptime: u64) -> [Cell; 7] {
     let [counts @ .., longest, threads] = counters;
     let [ops, waits, spins, switches, total] = counts.map(|count| Cell::Count(count, uptime));

@@ -6,12 +6,12 @@ use crate::writer::Writer;
 /// A title and its width.
 pub(super) type Column = (&'static str, usize);
 
-/// What stands in a column.
+/// The content of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     /// A number.
     Number(u64),
-    /// A count within an uptime, and in the next column so many a second.
+    /// A count and an uptime: the count, and in the next column its rate per second.
     Count(u64, u64),
     /// A text.
     Text(&'static str),
@@ -19,7 +19,7 @@ pub(super) enum Cell {
     Thousandths(u64),
 }
 
-/// Prints the titles and ends the line. `skip` characters of the first column are there already.
+/// Prints the titles and ends the line. `skip` characters of the first column are already printed.
 pub(super) fn titles(writer: &mut Writer, columns: &[Column], skip: usize) {
     let mut skip = skip;
     for &(title, width) in columns {
@@ -29,7 +29,7 @@ pub(super) fn titles(writer: &mut Writer, columns: &[Column], skip: usize) {
     writer.text("\n");
 }
 
-/// Prints cells under their columns; the line goes on.
+/// Prints cells under their columns, without the end of the line.
 pub(super) fn cells(writer: &mut Writer, columns: &[Column], cells: &[Cell]) {
     let mut widths = columns.iter().map(|&(_, width)| width);
     let mut width = || widths.next().unwrap_or(0);
@@ -55,7 +55,8 @@ fn thousandths(writer: &mut Writer, share: u64, width: usize) {
     }
 }
 
-/// So many a second in a time of nanoseconds; within the first second, so many.
+/// The rate per second of a count in a time in nanoseconds; within the first second, the count
+/// itself.
 fn per_second(count: u64, nanoseconds: u64) -> u64 {
     match nanoseconds / 1_000_000_000 {
         0 => count,
@@ -63,14 +64,14 @@ fn per_second(count: u64, nanoseconds: u64) -> u64 {
     }
 }
 
-/// `part` of `whole` in thousandths; all of nothing is all.
+/// `part` of `whole` in thousandths; 1000 if `whole` is 0.
 pub(super) fn share(part: u64, whole: u64) -> u64 {
     let product = u128::from(part) * 1000;
     let share = product.checked_div(u128::from(whole)).unwrap_or(1000);
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// Rows are shown that hold something; where others are left out between them, there is a line.
+/// Tells which rows are shown: those that hold something. A line stands for the rows left out.
 pub(super) struct Gaps {
     open: bool,
 }
@@ -89,7 +90,7 @@ impl Gaps {
         holds_something
     }
 
-    /// Prints the line, where rows were left out.
+    /// Prints the line, if rows were left out.
     pub(super) fn close(&self, writer: &mut Writer) {
         if self.open {
             writer.text("                     ---\n");
@@ -97,7 +98,7 @@ impl Gaps {
     }
 }
 
-/// A value as the text shows it, texts in quotes.
+/// Prints a value as the text shows it, with texts in quotes.
 pub(super) fn value(writer: &mut Writer, value: Value<'_>) {
     match value {
         Value::Bool(value) => writer.text(if value { "true" } else { "false" }),
@@ -112,7 +113,7 @@ pub(super) fn value(writer: &mut Writer, value: Value<'_>) {
     }
 }
 
-/// A unit behind a value.
+/// Prints the unit after a value.
 pub(super) fn unit(writer: &mut Writer, unit: Unit) {
     writer.text(match unit {
         Unit::Bytes => " bytes",
@@ -123,7 +124,7 @@ pub(super) fn unit(writer: &mut Writer, unit: Unit) {
     });
 }
 
-/// Bytes for reading at night, right-aligned: `12.3 MiB`, a credit with its sign.
+/// Prints bytes in a readable unit, right-aligned: `12.3 MiB`. A negative number keeps its sign.
 pub(super) fn right_size(writer: &mut Writer, value: Value<'_>, width: usize) {
     let (sign, bytes) = match value {
         Value::Ssize(value) => (if value < 0 { -1 } else { 1 }, value.unsigned_abs() as u64),
@@ -132,7 +133,7 @@ pub(super) fn right_size(writer: &mut Writer, value: Value<'_>, width: usize) {
     let units = [(" B", 0), (" KiB", 10), (" MiB", 20), (" GiB", 30), (" TiB", 40)];
     let fits = units.iter().rev().find(|(_, shift)| bytes >> shift > 0);
     let &(unit, shift) = fits.unwrap_or(&(" B", 0));
-    // The first digit behind the point; ten bits are enough of the rest.
+    // The first digit after the decimal point; ten bits of the rest are enough for it.
     let tenth = (shift > 0).then(|| (((bytes >> (shift - 10)) & 1023) * 10) >> 10);
     let behind = unit.len() + tenth.map_or(0, |_| 2);
     writer.right_signed((bytes >> shift) as i64 * sign, width.saturating_sub(behind));

@@ -18,10 +18,10 @@ const OWN: [(&str, &str); 6] = [
     ("limit", "Limits:\n"),
 ];
 
-/// What the slow paths did: our own too.
+/// The branch of the work of the slow paths. jemalloc does not have it either.
 const WORK: &str = "stats.work";
 
-/// Whether a row of `stats` is among what was chosen.
+/// Whether a row of `stats` belongs to a chosen part.
 pub(super) fn takes(choice: Choice, row: &Row) -> bool {
     let own = OWN.iter().map(|(own, _)| *own).chain([WORK]);
     if own.into_iter().any(|own| is_at_or_below(row, own)) {
@@ -30,7 +30,7 @@ pub(super) fn takes(choice: Choice, row: &Row) -> bool {
     row.components().nth(1) != Some(b"mutexes") || !choice.omits(b'x')
 }
 
-/// Prints them.
+/// Prints the totals of the process.
 pub(super) fn print(writer: &mut Writer, choice: Choice) {
     line(
         writer,
@@ -73,8 +73,8 @@ fn line(writer: &mut Writer, parts: &[(&str, &str)]) {
     }
 }
 
-/// The keys of a branch of our own, or that key, a line each: bytes in full and for reading, others
-/// as they are, and what they mean.
+/// Prints one of the [`OWN`] branches or keys, one line per key: bytes in full and in a readable
+/// unit, other values as they are, and the help text.
 fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
     let mut title = Some(title);
     for row in tree::rows().iter().filter(|row| is_at_or_below(row, branch)) {
@@ -91,7 +91,7 @@ fn amounts(writer: &mut Writer, &(branch, title): &(&str, &str)) {
 
 fn amount(writer: &mut Writer, unit: Unit, value: Value<'_>) {
     match value {
-        // What is negative is a credit.
+        // Such a value may be negative.
         Value::Ssize(value) => writer.right_signed(value as i64, 16),
         Value::Str(_) | Value::Bool(_) => {
             table::value(writer, value);
@@ -113,13 +113,13 @@ fn is_at_or_below(row: &Row, branch: &str) -> bool {
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'.')))
 }
 
-/// The width of sizes for reading.
+/// The width of sizes in a readable unit.
 const SIZE: usize = 13;
 
-/// Deeds in a line.
+/// Counters in a line.
 const DEEDS: usize = 5;
 
-/// How often the slow paths did what, without what never happened.
+/// Prints how often the slow paths did each kind of work, without the kinds that never happened.
 fn work(writer: &mut Writer) {
     let rows = tree::rows().iter().filter(|row| is_at_or_below(row, WORK));
     let counted = rows.filter_map(|row| {

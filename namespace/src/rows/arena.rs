@@ -9,7 +9,7 @@ use lumalloc::control::arenas::{self, NAME_BYTES, Pages};
 use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED};
 use lumalloc::options::{self, Dss};
 
-/// These keys.
+/// The rows of `arena.<i>.*`.
 pub static ROWS: &[Row] = &[
     ro!(
         "arena.<i>.initialized",
@@ -124,18 +124,18 @@ pub static ROWS: &[Row] = &[
     ),
 ];
 
-/// Their indices.
+/// The indices that `arena.<i>` takes.
 pub static INDICES: &[Index] = &[Index { path: "arena.<i>", valid: |mib| is_index(mib.get(1)) }];
 
-/// An index that can stand in `arena.<i>`: an arena below the limit, the limit itself (the old way
-/// to say "all", which Redis uses), [`ARENAS_ALL`] or [`ARENAS_DESTROYED`].
+/// Whether an index can stand in `arena.<i>`: an arena below the limit, the limit itself (the old
+/// way to say "all", which Redis uses), [`ARENAS_ALL`] or [`ARENAS_DESTROYED`].
 pub(crate) fn is_index(index: Option<&usize>) -> bool {
     index.and_then(|&index| u32::try_from(index).ok()).is_some_and(|index| {
         matches!(index, ARENAS_ALL | ARENAS_DESTROYED) || index <= control::narenas()
     })
 }
 
-/// The index of a MIB, the old way to say "all" made the new one.
+/// The index of a MIB. The old way to say "all" becomes [`ARENAS_ALL`].
 fn all_or_one(mib: &[usize]) -> Result<u32, Error> {
     let index = one(mib)?;
     Ok(if index == control::narenas() { ARENAS_ALL } else { index })
@@ -146,7 +146,7 @@ fn one(mib: &[usize]) -> Result<u32, Error> {
     u32::try_from(index_at(mib, 1)?).map_err(|_| Error::NoEntry)
 }
 
-/// The same, where addresses are kept.
+/// The index of a MIB; no entry unless the option `retain` is on.
 fn retaining(mib: &[usize]) -> Result<u32, Error> {
     if options::current().retain { one(mib) } else { Err(Error::NoEntry) }
 }
@@ -155,7 +155,7 @@ fn done(done: bool) -> Result<(), Error> {
     done.then_some(()).ok_or(Error::Fault)
 }
 
-/// An arena that has not been made has nothing to purge.
+/// Purges arenas. An arena that has not been made has nothing to purge, so this does not fail.
 fn purge(mib: &[usize], purge: fn(u32) -> bool) -> Result<(), Error> {
     purge(all_or_one(mib)?);
     Ok(())
@@ -166,25 +166,25 @@ fn read_hooks(mib: &[usize]) -> Result<*mut c_void, Error> {
 }
 
 fn write_hooks(mib: &[usize], hooks: *mut c_void) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, who writes this key vouches for its table.
+    // SAFETY: as in jemalloc, the caller that writes this key vouches for its table.
     let before = unsafe { arenas::set_extent_hooks(one(mib)?, hooks.cast()) };
     done(before.is_some())
 }
 
 fn reset(mib: &[usize]) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, who names this key vouches for it that no block is used any more.
+    // SAFETY: as in jemalloc, the caller vouches that no block of the arena is used any more.
     done(unsafe { arenas::reset(one(mib)?) })
 }
 
 fn destroy(mib: &[usize]) -> Result<(), Error> {
-    // SAFETY: as in jemalloc, who names this key vouches for it that no block is used any more.
+    // SAFETY: as in jemalloc, the caller vouches that no block of the arena is used any more.
     done(unsafe { arenas::destroy(one(mib)?) })
 }
 
 const DSS: [(Dss, &CStr); 3] =
     [(Dss::Disabled, c"disabled"), (Dss::Primary, c"primary"), (Dss::Secondary, c"secondary")];
 
-/// The word for a setting.
+/// The name of a setting.
 pub(crate) fn dss_name(dss: Dss) -> &'static CStr {
     DSS.iter().find(|(setting, _)| *setting == dss).map_or(c"", |(_, name)| *name)
 }
@@ -194,10 +194,11 @@ fn write_dss(mib: &[usize], name: &CStr) -> Result<(), Error> {
     done(arenas::set_dss(all_or_one(mib)?, dss.0))
 }
 
-/// `arena.<i>.name`: both buffers hold a `char *`, to the caller's 32 bytes and to the new name.
+/// `arena.<i>.name`: both buffers hold a `char *`, one to the caller's 32 bytes, one to the new
+/// name.
 ///
 /// # Safety
-/// As [`mod@crate::access`]; the pointers lead where they say.
+/// As [`mod@crate::access`]; the two pointers must be valid.
 unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     let index = one(mib)?;
     if index >= control::narenas() {
@@ -205,22 +206,22 @@ unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     }
     let name = arenas::name(index).ok_or(Error::Fault)?;
     if buffers.has_place() {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         if unsafe { buffers.room() } != size_of::<*mut c_char>() {
             return Err(Error::Invalid);
         }
-        // SAFETY: there is a place, as long as a pointer.
+        // SAFETY: there is a place, and it is as long as a pointer.
         let place = unsafe { ptr::read_unaligned(buffers.oldp.cast::<*mut u8>()) };
         if place.is_null() {
             return Err(Error::Invalid);
         }
-        // SAFETY: the caller vouches for 32 bytes there.
+        // SAFETY: the caller vouches for 32 bytes at `place`.
         unsafe { ptr::copy_nonoverlapping(name.as_ptr(), place, NAME_BYTES) };
     }
     if !buffers.writes() {
         return Ok(());
     }
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     let new = unsafe { pointer_in(buffers) }?.cast::<c_char>();
     if new.is_null() {
         return Err(Error::Invalid);
@@ -230,7 +231,7 @@ unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
     done(arenas::set_name(index, new.to_bytes()))
 }
 
-/// The pointer that was given.
+/// The pointer that is stored at `newp`.
 ///
 /// # Safety
 /// As [`mod@crate::access`].

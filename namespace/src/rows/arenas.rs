@@ -1,4 +1,4 @@
-//! `arenas.*`: what all arenas share.
+//! `arenas.*`: settings and size classes that all arenas share.
 use crate::buffers::Buffers;
 use crate::row::{Access, Index, Row, index_at};
 use crate::row_macros::{ask, create, ro, row, rw};
@@ -11,7 +11,7 @@ use lumalloc::{control, observe, options};
 /// Bytes of a huge page of the system.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// These keys.
+/// The rows of `arenas.*`.
 pub static ROWS: &[Row] = &[
     ro!("arenas.narenas", Unsigned, Count, |_| control::narenas(), "limit on the number of arenas"),
     rw!(
@@ -84,7 +84,7 @@ pub static ROWS: &[Row] = &[
     ro!("arenas.lextent.<i>.size", Size, Bytes, lextent, "size of a large class"),
 ];
 
-/// Their indices.
+/// The indices that `arenas.bin.<i>` and `arenas.lextent.<i>` take.
 pub static INDICES: &[Index] = &[
     Index { path: "arenas.bin.<i>", valid: |mib| bin(mib).is_ok() },
     Index { path: "arenas.lextent.<i>", valid: |mib| lextent(mib).is_ok() },
@@ -94,7 +94,7 @@ fn create(hooks: Option<*mut c_void>) -> Result<u32, Error> {
     create_with(hooks.unwrap_or(core::ptr::null_mut()))
 }
 
-/// `arena_config_t`. Metadata lies out of line, and never comes by hooks.
+/// `arena_config_t`. Metadata lies apart from the blocks, and never comes from the hooks.
 #[repr(C)]
 struct ArenaConfig {
     hooks: *mut c_void,
@@ -104,26 +104,26 @@ struct ArenaConfig {
 /// `experimental.arenas_create_ext`.
 ///
 /// # Safety
-/// As [`crate::access()`]; the hooks are what their C type says.
+/// As [`crate::access()`]; the hooks must be what their C type says.
 unsafe fn create_ext(_: &[usize], buffers: Buffers) -> Result<(), Error> {
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { buffers.require_place(Type::Unsigned) }?;
     let mut hooks = ptr::null_mut();
     if !buffers.newp.is_null() {
         if buffers.newlen != size_of::<ArenaConfig>() {
             return Err(Error::Invalid);
         }
-        // SAFETY: newp is as long as the struct, whose first field this is.
+        // SAFETY: newp is as long as the struct, whose first field is the hooks.
         hooks = unsafe { ptr::read_unaligned(buffers.newp.cast::<*mut c_void>()) };
     }
     let arena = create_with(hooks)?;
-    // SAFETY: the caller's promise is ours.
+    // SAFETY: the caller upholds the contract.
     unsafe { buffers.answer(Type::Unsigned, Value::Unsigned(arena)) }
 }
 
-/// Makes an arena with these hooks, or without if they are null.
+/// Makes an arena with these hooks, or without hooks if they are null.
 fn create_with(hooks: *mut c_void) -> Result<u32, Error> {
-    // SAFETY: as in jemalloc, who writes this key vouches for its table.
+    // SAFETY: as in jemalloc, the caller that writes this key vouches for its table.
     unsafe { arenas::create_with(hooks.cast()) }.ok_or(Error::Again)
 }
 

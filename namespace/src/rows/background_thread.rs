@@ -4,7 +4,7 @@ use crate::row::Row;
 use crate::row_macros::rw;
 use lumalloc::control;
 
-/// These keys.
+/// The rows of both keys.
 pub static ROWS: &[Row] = &[
     rw!(
         "background_thread",

@@ -4,14 +4,14 @@ use crate::row_macros::ro;
 use crate::self_description::effective;
 use lumalloc::options;
 
-/// A row of what the build has, or has not.
+/// A row that says whether the build has a feature.
 macro_rules! built {
     ($name:literal, $has:expr, $help:literal) => {
         ro!(concat!("config.", $name), Bool, None, |_| $has, $help)
     };
 }
 
-/// These keys.
+/// The rows of `config.*`.
 pub static ROWS: &[Row] = &[
     built!("cache_oblivious", false, "large blocks begin at a random cache line of their page"),
     built!("debug", cfg!(debug_assertions), "built with assertions"),

@@ -7,10 +7,10 @@ use crate::rows::arena;
 use core::ffi::c_void;
 use lumalloc::observe;
 
-/// Bytes of a pointer, and of a number, in C.
+/// Bytes of a C pointer, and of a number.
 const WORD: usize = size_of::<usize>();
 
-/// These keys.
+/// The rows of both branches.
 pub static ROWS: &[Row] = &[
     ro!(
         "approximate_stats.active",
@@ -45,7 +45,7 @@ pub static ROWS: &[Row] = &[
     .unstable(),
 ];
 
-/// Their indices.
+/// The indices that `experimental.arenas.<i>` takes.
 pub static INDICES: &[Index] =
     &[Index { path: "experimental.arenas.<i>", valid: |mib| arena::is_index(mib.get(2)) }];
 
@@ -55,7 +55,7 @@ fn active_pages_place(mib: &[usize]) -> Result<*mut c_void, Error> {
     Ok(place.cast_mut().cast())
 }
 
-/// The pointer in a word of input.
+/// The pointer in one word of the input.
 fn pointer(word: &[u8]) -> *const u8 {
     let mut bytes = [0; WORD];
     bytes.iter_mut().zip(word).for_each(|(to, from)| *to = *from);

@@ -4,7 +4,7 @@ use crate::row::Row;
 use crate::row_macros::rw;
 use lumalloc::control::{self, Fill};
 
-/// These keys.
+/// The rows of `fill.*`.
 pub static ROWS: &[Row] = &[
     rw!(
         "fill.junk_allocated",

@@ -1,4 +1,4 @@
-//! `limit.*`: bounds on what is taken from the system.
+//! `limit.*`: bounds on the memory taken from the system.
 use crate::buffers::Buffers;
 use crate::row::{Access, Row};
 use crate::row_macros::{ro, row, rw, wo};
@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::ptr;
 use lumalloc::control::limits::{self, LimitCallback};
 
-/// These keys.
+/// The rows of `limit.*`.
 pub static ROWS: &[Row] = &[
     rw!(
         "limit.soft",
@@ -62,7 +62,7 @@ pub static ROWS: &[Row] = &[
     ),
 ];
 
-/// What `limit.callback` reads and writes.
+/// The value of `limit.callback`.
 #[repr(C)]
 struct Callback {
     function: Option<LimitCallback>,
@@ -70,11 +70,11 @@ struct Callback {
 }
 
 /// # Safety
-/// As [`mod@crate::access`]; the function is what its C type says.
+/// As [`mod@crate::access`]; the function must be what its C type says.
 unsafe fn callback(_: &[usize], buffers: Buffers) -> Result<(), Error> {
     let size = size_of::<Callback>();
     if buffers.has_place() {
-        // SAFETY: the caller's promise is ours.
+        // SAFETY: the caller upholds the contract.
         if unsafe { buffers.room() } != size {
             // SAFETY: as above.
             unsafe { buffers.require_place(Type::Void) }?;
@@ -93,6 +93,6 @@ unsafe fn callback(_: &[usize], buffers: Buffers) -> Result<(), Error> {
     }
     // SAFETY: newp is as long as the struct.
     let new = unsafe { ptr::read_unaligned(buffers.newp.cast::<Callback>()) };
-    // SAFETY: as in C, who writes this key vouches for its function.
+    // SAFETY: as in C, the caller that writes this key vouches for its function.
     unsafe { limits::set_callback(new.function, new.argument) }.then_some(()).ok_or(Error::NoMemory)
 }

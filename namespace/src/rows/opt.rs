@@ -1,4 +1,4 @@
-//! `opt.*`: the options as they were frozen at start.
+//! `opt.*`: the options, which do not change after the start.
 use crate::row::Row;
 use crate::row_macros::ro;
 use crate::self_description::option_text;
@@ -7,14 +7,14 @@ use lumalloc::control;
 use lumalloc::options::{self, DlopenDeepbind, Dss, Junk, MetadataThp};
 use lumalloc::options::{PercpuArena, Thp, ZeroRealloc};
 
-/// A row of an option that is kept as it is read.
+/// A row of an option that is shown as it was read.
 macro_rules! opt {
     ($field:ident, $kind:ident, $unit:ident, $help:literal) => {
         ro!(concat!("opt.", stringify!($field)), $kind, $unit, |_| options::current().$field, $help)
     };
 }
 
-/// These keys.
+/// The rows of `opt.*` for options with an effect.
 pub static ROWS: &[Row] = &[
     opt!(abort, Bool, None, "warnings are fatal"),
     opt!(abort_conf, Bool, None, "bad option strings are fatal"),
@@ -136,7 +136,7 @@ pub static ROWS: &[Row] = &[
     ),
 ];
 
-/// The limit that was asked for, or the one that was computed when none was.
+/// The limit from the option, or the computed one if the option was not given.
 fn automatic_arenas() -> u32 {
     match options::current().narenas {
         0 => control::automatic_narenas(),
@@ -144,7 +144,7 @@ fn automatic_arenas() -> u32 {
     }
 }
 
-/// How jemalloc spells the option.
+/// The option as jemalloc spells it.
 fn percpu_arena() -> &'static CStr {
     match options::current().percpu_arena {
         PercpuArena::Disabled => c"disabled",
@@ -153,7 +153,7 @@ fn percpu_arena() -> &'static CStr {
     }
 }
 
-/// How jemalloc spells the option.
+/// The option as jemalloc spells it.
 fn zero_realloc() -> &'static CStr {
     match options::current().zero_realloc {
         ZeroRealloc::Alloc => c"alloc",
@@ -194,7 +194,7 @@ fn dlopen_deepbind() -> &'static CStr {
     }
 }
 
-/// How jemalloc spells the option.
+/// The option as jemalloc spells it.
 fn junk() -> &'static CStr {
     match options::current().junk {
         Junk { alloc: true, free: true } => c"true",

@@ -1,4 +1,4 @@
-//! `opt.malloc_conf.*`: option strings by source. A source that was not there has no entry.
+//! `opt.malloc_conf.*`: option strings by source. A source that was not given has no entry.
 use crate::Error;
 use crate::row::Row;
 use crate::row_macros::ro;
@@ -17,7 +17,7 @@ macro_rules! source {
     };
 }
 
-/// These keys.
+/// The rows of `opt.malloc_conf.*`.
 pub static ROWS: &[Row] = &[
     source!("symlink", "/etc/malloc.conf", "option string in the target of /etc/malloc.conf"),
     source!("env_var", "MALLOC_CONF", "option string in the environment variable MALLOC_CONF"),

@@ -1,24 +1,24 @@
-//! `opt.*` that nothing changes: what jemalloc lets choose and is settled here, and what is not
-//! built in. An option of the second kind answers as in a jemalloc without it: `ENOENT`.
+//! `opt.*` that cannot be set: the choices of jemalloc that are fixed here, and features that are
+//! not built in. The latter return `ENOENT`, as in a jemalloc without the feature.
 use crate::row::Row;
 use crate::row_macros::{absent, ro};
 use lumalloc::options;
 
-/// A row of what is settled.
+/// A row of a fixed option.
 macro_rules! fixed {
     ($name:literal, $kind:ident, $unit:ident, $value:expr, $help:literal) => {
         ro!(concat!("opt.", $name), $kind, $unit, |_| $value, $help)
     };
 }
 
-/// A row of what is not built in.
+/// A row of an option whose feature is not built in.
 macro_rules! none {
     ($name:literal, $kind:ident, $unit:ident, $help:literal) => {
         absent!(concat!("opt.", $name), $kind, $unit, c"r-", $help)
     };
 }
 
-/// These keys.
+/// The rows of `opt.*` for options without an effect.
 pub static ROWS: &[Row] = &[
     fixed!(
         "lg_tcache_max",

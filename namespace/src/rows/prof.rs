@@ -1,8 +1,8 @@
-//! `prof.*` and `thread.prof.*`: answered as a jemalloc without the profiler does, by `ENOENT`.
+//! `prof.*` and `thread.prof.*`: all return `ENOENT`, as in a jemalloc without the profiler.
 use crate::row::Row;
 use crate::row_macros::absent;
 
-/// These keys.
+/// The rows of both branches.
 pub static ROWS: &[Row] = &[
     absent!("thread.prof.name", Str, None, c"rw", "label of this thread in profiles"),
     absent!("thread.prof.active", Bool, None, c"rw", "whether this thread is sampled"),

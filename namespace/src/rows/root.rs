@@ -3,7 +3,7 @@ use crate::row::{Access, Row};
 use crate::row_macros::{ro, row};
 use crate::{VERSION, Value, snapshot};
 
-/// These keys.
+/// The rows of both keys.
 pub static ROWS: &[Row] = &[
     ro!("version", Str, None, |_| VERSION, "version of the library"),
     row!(

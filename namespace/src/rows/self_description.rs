@@ -1,8 +1,7 @@
-//! `ctl.*`: the namespace about itself.
+//! `ctl.*`: keys that describe the namespace itself.
 //!
-//! `ctl.names` reads all names of rows, one a line. The others are asked about one name, which
-//! comes in by `newp` as a text: a row's (`arena.<i>.purge`), or one with its indices
-//! (`arena.0.purge`):
+//! `ctl.names` reads all names of rows, one per line. The other keys take one name, as a text at
+//! `newp`: the name of a row (`arena.<i>.purge`), or a name with its indices (`arena.0.purge`):
 //!
 //! ```c
 //! const char *name = "arena.0.purge", *help;
@@ -15,7 +14,7 @@ use crate::row_macros::{ask, ro};
 use crate::self_description::{NAMES, named};
 use core::ffi::CStr;
 
-/// A row that tells something about the row of that name.
+/// A row that tells something about the row with the given name.
 macro_rules! about {
     ($name:literal, $tell:expr, $help:literal) => {
         ask!(
@@ -31,7 +30,7 @@ macro_rules! about {
     };
 }
 
-/// These keys.
+/// The rows of `ctl.*`.
 pub static ROWS: &[Row] = &[
     ro!("ctl.names", Str, None, |_| NAMES, "the names of all keys, one a line"),
     about!("type", |row| row.kind.c_name(), "the C type of the key whose name comes in"),

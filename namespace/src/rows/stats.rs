@@ -17,7 +17,7 @@ macro_rules! stat {
     };
 }
 
-/// A row of guarded samples.
+/// A row that counts guarded samples.
 macro_rules! guarded {
     ($field:ident, $help:literal) => {
         ro!(
@@ -30,7 +30,7 @@ macro_rules! guarded {
     };
 }
 
-/// These keys.
+/// The rows of `stats.*` for the process, but for its locks.
 pub static ROWS: &[Row] = &[
     stat!("allocated", Size, Bytes, allocated, "in blocks that the program holds"),
     stat!("active", Size, Bytes, active, "in pages that hold at least one such block"),
@@ -90,7 +90,7 @@ pub static ROWS: &[Row] = &[
     ),
 ];
 
-/// A lock that there is one of.
+/// The statistics of one lock of the process.
 fn one(of: fn(&ProcessMutexes) -> MutexStats) -> MutexStats {
     snapshot::read(|published| of(published.detail().mutexes()))
 }

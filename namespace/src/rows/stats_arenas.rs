@@ -1,6 +1,6 @@
 //! `stats.arenas.<i>.*`, from the published snapshot.
 //!
-//! An arena that was made after the snapshot reads zeros until the next one.
+//! The keys of an arena that was made after the snapshot read zeros until the next one.
 use crate::row::{Index, Row, index_at};
 use crate::row_macros::{mutex_rows, ro};
 use crate::rows::arena;
@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use lumalloc::control::{self, arenas};
 use lumalloc::observe::{ArenaStats, BINS, LEXTENTS, MutexStats, PAGE_RUN_CLASSES};
 
-/// A row of an arena.
+/// A row of one number of an arena.
 macro_rules! of_arena {
     ($name:literal, $kind:ident, $unit:ident, $($field:ident).+, $help:literal) => {
         ro!(
@@ -22,7 +22,7 @@ macro_rules! of_arena {
     };
 }
 
-/// A row of one element of an array of an arena.
+/// A row of one element of an array in an arena's statistics.
 macro_rules! of_class {
     ($array:ident, $name:literal, $kind:ident, $unit:ident, $field:ident, $help:literal) => {
         ro!(
@@ -35,7 +35,7 @@ macro_rules! of_class {
     };
 }
 
-/// These keys.
+/// The rows of `stats.arenas.<i>.*`, but for its locks.
 pub static ROWS: &[Row] = &[
     of_arena!("nthreads", Unsigned, Count, space.nthreads, "threads whose home the arena is"),
     of_arena!("uptime", U64, Nanoseconds, uptime, "since the arena was made"),
@@ -142,7 +142,8 @@ mutex_rows!(
     |mib| arena_of(mib, |arena| arena.caches_mutex)
 );
 
-/// What lies under the lock that `extents_dirty` shows.
+/// The rows of a lock that jemalloc has and this allocator has not: the lock that is shown under
+/// `extents_dirty` guards its data too.
 macro_rules! shared_rows {
     ($rows:ident, $name:literal) => {
         mutex_rows!($rows, $name, "0: shown under extents_dirty", |mib| arena_of(mib, |_| {
@@ -158,7 +159,7 @@ shared_rows!(EXTENTS_RETAINED, "stats.arenas.<i>.mutexes.extents_retained");
 shared_rows!(DECAY_DIRTY, "stats.arenas.<i>.mutexes.decay_dirty");
 shared_rows!(DECAY_MUZZY, "stats.arenas.<i>.mutexes.decay_muzzy");
 
-/// Their indices.
+/// The indices that `stats.arenas.<i>` and its arrays take.
 pub static INDICES: &[Index] = &[
     Index { path: "stats.arenas.<i>", valid: |mib| exists(mib.get(2)) },
     Index { path: "stats.arenas.<i>.bins.<j>", valid: |mib| is_below(mib.get(4), BINS) },
@@ -169,7 +170,7 @@ pub static INDICES: &[Index] = &[
     },
 ];
 
-/// Whether there are statistics of an index: it is of an arena, or stands for several.
+/// Whether an index has statistics: it is that of an arena, or stands for several.
 fn exists(index: Option<&usize>) -> bool {
     let several = [snapshot::ALL, snapshot::DESTROYED, control::narenas() as usize];
     index.is_some_and(|index| {
@@ -182,7 +183,7 @@ fn is_below(index: Option<&usize>, end: usize) -> bool {
     index.is_some_and(|index| *index < end)
 }
 
-/// The index of a MIB, the old way to say "all" made the new one.
+/// The index of a MIB. The old way to say "all" becomes [`snapshot::ALL`].
 fn arena_index(mib: &[usize]) -> Result<usize, Error> {
     let index = index_at(mib, 2)?;
     Ok(if index == control::narenas() as usize { snapshot::ALL } else { index })
@@ -203,7 +204,7 @@ fn class_of<R: Default>(
     Ok(value.unwrap_or_default())
 }
 
-/// As `arena.<i>.dss`; where no single arena is meant, what new ones begin with.
+/// As `arena.<i>.dss`; for several arenas, the setting that new arenas begin with.
 fn dss(mib: &[usize]) -> Result<&'static CStr, Error> {
     let one = u32::try_from(arena_index(mib)?).ok().and_then(arenas::dss);
     Ok(arena::dss_name(one.unwrap_or(lumalloc::options::current().dss)))

@@ -1,36 +1,36 @@
-//! `stats.rss.*`, `stats.thread_caches.*`, `stats.remote.*`: where the memory is.
+//! `stats.rss.*`, `stats.thread_caches.*`, `stats.remote.*`: where the process's memory is.
 //!
-//! The lines of `stats.rss` from `allocated` to `untouched` add up to `ours`; `ours` and `not_ours`
-//! to `process`:
+//! The keys of `stats.rss` from `allocated` to `untouched` add up to `ours`; `ours` and `not_ours`
+//! add up to `process`:
 //!
 //! | key | bytes |
 //! |---|---|
-//! | `allocated` | in blocks that the program has, rounded up to their classes |
-//! | `slab_free` | in slabs, in blocks that are free, and the rest at their ends |
-//! | `remote` | in blocks that other threads freed, and that their slabs have yet to take in |
+//! | `allocated` | in blocks that the program holds, rounded up to their classes |
+//! | `slab_free` | in slabs: their free blocks, and the rest at their ends |
+//! | `remote` | in blocks that other threads freed, until their slabs take them in |
 //! | `thread_caches` | in thread caches |
 //! | `dirty`, `muzzy` | unused pages that decay is to give back |
 //! | `metadata` | the allocator's own records |
-//! | `untouched` | negative: pages among these that have no memory, as the system says |
+//! | `untouched` | negative: pages counted above that have no memory, as the system says |
 //! | `ours` | in physical memory for this allocator |
 //! | `not_ours` | the rest of the process: code, stacks, other allocators |
 //! | `process` | in physical memory for the process |
 //!
-//! What was requested is not known: only sizes after rounding are. The system is asked at the first
-//! read of one of the last four after an epoch, which takes some milliseconds for each gigabyte of
+//! Requested sizes are not known, only sizes after rounding. The first read of one of the last four
+//! keys after an epoch asks the system, which takes some milliseconds for each gigabyte of
 //! addresses.
 use crate::row::Row;
 use crate::row_macros::ro;
 use crate::snapshot::{self, Published, Rss};
 
-/// A row from the published snapshot.
+/// A row read from the published snapshot.
 macro_rules! told {
     ($name:literal, $kind:ident, $unit:ident, $read:expr, $help:literal) => {
         ro!(concat!("stats.", $name), $kind, $unit, |_| snapshot::read($read), $help)
     };
 }
 
-/// A row of what the system was asked.
+/// A row for which the system is asked.
 macro_rules! asked {
     ($name:literal, $kind:ident, $field:ident, $help:literal) => {
         ro!(
@@ -46,7 +46,7 @@ macro_rules! asked {
     };
 }
 
-/// These keys.
+/// The rows of the three branches, and of `stats.fork_abandoned`.
 pub static ROWS: &[Row] = &[
     told!(
         "rss.allocated",
@@ -122,7 +122,8 @@ pub static ROWS: &[Row] = &[
     ),
 ];
 
-/// Pending blocks lie in slabs, and are no more than what is free there.
+/// Bytes in blocks that wait for their slabs to take them in. They lie in slabs, so they are at
+/// most the free bytes there.
 fn remote(now: &Published) -> usize {
     let totals = now.totals();
     totals.remote_pending.min(in_slabs(now))
@@ -132,7 +133,7 @@ fn slab_free(now: &Published) -> usize {
     in_slabs(now) - remote(now)
 }
 
-/// In active pages, neither the program's nor in thread caches.
+/// Bytes in active pages that are neither in the program's blocks nor in thread caches.
 fn in_slabs(now: &Published) -> usize {
     let totals = now.totals();
     totals.active.saturating_sub(totals.allocated + totals.cached)

@@ -1,9 +1,9 @@
-//! `stats.work.*`: how often the slow paths did what, from the published snapshot.
+//! `stats.work.*`: how often the slow paths did each kind of work, from the published snapshot.
 use crate::row::Row;
 use crate::row_macros::ro;
 use crate::snapshot;
 
-/// A row of counts.
+/// A row of one counter.
 macro_rules! work {
     ($field:ident, $help:literal) => {
         ro!(
@@ -16,7 +16,7 @@ macro_rules! work {
     };
 }
 
-/// These keys.
+/// The rows of `stats.work.*`.
 pub static ROWS: &[Row] = &[
     work!(refills_owned, "refills from slabs that the cache owned"),
     work!(refills_shared, "refills from slabs that the threads of an arena share"),

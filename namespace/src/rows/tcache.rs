@@ -4,7 +4,7 @@ use crate::row::Row;
 use crate::row_macros::{create, wo};
 use lumalloc::control::tcache;
 
-/// These keys.
+/// The rows of `tcache.*`.
 pub static ROWS: &[Row] = &[
     create!(
         "tcache.create",

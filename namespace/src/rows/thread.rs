@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use lumalloc::control;
 use lumalloc::control::thread::{self, MoveError};
 
-/// These keys.
+/// The rows of `thread.*`.
 pub static ROWS: &[Row] = &[
     rw!(
         "thread.arena",
@@ -121,7 +121,8 @@ fn done(done: bool) -> Result<(), Error> {
     done.then_some(()).ok_or(Error::Fault)
 }
 
-/// Source: jemalloc 5.3.1: with caches off there is nothing to set.
+/// Sets how many blocks the thread's caches hold. With caches off there is nothing to set. Source:
+/// jemalloc 5.3.1.
 fn set_ncached_max(text: &[u8]) -> Result<(), Error> {
     if !thread::is_cached() {
         return Err(Error::NoEntry);
@@ -129,7 +130,8 @@ fn set_ncached_max(text: &[u8]) -> Result<(), Error> {
     thread::set_ncached_max(text).then_some(()).ok_or(Error::Invalid)
 }
 
-/// A thread without a cache has nothing to give: that is no failure.
+/// Empties the thread's cache. A thread without a cache has nothing to give back, so this does not
+/// fail.
 fn idle() -> Result<(), Error> {
     control::thread_idle();
     Ok(())

@@ -5,14 +5,14 @@ use crate::snapshot::{self, Published};
 use lumalloc::control;
 use lumalloc::observe;
 
-/// A row from the published snapshot.
+/// A row read from the published snapshot.
 macro_rules! stat {
     ($name:literal, $kind:ident, $unit:ident, $look:expr, $help:literal) => {
         ro!(concat!("vm.stat.", $name), $kind, $unit, |_| snapshot::read($look), $help)
     };
 }
 
-/// These keys.
+/// The rows of `vm.*`.
 pub static ROWS: &[Row] = &[
     rw!(
         "vm.regmax",
@@ -91,16 +91,17 @@ pub static ROWS: &[Row] = &[
 /// `VM_MTBEST | VM_SHARE`, as vmalloc.h of 2011 has them.
 const MODE: u32 = 0o100 | 0o010;
 
-/// Blocks of all arenas together.
+/// Blocks of all arenas together, counted by size class.
 #[derive(Default)]
 struct Blocks {
     number: u64,
-    /// Bytes of the largest.
+    /// Bytes of the largest block.
     largest: usize,
 }
 
 impl Blocks {
-    /// Those of the program, and large ones that threads keep, which are not told apart by class.
+    /// The blocks that the program holds, and the large blocks that threads keep. The counts by
+    /// class do not tell the two apart.
     fn busy(now: &Published) -> Blocks {
         let mut blocks = Blocks::default();
         let Some(all) = now.arena(snapshot::ALL) else { return blocks };
@@ -113,7 +114,7 @@ impl Blocks {
         blocks
     }
 
-    /// Those that a request could get without new memory from the system.
+    /// The blocks that a request could get without new memory from the system.
     fn free(now: &Published) -> Blocks {
         let mut blocks = Blocks::default();
         let Some(all) = now.arena(snapshot::ALL) else { return blocks };

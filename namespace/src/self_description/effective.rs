@@ -1,5 +1,5 @@
-//! `config.effective`: all options in force as one option string, which sets the same when it is
-//! given to a program.
+//! `config.effective`: all options in force as one option string. Given to another program, it sets
+//! the same options.
 use super::once_text::{OnceText, Room};
 use crate::error::Error;
 use crate::rows::opt;
@@ -11,7 +11,7 @@ static TEXT: OnceText<4096> = OnceText::new();
 /// The option string.
 ///
 /// # Errors
-/// [`Error::Again`] when four threads ask for the first time at this moment.
+/// [`Error::Again`] when more than four threads ask for the text for the first time at once.
 pub fn text() -> Result<&'static CStr, Error> {
     TEXT.get(write)
 }
@@ -22,7 +22,7 @@ fn write(room: &mut Room<'_>) {
         let name = row.name.as_bytes().strip_prefix(b"opt.");
         let value = row.access.reader().and_then(|read| read(&[]).ok());
         let (Some(name), Some(value)) = (name, value) else { continue };
-        // An option that is empty by default has no way to be said.
+        // An option string has no way to give an empty text, and it is the default.
         if value == Value::Str(c"") {
             continue;
         }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn every_option_with_an_effect_is_among_them() {
-        // What lg_tcache_max sets, tcache_max tells.
+        // `lg_tcache_max` sets `tcache_max`, which is listed.
         for name in lumalloc::options::names().filter(|&name| name != "lg_tcache_max") {
             let key = format!("opt.{name}");
             assert!(opt::ROWS.iter().any(|row| row.name == key), "rows/opt.rs lacks {key}");

@@ -1,4 +1,4 @@
-//! What the namespace says about itself, made from its rows.
+//! The namespace's description of itself, made from its rows.
 use crate::error::Error;
 use crate::row::Row;
 use crate::tree;
@@ -9,10 +9,10 @@ pub mod effective;
 pub(crate) mod once_text;
 pub mod option_text;
 
-/// The row of a name, which may have indices or `<i>`.
+/// The row with a name, which may have indices or `<i>`.
 ///
 /// # Errors
-/// [`Error::NoEntry`] when there is none.
+/// [`Error::NoEntry`] when there is no such row.
 pub fn named(name: &CStr) -> Result<&'static Row, Error> {
     let name = name.to_bytes();
     if let Some(row) = tree::rows().iter().find(|row| row.name.as_bytes() == name) {
@@ -48,7 +48,7 @@ static BYTES: [u8; LENGTH] = {
     bytes
 };
 
-/// The names of all rows, each ended by a newline.
+/// The names of all rows, each followed by a newline.
 pub static NAMES: &CStr = match CStr::from_bytes_with_nul(&BYTES) {
     Ok(names) => names,
     Err(_) => panic!("a name holds a NUL"),

@@ -1,29 +1,29 @@
-//! A text that is made at the first question and stays.
+//! A text that is made when it is first asked for, and kept.
 use crate::error::Error;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// How many may begin to make it. More than one only when two threads ask at once, or one was in
-/// the middle when its process forked.
+/// How many threads may begin to make a text. More than one begins only if two ask for it at once,
+/// or if the process forked while one was making it.
 const TRIES: usize = 4;
 
-/// The text, and room to make it in. No lock: whoever asks while it is not there makes it in a room
-/// of its own, and the first that is done publishes.
+/// A text, and the room to make it in. There is no lock: each thread that asks before the text is
+/// there makes it in a room of its own, and the first one that is done publishes it.
 ///
-/// `ROOM` bytes are for the text, its NUL among them.
+/// `ROOM` is the length of a text at most, including its NUL.
 pub(crate) struct OnceText<const ROOM: usize> {
     published: AtomicPtr<c_char>,
     begun: AtomicUsize,
     rooms: UnsafeCell<[[u8; ROOM]; TRIES]>,
 }
 
-// SAFETY: a room is written by the one that counted `begun` up to it, and read only after that one
-// has published it.
+// SAFETY: a room is written only by the thread that got its number from `begun`, and read only
+// after that thread has published it.
 unsafe impl<const ROOM: usize> Sync for OnceText<ROOM> {}
 
-/// Where a text is written. What does not fit is cut off.
+/// Where a text is written. Text that does not fit is cut off.
 pub(crate) struct Room<'a> {
     bytes: &'a mut [u8],
     used: usize,
@@ -42,7 +42,7 @@ impl Room<'_> {
         }
     }
 
-    /// Appends a number.
+    /// Appends a decimal number.
     pub(crate) fn push_number(&mut self, number: u64) {
         if number >= 10 {
             self.push_number(number / 10);
@@ -60,10 +60,10 @@ impl<const ROOM: usize> OnceText<ROOM> {
         }
     }
 
-    /// The text; `make` writes it if need be.
+    /// The text; `make` writes it if it is not there yet.
     ///
     /// # Errors
-    /// [`Error::Again`] when so many make it at this moment that there is no room for one more.
+    /// [`Error::Again`] when so many threads are making the text that no room is left.
     pub(crate) fn get(
         &'static self,
         make: impl FnOnce(&mut Room<'_>),
@@ -77,15 +77,15 @@ impl<const ROOM: usize> OnceText<ROOM> {
             return self.published().ok_or(Error::Again);
         }
         let room = self.rooms.get().cast::<[u8; ROOM]>().wrapping_add(turn);
-        // SAFETY: turns are counted up, so nobody else has this room.
+        // SAFETY: each turn is handed out once, so no other thread has this room.
         let bytes = unsafe { &mut *room };
         make(&mut Room { bytes, used: 0 });
-        // A loser's text is the same as the winner's.
+        // If another thread was first, its text is equal to this one.
         let _ = self.publish(room.cast());
         self.published().ok_or(Error::Again)
     }
 
-    /// Publishes a text, unless there is one.
+    /// Publishes a text, unless there is one already.
     fn publish(&self, text: *mut c_char) -> Result<*mut c_char, *mut c_char> {
         let none = ptr::null_mut();
         // Release: pairs with the Acquire in `published`.
@@ -93,9 +93,9 @@ impl<const ROOM: usize> OnceText<ROOM> {
     }
 
     fn published(&self) -> Option<&'static CStr> {
-        // Acquire: pairs with the Release in `get`.
+        // Acquire: pairs with the Release in `publish`.
         let text = self.published.load(Ordering::Acquire);
-        // SAFETY: a published room ends with NUL, lives in a static, and is never written again.
+        // SAFETY: a published room ends with NUL, lies in a static, and is never written again.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
     }
 }

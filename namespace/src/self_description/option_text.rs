@@ -1,4 +1,4 @@
-//! Options that are no number and no word, as an option string says them.
+//! Options that are neither a number nor a word, as an option string has them.
 use super::once_text::{OnceText, Room};
 use crate::error::Error;
 use core::ffi::CStr;
@@ -7,15 +7,15 @@ use lumalloc::options::{self, CacheLimits};
 static RATIO: OnceText<16> = OnceText::new();
 static LIMITS: OnceText<1024> = OnceText::new();
 
-/// `narenas_ratio`.
+/// The text of the option `narenas_ratio`.
 ///
 /// # Errors
-/// [`Error::Again`] when four threads ask for the first time at this moment.
+/// [`Error::Again`] when more than four threads ask for the text for the first time at once.
 pub fn narenas_ratio() -> Result<&'static CStr, Error> {
     RATIO.get(|room| write_fraction(room, options::current().narenas_ratio))
 }
 
-/// `tcache_ncached_max`.
+/// The text of the option `tcache_ncached_max`.
 ///
 /// # Errors
 /// As [`narenas_ratio`].
@@ -23,7 +23,8 @@ pub fn tcache_ncached_max() -> Result<&'static CStr, Error> {
     LIMITS.get(|room| write_limits(room, &options::current().tcache_ncached_max))
 }
 
-/// A 16.16 fraction by the shortest of five decimals that is read as the same.
+/// Writes a 16.16 fraction with the fewest decimals, at most five, that are read as the same
+/// fraction.
 fn write_fraction(room: &mut Room<'_>, fraction: u32) {
     room.push_number(u64::from(fraction >> 16));
     let mut rest = (u64::from(fraction & 0xffff) * 100_000).div_ceil(1 << 16);

@@ -1,11 +1,11 @@
-//! The untyped door with typed values, for tests.
+//! `mallctl`'s untyped buffers with typed values, for tests.
 
 use lumalloc_namespace::{Buffers, Error, by_name};
 use std::ffi::CString;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: indices, defaults and snapshots are the process's.
+/// Runs one test at a time, because indices, defaults and snapshots belong to the process.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -21,6 +21,6 @@ pub(crate) fn call<T, U>(name: &str, old: Option<&mut T>, new: Option<&U>) -> Re
         newlen: if new.is_some() { size_of::<U>() } else { 0 },
         newp: new.map_or(ptr::null(), |new| ptr::from_ref(new).cast()),
     };
-    // SAFETY: the buffers are values of the types, as long as their lengths say.
+    // SAFETY: the buffers are values of the types, and have their lengths.
     unsafe { by_name(&name, buffers) }
 }

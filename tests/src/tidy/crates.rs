@@ -1,10 +1,10 @@
-//! Which crate of the workspace may name which: cli → exporter → ctl → namespace → the
-//! core, and capi → namespace.
+//! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
+//! the core, and capi → namespace.
 
 use std::fs;
 use std::path::Path;
 
-/// Directory, package, and the packages of the workspace it may depend on.
+/// A directory, its package, and the packages of the workspace that it may depend on.
 const EDGES: [(&str, &str, &[&str]); 7] = [
     ("alloc-core", "lumalloc", &[]),
     ("namespace", "lumalloc-namespace", &["lumalloc"]),
@@ -19,7 +19,7 @@ const EDGES: [(&str, &str, &[&str]); 7] = [
     ),
 ];
 
-/// Every manifest of the table that exists.
+/// Checks every manifest of the table that exists.
 pub fn check(root: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     for (dir, package, allowed) in EDGES {
@@ -47,7 +47,7 @@ fn forbidden(dir: &str, package: &str, allowed: &[&str], manifest: &str) -> Vec<
     findings
 }
 
-/// The words of a manifest's line.
+/// The words in a line of a manifest.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     let line = line.split('#').next().unwrap_or("");
     line.split(|character: char| !character.is_alphanumeric() && !"-_".contains(character))

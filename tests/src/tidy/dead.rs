@@ -1,14 +1,14 @@
-//! Dead files: sources that no crate root reaches, and test inputs that no test names.
+//! Finds dead files: sources that no crate root reaches, and test inputs that no test names.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::source::{Source, VISIBILITIES, identifier, inline_modules, item_end, words};
 
-/// What the crate roots reach.
+/// The files that the crate roots reach, and do not reach.
 #[derive(Default)]
 pub struct Reach {
-    /// Findings: sources that no root reaches.
+    /// Findings about sources that no root reaches.
     pub unreached: Vec<String>,
     /// Files reached only through modules under `#[cfg(test)]` or `#[cfg(loom)]`.
     pub test_only: BTreeSet<String>,
@@ -30,7 +30,7 @@ pub fn reach(root: &Path, files: &[String], sources: &[Source]) -> Reach {
     follow(roots.map(str::to_owned).collect(), sources)
 }
 
-/// Is this path, relative to its package, a crate root by Cargo's rules or by the manifest?
+/// Whether this path, relative to its package, is a crate root by Cargo's rules or by the manifest.
 fn is_root(path: &str, manifest: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let by_place = matches!(
@@ -70,7 +70,7 @@ fn follow(roots: Vec<String>, sources: &[Source]) -> Reach {
     }
 }
 
-/// One `mod name;` and the files it may mean.
+/// A `mod name;` and the files that it may mean.
 struct Module {
     candidates: Vec<String>,
     is_test: bool,
@@ -99,7 +99,7 @@ fn modules(source: &Source, is_root: bool) -> Vec<Module> {
     found
 }
 
-/// The file of a `#[path = "file"]` just before the module at `at`.
+/// The file in a `#[path = "file"]` just before the module at `at`.
 fn path_attribute(text: &str, at: usize) -> Option<&str> {
     VISIBILITIES.iter().find_map(|visibility| {
         let before = text[..at].strip_suffix(visibility)?.trim_end();
@@ -121,7 +121,7 @@ fn plain(path: &Path) -> String {
     out.to_string_lossy().into_owned()
 }
 
-/// C programs, client scripts and included documents that nothing names.
+/// Finds C programs, client scripts and included documents that no other file names.
 pub fn unattended(root: &Path, files: &[String]) -> Vec<String> {
     let is_input = |path: &&String| {
         path.starts_with("tests/c/")

@@ -1,15 +1,15 @@
-//! The rules that lumalloc's own sources obey, as functions that a test runs over the tree.
+//! The rules for lumalloc's own sources, as functions that a test runs over the tree.
 //!
 //! * [`source`]: a file with comments, strings and test code blanked out;
 //! * [`shape`]: lengths of lines, functions and files; module docs; partners of orderings;
-//! * [`tiers`]: a lower tier of the core never imports a higher one, and nothing of `std`;
+//! * [`tiers`]: a lower tier of the core never imports a higher one, nor anything of `std`;
 //! * [`order`]: within a folder of the core, imports go up the list of its modules;
 //! * [`owner`]: the methods of a structure of the core stand in the file that declares it;
-//! * [`crates`]: which crate may name which;
-//! * [`dead`]: every file is reached from somewhere.
+//! * [`crates`]: which crate may depend on which;
+//! * [`dead`]: every file is reached from a crate root or named by another file.
 //!
-//! Each rule answers its findings as lines `path:line: what is wrong`, and has a bad sample below
-//! it in the tests, so that it is known to be able to fail.
+//! Each rule returns its findings as lines `path:line: what is wrong`. Its tests have a bad sample
+//! that shows that the rule can fail.
 
 pub mod crates;
 pub mod dead;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 pub use source::Source;
 
-/// Every rule over the workspace at `root`.
+/// Applies every rule to the workspace at `root`.
 pub fn check(root: &Path) -> Vec<String> {
     let files = files_below(root);
     let sources = sources(root, &files);
@@ -78,7 +78,7 @@ pub fn read(root: &Path, path: &str) -> String {
     fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Is everything in this file test or measurement code?
+/// Whether everything in this file is test or measurement code.
 pub fn is_test_path(path: &str) -> bool {
     path.starts_with("tests/") || path.starts_with("benches/") || path.contains("/tests/")
 }

@@ -1,5 +1,5 @@
 //! The order within a folder of the core: a module imports only modules that its folder declares
-//! above it. The `mod` lines of `mod.rs` are the list.
+//! above it. The `mod` lines of `mod.rs` define the order.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use super::source::{Source, identifier, inline_modules, words};
 
 const CORE: &str = "alloc-core/src/";
 
-/// The modules that each folder declares, by its path below `alloc-core/src`, in order.
+/// The modules that each folder declares, in order. The key is the folder's path below
+/// `alloc-core/src`.
 pub type Declared = BTreeMap<String, Vec<String>>;
 
 /// Reads the `mod` lines of each `mod.rs` and of `lib.rs`.
@@ -27,7 +28,7 @@ pub fn declared(sources: &[Source]) -> Declared {
     found
 }
 
-/// The rule over one file; files outside the core and test code have no order.
+/// Applies the rule to one file. Files outside the core and test code have no order.
 pub fn check(source: &Source, is_test: bool, declared: &Declared) -> Vec<String> {
     let Some(path) = source.path.strip_prefix(CORE) else { return Vec::new() };
     if is_test {
@@ -44,8 +45,8 @@ pub fn check(source: &Source, is_test: bool, declared: &Declared) -> Vec<String>
     findings
 }
 
-/// Where the paths part: the list of the folder, the importer in it and what is imported, if the
-/// list has that below the importer.
+/// The place where two module paths part, if the imported module is declared below the importer:
+/// the file with the list, the importer and the imported module.
 fn against_order<'a>(
     own: &'a [String],
     target: &'a [String],
@@ -61,13 +62,14 @@ fn against_order<'a>(
     is_below.then_some((list, importer, imported))
 }
 
-/// `back/provider/mmap.rs` is the module back, provider, mmap.
+/// The path of modules of a file: `back/provider/mmap.rs` is back, provider, mmap.
 fn module_path(path: &str) -> Vec<String> {
     let parts = path.trim_end_matches(".rs").split('/');
     parts.filter(|part| !matches!(*part, "mod" | "lib")).map(str::to_owned).collect()
 }
 
-/// Every path that begins with `crate` or `super`, from the root of the crate, and where it stands.
+/// Every path that begins with `crate` or `super`, as seen from the root of the crate, and its
+/// offset.
 fn imports(source: &Source, own: &[String]) -> Vec<(usize, Vec<String>)> {
     let code = source.shipped.as_str();
     let mut found = Vec::new();
@@ -109,7 +111,7 @@ fn expand(base: &[String], tree: &str, visit: &mut impl FnMut(Vec<String>)) {
     }
 }
 
-/// The parts of a use tree behind its opening brace.
+/// The parts of a use tree after its opening brace.
 fn parts(inner: &str) -> Vec<&str> {
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
     for (at, byte) in inner.bytes().enumerate() {

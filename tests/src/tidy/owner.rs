@@ -1,10 +1,10 @@
-//! One owner for each structure of the core: its methods stand in the file that declares it.
+//! Each structure of the core has one owner: its methods stand in the file that declares it.
 
 use super::source::{Source, identifier, words};
 
 const CORE: &str = "alloc-core/src/";
 
-/// The rule over one file; files outside the core and test code are not looked at.
+/// Applies the rule to one file. Files outside the core and test code are not checked.
 pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     if is_test || !source.path.starts_with(CORE) {
         return Vec::new();
@@ -21,7 +21,8 @@ pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     findings
 }
 
-/// The type whose methods the `impl` at an offset holds. `None`: it is a trait's, or no item.
+/// The type whose methods the `impl` at an offset holds. `None` if it is the `impl` of a trait, or
+/// no item.
 fn type_of(code: &str, at: usize) -> Option<&str> {
     let before = code[..at].trim_end().chars().next_back();
     if !matches!(before, None | Some('}' | ';' | ']' | '{')) {
@@ -36,7 +37,7 @@ fn type_of(code: &str, at: usize) -> Option<&str> {
     Some(identifier(path.rsplit("::").next().unwrap_or_default()))
 }
 
-/// The header behind its list of parameters.
+/// The header of an `impl` without its generic parameters.
 fn without_generics(header: &str) -> &str {
     let Some(list) = header.strip_prefix('<') else { return header };
     let mut depth = 1;

@@ -1,19 +1,20 @@
-//! The shape of a file: lengths, module docs, and orderings that name their partners.
+//! The shape of a file: lengths, module docs, and atomic orderings whose comments name their
+//! partners.
 
 use std::path::Path;
 
 use super::source::{Source, closing_brace, identifier, words};
 
 const LINE_MAX: usize = 100;
-/// C, C++ and shell, which no formatter breaks.
+/// For C, C++ and shell, because no formatter breaks their lines.
 const OTHER_LINE_MAX: usize = 120;
 const FUNCTION_MAX: usize = 70;
 const FILE_MAX: usize = 400;
-/// An ordering's comment stands at most so many lines away.
+/// An ordering's comment is at most this many lines away.
 const ORDERING_DISTANCE: usize = 3;
 const ORDERINGS: [&str; 4] = ["Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// Every rule of this page over one Rust file.
+/// Applies every rule of this module to one Rust file.
 pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     let mut findings = line_lengths(source, is_test);
     findings.extend(function_lengths(source));
@@ -25,7 +26,7 @@ pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     findings
 }
 
-/// Lengths of lines in C, C++ and shell.
+/// Checks the lengths of lines in C, C++ and shell.
 pub fn check_other_texts(root: &Path, files: &[String]) -> Vec<String> {
     const ENDINGS: [&str; 8] =
         [".c", ".cc", ".h", ".sh", "tests/run", "tests/soak", "tests/aarch64", "tests/gates"];
@@ -46,7 +47,7 @@ fn long_lines(text: &str, max: usize) -> impl Iterator<Item = usize> {
     numbered.filter(move |(_, line)| line.chars().count() > max).map(|(index, _)| index + 1)
 }
 
-/// Long strings of tests are excepted.
+/// Checks the lengths of lines. Long strings in tests are allowed.
 fn line_lengths(source: &Source, is_test: bool) -> Vec<String> {
     let tests = if is_test { 0 } else { source.first_test_line() };
     let lines: Vec<&str> = source.text.lines().collect();
@@ -87,7 +88,7 @@ fn body(code: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// Does a comma at `offset` part generic parameters (more `<` than `>` since `at`)?
+/// Whether a comma at `offset` separates generic parameters (more `<` than `>` since `at`).
 fn in_generics(code: &str, at: usize, offset: usize) -> bool {
     let head = code[at..offset].replace("->", "  ");
     code.as_bytes()[offset] == b','
@@ -106,7 +107,7 @@ fn module_doc(source: &Source) -> Option<String> {
     (!has_doc).then(|| source.finding(1, "does not begin with a module doc //!"))
 }
 
-/// Each ordering stronger than `Relaxed` has a comment near it that says what it pairs with.
+/// Checks that each ordering stronger than `Relaxed` has a comment near it that names its partner.
 fn ordering_partners(source: &Source) -> Vec<String> {
     let lines: Vec<&str> = source.text.lines().collect();
     let names_partner = |line: usize| {
@@ -135,14 +136,15 @@ fn ordering_partners(source: &Source) -> Vec<String> {
     findings
 }
 
-/// Does what follows `Ordering::` in an import bring a stronger name than `Relaxed` into scope?
+/// Whether the text after `Ordering::` in an import brings a stronger name than `Relaxed` into
+/// scope.
 fn imports_strong(rest: &str) -> bool {
     let tree = rest.split([';', '}']).next().unwrap_or("");
     let tree = if tree.starts_with('{') { tree } else { identifier(tree) };
     rest.starts_with('*') || ORDERINGS.iter().any(|name| words(tree, name).next().is_some())
 }
 
-/// Does `at` lie in a `use` item?
+/// Whether `at` lies in a `use` item.
 fn is_import(code: &str, at: usize) -> bool {
     let begin = code[..at].rfind([';', '}']).map_or(0, |end| end + 1);
     words(&code[begin..at], "use").next().is_some()

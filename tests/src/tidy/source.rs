@@ -1,22 +1,22 @@
-//! A Rust file in three versions of the same shape: as it is, its code, and what of it is shipped.
+//! A Rust file in three versions of the same shape: the text, its code, and its shipped code.
 
-/// What may stand before an item.
+/// The visibilities that may stand before an item.
 pub const VISIBILITIES: [&str; 4] = ["", "pub ", "pub(crate) ", "pub(super) "];
 
 /// One file. The three texts have the same length and the same line breaks.
 pub struct Source {
     /// Path from the workspace's root.
     pub path: String,
-    /// The file as it is.
+    /// The unchanged text.
     pub text: String,
-    /// Comments and the contents of strings are blank.
+    /// The text with comments and the contents of strings blanked out.
     pub code: String,
-    /// Items under `#[cfg(test)]` or `#[cfg(loom)]` are blank as well.
+    /// The code with items under `#[cfg(test)]` or `#[cfg(loom)]` blanked out as well.
     pub shipped: String,
 }
 
 impl Source {
-    /// Reads a file's text.
+    /// Makes the three versions of a file's text.
     pub fn new(path: &str, text: &str) -> Source {
         let code = blank_comments_and_strings(text);
         let shipped = blank_test_items(&code);
@@ -28,7 +28,8 @@ impl Source {
         self.text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1
     }
 
-    /// Line (from 1) at which the test code at the file's end begins; behind the last if none.
+    /// The line (from 1) at which the test code at the file's end begins; the line after the last
+    /// if there is none.
     pub fn first_test_line(&self) -> usize {
         let lines = self.code.lines().zip(self.shipped.lines());
         let mut begin = None;
@@ -44,13 +45,13 @@ impl Source {
         begin.unwrap_or(self.text.lines().count() + 1)
     }
 
-    /// `path:line: text`.
+    /// A finding: `path:line: text`.
     pub fn finding(&self, line: usize, text: &str) -> String {
         format!("{}:{line}: {text}", self.path)
     }
 }
 
-/// Offsets at which `word` stands in `code` with no letter, digit or `_` beside it.
+/// The offsets at which `word` stands in `code` with no letter, digit or `_` beside it.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let before = code[..at].chars().next_back();
@@ -59,18 +60,18 @@ pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// May this character stand in an identifier?
+/// Whether this character may stand in an identifier.
 pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The identifier at the beginning of `code`, behind blanks; may be empty.
+/// The identifier at the beginning of `code`, after blanks. It may be empty.
 pub fn identifier(code: &str) -> &str {
     let code = code.trim_start();
     &code[..code.find(|character| !is_word(character)).unwrap_or(code.len())]
 }
 
-/// From `begin`, the offset behind the item there: behind its `;` or its closing brace.
+/// The end of the item at `begin`: the offset after its `;` or its closing brace.
 pub fn item_end(code: &str, begin: usize) -> usize {
     let mut depth = 0;
     for (offset, byte) in code.bytes().enumerate().skip(begin) {
@@ -89,7 +90,7 @@ pub fn item_end(code: &str, begin: usize) -> usize {
     code.len()
 }
 
-/// The offset of the brace that closes the one at `open`; the last byte if none does.
+/// The offset of the brace that closes the one at `open`; the last byte if there is none.
 pub fn closing_brace(code: &str, open: usize) -> usize {
     let mut depth = 0;
     for (offset, byte) in code.bytes().enumerate().skip(open) {
@@ -105,7 +106,7 @@ pub fn closing_brace(code: &str, open: usize) -> usize {
     code.len() - 1
 }
 
-/// Names of the inline modules around `at`, outermost first.
+/// The names of the inline modules around `at`, outermost first.
 pub fn inline_modules(code: &str, at: usize) -> Vec<&str> {
     let before = words(code, "mod").take_while(|&begin| begin < at);
     let around = before.filter(|&begin| item_end(code, begin) > at);
@@ -125,7 +126,7 @@ fn blank_test_items(code: &str) -> String {
     String::from_utf8(out).expect("blanks are ASCII and replace whole items")
 }
 
-/// The end of the item, field or expression behind an attribute that ends at `begin`.
+/// The end of the item, field or expression after an attribute that ends at `begin`.
 fn test_item_end(code: &str, begin: usize) -> usize {
     const ITEMS: [&str; 14] = [
         "pub", "fn", "mod", "use", "impl", "struct", "enum", "const", "static", "unsafe", "extern",
@@ -209,7 +210,7 @@ fn block_comment_end(bytes: &[u8], begin: usize) -> usize {
     bytes.len()
 }
 
-/// `Some(n)` when the quote at `quote` opens a raw string with n hashes.
+/// `Some(n)` if the quote at `quote` opens a raw string with n hashes.
 fn raw_hashes(bytes: &[u8], quote: usize) -> Option<usize> {
     let hashes = bytes[..quote].iter().rev().take_while(|&&byte| byte == b'#').count();
     let before = &bytes[..quote - hashes];
@@ -239,7 +240,7 @@ fn string_end(bytes: &[u8], quote: usize, raw: Option<usize>) -> usize {
     bytes.len()
 }
 
-/// Behind the character literal at `quote`, or just behind the quote of a lifetime.
+/// The offset after the character literal at `quote`, or after the quote of a lifetime.
 fn char_end(text: &str, quote: usize) -> usize {
     let rest = &text[quote + 1..];
     let mut characters = rest.char_indices();

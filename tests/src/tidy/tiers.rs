@@ -1,16 +1,16 @@
-//! The tiers of the core: a lower one never imports a higher one, and nothing reaches for `std`.
+//! The tiers of the core: a lower one never imports a higher one, and no tier uses `std`.
 
 use super::source::{Source, identifier, inline_modules, words};
 
-/// The directories of `alloc-core/src`, low to high. `lib.rs` stands above all, and `docs` beside
-/// it: long documents that link to everything, and hold no code.
+/// The directories of `alloc-core/src`, from low to high. `lib.rs` stands above all of them. `docs`
+/// holds no code, only long documents that link to everything.
 pub const TIERS: [&str; 7] = ["ground", "back", "middle", "front", "observe", "control", "docs"];
 
 const CORE: &str = "alloc-core/src/";
-/// The one file that may reach for `std`: a thread-local word without assembly is only there.
+/// The one file that may use `std`, because only `std` offers a thread-local word without assembly.
 const STD_ALLOWED: &str = "alloc-core/src/front/bins/tls.rs";
 
-/// Both rules over one file; files outside the core and test code have no tier.
+/// Applies both rules to one file. Files outside the core and test code have no tier.
 pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     let Some(path) = source.path.strip_prefix(CORE) else { return Vec::new() };
     if is_test {
@@ -21,7 +21,7 @@ pub fn check(source: &Source, is_test: bool) -> Vec<String> {
     findings
 }
 
-/// The core must not be able to allocate through itself: neither `std` nor `alloc`.
+/// Finds uses of `std` and `alloc`: the core must not be able to allocate through itself.
 fn no_std(source: &Source) -> Vec<String> {
     let mut findings = Vec::new();
     for at in words(&source.shipped, "std") {
@@ -39,7 +39,7 @@ fn no_std(source: &Source) -> Vec<String> {
     findings
 }
 
-/// `path` is the path below `alloc-core/src`.
+/// Finds imports of higher tiers. `path` is the path below `alloc-core/src`.
 fn upward_imports(source: &Source, path: &str) -> Vec<String> {
     let Some((tier, _)) = path.split_once('/') else { return Vec::new() };
     let Some(own) = TIERS.iter().position(|&name| name == tier) else {
@@ -60,7 +60,7 @@ fn upward_imports(source: &Source, path: &str) -> Vec<String> {
     findings
 }
 
-/// Every name directly below the crate's root that the file mentions, and where.
+/// Every name directly below the crate's root that the file mentions, with its offset.
 fn imports<'a>(source: &'a Source, path: &str) -> Vec<(usize, &'a str)> {
     let code = source.shipped.as_str();
     let mut found = Vec::new();
@@ -87,14 +87,14 @@ fn imports<'a>(source: &'a Source, path: &str) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// How many `super` lead from the file to the crate's root: `ground/sync/lock.rs` has 3.
+/// How many `super` lead from the file to the crate's root: 3 for `ground/sync/lock.rs`.
 fn module_depth(path: &str) -> usize {
     let parts = path.trim_end_matches(".rs").split('/');
     parts.filter(|&part| part != "mod").count()
 }
 
-/// The first segments of a path or of a use tree: `a::b` gives a, `{a::b, c}` gives a and c.
-/// A macro of the crate (`a!`) is no import.
+/// The first segments of a path or of a use tree: `a::b` gives a, `{a::b, c}` gives a and c. A
+/// macro of the crate (`a!`) is not an import.
 fn first_names(rest: &str) -> Vec<&str> {
     let Some(tree) = rest.strip_prefix('{') else {
         let name = identifier(rest);

@@ -1,39 +1,39 @@
-//! What growth owes: new memory taken although unused memory is there.
+//! [`Debt`]: counts new memory that is taken although unused memory is there.
 //!
 //! Unused pages that no request fits (fragments of runs) would otherwise stay for the whole decay
-//! time while the heap grows beside them. So a run from new memory is noted, and as many of
-//! the pages that have been unused longest are given back, half a megabyte or so at a time. A heap
-//! that does not grow owes nothing: what is reused within the decay time is not purged.
+//! time while the heap grows beside them. So runs of new memory are counted, and as many of the
+//! pages unused longest are given back, about half a megabyte at a time. In a heap that does not
+//! grow nothing is counted, so what is reused within the decay time is not purged.
 
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Unused pages that may be there without anything being owed: this many, or this part of those in
-/// use.
+/// Unused pages beside which new memory is not counted: this many, or this part of the pages in use
+/// if that is more.
 const FREE_OF_DEBT: usize = (1 << 20) / PAGE;
 const PART_OF_ACTIVE: usize = 64;
-/// Runs longer than this owe nothing: blocks of changing sizes would be purged and faulted in again
-/// and again.
+/// Longer runs are not counted, because blocks of changing sizes would be purged and faulted in
+/// again and again.
 const SHORT: usize = (256 << 10) / PAGE;
-/// But from this length on, where a fault brings in a huge page, they owe, with more free of debt.
+/// From this length on a fault brings in a huge page, so runs are counted beside more unused pages.
 const LONG: usize = (4 << 20) / PAGE;
 const FREE_OF_LONG_DEBT: usize = (8 << 20) / PAGE;
 const LONG_PART_OF_ACTIVE: usize = 8;
-/// Pages owed by all arenas together at which it is time to pay.
+/// Pages counted in all arenas together from which on pages are given back.
 const DUE: usize = (512 << 10) / PAGE;
 
 static OWED: AtomicUsize = AtomicUsize::new(0);
 
-/// Pages that one arena owes.
+/// The pages of new memory that were counted in one arena.
 pub(crate) struct Debt(usize);
 
 impl Debt {
-    /// None.
+    /// Creates a count of 0.
     pub(crate) const fn new() -> Debt {
         Debt(0)
     }
 
-    /// Notes a run of `pages` from new memory, with `dirty` pages unused and `active` ones in use.
+    /// Counts a run of `pages` pages of new memory beside `dirty` unused and `active` used pages.
     pub(crate) fn incur(&mut self, pages: usize, dirty: usize, active: usize) {
         let free = match pages {
             ..=SHORT => FREE_OF_DEBT.max(active / PART_OF_ACTIVE),
@@ -47,7 +47,7 @@ impl Debt {
         }
     }
 
-    /// Takes what is owed. `None`: nothing.
+    /// Takes the count and resets it to 0. Returns `None` if it was 0.
     pub(crate) fn settle(&mut self) -> Option<usize> {
         let owed = core::mem::take(&mut self.0);
         if owed == 0 {
@@ -58,7 +58,7 @@ impl Debt {
     }
 }
 
-/// Whether it is time to pay.
+/// Whether enough pages are counted to give pages back.
 #[inline]
 pub(crate) fn is_due() -> bool {
     OWED.load(Relaxed) >= DUE

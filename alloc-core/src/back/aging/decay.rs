@@ -1,21 +1,21 @@
 //! When to give pages back: the smoothstep curve, a pure function of time.
 //!
-//! Time is cut into [`STEPS`] epochs over the decay time. Each epoch remembers how many pages
-//! became unused in it; of those, the share that may still be kept falls from all to none along
-//! h(x) = 6x⁵ − 15x⁴ + 10x³, x running from 1 (just now) to 0 (a whole decay time ago). Pages that
-//! are reused within the window are never purged. Source: jemalloc(3), `opt.dirty_decay_ms`.
+//! Time is cut into epochs, [`STEPS`] in one decay time. Each records how many pages became unused
+//! in it. The share of them that may still be kept falls from all to none along
+//! h(x) = 6x⁵ − 15x⁴ + 10x³, where x runs from 1 (just now) to 0 (a whole decay time ago). Pages
+//! reused within the decay time are never purged. Source: jemalloc(3), `opt.dirty_decay_ms`.
 
 /// Epochs in one decay time.
 pub(crate) const STEPS: usize = 200;
 
-/// Whoever sleeps until there is something to purge is woken at most so often in one decay time.
+/// A sleeping thread is woken when one in this many of the unused pages can be purged.
 const WAKE_UPS: usize = 32;
-/// Fewer pages than this go all at once.
+/// The least number of pages for a wake-up. If there are fewer, all of them must be due.
 const FEW: usize = 64;
 
 const UNIT: u64 = 1 << 24;
 
-/// `SHARE[i]`: the share of pages kept, in 1/2^24, that became unused `STEPS - 1 - i` epochs ago.
+/// `SHARE[i]` is the share, in 1/2^24, of pages kept that became unused `STEPS - 1 - i` epochs ago.
 static SHARE: [u32; STEPS] = {
     let mut share = [0; STEPS];
     let mut index = 0;
@@ -33,20 +33,20 @@ const fn smoothstep(step: u64) -> u64 {
     (numerator * UNIT as u128 / (n * n * n * n * n)) as u64
 }
 
-/// The age of unused pages of one kind in one arena.
+/// The ages of the unused pages of one kind in one arena.
 pub(crate) struct Decay {
-    /// Milliseconds of the whole curve; -1 never purges, 0 at once.
+    /// The decay time in milliseconds. -1 never purges, 0 purges at once.
     millis: isize,
-    /// When the current epoch began.
+    /// The time at which the current epoch began.
     epoch_start: u64,
-    /// What was left unpurged at the end of the last epoch.
+    /// The pages that were left unpurged at the end of the last epoch.
     unpurged: usize,
     /// Pages that became unused, by epoch, the newest last.
     backlog: [u32; STEPS],
 }
 
 impl Decay {
-    /// An empty history.
+    /// Creates a decay without history.
     pub(crate) const fn new(millis: isize) -> Decay {
         Decay { millis, epoch_start: 0, unpurged: 0, backlog: [0; STEPS] }
     }
@@ -57,7 +57,7 @@ impl Decay {
         self.millis
     }
 
-    /// Whether there is anything to do at `now`, given how many pages are unused.
+    /// Whether there is work at `now`, if `pages` pages are unused.
     #[inline]
     pub(crate) fn is_due(&self, now: u64, pages: usize) -> bool {
         if pages == 0 || self.millis < 0 {
@@ -70,8 +70,8 @@ impl Decay {
         (self.millis.max(0) as u64 / STEPS as u64).max(1)
     }
 
-    /// Moves to `now` (milliseconds, any origin) with `pages` unused, and answers how many may
-    /// stay.
+    /// Moves decay to `now` (milliseconds, any origin) with `pages` unused pages, and returns how
+    /// many may stay.
     pub(crate) fn advance(&mut self, now: u64, pages: usize) -> usize {
         if self.millis < 0 {
             return usize::MAX;
@@ -105,8 +105,8 @@ impl Decay {
         }
     }
 
-    /// When there will be enough to purge of `pages` unused ones to be worth a wake-up: a part of
-    /// them, or all of few. `None`: never. Looks at what [`Decay::advance`] has seen.
+    /// The time at which enough of `pages` unused pages can be purged to be worth a wake-up: a part
+    /// of them, or all of few. Returns `None` if never. Uses what [`Decay::advance`] recorded.
     pub(crate) fn next_due(&self, pages: usize) -> Option<u64> {
         if pages == 0 || self.millis < 0 {
             return None;
@@ -183,10 +183,10 @@ mod tests {
     fn reuse_within_the_window_is_not_purged_and_a_long_silence_forgets() {
         let mut decay = Decay::new(1000);
         decay.advance(5000, 100);
-        // Down to 40 by reuse and up again: what comes back is new, and the old 40 are allowed.
+        // Reuse takes the pages down to 40. What comes back is new, and the old 40 are allowed.
         decay.advance(5100, 40);
         assert!(decay.advance(5110, 100) >= 100);
-        // Nothing was looked at for many decay times: all of it is old.
+        // Nothing was recorded for many decay times, so all pages are old.
         assert_eq!(decay.advance(50_000, 100), 0);
         assert_eq!(decay.advance(52_000, 100), 100, "refused by the system: seen as new");
         assert_eq!(decay.advance(54_000, 100), 0);
@@ -199,7 +199,7 @@ mod tests {
         let (mut pages, mut now, mut wake_ups) = (6400, 1_000_000, 0);
         while let Some(next) = decay.next_due(pages) {
             assert!(next > now && next <= 1_010_000, "{next}");
-            // A moment before, less than that part was due.
+            // One epoch before, fewer pages than that part were due.
             let almost = decay.limit_after(((next - now) / 50 - 1) as usize);
             assert!(pages - almost < (pages / WAKE_UPS).max(FEW));
             let kept = decay.advance(next, pages);
@@ -208,7 +208,7 @@ mod tests {
         }
         assert_eq!(pages, 0);
         assert!((20..60).contains(&wake_ups), "{wake_ups}");
-        // Few pages: one wake-up, when the last of them is due.
+        // Few pages cause one wake-up, when the last of them is due.
         decay.advance(2_000_000, 10);
         let next = decay.next_due(10).unwrap();
         assert!(next > 2_005_000);

@@ -1,8 +1,8 @@
-//! Bounds on the pages that arenas have from the system. Looked at where new pages are taken only.
+//! Bounds on the pages that arenas take from the system, checked only where new pages are taken.
 //!
-//! What counts are pages with memory, in use or not, and the allocator's own records. Reaching the
-//! soft bound, unused pages are purged soon. Beyond the hard one, or an arena's own, an allocation
-//! fails until something was given back (see `front/miss/retry.rs`).
+//! The bounds limit the pages with memory, in use or not, and the allocator's own records. When the
+//! soft bound is reached, unused pages are purged soon. Beyond the hard bound, or the bound of an
+//! arena, an allocation fails until memory was given back (see `front/miss/retry.rs`).
 
 use crate::back::map::page_map;
 use crate::back::metadata;
@@ -10,19 +10,19 @@ use crate::ground::memory_quota;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes; 0: no bound.
+/// The hard bound in bytes. 0 is no bound.
 static HARD: AtomicUsize = AtomicUsize::new(0);
 static SOFT: AtomicUsize = AtomicUsize::new(UNKNOWN);
-/// The soft bound was not set, and the container's was not asked for yet.
+/// The soft bound was not set, and the bound of the container was not read yet.
 const UNKNOWN: usize = usize::MAX;
-/// Pages held from which on the container's bound is worth a look.
+/// Pages held from which on the bound of the container is read.
 const WORTH_A_LOOK: usize = (16 << 20) / PAGE;
-/// The part of a container's memory that is the soft bound, in hundredths.
+/// The soft bound in a container, in hundredths of the container's memory.
 const PART: u64 = 95;
-/// Growth beyond the soft bound, as a part of it, until unused pages are purged once more.
+/// Unused pages are purged once more after growth by this part of the soft bound.
 const AGAIN: usize = 64;
 
-/// Pages with memory in all arenas, as far as they reported.
+/// Pages with memory in all arenas, as they last reported.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes held from which on the next purge is due.
 static PURGE_AT: AtomicUsize = AtomicUsize::new(0);
@@ -31,29 +31,29 @@ static DUE: AtomicBool = AtomicBool::new(false);
 static REACHED: AtomicU64 = AtomicU64::new(0);
 /// How often a bound refused pages.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
-/// The last refusal: bytes wanted, and the arena whose own bound it was, or [`ANY`].
+/// The last refusal: the bytes wanted, and the arena whose bound it was, or [`ANY`].
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 static WHERE: AtomicUsize = AtomicUsize::new(ANY);
-/// The bound was that of all arenas.
+/// Stands for the bound of all arenas.
 pub(crate) const ANY: usize = usize::MAX;
 
-/// Bytes that are held: pages with memory, and records.
+/// The bytes that count for the bounds: pages with memory, and records.
 pub(crate) fn held() -> usize {
     let records = metadata::USED.get() + page_map::USED.get();
     (HELD.load(Relaxed) << LG_PAGE) + records as usize
 }
 
-/// The hard bound in bytes; 0: none.
+/// The hard bound in bytes. 0 is no bound.
 pub(crate) fn hard() -> usize {
     HARD.load(Relaxed)
 }
 
-/// Sets it.
+/// Sets the hard bound.
 pub(crate) fn set_hard(bytes: usize) {
     HARD.store(bytes, Relaxed);
 }
 
-/// The soft bound in bytes; 0: none. Asks for the container's if nobody set one. Under no lock.
+/// The soft bound in bytes, or 0. Reads the container's if none was set. Called under no lock.
 pub(crate) fn soft() -> usize {
     match SOFT.load(Relaxed) {
         UNKNOWN => of_container(),
@@ -70,20 +70,20 @@ fn of_container() -> usize {
     bytes
 }
 
-/// Sets it.
+/// Sets the soft bound.
 pub(crate) fn set_soft(bytes: usize) {
     SOFT.store(bytes.min(UNKNOWN - 1), Relaxed);
     PURGE_AT.store(0, Relaxed);
     DUE.store(bytes != 0, Relaxed);
 }
 
-/// Whether [`reached`] should be asked.
+/// Whether [`reached`] should be called.
 #[inline]
 pub(crate) fn is_due() -> bool {
     DUE.load(Relaxed)
 }
 
-/// Whether unused pages are to be purged because the soft bound is reached. Under no lock.
+/// Whether unused pages are to be purged because the soft bound is reached. Called under no lock.
 pub(crate) fn reached() -> bool {
     DUE.store(false, Relaxed);
     let soft = soft();
@@ -99,7 +99,7 @@ pub(crate) fn reaches() -> u64 {
     REACHED.load(Relaxed)
 }
 
-/// Notes that unused pages were purged.
+/// Notes that unused pages were purged, and when the next purge is due.
 pub(crate) fn note_purge() {
     PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
 }
@@ -109,7 +109,7 @@ pub(crate) fn refusals() -> u64 {
     REFUSED.load(Relaxed)
 }
 
-/// The last refusal: bytes wanted, and the arena, or [`ANY`].
+/// The last refusal: the bytes wanted, and the arena whose bound it was, or [`ANY`].
 pub(crate) fn last_refusal() -> (usize, usize) {
     (WANTED.load(Relaxed), WHERE.load(Relaxed))
 }
@@ -126,48 +126,48 @@ pub(crate) struct Bounds {
     arena: u32,
     own: usize,
     is_exempt: bool,
-    /// Pages held as they were last reported.
+    /// The pages that the arena held when it last reported.
     reported: usize,
 }
 
 impl Bounds {
-    /// No bound of its own.
+    /// Creates the bounds of an arena without its own bound.
     pub(in crate::back) const fn new(arena: u32) -> Bounds {
         Bounds { arena, own: 0, is_exempt: false, reported: 0 }
     }
 
-    /// Bytes that the arena may hold; 0: any.
+    /// The bytes that the arena may hold. 0 is no bound.
     pub(crate) fn own(&self) -> usize {
         self.own
     }
 
-    /// Sets it.
+    /// Sets the bytes that the arena may hold.
     pub(crate) fn set_own(&mut self, bytes: usize) {
         self.own = bytes;
     }
 
-    /// Whether the bound of all arenas refuses it nothing.
+    /// Whether the arena is exempt from the bound of all arenas.
     pub(crate) fn is_exempt(&self) -> bool {
         self.is_exempt
     }
 
-    /// Sets it.
+    /// Sets whether the arena is exempt from the bound of all arenas.
     pub(crate) fn set_exempt(&mut self, is_exempt: bool) {
         self.is_exempt = is_exempt;
     }
 
-    /// Whether the arena, which holds `held` pages, may take so many new ones.
+    /// Whether the arena, which holds `held` pages, may take `pages` new ones. Counts a refusal.
     pub(in crate::back) fn admits(&mut self, held: usize, pages: usize) -> bool {
         self.report(held);
         self.bound_of(held, pages).is_none_or(|place| refuse(pages, place))
     }
 
-    /// Whether there is room for so many new pages. Nothing is counted as refused.
+    /// Whether there is room for `pages` new pages. No refusal is counted.
     pub(in crate::back) fn has_room_for(&self, held: usize, pages: usize) -> bool {
         self.bound_of(held, pages).is_none()
     }
 
-    /// Whose bound so many new pages would go beyond, if any.
+    /// The bound that `pages` new pages would exceed, if any: that of an arena, or [`ANY`].
     fn bound_of(&self, own_held: usize, pages: usize) -> Option<usize> {
         let hard = HARD.load(Relaxed);
         let is_bound = hard != 0 && !self.is_exempt;
@@ -208,7 +208,7 @@ mod tests {
         let refused = refusals();
         assert!(!bounds.admits(10, 3));
         assert!(refusals() > refused);
-        // The pages of all arenas are as before.
+        // Takes the pages out of the count of all arenas again.
         bounds.report(0);
     }
 }

@@ -1,4 +1,4 @@
-//! Unused pages age, and are given back; counts and bounds of pages.
+//! Aging of unused pages until they are given back, and counts and bounds of pages.
 
 pub(crate) mod decay;
 pub(crate) mod debt;

@@ -1,9 +1,9 @@
-//! When the unused pages of one arena are to go, and how many.
+//! When unused pages of one arena are given back, and how many.
 
 use super::debt::Debt;
 use super::decay::Decay;
 
-/// The decay of one arena's dirty and muzzy pages, and what its growth owes.
+/// The decay of one arena's dirty and muzzy pages, and the [`Debt`] of its growth.
 pub(crate) struct PageAging {
     dirty: Decay,
     muzzy: Decay,
@@ -19,7 +19,7 @@ pub(in crate::back) struct Unused {
 }
 
 impl PageAging {
-    /// With these decay times in milliseconds.
+    /// Creates the aging of one arena, with these decay times in milliseconds.
     pub(in crate::back) fn new(dirty_ms: isize, muzzy_ms: isize) -> PageAging {
         PageAging {
             dirty: Decay::new(dirty_ms),
@@ -29,52 +29,52 @@ impl PageAging {
         }
     }
 
-    /// The decay time of dirty pages, or of muzzy ones, in milliseconds; -1: for ever.
+    /// The decay time of dirty or of muzzy pages, in milliseconds. -1 is for ever.
     pub(crate) fn millis(&self, dirty: bool) -> isize {
         if dirty { self.dirty.millis() } else { self.muzzy.millis() }
     }
 
-    /// Sets it. The pages that are unused now count as unused from now on.
+    /// Sets a decay time. The pages that are unused now count as unused from now on.
     pub(crate) fn set_millis(&mut self, dirty: bool, millis: isize) {
         let decay = if dirty { &mut self.dirty } else { &mut self.muzzy };
         *decay = Decay::new(millis);
     }
 
-    /// Whether decay has anything to do at `now` (milliseconds).
+    /// Whether decay has work at `now`, in milliseconds.
     pub(in crate::back) fn is_due(&self, now: u64, unused: Unused) -> bool {
         self.dirty.is_due(now, unused.dirty) || self.muzzy.is_due(now, unused.muzzy)
     }
 
-    /// Moves decay to `now`, and returns how many dirty and muzzy pages may stay.
+    /// Moves decay to `now` and returns how many dirty and muzzy pages may stay.
     pub(in crate::back) fn advance(&mut self, now: u64, unused: Unused) -> (usize, usize) {
         (self.dirty.advance(now, unused.dirty), self.muzzy.advance(now, unused.muzzy))
     }
 
-    /// When decay will have something to do that is worth a wake-up (milliseconds). `None`: never.
+    /// The time in milliseconds at which decay has enough work for a wake-up, or `None` if never.
     pub(in crate::back) fn next(&self, unused: Unused) -> Option<u64> {
         let (dirty, muzzy) = (self.dirty.next_due(unused.dirty), self.muzzy.next_due(unused.muzzy));
         [dirty, muzzy].into_iter().flatten().min()
     }
 
-    /// Notes that a run of `pages` was made of new memory, beside `dirty` free dirty pages and
-    /// `active` pages in use.
+    /// Counts a run of `pages` pages of new memory, beside `dirty` free dirty pages and `active`
+    /// pages in use.
     pub(in crate::back) fn note_growth(&mut self, pages: usize, dirty: usize, active: usize) {
         self.debt.incur(pages, dirty, active);
     }
 
-    /// How many of `dirty` unused pages may stay after what is owed for new memory was given back.
-    /// `None`: nothing is owed.
+    /// Takes the pages that [`Debt`] counts for new memory and returns how many of `dirty` unused
+    /// pages may stay without them. Returns `None` if none are counted.
     pub(in crate::back) fn pay(&mut self, dirty: usize) -> Option<usize> {
         let owed = self.debt.settle()?;
         Some(dirty.saturating_sub(owed))
     }
 
-    /// Runs of this many bytes that are freed are given back at once; 0: none is.
+    /// Freed runs of at least this many bytes are given back at once. 0 is no run.
     pub(crate) fn oversize(&self) -> usize {
         self.oversize
     }
 
-    /// Sets it.
+    /// Sets the bytes from which on freed runs are given back at once.
     pub(crate) fn set_oversize(&mut self, bytes: usize) {
         self.oversize = bytes;
     }

@@ -1,38 +1,38 @@
-//! What the pages of an arena are doing, as plain numbers.
+//! Counts of the pages of an arena, as plain numbers.
 
 use crate::back::map::extent::ExtentState;
 
-/// What the pages of an arena are doing, in pages, and what was done.
+/// The pages of an arena by state, and counts of operations on them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PageCounts {
     pub(crate) active: usize,
     pub(crate) dirty: usize,
     pub(crate) muzzy: usize,
     pub(crate) retained: usize,
-    /// Pages in purge batches that are under way.
+    /// Pages in purge batches.
     pub(crate) purging: usize,
     pub(crate) mapped: usize,
-    /// Runs that left for a slab or a large block, and that came back.
+    /// Runs that were handed out for slabs or large blocks, and runs that came back.
     pub(crate) taken: u64,
     pub(crate) given: u64,
     pub(crate) purges: PurgeCounts,
-    /// Records of runs ever made, and addresses that the system did not take back.
+    /// Records of runs ever made, and pages whose addresses were lost.
     pub(crate) records: usize,
     pub(crate) abandoned: usize,
 }
 
-/// What purging of pages in one state did.
+/// Counts of the purging of pages in one state.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Purges {
-    /// Batches.
+    /// Purged batches.
     pub(crate) passes: u64,
-    /// System calls.
+    /// System calls, one for each run that was purged.
     pub(crate) calls: u64,
-    /// Pages given back.
+    /// Pages that were given back.
     pub(crate) pages: u64,
 }
 
-/// What purging did, by what the pages were before.
+/// Counts of purging, by the state of the pages before.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PurgeCounts {
     pub(crate) dirty: Purges,
@@ -40,7 +40,7 @@ pub(crate) struct PurgeCounts {
 }
 
 impl PurgeCounts {
-    /// Where purging of pages in a state is counted.
+    /// The counts for pages in a state.
     pub(in crate::back) fn of(&mut self, from: ExtentState) -> &mut Purges {
         match from {
             ExtentState::Muzzy => &mut self.muzzy,
@@ -51,7 +51,7 @@ impl PurgeCounts {
 
 #[cfg(any(test, feature = "testing"))]
 impl PageCounts {
-    /// Pages that are known to be doing something.
+    /// The sum of the pages in all states.
     pub(crate) fn sum(&self) -> usize {
         self.active + self.dirty + self.muzzy + self.retained + self.purging
     }

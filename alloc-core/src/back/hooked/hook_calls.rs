@@ -1,5 +1,5 @@
-//! What hooks are asked about runs, under no lock. Who may ask about which run: see
-//! [`super::hooked_pages`].
+//! Calls of hooks about runs, under no lock. [`super::hooked_pages`] says which thread may call
+//! hooks about which run.
 
 use super::hooks::Hooks;
 use crate::back::map::extent::{Extent, ExtentState};
@@ -10,7 +10,7 @@ use crate::back::system::page_provider::Reserved;
 use crate::back::system::provider::system::system;
 use crate::ground::units::{LG_PAGE, PAGE};
 
-/// Gives a run memory that has none. `false`: refused.
+/// Gives a run memory if it has none. Returns `false` if the hook refuses.
 pub(crate) fn commit(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
     if run.is_committed() {
@@ -24,31 +24,32 @@ pub(crate) fn commit(hooks: &Hooks, taken: &InHand) -> bool {
     committed
 }
 
-/// Asks whether a run may be cut after `pages` pages. `false`: refused.
+/// Asks whether a run may be cut after `pages` pages. Returns `false` if the hook refuses.
 pub(crate) fn may_cut(hooks: &Hooks, taken: &InHand, pages: usize) -> bool {
     may_cut_run(hooks, taken.run(), pages)
 }
 
-/// The same of a block that the caller owns.
+/// As [`may_cut`], but for a block that the caller owns.
 pub(crate) fn may_cut_run(hooks: &Hooks, run: &Extent, pages: usize) -> bool {
     hooks.split(run.base_ptr(), run.bytes(), pages << LG_PAGE, run.is_committed())
 }
 
-/// Asks whether two neighbours may be one. `false`: refused.
+/// Asks whether two neighbours may be merged. Returns `false` if the hook refuses.
 pub(crate) fn may_merge(hooks: &Hooks, left: &InHand, right: &InHand) -> bool {
     let (left, right) = (left.run(), right.run());
     left.is_committed() == right.is_committed()
         && hooks.merge(left.base_ptr(), left.bytes(), right.bytes(), left.is_committed())
 }
 
-/// Asks whether a block that the caller owns may be lengthened by the run behind it. `false`:
-/// refused.
+/// Asks whether a block that the caller owns may be lengthened by the run behind it. Returns
+/// `false` if the hook refuses.
 pub(crate) fn may_append(hooks: &Hooks, run: &Extent, taken: &InHand) -> bool {
     hooks.merge(run.base_ptr(), run.bytes(), taken.run().bytes(), true)
 }
 
-/// Gives a free run back, as far as hooks let it: addresses, then memory for good, then memory,
-/// then memory when the system likes. Answers what it is now, and whether it reads zero.
+/// Gives a free run back, as far as hooks allow: by `dalloc`, `decommit`, `purge_forced` or
+/// `purge_lazy`, which comes first if `lazily`. Returns the new state, and whether the run reads
+/// zero.
 pub(in crate::back) fn give_back(
     hooks: &Hooks,
     run: &'static Extent,
@@ -59,7 +60,7 @@ pub(in crate::back) fn give_back(
     if lazily && hooks.purge_lazy(base, size) {
         return (ExtentState::Muzzy, false);
     }
-    // It leaves the page map first: somebody else may be given the addresses at once.
+    // The run leaves the page map first, as another thread may get the addresses at once.
     page_map::clear_ends(run);
     if hooks.dalloc(base, size, run.is_committed()) {
         return (ExtentState::Gone, false);
@@ -78,11 +79,11 @@ pub(in crate::back) fn give_back(
     (ExtentState::Retained, false)
 }
 
-/// Gives the addresses of a run back, whose arena is no more: to `dalloc`, or to `destroy` if that
-/// refuses. The run has left the page map. What both refuse stays the program's.
+/// Gives back the addresses of a run whose arena has ended: to `dalloc`, or to `destroy` if that
+/// refuses. The run has left the page map. What both refuse stays with the program.
 ///
-/// jemalloc asks `dalloc` only about runs with memory, and loses the others where `destroy` is not
-/// there. A hook cannot tell the two apart, so `dalloc` is asked about all of them here.
+/// jemalloc asks `dalloc` only about runs with memory, and loses the others if there is no
+/// `destroy`. A hook cannot tell the two apart, so `dalloc` is asked about all of them here.
 pub(crate) fn dalloc_or_destroy(hooks: &Hooks, run: &'static Extent) {
     let (base, size, committed) = (run.base_ptr(), run.bytes(), run.is_committed());
     if !hooks.dalloc(base, size, committed) {
@@ -90,10 +91,10 @@ pub(crate) fn dalloc_or_destroy(hooks: &Hooks, run: &'static Extent) {
     }
 }
 
-/// Gives the addresses of a run back. `false`: refused.
+/// Gives the addresses of a run back. Returns `false` if the hook refuses.
 pub(crate) fn dalloc(hooks: &Hooks, taken: &InHand) -> bool {
     let run = taken.run();
-    // It leaves the page map first: somebody else may be given the addresses at once.
+    // The run leaves the page map first, as another thread may get the addresses at once.
     page_map::clear_ends(run);
     let gone = hooks.dalloc(run.base_ptr(), run.bytes(), run.is_committed());
     if !gone {
@@ -102,12 +103,12 @@ pub(crate) fn dalloc(hooks: &Hooks, taken: &InHand) -> bool {
     gone
 }
 
-/// Asks for memory.
+/// Asks the hooks for memory.
 pub(crate) fn reserve(hooks: &Hooks, pages: usize, align: usize) -> Option<Reserved> {
     hooks.alloc(pages << LG_PAGE, align)
 }
 
-/// Asks the system for memory, where no hook may be asked.
+/// Asks the system for memory, where no hook may be called.
 pub(crate) fn reserve_by_default(pages: usize, align: usize) -> Option<Reserved> {
     system().reserve(pages << LG_PAGE, align.max(PAGE))
 }
@@ -117,8 +118,8 @@ pub(crate) fn give_up(hooks: &Hooks, got: &Reserved, pages: usize) {
     hooks.dalloc(got.base.as_ptr(), pages << LG_PAGE, true);
 }
 
-/// The same, of what the system gave.
+/// As [`give_up`], but for memory that the system gave.
 pub(crate) fn give_up_by_default(got: &Reserved, pages: usize) {
-    // SAFETY: just reserved, and nobody knows it.
+    // SAFETY: just reserved, and no other code knows it.
     unsafe { system().release(got.base, pages << LG_PAGE) };
 }

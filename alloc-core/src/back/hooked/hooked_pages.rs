@@ -1,39 +1,39 @@
-//! The pages of an arena with extent hooks: everything that calls a hook happens under no lock.
+//! The pages of an arena with extent hooks. Everything that calls a hook happens under no lock.
 //!
 //! ```text
 //!   allocate   under the lock: a run that is ready, or one that fits exactly; else the want is
 //!              noted, and the allocation fails
-//!   serve      under no lock, when the caller has let go of all: take a free run, commit it, cut
+//!   serve      under no lock, when the caller holds none: take a free run, commit it, cut
 //!              it, or ask for memory; file the parts and the run that is ready; then try again
 //! ```
-//! Freed runs are filed as they are, and made one with their neighbours only when nothing fits. A
-//! run that hooks are at work on is in nobody's list, and nobody looks at it.
+//! Freed runs are filed as they are, and merged with their neighbours only when nothing fits. A run
+//! that hooks work on is in no list, and no other thread looks at it.
 //!
-//! Who may touch a run, and ask hooks about it ([`super::hook_calls`]):
+//! The threads that may touch a run, and ask hooks about it ([`super::hook_calls`]):
 //!
 //! ```text
 //!   a run is     state       page map   without the lock          under the lock
-//!   in use       Active      ends, or   its block's owner may     nobody
+//!   in use       Active      ends, or   its block's owner may     no thread
 //!                            all pages  ask to cut it, or to
 //!                                       add the taken one behind
-//!   in a list    Dirty,      ends       nobody                    who takes it out: into a `Taken`
-//!                Muzzy,                                           or a purge batch
+//!   in a list    Dirty,      ends       no thread                 the thread that takes it out, as
+//!                Muzzy,                                           an `InHand` or in a purge batch
 //!                Retained
-//!   taken        InHand      ends       its one holder may ask    its holder: puts it back, cuts,
+//!   taken        InHand      ends       its one holder may ask    its holder puts it back, cuts,
 //!                                       anything                  merges, hands over, strikes off
-//!   given back   InHand      nowhere    its one holder: when the  its holder: strikes it off, or
-//!                                       hook returns, others may  files it where it was refused
+//!   given back   InHand      nowhere    its one holder. When the  its holder strikes it off, or
+//!                                       hook returns, others may  files it if it was refused
 //!                                       have the addresses
-//!   ready        InHand      ends       nobody                    an allocation of its length, or
-//!                                                                 who files the ready ones
-//!   asked for    (no record) nowhere    who asked                 nobody
+//!   ready        InHand      ends       no thread                 an allocation of its length, or
+//!                                                                 a thread that files ready runs
+//!   asked for    (no record) nowhere    the thread that asked     no thread
 //! ```
-//! So two hooks never run for one run at a time, and the books that hooks keep say what ours do
-//! when none is under way: a cut or a merger that they granted is done, without fail, by the same
-//! holder (records for it are taken before they are asked). A run in hand passes for no free
-//! neighbour: see [`crate::back::runs::in_hand`]. `FreeRuns::away` are the pages that are taken,
-//! being given back or ready; `serving` are those who may ask for memory. An arena ends when both
-//! are 0.
+//! So two hooks never run for one run at a time, and what hooks note agrees with the allocator's
+//! records when no hook is running. A cut or a merger that hooks granted is always carried out by
+//! the holder that asked, which takes the records for it before. A run in hand is no free
+//! neighbour: see [`crate::back::runs::in_hand`]. `FreeRuns::away` counts the pages that are taken,
+//! being given back or ready. `serving` counts the threads that may ask for memory. An arena ends
+//! when both are 0.
 
 use super::hooks::Hooks;
 use super::wants::{Want, Wants};
@@ -47,33 +47,33 @@ use crate::back::runs::neighbours::right_neighbour;
 use crate::back::system::mapping::Mapping;
 use crate::back::system::page_provider::Reserved;
 
-/// Of so many runs of each state neighbours are looked for.
+/// How many runs of each state are looked at for neighbours.
 const LOOKED_AT: usize = 1024;
 /// Runs that may be ready at a time.
 const READY: usize = 8;
 
-/// What an arena with hooks has ready, and what it lacks. Under the lock of its pages.
+/// The ready runs and the wants of an arena with hooks. Guarded by the lock of its pages.
 pub(in crate::back) struct Hooked {
     hooks: &'static Hooks,
     ready: [Option<&'static Extent>; READY],
     wants: Wants,
-    /// Threads that make runs ready now.
+    /// The number of threads that make runs ready now.
     serving: usize,
 }
 
 impl Hooked {
-    /// Nothing is ready, and nothing is lacked.
+    /// Creates a record without ready runs and wants.
     pub(in crate::back) fn new(hooks: &'static Hooks) -> Hooked {
         Hooked { hooks, ready: [None; READY], wants: Wants::new(), serving: 0 }
     }
 
-    /// The functions of the program.
+    /// The hooks, which are functions of the program.
     pub(in crate::back) fn hooks(&self) -> &'static Hooks {
         self.hooks
     }
 }
 
-/// The pages of an arena, as its hooks see them. Without hooks nothing is ready or lacked.
+/// The pages of an arena, as its hooks see them. Without hooks there are no ready runs or wants.
 pub(crate) struct HookedPages<'a> {
     pub(in crate::back) hooked: Option<&'a mut Hooked>,
     pub(in crate::back) runs: &'a mut FreeRuns,
@@ -81,7 +81,7 @@ pub(crate) struct HookedPages<'a> {
     pub(in crate::back) in_use: &'a mut InUse,
 }
 
-/// Whether two neighbours can be one once both have memory.
+/// Whether two neighbours can be merged once both have memory.
 fn is_alike(run: &Extent, right: &Extent) -> bool {
     right.mapping() == run.mapping()
         || (run.mapping() == Mapping::Ordinary && !right.is_committed())
@@ -90,8 +90,8 @@ fn is_alike(run: &Extent, right: &Extent) -> bool {
 impl HookedPages<'_> {
     // --- what threads lack ---
 
-    /// What the calling thread lacked here, once. It makes that ready; until
-    /// [`HookedPages::end_serving`] the arena does not end.
+    /// Takes the want of the calling thread, which then makes such a run ready. The arena does not
+    /// end before [`HookedPages::end_serving`] is called.
     pub(crate) fn begin_serving(&mut self) -> Option<Want> {
         let hooked = self.hooked.as_mut()?;
         let want = hooked.wants.take()?;
@@ -106,20 +106,20 @@ impl HookedPages<'_> {
         }
     }
 
-    /// Nobody waits for anything any more.
+    /// Forgets the wants of all threads.
     pub(crate) fn forget_wants(&mut self) {
         if let Some(hooked) = self.hooked.as_mut() {
             hooked.wants.forget();
         }
     }
 
-    /// Whether nobody has a run of this arena in hand, or is about to.
+    /// Whether no thread has a run of this arena in hand, or is about to.
     pub(crate) fn is_at_rest(&self) -> bool {
         let serving = self.hooked.as_ref().map_or(0, |hooked| hooked.serving);
         self.runs.away() == 0 && serving == 0
     }
 
-    /// In a forked child: what other threads had taken is never filed; its addresses are lost.
+    /// In a forked child, gives up what other threads had taken. Its addresses are lost.
     pub(crate) fn abandon_taken(&mut self) {
         self.forget_wants();
         let Some(hooked) = self.hooked.as_mut() else { return };
@@ -130,7 +130,7 @@ impl HookedPages<'_> {
 
     // --- runs that are ready ---
 
-    /// A run that needs no hook to be called. `None`: there is none; if `noted`, that is noted.
+    /// Takes a run that needs no hook. Without one, returns `None` and notes the want if `noted`.
     pub(in crate::back) fn take_ready(
         &mut self,
         pages: usize,
@@ -155,7 +155,7 @@ impl HookedPages<'_> {
         None
     }
 
-    /// Files the runs that wait to be used: nobody came for them.
+    /// Files the ready runs, which no thread took.
     pub(crate) fn file_ready(&mut self) {
         for slot in 0..READY {
             let ready = self.hooked.as_mut().and_then(|hooked| hooked.ready.get_mut(slot)?.take());
@@ -170,7 +170,7 @@ impl HookedPages<'_> {
     pub(crate) fn make_ready(&mut self, taken: InHand) {
         let is_full = |hooked: &&mut Hooked| hooked.ready.iter().all(Option::is_some);
         if self.hooked.as_ref().is_some_and(is_full) {
-            // Filed as dirty they are found as well, by who wants just that length.
+            // As dirty runs they are found too, by requests for just their length.
             self.file_ready();
         }
         let ready = self.hooked.as_mut().map(|hooked| hooked.ready.iter_mut());
@@ -183,7 +183,7 @@ impl HookedPages<'_> {
 
     // --- free runs ---
 
-    /// Takes a free run that a want fits in out of its list; with `exact`, only one of its length.
+    /// Takes a free run that a want fits in out of its list. With `exact`, only one of its length.
     pub(crate) fn take_for(&mut self, want: Want, exact: bool) -> Option<InHand> {
         self.runs.keep_records()?;
         let run = ExtentState::FREE.into_iter().find_map(|state| {
@@ -199,7 +199,7 @@ impl HookedPages<'_> {
         self.runs.send_away(taken)
     }
 
-    /// Puts a run back as it is.
+    /// Puts a run back into its list as it is.
     pub(crate) fn put_back(&mut self, taken: InHand) {
         self.runs.note_back(&taken);
         self.runs.list_again(taken);
@@ -212,14 +212,14 @@ impl HookedPages<'_> {
     }
 
     /// Takes a certain run of `pages` pages out of the list of free ones, if it is there. It may
-    /// have been away meanwhile, or its record may stand for another run of that length: what is in
-    /// the list is free, whichever it is.
+    /// have been away meanwhile, or its record may stand for another run of that length. Either way
+    /// the run in the list is free.
     pub(crate) fn take_run(&mut self, run: &'static Extent, pages: usize) -> Option<InHand> {
         let is_there = run.state.get() == ExtentState::Retained && run.pages() == pages;
         is_there.then(|| self.take_out(run))
     }
 
-    /// Two free neighbours in one state, in nobody's list any more.
+    /// Takes two free neighbours in one state out of their list.
     pub(crate) fn take_neighbours(&mut self) -> Option<(InHand, InHand)> {
         let (left, right) = ExtentState::FREE.into_iter().find_map(|state| {
             let by_age = core::iter::successors(self.runs.oldest(state), |run| run.younger.get());
@@ -228,7 +228,7 @@ impl HookedPages<'_> {
         Some((self.take_out(left), self.take_out(right)))
     }
 
-    /// Files two neighbours, made one if `merged`.
+    /// Files two neighbours, merged into one if `merged`.
     pub(crate) fn put_neighbours(&mut self, left: InHand, right: InHand, merged: bool) {
         if merged {
             self.runs.append(&left, right);
@@ -239,13 +239,13 @@ impl HookedPages<'_> {
         }
     }
 
-    /// Takes the free run behind an active one out of its list, if it is `more` pages long.
+    /// Takes the free run behind an active one out of its list, if it has at least `more` pages.
     pub(crate) fn take_behind(&mut self, run: &'static Extent, more: usize) -> Option<InHand> {
         self.runs.keep_records()?;
         let right = page_map::lookup(run.end()).extent()?;
         let state = right.state.get();
         let free = right.arena() == run.arena() && ExtentState::FREE.contains(&state);
-        // What is not free is another's, and may change at this moment.
+        // A run that is not free belongs to another thread, and may change at this moment.
         let ours = free && !right.head.get() && right.base() == run.end();
         if !ours || !is_alike(run, right) || right.pages() < more {
             return None;
@@ -257,7 +257,7 @@ impl HookedPages<'_> {
         Some(self.take_out(right))
     }
 
-    /// Makes a run part of the active one before it. Returns whether it reads zero.
+    /// Makes a run part of the active run before it. Returns whether the added part reads zero.
     pub(crate) fn append(&mut self, run: &'static Extent, taken: InHand) -> bool {
         self.runs.note_back(&taken);
         self.in_use.pages += taken.pages();
@@ -266,13 +266,13 @@ impl HookedPages<'_> {
 
     // --- cutting ---
 
-    /// A record for the second part of a run, should hooks let it be cut.
+    /// Takes a record for the second part of a run that hooks may let be cut.
     pub(crate) fn record_for_cut(&mut self) -> Option<&'static Extent> {
         self.runs.keep_records()?;
         self.runs.take_record()
     }
 
-    /// Cuts a run after `pages` pages, as hooks have; `rest` becomes the record of the second part.
+    /// Cuts a run after `pages` pages, as hooks allowed. `rest` becomes the second part's record.
     pub(crate) fn cut_taken(
         &mut self,
         taken: InHand,
@@ -283,30 +283,30 @@ impl HookedPages<'_> {
         (taken, rest)
     }
 
-    /// Takes back what [`HookedPages::record_for_cut`] returned: hooks refused.
+    /// Takes back the record of [`HookedPages::record_for_cut`], because hooks refused.
     pub(crate) fn keep_record(&mut self, rest: &'static Extent) {
         self.runs.put_record(rest);
     }
 
     // --- new memory ---
 
-    /// How many pages to ask for at a time where `pages` are wanted.
+    /// How many pages to ask for at a time if `pages` are wanted.
     pub(crate) fn next_chunk(&mut self, pages: usize) -> usize {
         self.runs.source().growth().chunk(pages, false)
     }
 
-    /// Notes that so many were given: the next time it will be more.
+    /// Notes that a chunk was given, so that the next one is longer.
     pub(crate) fn note_chunk(&mut self) {
         self.runs.source().growth().note(true);
     }
 
-    /// Takes new memory in as a free run that is in no list. `None`: no memory for records.
+    /// Takes in new memory as a free run in no list. Returns `None` without memory for records.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         let run = self.runs.take_in(got, pages)?;
         Some(self.runs.send_away(run))
     }
 
-    /// Takes a run whose addresses have gone back out of the books.
+    /// Uncounts a run whose addresses have been given back.
     pub(crate) fn strike_off(&mut self, run: InHand) {
         self.runs.note_back(&run);
         self.runs.forget(run);

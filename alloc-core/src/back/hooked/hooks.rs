@@ -1,9 +1,9 @@
-//! Extent hooks: functions of the program's that supply an arena's pages. Source: jemalloc(3),
+//! Extent hooks: functions of the program that supply an arena's pages. Source: jemalloc(3),
 //! `arena.<i>.extent_hooks`.
 //!
-//! Unlike the system's calls they run under no lock at all (see [`super::hooked_pages`]): a hook
-//! may allocate, and read and write the namespace. A run is dealt with by its own arena's hooks and
-//! by no others, wherever the call comes from: they keep books.
+//! Unlike the system's calls, hooks run under no lock at all (see [`super::hooked_pages`]). So a
+//! hook may allocate, and read and write the namespace. Only the hooks of its own arena are called
+//! for a run, wherever the call comes from, because hooks keep records of runs.
 
 use crate::back::system::page_provider::{PageProvider, Purged, Reserved};
 use crate::back::system::provider::mmap;
@@ -24,19 +24,19 @@ pub type ExtentAlloc = unsafe extern "C" fn(
     *mut bool,
     c_uint,
 ) -> *mut c_void;
-/// `extent_dalloc_t`: hooks, address, size, committed, arena; true: refused.
+/// `extent_dalloc_t`: hooks, address, size, committed, arena. Returns `true` to refuse.
 pub type ExtentDalloc =
     unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, bool, c_uint) -> bool;
 /// `extent_destroy_t`: hooks, address, size, committed, arena.
 pub type ExtentDestroy = unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, bool, c_uint);
 /// `extent_commit_t`, `extent_decommit_t`, `extent_purge_t`: hooks, address, size, offset, length,
-/// arena; true: refused.
+/// arena. Returns `true` to refuse.
 pub type ExtentRange =
     unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, c_uint) -> bool;
-/// `extent_split_t`: hooks, address, size, both sizes, committed, arena; true: refused.
+/// `extent_split_t`: hooks, address, size, both sizes, committed, arena. Returns `true` to refuse.
 pub type ExtentSplit =
     unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, bool, c_uint) -> bool;
-/// `extent_merge_t`: hooks, address and size twice, committed, arena; true: refused.
+/// `extent_merge_t`: hooks, address and size twice, committed, arena. Returns `true` to refuse.
 pub type ExtentMerge = unsafe extern "C" fn(
     *mut ExtentHooks,
     *mut c_void,
@@ -47,32 +47,32 @@ pub type ExtentMerge = unsafe extern "C" fn(
     c_uint,
 ) -> bool;
 
-/// `extent_hooks_t`: the functions that supply an arena's pages. `None` refuses always.
+/// `extent_hooks_t`: the functions that supply an arena's pages. A hook that is `None` refuses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExtentHooks {
-    /// Answers memory.
+    /// Returns memory.
     pub alloc: Option<ExtentAlloc>,
-    /// Takes it back, or refuses.
+    /// Takes memory back, or refuses.
     pub dalloc: Option<ExtentDalloc>,
     /// Takes back what `dalloc` refused, when the arena is destroyed.
     pub destroy: Option<ExtentDestroy>,
-    /// Gives pages memory again that were decommitted; it reads zero.
+    /// Gives memory again to pages that were decommitted. They read zero.
     pub commit: Option<ExtentRange>,
     /// Takes the memory of pages away until they are committed again.
     pub decommit: Option<ExtentRange>,
     /// Lets the system take the memory of pages when it likes.
     pub purge_lazy: Option<ExtentRange>,
-    /// Gives the memory of pages back now; they read zero after.
+    /// Gives the memory of pages back now. They read zero after that.
     pub purge_forced: Option<ExtentRange>,
-    /// May forbid to cut a run in two.
+    /// May forbid cutting a run in two.
     pub split: Option<ExtentSplit>,
-    /// May forbid to make one run of two.
+    /// May forbid making one run of two.
     pub merge: Option<ExtentMerge>,
 }
 
-/// The functions that arenas begin with. They work by address alone, on any memory that came from
-/// them, so hooks may call them.
+/// The hooks that arenas begin with. They work by address alone, on any memory that came from them,
+/// so other hooks may call them.
 pub(crate) static DEFAULT: ExtentHooks = ExtentHooks {
     alloc: Some(default_alloc),
     dalloc: Some(default_dalloc),
@@ -85,7 +85,7 @@ pub(crate) static DEFAULT: ExtentHooks = ExtentHooks {
     merge: Some(default_merge),
 };
 
-/// The default hooks, as arenas answer them.
+/// A pointer to the default hooks.
 pub(crate) fn default_hooks() -> *mut ExtentHooks {
     core::ptr::from_ref(&DEFAULT).cast_mut()
 }
@@ -105,7 +105,7 @@ unsafe extern "C" fn default_alloc(
     };
     let Some(base) = got else { return core::ptr::null_mut() };
     for flag in [zero, commit].into_iter().filter(|flag| !flag.is_null()) {
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller's place for the result.
         unsafe { flag.write(true) };
     }
     base.as_ptr().cast()
@@ -118,12 +118,12 @@ unsafe extern "C" fn default_dalloc(
     _committed: bool,
     _arena: c_uint,
 ) -> bool {
-    // Addresses that are to be kept are not given back; then memory alone is.
+    // With `retain`, addresses are not given back, and only memory is.
     options::current().retain || !release(base, size)
 }
 
 fn release(base: *mut c_void, size: usize) -> bool {
-    // SAFETY: the caller owns the range, and uses it no more.
+    // SAFETY: the caller owns the range, and does not use it any more.
     NonNull::new(base.cast()).is_some_and(|base| unsafe { system().release(base, size) })
 }
 
@@ -137,7 +137,7 @@ unsafe extern "C" fn default_destroy(
     release(base, size);
 }
 
-/// Commits and decommits nothing: the system backs pages when they are touched.
+/// Refuses to commit and decommit, because the system backs pages when they are touched.
 unsafe extern "C" fn default_commit(
     _hooks: *mut ExtentHooks,
     _base: *mut c_void,
@@ -206,7 +206,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// The default ones.
+    /// Creates the default hooks of an arena.
     pub(crate) const fn new(arena: u32) -> Hooks {
         Hooks { table: AtomicPtr::new(core::ptr::null_mut()), arena }
     }
@@ -218,30 +218,30 @@ impl Hooks {
         if table.is_null() { default_hooks() } else { table }
     }
 
-    /// Sets the table; null: the default one.
+    /// Sets the table. Null sets the default one.
     pub(crate) fn set(&self, table: *mut ExtentHooks) {
         // Release: pairs with the Acquire in `table`.
         self.table.store(table, Ordering::Release);
     }
 
-    /// Calls a hook, under no lock. `None`: it is not there.
+    /// Calls a hook, under no lock. Returns `None` if the table does not have it.
     fn call<F: Copy, T>(
         &self,
         hook: impl Fn(&ExtentHooks) -> Option<F>,
         call: impl FnOnce(F, *mut ExtentHooks) -> T,
     ) -> Option<T> {
         let table = self.table();
-        // SAFETY: who set the table keeps it as long as the arena has it.
+        // SAFETY: the program keeps the table that it set as long as the arena has it.
         let hook = hook(unsafe { &*table })?;
         Some(callback::run(Callback::Hook, || call(hook, table)))
     }
 
-    /// New memory at a multiple of `align`.
+    /// Asks for new memory at a multiple of `align`.
     pub(in crate::back) fn alloc(&self, size: usize, align: usize) -> Option<Reserved> {
         let (mut zeroed, mut committed) = (false, true);
         let (zero, commit) = (&raw mut zeroed, &raw mut committed);
         let null = core::ptr::null_mut();
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |alloc: ExtentAlloc, table| unsafe {
             alloc(table, null, size, align, zero, commit, self.arena)
         };
@@ -256,18 +256,18 @@ impl Hooks {
         Some(Reserved { base, zeroed })
     }
 
-    /// Gives memory back. `false`: refused.
+    /// Gives memory back. Returns `false` if refused.
     pub(in crate::back) fn dalloc(&self, base: *mut u8, size: usize, committed: bool) -> bool {
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |dalloc: ExtentDalloc, table| unsafe {
             dalloc(table, base.cast(), size, committed, self.arena)
         };
         self.call(|hooks| hooks.dalloc, call) == Some(false)
     }
 
-    /// Gives memory back that nobody will ask for again.
+    /// Gives memory back for good.
     pub(in crate::back) fn destroy(&self, base: *mut u8, size: usize, committed: bool) {
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |destroy: ExtentDestroy, table| unsafe {
             destroy(table, base.cast(), size, committed, self.arena);
         };
@@ -280,34 +280,34 @@ impl Hooks {
         base: *mut u8,
         size: usize,
     ) -> bool {
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |range: ExtentRange, table| unsafe {
             range(table, base.cast(), size, 0, size, self.arena)
         };
         self.call(hook, call) == Some(false)
     }
 
-    /// Gives decommitted pages memory. `false`: refused.
+    /// Gives decommitted pages memory. Returns `false` if refused.
     pub(in crate::back) fn commit(&self, base: *mut u8, size: usize) -> bool {
         self.range(|hooks| hooks.commit, base, size)
     }
 
-    /// Takes memory away. `false`: refused.
+    /// Takes memory away. Returns `false` if refused.
     pub(in crate::back) fn decommit(&self, base: *mut u8, size: usize) -> bool {
         self.range(|hooks| hooks.decommit, base, size)
     }
 
-    /// Purges lazily. `false`: refused.
+    /// Purges lazily. Returns `false` if refused.
     pub(in crate::back) fn purge_lazy(&self, base: *mut u8, size: usize) -> bool {
         self.range(|hooks| hooks.purge_lazy, base, size)
     }
 
-    /// Purges now. `false`: refused.
+    /// Purges now. Returns `false` if refused.
     pub(in crate::back) fn purge_forced(&self, base: *mut u8, size: usize) -> bool {
         self.range(|hooks| hooks.purge_forced, base, size)
     }
 
-    /// Cuts a run in two. `false`: refused.
+    /// Asks to cut a run in two. Returns `false` if refused.
     pub(in crate::back) fn split(
         &self,
         base: *mut u8,
@@ -315,14 +315,14 @@ impl Hooks {
         first: usize,
         committed: bool,
     ) -> bool {
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |split: ExtentSplit, table| unsafe {
             split(table, base.cast(), size, first, size - first, committed, self.arena)
         };
         self.call(|hooks| hooks.split, call) == Some(false)
     }
 
-    /// Makes one run of two. `false`: refused.
+    /// Asks to make one run of two. Returns `false` if refused.
     pub(in crate::back) fn merge(
         &self,
         base: *mut u8,
@@ -331,7 +331,7 @@ impl Hooks {
         committed: bool,
     ) -> bool {
         let next = base.wrapping_add(size).cast();
-        // SAFETY: as the manual has it.
+        // SAFETY: the arguments are as the manual demands.
         let call = |merge: ExtentMerge, table| unsafe {
             merge(table, base.cast(), size, next, second, committed, self.arena)
         };
@@ -339,8 +339,8 @@ impl Hooks {
     }
 }
 
-// SAFETY: memory is the hooks' (the program's promise); the rest is refused. Calls are made under
-// no lock, as `hooked_pages` has it.
+// SAFETY: the hooks supply memory (the program's promise), and all else is refused. Calls are made
+// under no lock, as `hooked_pages` ensures.
 unsafe impl PageProvider for Hooks {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         self.alloc(size, align)

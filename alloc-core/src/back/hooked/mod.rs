@@ -1,4 +1,4 @@
-//! Pages that come by functions of the program.
+//! Pages that come from functions of the program.
 
 #[allow(unsafe_code)]
 pub(crate) mod hooks;

@@ -1,18 +1,18 @@
-//! What allocations in an arena with hooks lacked: noted under the lock of its pages, served when
-//! none is held.
+//! The runs that allocations in an arena with hooks lacked. They are noted under the lock of its
+//! pages, and made when no lock is held.
 //!
-//! Each thread serves what it lacked itself. So an extent hook that allocates has nobody else's
-//! hooks called, and nobody finds that what he lacked is in another thread's hands.
+//! Each thread makes only what it lacked itself. So an extent hook that allocates does not cause
+//! calls of hooks for other threads, and no thread finds its run in another thread's hands.
 
 use crate::ground::os;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Runs that are lacked, in all arenas.
+/// Wants in all arenas.
 static WANTS: AtomicU32 = AtomicU32::new(0);
-/// How often one was forgotten for another.
+/// How often a want was replaced by another.
 static DISPLACED: AtomicU32 = AtomicU32::new(0);
 
-/// Threads whose wants an arena notes at a time.
+/// The most threads whose wants an arena notes at a time.
 const MOST: usize = 16;
 
 /// A run that an allocation lacked.
@@ -28,21 +28,21 @@ struct Noted {
     thread: usize,
 }
 
-/// What threads lack in one arena. Under the lock of its pages.
+/// The wants of threads in one arena. Guarded by the lock of its pages.
 pub(crate) struct Wants {
     slots: [Option<Noted>; MOST],
-    /// Which is forgotten next where there are too many.
+    /// Which want is replaced next if there are too many.
     next: usize,
 }
 
-/// Whether any arena lacks a run.
+/// Whether there is a want in any arena.
 #[inline]
 pub(crate) fn is_wanting() -> bool {
     WANTS.load(Relaxed) != 0
 }
 
-/// How often a want was forgotten, because too many threads lacked something at a time: whose it
-/// was tries again.
+/// How often a want was replaced, because too many threads had one at a time. The thread whose want
+/// was replaced tries again.
 pub(crate) fn displaced() -> u32 {
     DISPLACED.load(Relaxed)
 }
@@ -52,12 +52,12 @@ impl Wants {
         Wants { slots: [None; MOST], next: 0 }
     }
 
-    /// Notes what the calling thread lacks, instead of what it lacked before.
+    /// Notes the want of the calling thread, in place of its earlier one.
     pub(in crate::back) fn note(&mut self, want: Want) {
         self.note_for(os::own_mark(), want);
     }
 
-    /// What the calling thread lacks, once.
+    /// Takes the want of the calling thread.
     pub(in crate::back) fn take(&mut self) -> Option<Want> {
         self.take_of(os::own_mark())
     }
@@ -90,7 +90,7 @@ impl Wants {
         Some(noted.want)
     }
 
-    /// Forgets what all threads lack.
+    /// Forgets the wants of all threads.
     pub(in crate::back) fn forget(&mut self) {
         let noted = self.slots.iter_mut().filter_map(Option::take).count();
         WANTS.fetch_sub(noted as u32, Relaxed);

@@ -1,14 +1,14 @@
-//! The runs in use of one arena, where they are to be found one by one: for a reset.
+//! A list of the runs in use of one arena, kept for an arena that is to be reset.
 //!
-//! The links are those of the list by age, which a run in use is not in.
+//! The list uses the links of the list by age, which a run in use is not in.
 
 use super::extent::Extent;
 
-/// Runs in use. Under the lock of the arena's pages.
+/// A list of runs in use. Guarded by the lock of the arena's pages.
 pub(crate) struct ActiveList(Option<&'static Extent>);
 
 impl ActiveList {
-    /// None.
+    /// Creates an empty list.
     pub(in crate::back) const fn new() -> ActiveList {
         ActiveList(None)
     }
@@ -18,7 +18,7 @@ impl ActiveList {
         self.0
     }
 
-    /// Adds a run, which is in no list.
+    /// Adds a run that is in no list.
     pub(in crate::back) fn push(&mut self, extent: &'static Extent) {
         extent.younger.set(None);
         extent.older.set(self.0);
@@ -28,7 +28,7 @@ impl ActiveList {
         self.0 = Some(extent);
     }
 
-    /// Takes out a run that is here.
+    /// Takes out a run that is in this list.
     pub(in crate::back) fn remove(&mut self, extent: &'static Extent) {
         let (older, younger) = (extent.older.take(), extent.younger.take());
         match younger {

@@ -1,14 +1,14 @@
-//! The class map: address → bin in one load, for what lies near the first reservation.
+//! The class map: address → bin in one load, for addresses near the first reservation.
 //!
 //! ```text
 //!   address   47 ………………… 12 │ 11 … 0
 //!                   │
 //!   WINDOW.bytes[page − WINDOW.first] ──▶ offset of the class's bin / 8
 //! ```
-//! A byte for each page of a window of addresses, beside the page map, for the fast path of free: a
-//! load less on the way to the bin, and an eighth of the cache lines. It is a hint that is never
-//! wrong: 0 sends a free the slow way, by the page map. So addresses outside of the window, pages
-//! that are no slab's, and slabs made while the window was not yet open are all 0.
+//! It has a byte for each page of a window of addresses, beside the page map, for the fast path of
+//! free: one load less on the way to the bin, and an eighth of the cache lines. It is a hint that
+//! is never wrong, because 0 sends a free the slow way, by the page map. The byte is 0 for
+//! addresses outside of the window, pages of no slab, and slabs made before the window was open.
 
 use super::page_words;
 use super::table::{self, PIECE, Writable};
@@ -18,15 +18,15 @@ use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Pages of the window: 128 GiB of addresses, a table of 32 MiB of which only what is used is
+/// Pages of the window: 128 GiB of addresses. Only the used parts of its table of 32 MiB are
 /// touched.
 const PAGES: usize = 1 << 25;
-/// Of a limit on addresses the table takes at most this part.
+/// The table takes at most this part of a limit on addresses.
 const PART_OF_LIMIT: usize = 64;
-/// Addresses above the first reservation that the window covers too; the system hands out lower
-/// and lower ones.
+/// Bytes above the first reservation that the window covers. The rest of the window is below,
+/// because the system hands out lower and lower addresses.
 const ABOVE: usize = 8 << 30;
-/// Where the system hands out higher and higher addresses, it begins below this.
+/// A system that hands out higher and higher addresses begins below this.
 const UPWARDS_BELOW: usize = 1 << 46;
 
 /// The window around the first reservation.
@@ -34,9 +34,9 @@ const UPWARDS_BELOW: usize = 1 << 46;
 struct Window {
     first: AtomicUsize,
     bytes: AtomicPtr<u8>,
-    /// 0 until the rest is written.
+    /// 0 until the other fields are written.
     pages: AtomicUsize,
-    /// It was opened, or could not be.
+    /// Whether the window was opened, or could not be.
     is_tried: AtomicBool,
     /// Which parts of the table are writable.
     writable: Writable<NOTES>,
@@ -59,7 +59,7 @@ impl Window {
         }
     }
 
-    /// The byte of the page that an address lies in; `None` outside of the window.
+    /// The byte of the page that contains `address`, or `None` outside of the window.
     #[inline(always)]
     fn byte_of(&self, address: usize) -> Option<*mut u8> {
         // Acquire: pairs with the Release in `open`.
@@ -74,8 +74,8 @@ impl Window {
     #[inline(always)]
     fn bin_units(&self, address: usize) -> Option<usize> {
         let byte = self.byte_of(address)?;
-        // A plain load: the byte of a block in use was written before the block was handed out, and
-        // does not change before the block has been freed and its slab emptied.
+        // A plain load suffices: the byte of a block in use was written before the block was handed
+        // out, and does not change before the block has been freed and its slab emptied.
         // SAFETY: the table has a byte for each page of the window, and is never unmapped.
         Some(usize::from(unsafe { byte.read() }))
     }
@@ -87,12 +87,12 @@ impl Window {
         let table = self.bytes.load(Ordering::Relaxed);
         let (from, size) = (first.addr() - table.addr(), self.pages.load(Ordering::Relaxed));
         let Some(table) = NonNull::new(table) else { return };
-        // SAFETY: the table and its notes; first and last byte lie in the table.
+        // SAFETY: `writable` is of this table, and the first and the last byte lie in the table.
         if !unsafe { self.writable.open(table, size, from, pages) } {
-            // Where it cannot be written all bytes are 0, which sends each free by the page map.
+            // If the table cannot be written, all bytes stay 0, and each free uses the page map.
             return;
         }
-        // SAFETY: first and last byte lie in the table; who holds the run alone writes its bytes.
+        // SAFETY: both ends lie in the table, and only the holder of the run writes its bytes.
         unsafe { first.write_bytes((bin_offset / OFFSET_UNIT) as u8, pages) };
     }
 
@@ -113,26 +113,26 @@ impl Window {
     }
 }
 
-/// The offset of the bin for a block's page, in units of [`OFFSET_UNIT`]; `None` or the trap's, 0,
-/// where the page map must be asked.
+/// The offset of the bin for the page of `block`, in units of [`OFFSET_UNIT`]. If it is `None`, or
+/// 0 for the trap bin, the page map must be used.
 #[inline(always)]
 pub(crate) fn bin_units(block: *mut u8) -> Option<usize> {
     WINDOW.bin_units(block as usize)
 }
 
-/// As [`bin_units`], in bytes.
+/// As [`bin_units`], but in bytes.
 #[inline(always)]
 pub(crate) fn bin_offset(block: *mut u8) -> Option<usize> {
     bin_units(block).map(|units| units * OFFSET_UNIT)
 }
 
-/// Notes the bin of all pages of a slab, or 0 when it is one no more. A slab that reaches out of
-/// the window is not noted.
+/// Notes the bin of all pages of a slab, or 0 when they are a slab no more. A slab that reaches out
+/// of the window is not noted.
 pub(crate) fn set(base: usize, pages: usize, bin_offset: usize) {
     WINDOW.set(base, pages, bin_offset);
 }
 
-/// Opens the window around the first reservation. Without memory for the table there is none.
+/// Opens the window around the first reservation, if there is memory for its table.
 pub(crate) fn open(base: usize) {
     let tried = &WINDOW.is_tried;
     if !tried.load(Ordering::Relaxed) && !tried.swap(true, Ordering::Relaxed) {
@@ -178,7 +178,7 @@ mod tests {
         window.open(HIGH, 0);
         assert_eq!(window.bin_units(HIGH), None);
 
-        // Not all of what the limit allows: a whole number of pages of the table.
+        // The limit allows a little more, but the table has a whole number of pages.
         let pages = 4 * PIECE;
         window.open(HIGH, (pages + PAGE - 1) * PART_OF_LIMIT);
         // The last eighth is above the first reservation, whose piece is writable.
@@ -190,7 +190,7 @@ mod tests {
         window.set(end - 3 * PAGE, 3, 3 * OFFSET_UNIT);
         let ends = [end - 3 * PAGE - 1, end - 3 * PAGE, end - 1];
         assert_eq!(ends.map(units), [Some(0), Some(3), Some(3)]);
-        // One that reaches out of the window is not noted.
+        // A slab that reaches out of the window is not noted.
         window.set(end - 2 * PAGE, 3, OFFSET_UNIT);
         window.set(begin - PAGE, 2, OFFSET_UNIT);
         assert_eq!([begin, end - 2 * PAGE].map(units), [Some(0), Some(3)]);
@@ -219,7 +219,7 @@ mod tests {
         while WINDOW.pages.load(Ordering::Acquire) == 0 {
             std::thread::yield_now();
         }
-        // The last page, which is far from all that the tests have.
+        // The last page is far from all memory of the tests.
         let last = WINDOW.first.load(Ordering::Relaxed) + WINDOW.pages.load(Ordering::Relaxed) - 1;
         let block = core::ptr::without_provenance_mut(last << LG_PAGE);
         assert_eq!(bin_offset(block), Some(0));

@@ -1,14 +1,14 @@
-//! A run of pages: the record that stands for it, out of line.
+//! The record of a run of pages, which lies outside of the run.
 //!
 //! ```text
 //!   Active ──free──▶ Dirty ──▶ (InHand) ──▶ Muzzy ──▶ (InHand) ──▶ Retained ──▶ Active
 //!      ▲└───free──▶ Kept ─────▲
 //!      └──────malloc──┘
 //! ```
-//! A run is `InHand` while it is in no list: see [`crate::back::runs::in_hand`]. One that is purged
-//! is in hand while the system takes its memory outside the lock. Without `opt.retain` the system
-//! takes the addresses too, and no record of them remains. `Kept` runs wait in a thread cache; for
-//! their arena they are in use.
+//! A run is `InHand` while it is in no list: see [`crate::back::runs::in_hand`]. A run that is
+//! purged is in hand while the system takes its memory outside the lock. Without `opt.retain` the
+//! system takes the addresses too, and no record of them remains. `Kept` runs wait in a thread
+//! cache, and their arena counts them as in use.
 
 use crate::back::metadata::Recycled;
 use crate::back::system::mapping::{Mapping, MappingCell};
@@ -20,19 +20,19 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum ExtentState {
-    /// In use: a slab or a large block.
+    /// In use as a slab or a large block.
     Active,
-    /// Free; its memory is still there.
+    /// Free, and its memory is still there.
     Dirty,
-    /// Free; the system may have taken its memory.
+    /// Free, and the system may have taken its memory.
     Muzzy,
-    /// Free; addresses without memory.
+    /// Free addresses without memory.
     Retained,
-    /// In no list: it is being cut, moved or purged, or it waits for a certain use.
+    /// In no list, because it is being cut, moved or purged, or waits for a certain use.
     InHand,
-    /// Given back, addresses and all (for a run of a purge batch).
+    /// Given back with its addresses (for a run of a purge batch).
     Gone,
-    /// Free, in a thread's cache of runs; its memory is still there.
+    /// Free in a thread's cache of runs, and its memory is still there.
     Kept,
     /// The record stands for no run.
     Spare,
@@ -44,8 +44,8 @@ impl ExtentState {
         [ExtentState::Dirty, ExtentState::Muzzy, ExtentState::Retained];
 }
 
-/// The state of a run. Neighbours look at it under the arena's lock while its owner may change it
-/// between Active and Kept under the lock of a cache; whatever they see, it is not theirs.
+/// The state of a run. Neighbours read it under the arena's lock while its owner may change it
+/// between Active and Kept under the lock of a cache. In both states it is not free for them.
 pub(crate) struct StateCell(AtomicU8);
 
 impl StateCell {
@@ -63,37 +63,37 @@ impl StateCell {
         STATES.get(usize::from(self.0.load(Relaxed))).copied().unwrap_or(InHand)
     }
 
-    /// Sets it. For [`crate::back::runs::in_hand`], and for a record that becomes spare.
+    /// Sets the state. For [`crate::back::runs::in_hand`], and for a record that becomes spare.
     #[inline]
     pub(in crate::back) fn set(&self, state: ExtentState) {
         self.0.store(state as u8, Relaxed);
     }
 
-    /// Sets it if it is `from`; of several who try, one succeeds.
+    /// Sets the state if it is `from`. Of several threads that try, one succeeds.
     #[inline]
     pub(crate) fn advance(&self, from: ExtentState, to: ExtentState) -> bool {
         self.0.compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok()
     }
 }
 
-/// A run of pages. Guarded by the lock of its arena's page allocator, except that the fields of an
-/// active run belong to whoever owns the block.
+/// The record of a run of pages. The lock of its arena's page allocator guards it, but the fields
+/// of an active run belong to the owner of the block.
 #[repr(C, align(64))]
 pub(crate) struct Extent {
     base: Cell<usize>,
     pages: Cell<usize>,
-    /// Set once, when the record is made: records are recycled within their arena.
+    /// Set once, when the record is made, because records are recycled within their arena.
     arena: u16,
     mapping: MappingCell,
     pub(crate) state: StateCell,
-    /// What it will be when its purge batch is filed. `state` stays `InHand` until then: neighbours
-    /// look at it under the lock, and the batch is outside.
+    /// The state that the run gets when its purge batch is filed. `state` stays `InHand` until
+    /// then, because neighbours read it under the lock, and the batch is outside.
     pub(crate) after_purge: Cell<ExtentState>,
-    /// Every byte reads zero (for a free or freshly allocated run).
+    /// Whether every byte reads zero (for a free or freshly allocated run).
     pub(crate) zeroed: Cell<bool>,
-    /// The run begins a reservation: never merged with what lies before it.
+    /// Whether the run begins a reservation. It is never merged with what lies before it.
     pub(crate) head: Cell<bool>,
-    // Links of the heap it is filed in; `heap_next` also chains spare records.
+    // Links of the heap that the run is filed in; `heap_next` also chains spare records.
     pub(crate) heap_child: Cell<Option<&'static Extent>>,
     pub(crate) heap_prev: Cell<Option<&'static Extent>>,
     pub(crate) heap_next: Cell<Option<&'static Extent>>,
@@ -104,8 +104,8 @@ pub(crate) struct Extent {
 
 const _: () = assert!(size_of::<Extent>() == 64);
 
-// SAFETY: the cells are reached under the arena's lock, or by the one owner of an active run; the
-// only field that others read, `arena`, never changes.
+// SAFETY: the cells are reached under the arena's lock, or by the one owner of an active run. The
+// only field that other threads read, `arena`, never changes.
 unsafe impl Sync for Extent {}
 
 impl Extent {
@@ -128,59 +128,59 @@ impl Extent {
         }
     }
 
-    /// Its first address.
+    /// The first address of the run.
     #[inline]
     pub(crate) fn base(&self) -> usize {
         self.base.get()
     }
 
-    /// Its first byte.
+    /// The first byte of the run.
     #[inline]
     pub(crate) fn base_ptr(&self) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.base.get())
     }
 
-    /// Whether it is in use, and begins at an address.
+    /// Whether the run is in use and begins at `address`.
     pub(crate) fn is_block_at(&self, address: usize) -> bool {
         self.state.get() == ExtentState::Active && self.base.get() == address
     }
 
-    /// The address after its last byte.
+    /// The address after the last byte of the run.
     #[inline]
     pub(crate) fn end(&self) -> usize {
         self.base.get() + self.bytes()
     }
 
-    /// Its length in pages.
+    /// The length of the run in pages.
     #[inline]
     pub(crate) fn pages(&self) -> usize {
         self.pages.get()
     }
 
-    /// Its length in bytes.
+    /// The length of the run in bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.pages.get() << LG_PAGE
     }
 
-    /// The arena it belongs to.
+    /// The arena of the run.
     #[inline]
     pub(crate) fn arena(&self) -> u32 {
         u32::from(self.arena)
     }
 
-    /// Which of the system's mappings its pages lie in.
+    /// The kind of mapping that the pages of the run lie in.
     #[inline]
     pub(crate) fn mapping(&self) -> Mapping {
         self.mapping.get()
     }
 
-    /// Sets it.
+    /// Sets the mapping.
     pub(in crate::back) fn set_mapping(&self, mapping: Mapping) {
         self.mapping.set(mapping);
     }
 
-    /// Whether it has memory that no extent hook took away.
+    /// Whether no extent hook has taken the memory of the run away.
     #[inline]
     pub(in crate::back) fn is_committed(&self) -> bool {
         self.mapping() != Mapping::Decommitted
@@ -193,14 +193,14 @@ impl Extent {
         self.pages.set(pages);
     }
 
-    /// Where an aligned part of `pages` pages begins in it, if one fits.
+    /// The address at which an aligned part of `pages` pages begins in the run, if one fits.
     pub(crate) fn fit(&self, pages: usize, align: usize) -> Option<usize> {
         let begin = crate::ground::units::checked_round_up(self.base(), align)?;
         let end = begin.checked_add(pages << LG_PAGE)?;
         if end <= self.end() { Some(begin) } else { None }
     }
 
-    /// Whether both records are the same one.
+    /// Whether both are the same record.
     #[inline]
     pub(crate) fn is(&self, other: &Extent) -> bool {
         core::ptr::eq(self, other)

@@ -1,14 +1,14 @@
 //! The page map: address → class and record, in two loads.
 //!
-//! A word for each page ([`page_words`]):
+//! There is a word for each page ([`page_words`]):
 //!
 //! ```text
 //!   record << 16 │ offset of the class's bin
 //! ```
-//! A page of a slab holds the slab's record and the offset of its class's bin in a thread cache. A
-//! run that is no slab writes its first and last page only, with the offset of the trap bin, 0; all
-//! other words are 0. So the low half of a word sends the free of anything unusual to the trap bin,
-//! which always takes the slow path.
+//! The word of a page of a slab holds the slab's record and the offset of its class's bin in a
+//! thread cache. A run that is no slab writes its first and last page only, with the offset of the
+//! trap bin, 0. All other words are 0. So the low 16 bits of a word send the free of anything
+//! unusual to the trap bin, which always takes the slow path.
 
 use super::class_map;
 use super::extent::Extent;
@@ -18,12 +18,12 @@ use crate::ground::counters::SharedCount;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// No record lies below this address: what does is the index of an arena that was destroyed.
+/// No record lies below this address. Such an address is the index of a destroyed arena.
 const FIRST_RECORD: usize = 1 << 16;
 
-/// Bytes of leaves that heap addresses make use of.
+/// Bytes of leaves that heap addresses use.
 pub(crate) static USED: SharedCount = SharedCount::new();
-/// Arenas have been destroyed.
+/// Whether arenas have been destroyed.
 static GRAVES: AtomicBool = AtomicBool::new(false);
 
 /// One word of the map.
@@ -31,39 +31,39 @@ static GRAVES: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Entry(u64);
 
 impl Entry {
-    /// A page that is not ours, or lies inside a run.
+    /// The word of a page that does not belong to the heap, or lies inside a run.
     pub(crate) const NONE: Entry = Entry(0);
 
-    /// The first or last page of a run that is no slab.
+    /// The word of the first or last page of a run that is no slab.
     pub(crate) fn of_extent(extent: &'static Extent) -> Entry {
         Entry::of_record(core::ptr::from_ref(extent).cast(), 0)
     }
 
-    /// A page of a slab: its record, and the offset of its class's bin, which is not 0.
+    /// The word of a page of a slab: its record, and the offset of its class's bin, which is not 0.
     pub(crate) fn of_record(record: *const u8, bin_offset: u16) -> Entry {
         Entry((record.expose_provenance() as u64) << 16 | u64::from(bin_offset))
     }
 
-    /// A page of an arena that was destroyed. Its addresses are not ours any more: who still has
-    /// such a block is told so.
+    /// The word of a page of a destroyed arena. Its addresses do not belong to the heap any more. A
+    /// program that frees such a block is told so.
     fn of_dead(arena: u32) -> Entry {
         Entry((u64::from(arena) + 1) << 16)
     }
 
-    /// The arena that was destroyed with this page, if one was.
+    /// The arena that was destroyed with this page, if any.
     pub(crate) fn dead_arena(self) -> Option<u32> {
         let arena = (self.0 >> 16).wrapping_sub(1);
         let is_dead = arena < FIRST_RECORD as u64 && self.bin_offset() == 0;
         is_dead.then_some(arena as u32)
     }
 
-    /// The offset of the class's bin in a thread cache; 0 is the trap's.
+    /// The offset of the class's bin in a thread cache. 0 is that of the trap bin.
     #[inline(always)]
     pub(crate) fn bin_offset(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
-    /// The record's address; null if there is none.
+    /// The address of the record, or null if there is none.
     #[inline(always)]
     pub(crate) fn record(self) -> *const u8 {
         core::ptr::with_exposed_provenance((self.0 >> 16) as usize)
@@ -80,39 +80,39 @@ impl Entry {
     }
 }
 
-/// The word of the page that `address` lies in. Any address may be asked for.
+/// The word of the page that contains `address`, which may be any address.
 #[inline(always)]
 pub(crate) fn lookup(address: usize) -> Entry {
     match page_words::word_of(address) {
-        // Relaxed: who holds a block synchronised with who allocated it, after the word was
-        // written.
+        // Relaxed: the thread that holds a block synchronised with the thread that allocated it,
+        // after the word was written.
         Some(word) => Entry(word.load(Ordering::Relaxed)),
         None => Entry::NONE,
     }
 }
 
-/// Makes the words ready that a new reservation needs. `false`: no memory; nothing is lost.
+/// Makes ready the words for a new reservation. Returns `false`, and loses nothing, without memory.
 pub(crate) fn cover(base: usize, bytes: usize) -> bool {
     if !page_words::cover(base, bytes) {
         return false;
     }
     class_map::open(base);
-    // A word and the class map's byte for each page.
+    // Each page has a word, and a byte in the class map.
     USED.add((bytes >> LG_PAGE) as u64 * 9);
     true
 }
 
-/// Notes that so many bytes of addresses are not ours any more. Their words are 0 already.
+/// Uncounts bytes of addresses that leave the heap. Their words are 0 already.
 pub(crate) fn uncover(bytes: usize) {
     USED.sub((bytes >> LG_PAGE) as u64 * 8);
 }
 
-/// Notes that so many bytes of addresses are ours again, whose leaves are there.
+/// Counts bytes of addresses that come back to the heap. Their leaves are there.
 pub(crate) fn recover(bytes: usize) {
     USED.add((bytes >> LG_PAGE) as u64 * 8);
 }
 
-/// Sets the word of one page, which [`cover`] was asked for.
+/// Sets the word of one page that [`cover`] has made ready.
 #[inline]
 pub(crate) fn set(address: usize, entry: Entry) {
     if let Some(word) = page_words::word_of(address) {
@@ -127,7 +127,7 @@ pub(crate) fn set_ends(extent: &'static Extent) {
     set(extent.end() - PAGE, entry);
 }
 
-/// Clears the words of the first and last page of a run that is to be swallowed by another.
+/// Clears the words of the first and last page of a run.
 pub(crate) fn clear_ends(extent: &Extent) {
     set(extent.base(), Entry::NONE);
     set(extent.end() - PAGE, Entry::NONE);
@@ -141,22 +141,22 @@ pub(crate) fn set_all(extent: &Extent, entry: Entry) {
     class_map::set(extent.base(), extent.pages(), entry.bin_offset());
 }
 
-/// Marks all pages of a run whose arena is destroyed, and whose addresses go back.
+/// Marks all pages of a run whose arena is destroyed, and whose addresses are given back.
 pub(crate) fn bury(run: &Extent) {
     GRAVES.store(true, Ordering::Relaxed);
     set_all(run, Entry::of_dead(run.arena()));
 }
 
-/// Clears what [`bury`] left on new addresses, which the system may have given us before.
+/// Clears the marks of [`bury`] on new addresses, which the heap may have had before.
 pub(crate) fn clear_graves(run: &Extent) {
     if GRAVES.load(Ordering::Relaxed) {
         set_all(run, Entry::NONE);
     }
 }
 
-/// Calls `visit` with each range of addresses that is ours, whatever its state: base and bytes.
+/// Calls `visit` with the base and the bytes of each range of addresses of the heap, in any state.
 ///
-/// Looks at words only, not at records: the first and the last page of a run have the same one.
+/// Reads words only, not records: the first and the last page of a run have the same word.
 pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
     let mut range: Option<(usize, usize)> = None;
     let mut open = None;
@@ -182,7 +182,7 @@ pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
     }
 }
 
-/// The run around an address inside it, found by walking down: for last words only.
+/// The run around an address inside it, found by walking down. Only for the report of an error.
 pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
     let mut page = address & !(PAGE - 1);
     for _ in 0..1 << 22 {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn ranges_are_what_runs_and_slabs_beside_each_other_take() {
-        // Behind all that the process has.
+        // Above all memory of the process.
         let base = 0xffff << 32;
         assert!(page_words::cover(base, 64 * PAGE));
         let slab = run(0, base + 3 * PAGE, 2);
@@ -261,7 +261,7 @@ mod tests {
         };
         assert_eq!(ranges(), [(0, 5), (7, 5), (20, 1)]);
         assert_eq!(lookup(base + 14 * PAGE).dead_arena(), Some(5));
-        // Runs without a slab between them, and nothing else.
+        // The ranges without the slab and one of the runs.
         clear_ends(runs[1]);
         set_all(slab, Entry::NONE);
         assert_eq!(ranges(), [(0, 3), (8, 4), (20, 1)]);

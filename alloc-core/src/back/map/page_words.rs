@@ -1,4 +1,4 @@
-//! Where the words of the page map lie: one for each page of the address space.
+//! The words of the page map: one for each page of the address space.
 //!
 //! ```text
 //!   address   47 ………… 32 │ 31 ………… 21 │ 20 …… 12 │ 11 … 0
@@ -6,10 +6,10 @@
 //!   ROOT[65536] ──┘   leaf[1M] ──┴───────────┘──▶ word
 //!                 or  pieces[2048] ──▶ piece[512] ──▶ word
 //! ```
-//! The root is zero pages of .bss. A leaf is 8 MiB of addresses, made when the first reservation
-//! lies there, and written where it is used. Where the system has no room for that (a limit on
-//! addresses, or on locked memory), a leaf is made of pieces of a page each, for 2 MiB of
-//! addresses. Leaves and pieces are never unmapped.
+//! The root is zero pages of .bss. A leaf takes 8 MiB of addresses. It is made when the first
+//! reservation lies there, and only its used parts are written. If the system has no room for that
+//! (because of a limit on addresses or on locked memory), a leaf is made of pieces, each a page for
+//! 2 MiB of addresses. Leaves and pieces are never unmapped.
 
 use super::table::{self, PIECE, Writable};
 use crate::back::metadata;
@@ -30,10 +30,10 @@ const LG_CHUNK: u32 = 21;
 const LEAF_CHUNKS: usize = 1 << (LEAF_BITS - LG_CHUNK);
 const CHUNK_WORDS: usize = 1 << (LG_CHUNK - LG_PAGE);
 
-/// What `dense` knows of each chunk.
+/// The notes of `chunk_notes` on each chunk.
 type Notes = [AtomicU8; LEAF_CHUNKS];
 
-/// All words in a row.
+/// The words of a part of the address space in a row.
 #[repr(C, align(4096))]
 struct Leaf {
     words: [AtomicU64; LEAF_WORDS],
@@ -45,7 +45,7 @@ struct Leaf {
 const LEAF_NOTES: usize = LEAF_WORDS * 8 / PIECE / 64 + 1;
 const _: () = assert!(LEAF_NOTES == size_of::<Leaf>().div_ceil(PIECE).div_ceil(64));
 
-/// The part of a leaf that is written from the beginning.
+/// The offset of the part of a leaf that is writable from the beginning.
 const NOTES_BEGIN: usize = core::mem::offset_of!(Leaf, notes);
 const _: () = assert!(NOTES_BEGIN.is_multiple_of(PIECE) && size_of::<Leaf>() - NOTES_BEGIN == PAGE);
 
@@ -53,23 +53,23 @@ const _: () = assert!(NOTES_BEGIN.is_multiple_of(PIECE) && size_of::<Leaf>() - N
 #[repr(C, align(4096))]
 struct Piece([AtomicU64; CHUNK_WORDS]);
 
-/// The words of each chunk where it is in use.
+/// The words of each chunk that is in use.
 #[repr(C, align(4096))]
 struct Pieces {
     pieces: [AtomicPtr<Piece>; LEAF_CHUNKS],
     notes: Notes,
 }
 
-/// Added to the address of a [`Leaf`] in the root; that of [`Pieces`] stands as it is.
+/// Added to the address of a [`Leaf`] in the root. The address of [`Pieces`] is not marked.
 const WHOLE: usize = 1;
 
 static ROOT: [AtomicPtr<u8>; ROOT_WORDS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; ROOT_WORDS];
 
-/// Bytes of addresses that leaves take.
+/// Bytes of addresses that leaves and the class map take.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
 
-/// What the root knows of a part of the address space.
+/// The words of a part of the address space.
 #[derive(Clone, Copy)]
 enum Part {
     Whole(&'static Leaf),
@@ -91,7 +91,7 @@ fn part_of(address: usize) -> Option<Part> {
     Some(Part::Whole(unsafe { &*part.wrapping_byte_sub(WHOLE).cast::<Leaf>() }))
 }
 
-/// The word of the page that `address` lies in. `None`: nothing near it was ever ours.
+/// The word of the page that contains `address`, or `None` if nothing near it was ever used.
 #[inline(always)]
 pub(in crate::back) fn word_of(address: usize) -> Option<&'static AtomicU64> {
     let index = address >> LEAF_BITS;
@@ -111,7 +111,7 @@ pub(in crate::back) fn word_of(address: usize) -> Option<&'static AtomicU64> {
     Some(unsafe { at(&leaf.words, word_index(address)) })
 }
 
-/// A 32-bit shift: the bits of the root fall away, and the index is in range by construction.
+/// The index of a word in its leaf: a 32-bit shift drops the bits of the root, so it is in range.
 #[inline(always)]
 fn word_index(address: usize) -> usize {
     ((address as u32) >> LG_PAGE) as usize
@@ -136,8 +136,8 @@ fn piece_of(pieces: &'static Pieces, address: usize) -> Option<&'static Piece> {
     unsafe { piece.as_ref() }
 }
 
-/// The note on the chunk that an address lies in; 0 at first. `None`: nothing near it was ever
-/// ours.
+/// The note on the chunk that contains `address`, which is 0 at first. `None` if nothing near it
+/// was ever used.
 pub(in crate::back) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
     let notes = match part_of(address)? {
         Part::Whole(leaf) => &leaf.notes,
@@ -146,18 +146,18 @@ pub(in crate::back) fn chunk_note(address: usize) -> Option<&'static AtomicU8> {
     notes.get(chunk_index(address))
 }
 
-/// Whether any address in the same part of the address space was ever ours.
+/// Whether any address in the same part of the address space was ever used.
 pub(in crate::back) fn is_near(address: usize) -> bool {
     part_of(address).is_some()
 }
 
-/// The first address behind `address` that another part of the root, or another piece of a leaf,
-/// stands for.
+/// The first address behind the `1 << lg` bytes that contain `address`, which a word of the root or
+/// a piece stands for.
 fn end_of(address: usize, lg: u32) -> Option<usize> {
     (address | ((1 << lg) - 1)).checked_add(1)
 }
 
-/// Makes the words of a range ready to be written. `false`: no memory; nothing is lost.
+/// Makes the words of a range ready. Returns `false`, and loses nothing, without memory.
 pub(in crate::back) fn cover(base: usize, bytes: usize) -> bool {
     let Some(end) = base.checked_add(bytes) else { return false };
     let mut begin = base;
@@ -199,14 +199,14 @@ fn make_piece(pieces: &'static Pieces, address: usize) -> bool {
     let Some(piece) = (unsafe { metadata::allocate_zeroed::<Piece>() }) else { return false };
     if let Some(slot) = pieces.pieces.get(chunk_index(address)) {
         let piece = core::ptr::from_ref(piece).cast_mut();
-        // Release: pairs with the Acquire in `piece_of`. One that came second is lost.
+        // Release: pairs with the Acquire in `piece_of`. A piece that comes second is lost.
         let null = core::ptr::null_mut();
         let _ = slot.compare_exchange(null, piece, Ordering::Release, Ordering::Relaxed);
     }
     true
 }
 
-/// Makes the words of the part of the address space that `address` lies in. `None`: no memory.
+/// Makes the words of the part that contains `address`. Returns `None` without memory.
 fn make_part(address: usize) -> Option<Part> {
     let slot = slot_of(address)?;
     match make_leaf() {
@@ -215,7 +215,7 @@ fn make_part(address: usize) -> Option<Part> {
             if publish(slot, marked) {
                 MAPPED.add(size_of::<Leaf>() as u64);
             } else {
-                // SAFETY: just reserved, and nobody else knows it.
+                // SAFETY: just reserved, and no other thread knows it.
                 unsafe { system().release(leaf.cast(), size_of::<Leaf>()) };
             }
         }
@@ -228,7 +228,7 @@ fn make_part(address: usize) -> Option<Part> {
     part_of(address)
 }
 
-/// Puts a part into the root. `false`: another thread was first.
+/// Puts a part into the root. Returns `false` if another thread was first.
 fn publish(slot: &AtomicPtr<u8>, part: *mut u8) -> bool {
     // Release: pairs with the Acquire in `word_of` and in `part_of`.
     slot.compare_exchange(core::ptr::null_mut(), part, Ordering::Release, Ordering::Relaxed).is_ok()
@@ -239,13 +239,12 @@ fn make_leaf() -> Option<NonNull<Leaf>> {
     let leaf = table::reserve(size_of::<Leaf>(), NOTES_BEGIN, PAGE, &noted)?.cast::<Leaf>();
     // SAFETY: inside the table.
     let place = unsafe { &raw mut (*leaf.as_ptr()).writable };
-    // SAFETY: the notes lie in the part that is writable, and nobody else knows the leaf.
+    // SAFETY: the notes lie in the part that is writable, and no other thread knows the leaf.
     unsafe { place.write(noted) };
     Some(leaf)
 }
 
-/// Calls `visit` with the words of the pages from `base` on, `pages` of them, as far as there are
-/// any.
+/// Calls `visit` with the words of the `pages` pages from `base` on, as far as there are any.
 pub(in crate::back) fn for_range(base: usize, pages: usize, mut visit: impl FnMut(&AtomicU64)) {
     let (mut address, end) = (base, base + (pages << LG_PAGE));
     while address < end {
@@ -265,7 +264,7 @@ pub(in crate::back) fn for_range(base: usize, pages: usize, mut visit: impl FnMu
     }
 }
 
-/// Calls `visit` with each address whose word is not 0, and the word.
+/// Calls `visit` with each address whose word is not 0, and with the word.
 pub(in crate::back) fn for_each(mut visit: impl FnMut(usize, u64)) {
     for index in 0..ROOT_WORDS {
         let base = index << LEAF_BITS;
@@ -326,7 +325,7 @@ mod tests {
             if pieces {
                 in_pieces(base);
             }
-            // The end of one chunk, a whole one, and the beginning of a third.
+            // The end of one chunk, a whole chunk, and the beginning of a third.
             let (begin, pages) = (base + 4 * chunk - PAGE, CHUNK_WORDS + 2);
             assert!(cover(begin, pages << LG_PAGE));
             assert_eq!(matches!(part_of(base), Some(Part::Pieces(_))), pieces);
@@ -334,7 +333,7 @@ mod tests {
             assert_eq!(read(begin), Some(7));
             assert_eq!(read(begin + (pages << LG_PAGE) - 1), Some(6 + pages as u64));
             assert_eq!(read(begin - PAGE), Some(0));
-            // What was not covered: a word of 0, or none.
+            // A page that was not covered has a word of 0, or none.
             assert_eq!(read(base + 9 * chunk).unwrap_or(0), 0);
             assert_eq!(chunk_note(base + 9 * chunk).unwrap().load(Ordering::Relaxed), 0);
             let mut seen = Vec::new();

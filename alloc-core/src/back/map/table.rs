@@ -1,8 +1,8 @@
 //! A table of bytes that all read zero at first, and that becomes writable piece by piece.
 //!
-//! The tables that map addresses are long, and little of them is used. A process that locks its
-//! memory (mlockall(2) with `MCL_FUTURE`) is given the memory of whatever it maps writable at once,
-//! whereas a page that may only be read costs nothing. So a table is mapped readable, and a piece
+//! The tables that map addresses are long, and little of them is used. If a process locks its
+//! memory (mlockall(2) with `MCL_FUTURE`), the system gives it memory at once for all that it maps
+//! writable, but none for a page that may only be read. So a table is mapped readable, and a piece
 //! of it is made writable when something is first noted there.
 
 use crate::back::system::provider::system::system;
@@ -17,12 +17,12 @@ pub(in crate::back) const PIECE: usize = 64 << 10;
 pub(in crate::back) struct Writable<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> Writable<WORDS> {
-    /// No piece is writable.
+    /// Notes that no piece is writable.
     pub(in crate::back) const fn none() -> Writable<WORDS> {
         Writable([const { AtomicU64::new(0) }; WORDS])
     }
 
-    /// All pieces are writable.
+    /// Notes that all pieces are writable.
     pub(in crate::back) fn set_all(&self) {
         // Release: pairs with the Acquire in `is_set`.
         self.0.iter().for_each(|word| word.store(!0, Ordering::Release));
@@ -42,11 +42,11 @@ impl<const WORDS: usize> Writable<WORDS> {
         }
     }
 
-    /// Makes `bytes` bytes from `from` on writable in the table of `size` bytes at `base`. `false`:
-    /// the system refuses; part of it may be writable.
+    /// Makes `bytes` bytes from `from` on writable in the table of `size` bytes at `base`. Returns
+    /// `false` if the system refuses. Part of the range may be writable then.
     ///
     /// # Safety
-    /// The table was reserved by [`reserve`] with that size, these are its notes, and the range
+    /// The table was reserved by [`reserve`] with that size, `self` has its notes, and the range
     /// lies in the table.
     #[inline]
     pub(in crate::back) unsafe fn open(
@@ -74,7 +74,7 @@ impl<const WORDS: usize> Writable<WORDS> {
             self.set(piece);
             return true;
         }
-        // A process at the limit of its mappings may still make one of all of it.
+        // A process at the limit of its mappings may still make one mapping of the whole table.
         // SAFETY: the table, which is mapped for ever.
         let is_open = unsafe { system().make_writable(base, size) };
         if is_open {
@@ -84,8 +84,8 @@ impl<const WORDS: usize> Writable<WORDS> {
     }
 }
 
-/// Reserves a table of `size` bytes, a multiple of the page, that all read zero, of which the
-/// `bytes` bytes from `from` on are writable. `None`: there is no room.
+/// Reserves a table of `size` bytes, a multiple of the page, that all read zero. The `bytes` bytes
+/// from `from` on are writable. Returns `None` if there is no room.
 pub(in crate::back) fn reserve<const WORDS: usize>(
     size: usize,
     from: usize,
@@ -97,7 +97,7 @@ pub(in crate::back) fn reserve<const WORDS: usize>(
         if unsafe { writable.open(base, size, from, bytes) } {
             return Some(base);
         }
-        // SAFETY: just reserved, and nobody else knows it.
+        // SAFETY: just reserved, and no other code knows it.
         unsafe { system().release(base, size) };
     }
     let got = system().reserve(size, PAGE)?;
@@ -122,7 +122,7 @@ mod tests {
         }
         let is_open = [0, 1, 2, 3, 4, 5].map(|piece| writable.is_set(piece));
         assert_eq!(is_open, [false, false, false, false, false, true]);
-        // SAFETY: the table and its notes.
+        // SAFETY: `writable` has the notes of this table.
         assert!(unsafe { writable.open(base, SIZE, 2 * PIECE - 1, 2) });
         for at in [PIECE, 2 * PIECE, 3 * PIECE - 1, 5 * PIECE, SIZE - 1] {
             // SAFETY: inside the table, and open.

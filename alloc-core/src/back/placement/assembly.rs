@@ -1,4 +1,4 @@
-//! Long blocks made of what lies about: the memory of unused runs is moved, not faulted in again.
+//! Long blocks made of the memory of unused runs, which is moved and not faulted in again.
 //!
 //! ```text
 //!   unused   ┌─ 12 MiB ─┐ in use ┌─── 8 MiB ───┐           (no run of 20 MiB)
@@ -6,15 +6,15 @@
 //!   block           └────────┬──────────┘
 //!            ┌───────── 20 MiB ─────────┐
 //! ```
-//! Programs with long blocks of changing lengths leave unused runs of which none is long enough.
-//! Purged while new memory is taken, they cost a zeroed huge page for every 2 MiB; to move that
-//! costs a fiftieth. So a new long block first gets addresses, and then the whole huge pages of
-//! unused runs; what is left is new memory. The runs keep their addresses.
+//! Programs with long blocks of changing lengths leave unused runs of which none is long enough. To
+//! purge them while new memory is taken costs a zeroed huge page for every 2 MiB. To move the
+//! memory costs a fiftieth of that. So a new long block first gets addresses, and then the whole
+//! huge pages of unused runs. The rest is new memory. The unused runs keep their addresses.
 //!
-//! Moved memory is mappings of the system's own, so such a block is marked ([`Mapping::Several`]).
-//! Purged, it is one ordinary mapping. Memory is moved by single huge pages, because older systems
-//! do not move what lies in several mappings; the calls run under the arena's lock, which others do
-//! not wait for when they can go elsewhere.
+//! Moved memory lies in mappings of its own, so such a block is marked ([`Mapping::Several`]). When
+//! it is purged, it becomes one ordinary mapping. Memory is moved by single huge pages, because
+//! older systems do not move what lies in several mappings. The calls run under the arena's lock,
+//! for which threads that can use another arena do not wait.
 
 use super::block_end::leave_end;
 use super::extension::take_extended;
@@ -32,28 +32,28 @@ use crate::ground::size_class::MAX_RUN_PAGES;
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
 
-/// Of so many unused runs, the longest first, one with a whole huge page is taken.
+/// How many unused runs, the longest first, are searched for one with a whole huge page.
 const LOOKED_AT: usize = 16;
-/// Huge pages that are moved for one block: the lock is held for some microseconds each.
+/// The most huge pages that are moved for one block. Each holds the lock for some microseconds.
 const MOST_MOVED: usize = 64;
-/// Mappings that a block so made is taken for.
+/// The number of mappings for which such a block counts.
 const MAPPINGS: usize = 8;
 
 /// How far a block was filled with moved memory.
 enum Filled {
-    /// So many pages of it.
+    /// The block was filled up to this page.
     To(usize),
-    /// The huge page at this page is not ours any more.
+    /// The huge page at this page does not belong to the allocator any more.
     LostAt(usize),
 }
 
-/// A run that is made of unused ones as far as they reach, and how many of its pages are new.
-/// `None`: there is none.
+/// Makes a run of unused ones as far as they suffice. Returns it and how many of its pages are new,
+/// or `None` if there is no such memory.
 pub(in crate::back) fn take_from_unused(
     runs: &mut FreeRuns,
     request: Request,
 ) -> Option<(InHand, usize)> {
-    // To lengthen one run is less work, but to take several may need nothing new.
+    // To lengthen one run is less work, but several runs may suffice without new memory.
     if runs.pages(ExtentState::Dirty) >= request.pages
         && let Some(made) = take_assembled(runs, request)
     {
@@ -62,8 +62,7 @@ pub(in crate::back) fn take_from_unused(
     take_extended(runs, request.pages, request.align).or_else(|| take_assembled(runs, request))
 }
 
-/// A run for a long block, made of unused runs as far as they reach, and how many of its pages are
-/// new. `None`: there is no such memory.
+/// As [`take_from_unused`], but for a long block only, and by moving the memory of unused runs.
 fn take_assembled(runs: &mut FreeRuns, request: Request) -> Option<(InHand, usize)> {
     let (pages, whole) = (request.pages, request.whole());
     let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
@@ -108,13 +107,13 @@ fn fill(runs: &mut FreeRuns, run: &InHand, most: usize) -> Filled {
     Filled::To(filled)
 }
 
-/// An unused run with a whole huge page in it. It stays where it is.
+/// An unused run that contains a whole huge page. It stays in its list.
 fn find_part(runs: &FreeRuns) -> Option<&'static Extent> {
     let longest = runs.longest_dirty(MAX_RUN_PAGES).take(LOOKED_AT);
     longest.into_iter().find(|run| run.fit(CHUNK, HUGE).is_some())
 }
 
-/// The whole huge pages of an unused run, `most` pages of them at most. It is in no list.
+/// Takes whole huge pages, at most `most` pages, out of an unused run. They are in no list.
 fn take_part(runs: &mut FreeRuns, most: usize) -> Option<InHand> {
     runs.keep_records()?;
     let run = find_part(runs)?;
@@ -124,7 +123,7 @@ fn take_part(runs: &mut FreeRuns, most: usize) -> Option<InHand> {
     runs.cut(run, whole.min(most), HUGE)
 }
 
-/// Files a run of which the first `moved` pages gave their memory away.
+/// Files a run of which the first `moved` pages have given their memory away.
 fn file_part(runs: &mut FreeRuns, part: InHand, moved: usize) {
     if moved < part.pages() {
         let rest = if moved > 0 { runs.cut_off(&part, moved) } else { None };
@@ -147,9 +146,9 @@ fn make_ordinary(provider: &dyn PageProvider, part: &InHand) {
     thp::advise_new(provider, base, part.bytes());
 }
 
-/// Files what is left of a run whose huge page at page `at` is not ours any more.
+/// Files the rest of a run that lost the huge page at page `at`.
 fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
-    // Without records for the parts all of it is given up.
+    // Without records for the parts, the whole run is given up.
     let mut lost = run;
     if at > 0
         && let Some(behind) = runs.cut_off(&lost, at)
@@ -167,16 +166,15 @@ fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
     runs.forget(lost);
 }
 
-/// Moves the memory of `part` to `to`, as far as the system does. Answers how many pages, and what
-/// came of the last call.
+/// Moves the memory of `part` to `to`, as far as the system does. Returns how many pages were
+/// moved, and the result of the last call.
 fn shift(provider: &dyn PageProvider, part: &InHand, to: usize) -> (usize, Moved) {
     let mut done = 0;
     while done < part.bytes() {
         let from = NonNull::new(part.base_ptr().wrapping_add(done));
         let to = NonNull::new(core::ptr::with_exposed_provenance_mut(to + done));
         let (Some(from), Some(to)) = (from, to) else { break };
-        // SAFETY: a huge page of a run that is in hand, and one of a run without memory that is
-        // the caller's.
+        // SAFETY: both huge pages lie in runs that are in hand, and the one at `to` has no memory.
         let moved = unsafe { provider.shift_pages(from, HUGE, to) };
         if moved != Moved::Here {
             return (done >> LG_PAGE, moved);
@@ -198,12 +196,12 @@ mod tests {
     const BYTE: u8 = 7;
 
     fn first_byte(run: &Extent, chunk: usize) -> u8 {
-        // SAFETY: mapped, and nobody writes to it.
+        // SAFETY: mapped, and no thread writes to it.
         unsafe { run.base_ptr().wrapping_add(chunk * HUGE).read() }
     }
 
-    /// A heap with unused runs of these chunks, written to, and one in use behind each. `None`
-    /// where there are no huge pages.
+    /// A heap with two unused runs of so many chunks, written to, and a run in use behind each.
+    /// `None` without huge pages.
     fn heap(
         provider: &'static dyn PageProvider,
         chunks: [usize; 2],
@@ -218,7 +216,7 @@ mod tests {
         let runs = chunks.map(|n| {
             let run = pages.allocate(n * CHUNK, HUGE, Memory::Filled).unwrap();
             huge::back(provider, run, run.bytes());
-            // SAFETY: the run is ours.
+            // SAFETY: the test owns the run.
             unsafe { run.base_ptr().write_bytes(BYTE, run.bytes()) };
             pages.allocate(CHUNK, HUGE, Memory::Any).unwrap();
             run
@@ -235,7 +233,7 @@ mod tests {
         let taken = pages.counts().taken;
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
         if block.mapping() != Mapping::Several {
-            // An old system.
+            // Old systems do not move memory in this way.
             return;
         }
         assert!((0..5).all(|chunk| first_byte(block, chunk) == BYTE));
@@ -243,13 +241,13 @@ mod tests {
         let counts = pages.counts();
         assert_eq!((counts.dirty, counts.taken), (0, taken + 1), "nothing is new");
         pages.check();
-        // The addresses stay, and what is taken there is new and ordinary memory.
+        // The unused runs keep their addresses, and a run there is new and ordinary memory.
         let again = pages.allocate(3 * CHUNK, PAGE, Memory::Any).unwrap();
         assert!((a.0..a.1).contains(&again.base()) || (b.0..b.1).contains(&again.base()));
         assert!(
             again.zeroed.get() && first_byte(again, 0) == 0 && again.mapping() == Mapping::Ordinary
         );
-        // Purged, the block is an ordinary mapping.
+        // Once purged, the block is an ordinary mapping.
         pages.free(block);
         while let Some(batch) = pages.take_batch(0, 0) {
             batch.purge();
@@ -274,7 +272,7 @@ mod tests {
         assert_eq!((block.pages(), filled), (5 * CHUNK + CHUNK / 2, 4));
         assert_eq!(pages.counts().dirty, CHUNK / 2, "the rest of the last huge page");
         pages.check();
-        // Short ones, zeroed ones and those for which a run is long enough are not made so.
+        // Short blocks, zeroed ones and those for which one run is long enough are not made so.
         pages.free(block);
         let short = pages.allocate(CHUNK + 1, PAGE, Memory::Filled).unwrap();
         assert_eq!(short.base(), block.base());
@@ -291,7 +289,7 @@ mod tests {
             pages.check();
             if let Some(block) = block {
                 assert_eq!(block.pages(), 5 * CHUNK);
-                // SAFETY: the run is ours.
+                // SAFETY: the test owns the run.
                 unsafe { block.base_ptr().write_bytes(1, block.bytes()) };
                 pages.free(block);
             }
@@ -305,8 +303,8 @@ mod tests {
         let Some((mut pages, _)) = heap(failing, [3, 2]) else { return };
         let mapped = pages.counts().mapped;
         failing.lose_next();
-        // What was taken is one huge page; what lies around it and the memory that was to be moved
-        // are for the next try.
+        // One huge page was lost. The pages around it and the memory that was to be moved are used
+        // by the next try.
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
         assert_eq!(pages.counts().mapped, mapped - CHUNK);
         pages.check();

@@ -1,4 +1,4 @@
-//! The end of a long block that lies in no whole huge page of its own.
+//! The end of a long block that does not fill its last huge page.
 //!
 //! ```text
 //!   │ huge page │ huge page │ huge page           │
@@ -6,9 +6,9 @@
 //!   │                            │ but has memory │
 //! ```
 //! A huge page is brought in only where the whole of it is advised. So a block whose end fills
-//! enough of its last one ([`backed`](super::huge_end::backed)) takes all of that page, and the
-//! next request gets what the block does not need of it. Once the end is written the rest has
-//! memory, so it counts as dirty from the start.
+//! enough of its last huge page ([`backed`](super::huge_end::backed)) takes all of that page, and
+//! the next request gets the rest. Once the end is written, the rest has memory, so it counts as
+//! dirty from the start.
 
 use super::memory::Request;
 use crate::back::map::extent::ExtentState;
@@ -18,8 +18,8 @@ use crate::back::runs::in_hand::InHand;
 use crate::back::system::thp::{self, HUGE};
 use crate::ground::units::LG_PAGE;
 
-/// A run without memory for a long block that takes all of its last huge page; huge pages are asked
-/// for. `None`: it is not such a block, or there are no addresses.
+/// Takes a run without memory for a long block and all of its last huge page, and asks for huge
+/// pages. Returns `None` if it is not such a block or if there are no addresses.
 pub(in crate::back) fn take_whole_huge(runs: &mut FreeRuns, request: Request) -> Option<InHand> {
     let (pages, whole) = (request.pages, request.whole());
     if pages << LG_PAGE < huge::SHORTEST || whole == pages || !thp::backs_blocks() {
@@ -61,7 +61,7 @@ mod tests {
         if rest == 0 {
             return;
         }
-        // Who asks next gets the rest, and it reads zero.
+        // The next request gets the rest, which reads zero.
         let next = pages.allocate(16, PAGE, Memory::Any).unwrap();
         assert_eq!((next.base(), next.zeroed.get()), (block.end(), true));
         pages.free(next);
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((block.pages(), pages.counts().dirty), (long, 0));
         assert_eq!(block.mapping(), Mapping::Ordinary, "its caller asks for huge pages");
         assert!(block.base().is_multiple_of(HUGE) || !thp::backs_blocks());
-        // Made of an unused run, it leaves nothing behind either.
+        // A block made of an unused run leaves nothing behind either.
         let Some((made, _)) = ({
             let _behind = pages.allocate(1, PAGE, Memory::Any);
             huge::back(&Mmap, block, block.bytes());

@@ -6,20 +6,19 @@
 //!       │        part of it is purged: the advice is taken back (broken), small pages from then on
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
-//! Where all arenas together are large enough for what is left of a chunk ([`LARGE_HEAP`]), an
-//! arena takes new memory by whole chunks: 2 MiB that the system is asked to back by one huge page
-//! before they are touched: one fault brings in what 512 would. Only runs that will be filled are
-//! taken so ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class of
-//! which a thread has filled many, and other slabs as far as [`super::untouched`] lets them. The
-//! chunk has memory from its first touch on, so what is not needed of it at once counts as dirty;
-//! it waits for more such runs, and is anybody's when none came for a step of decay.
+//! Once all arenas together are large enough for the rest of a chunk ([`LARGE_HEAP`]), an arena
+//! takes new memory by whole chunks. A chunk is 2 MiB that the system is asked to back by one huge
+//! page before it is touched, so one fault brings in what 512 would. Only runs that will be filled
+//! are taken so ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class
+//! of which a thread has filled many, and other slabs as far as [`super::untouched`] allows. The
+//! chunk has memory from its first touch on, so its rest counts as dirty. The rest is kept for more
+//! such runs. When none was taken for a step of decay, it is open to all requests.
 //!
-//! A hole costs the huge page, so runs that are no more than a tenth of one are purged after all
-//! others. Chunks may be mappings of the system's own, so their runs are marked
-//! ([`Mapping::Chunks`]) and not moved; what is merged with them bears the mark too. All runs of an
-//! advised chunk bear it; a run that bears it may lie elsewhere. A long block that is made of such
-//! addresses makes one mapping of them again ([`huge::back`]). See
-//! [`crate::back::runs::chunk_notes`].
+//! A hole costs the huge page, so runs of at most a tenth of one are purged after all others.
+//! Chunks may be mappings of their own, so their runs are marked ([`Mapping::Chunks`]) and not
+//! moved, and runs that are merged with them get the mark too. All runs of an advised chunk have
+//! the mark, but a run with the mark may lie elsewhere. A long block that is made of such addresses
+//! becomes one mapping again ([`huge::back`]). See [`crate::back::runs::chunk_notes`].
 
 use super::memory::{LARGE_HEAP, Request};
 use super::untouched;
@@ -34,14 +33,14 @@ use crate::back::system::thp::{self, HUGE};
 use crate::ground::units::LG_PAGE;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// What an arena has not yet used of the chunk that it took last.
+/// The unused rest of the chunk that an arena took last.
 pub(in crate::back) struct Rest {
     run: Option<&'static Extent>,
-    /// Since decay last came by.
+    /// Whether the rest was used since the last step of decay.
     is_used: bool,
-    /// Whoever asks may have it: nobody took from it for a step of decay.
+    /// Whether all requests may take from the rest, because none did for a step of decay.
     is_open: bool,
-    /// The arena takes chunks by its own size alone: it is a program's own, and has its bounds.
+    /// Whether only the size of this arena counts, because the program made it and it has bounds.
     is_alone: bool,
 }
 
@@ -60,18 +59,18 @@ impl Rest {
         Some(InHand::hold(run, ExtentState::Dirty))
     }
 
-    /// Its pages.
+    /// The pages of the rest.
     pub(in crate::back) fn pages(&self) -> usize {
         self.run.map_or(0, Extent::pages)
     }
 
-    /// Has the arena take chunks by its own size alone from now on.
+    /// Lets the arena take chunks by its own size alone from now on.
     pub(in crate::back) fn set_alone(&mut self) {
         self.is_alone = true;
     }
 
-    /// A run from new memory in huge pages, for an arena with `active` pages in use. `None`: there
-    /// is too little in use, the run is too long to need this, or the system does not want to.
+    /// Takes a run of new memory in huge pages, for an arena with `active` pages in use. Returns
+    /// `None` if too little is in use, the run is too long to need this, or the system refuses.
     pub(in crate::back) fn take_dense(
         &mut self,
         runs: &mut FreeRuns,
@@ -105,7 +104,7 @@ impl Rest {
         request: Request,
     ) -> Option<InHand> {
         let Request { pages, align, .. } = request;
-        // What lies in broken chunks is used up first.
+        // Addresses in broken chunks are used up first.
         let is_dense = |run: &Extent| run.mapping() == Mapping::Chunks;
         if let Some(between) = runs.fit_retained(pages, align, CHUNK - 1, is_dense) {
             let between = runs.remove(between);
@@ -128,13 +127,13 @@ impl Rest {
         self.cut(runs, chunk, pages, align)
     }
 
-    /// A run of what is left of the last chunk, whether or not that is open to all.
+    /// Takes a run out of the rest of the last chunk, whether or not the rest is open to all.
     fn take(&mut self, runs: &mut FreeRuns, pages: usize, align: usize) -> Option<InHand> {
         let rest = self.take_if(|rest| rest.fit(pages, align).is_some())?;
         self.cut(runs, rest, pages, align)
     }
 
-    /// A run of what is left of the last chunk, if that is open to all.
+    /// Takes a run out of the rest of the last chunk, if the rest is open to all.
     pub(in crate::back) fn take_if_open(
         &mut self,
         runs: &mut FreeRuns,
@@ -144,8 +143,8 @@ impl Rest {
         if self.is_open { self.take(runs, pages, align) } else { None }
     }
 
-    /// Cuts a run off the front of what is to be the rest. `None`: it does not fit, or there are no
-    /// records; all of it is filed.
+    /// Cuts a run off the front of what is to be the rest. If it does not fit or there are no
+    /// records, files all of it and returns `None`.
     fn cut(
         &mut self,
         runs: &mut FreeRuns,
@@ -160,14 +159,14 @@ impl Rest {
         Some(run)
     }
 
-    /// Files what is left of the last chunk as an unused run like others.
+    /// Files the rest of the last chunk as an unused run.
     pub(in crate::back) fn file(&mut self, runs: &mut FreeRuns) {
         if let Some(rest) = self.take_if(|_| true) {
             runs.file(rest, ExtentState::Dirty);
         }
     }
 
-    /// Opens it to all if nothing was taken of it since the last call.
+    /// Opens the rest to all requests if nothing was taken of it since the last call.
     pub(in crate::back) fn age(&mut self) {
         self.is_open |= !core::mem::take(&mut self.is_used);
     }
@@ -184,7 +183,7 @@ mod tests {
 
     const RUN: usize = 16;
 
-    /// A heap that is large, and a run in its first chunk; `None` where there are no huge pages.
+    /// A large heap, and a run in its first chunk. `None` without huge pages.
     fn large_heap() -> Option<(PageAllocator, &'static Extent)> {
         let mut pages = PageAllocator::for_test(&Mmap);
         pages.allocate(LARGE_HEAP, PAGE, Memory::Any).unwrap();
@@ -222,13 +221,13 @@ mod tests {
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
         let Some((mut pages, run)) = large_heap() else { return };
         assert!(is_in_huge_pages(run) && run.base().is_multiple_of(HUGE) && run.zeroed.get());
-        // The rest counts as unused memory, and the next such run comes from it.
+        // The rest counts as unused memory, and the next run that will be filled comes from it.
         assert_eq!(pages.counts().dirty, CHUNK - RUN);
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().mapping(), Mapping::Ordinary);
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Resident).map(Extent::base), None);
         let next = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(next.base(), run.end());
-        // Too long for the rest: that is anybody's now.
+        // This run is too long for the rest, which becomes an unused run.
         let long = pages.allocate(CHUNK, PAGE, Memory::Filled).unwrap();
         assert!(is_in_huge_pages(long) && is_whole_chunks(long));
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Any).unwrap().base(), next.end());
@@ -241,7 +240,7 @@ mod tests {
         let rest = pages.rest_pages();
         let held = pages.held();
         pages.bounds().set_own((held + CHUNK - 1) << LG_PAGE);
-        // What is there is within the bound; one more chunk is not, but a run is.
+        // The rest is within the bound. One more chunk is not, but one more run is.
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
         let refused = limit::refusals();
         assert_eq!(pages.allocate(RUN, PAGE, Memory::Filled).unwrap().mapping(), Mapping::Ordinary);
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn what_lies_in_broken_chunks_is_used_up_before_new_ones_and_nothing_else() {
         let Some((mut pages, first)) = large_heap() else { return };
-        // Addresses without memory in front of an ordinary run.
+        // An ordinary run, with addresses without memory behind it.
         let small = pages.allocate(RUN, PAGE, Memory::Any).unwrap();
         let (base, rest) = (first.base(), pages.rest_pages());
         let _rest = pages.allocate(rest, PAGE, Memory::Filled).unwrap();
@@ -280,7 +279,7 @@ mod tests {
         assert!(next.base() == run.end() && next.zeroed.get());
         assert_eq!(pages.rest_pages(), CHUNK - 2 * RUN, "it still counts as left");
         assert_eq!(pages.counts().dirty, CHUNK - 2 * RUN);
-        // The next chunk's rest is not.
+        // The rest of the next chunk is not open.
         let long = pages.allocate(CHUNK - 2 * RUN, PAGE, Memory::Filled).unwrap();
         let _long = pages.allocate(RUN, PAGE, Memory::Filled).unwrap();
         assert_eq!(resident(&mut pages).map(Extent::base), None);
@@ -297,7 +296,7 @@ mod tests {
         let range = region.base()..region.end();
         pages.free(region);
         purge(&mut pages, 0);
-        // A broken chunk somewhere in it: half of it is purged before the other half.
+        // Breaks a chunk in the range, by purging one half of it before the other.
         let half = loop {
             let half = pages.allocate(CHUNK / 2, PAGE, Memory::Filled).unwrap();
             if range.contains(&half.base()) {
@@ -314,7 +313,7 @@ mod tests {
         assert!(
             long.base() == range.start && long.mapping() == Mapping::Chunks && long.zeroed.get()
         );
-        // A block that may be moved again.
+        // Makes one mapping of it, so that it may be moved again.
         huge::back(&Mmap, long, long.bytes());
         assert!(long.mapping().is_own() && long.mapping() != Mapping::Several);
         assert!(pages.begin_move(long, 9 * CHUNK, PAGE).is_some());

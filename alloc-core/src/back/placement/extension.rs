@@ -1,12 +1,12 @@
 //! Unused runs made longer by the addresses behind them.
 //!
-//! A request that no unused run is long enough for would take new memory while a run that lacks a
-//! few pages waits to be purged: decay and growth trim runs, and blocks of all lengths come and go.
-//! So the longest runs are looked at, and one with addresses without memory right behind it that
-//! make it long enough is taken: only what is added is new.
+//! A request for which no unused run is long enough would take new memory while a run that lacks a
+//! few pages waits to be purged. Such runs exist because decay and growth trim runs, and blocks of
+//! all lengths come and go. So the longest runs are looked at. One is taken if addresses without
+//! memory right behind it make it long enough. Only these are new memory.
 //!
-//! A block in huge pages and what is added to it may be two mappings of the system's, so the whole
-//! is marked ([`Mapping::Several`]): it is not moved, and purged it is an ordinary mapping.
+//! A block in huge pages and the addresses added to it may be two mappings, so the whole is marked
+//! ([`Mapping::Several`]). It is not moved, and once purged it is an ordinary mapping.
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::runs::free_runs::FreeRuns;
@@ -18,13 +18,13 @@ use crate::back::system::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
-/// No run up to this is made so: slabs, for which there are many others.
+/// Runs up to this length are not made so. They are for slabs, for which there are many others.
 const SHORT: usize = (64 << 10) / PAGE;
-/// Of so many runs one is chosen.
+/// How many of the longest runs are looked at.
 const LOOKED_AT: usize = 4;
 
-/// An unused run of at least half of `pages` pages at a multiple of `align`, made that long, and
-/// how many pages of it are new. `None`: there is none.
+/// Makes an unused run of at least half of `pages` pages at a multiple of `align` that long.
+/// Returns it and how many of its pages are new, or `None` if there is none.
 pub(in crate::back) fn take_extended(
     runs: &mut FreeRuns,
     pages: usize,
@@ -75,7 +75,7 @@ mod tests {
         pages.check();
     }
 
-    /// A heap whose only unused run was `long` pages long and is trimmed to `kept`.
+    /// A heap whose only unused run was `long` pages long and was trimmed to `kept`.
     fn heap(long: usize, kept: usize) -> (PageAllocator, &'static Extent) {
         let mut pages = PageAllocator::for_test(&Mmap);
         let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_decay_trimmed_is_made_whole_again() {
         let (mut pages, trimmed) = heap(LONG, LONG / 2);
-        // Not for what is hardly touched, nor by more than half, nor for slabs.
+        // No run is extended by more than half of the new length, or for a slab.
         assert!(take_extended(pages.runs(), LONG + 1, PAGE).is_none());
         assert!(take_extended(pages.runs(), SHORT, PAGE).is_none());
         let (retained, taken) = (pages.counts().retained, pages.counts().taken);
@@ -123,7 +123,7 @@ mod tests {
         let run = pages.allocate(long, PAGE, Memory::Filled).unwrap();
         assert_eq!((run.base(), run.mapping()), (trimmed.base(), Mapping::Several));
         assert!(pages.begin_move(run, long + 1, PAGE).is_none());
-        // Purged it is ordinary memory.
+        // Once purged, the run is ordinary memory.
         pages.free(run);
         while let Some(batch) = pages.take_batch(0, 0) {
             batch.purge();

@@ -1,4 +1,4 @@
-//! New memory for a run that is asked for.
+//! New memory for a run.
 
 use super::assembly;
 use super::block_end;
@@ -9,10 +9,10 @@ use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::huge;
 use crate::back::runs::in_hand::InHand;
 
-/// A run of new memory for an arena with `active` pages in use, and how many pages of it had no
-/// memory. `None`: there are no addresses.
+/// Takes a run of new memory for an arena with `active` pages in use. Returns it and how many of
+/// its pages had no memory, or `None` if there are no addresses.
 ///
-/// For a caller that writes most of it, the memory of unused runs comes first, and then huge pages.
+/// If the caller writes most of it, the memory of unused runs comes first, and then huge pages.
 pub(in crate::back) fn take(
     runs: &mut FreeRuns,
     rest: &mut Rest,

@@ -1,15 +1,15 @@
-//! How much of the huge page in which a long block ends is worth having.
+//! Whether a long block takes all of the huge page in which it ends.
 
 use crate::back::map::extent::Extent;
 use crate::back::runs::chunk_notes::CHUNK;
 use crate::back::system::thp::HUGE;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
-/// Pages of the last huge page that a block must fill: to fault in that many one by one takes
-/// longer than to clear all of it, by half.
+/// Pages of its last huge page that a block must fill. To fault in that many one by one takes half
+/// as long again as to clear all of the huge page.
 const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
 
-/// The pages that a long block of so many takes.
+/// The pages that a long block of `pages` pages takes.
 pub(in crate::back) fn backed(pages: usize) -> usize {
     if pages % CHUNK >= WORTH_A_HUGE_PAGE { pages.next_multiple_of(CHUNK) } else { pages }
 }
@@ -20,9 +20,9 @@ pub(crate) fn ends_early(size: usize) -> bool {
     (1..WORTH_A_HUGE_PAGE << LG_PAGE).contains(&(end - round_down(end, HUGE)))
 }
 
-/// The bytes of a long block that huge pages are worth, its caller writing the first `size`: all of
-/// it, but where these end with little of a huge page (the block is as long as its size class),
-/// what is before that.
+/// The bytes of a long block under which huge pages are worth it, if its caller writes the first
+/// `size`. That is all of the block. But if these bytes end early in a huge page inside it (the
+/// block is as long as its size class), that is the part before that huge page.
 pub(crate) fn worth_huge_pages(block: &Extent, size: usize) -> usize {
     let end = round_up(block.base() + size.min(block.bytes()), PAGE);
     let last = round_down(end, HUGE);
@@ -43,7 +43,7 @@ mod tests {
         assert_eq!((worth(4 * HUGE + 1), worth(4 * HUGE + hardly)), (4 * HUGE, 4 * HUGE));
         assert_eq!((worth(3 * HUGE + 1), worth(5 * HUGE - 1)), (3 * HUGE, 5 * HUGE));
         assert_eq!((worth(4 * HUGE + hardly + 1), worth(4 * HUGE)), (5 * HUGE, 5 * HUGE));
-        // One that ends there itself, and one that begins elsewhere.
+        // A block that ends in that huge page, and one that begins inside a huge page.
         block.set_range(8 * HUGE, 4 * CHUNK + 1);
         assert_eq!(worth(4 * HUGE + 1), block.bytes());
         block.set_range(8 * HUGE + PAGE, 5 * CHUNK);

@@ -1,4 +1,4 @@
-//! Where a new run goes: which memory, what its end takes, and how it grows.
+//! Placement of new runs: which memory they take, where they end, and how they grow.
 
 pub(crate) mod untouched;
 pub(crate) mod huge_end;

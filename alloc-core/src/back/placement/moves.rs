@@ -1,17 +1,17 @@
 //! Moving a run's memory to other addresses instead of copying it.
 //!
 //! ```text
-//!   begin        under the lock: addresses without memory for the longer run, in nobody's list
+//!   begin        under the lock: addresses without memory for the longer run, in no list
 //!   move_pages   the system call, outside all locks
-//!   end          under the lock: what came of it
+//!   end          under the lock: files the result
 //! ```
 //! Moved pages are a mapping of their own ([`Mapping::Moved`]), which has the number of the move.
 //! Runs of different numbers are never merged, because the system could not move them together
-//! again. Purging one makes an ordinary mapping of it. With too many such runs
+//! again. Once purged, such a run is an ordinary mapping. With too many such runs
 //! ([`mapping::has_room`]) nothing is moved.
 //!
-//! While the system is at work, other threads may be given the addresses that it takes away. Both
-//! runs have therefore left the page map before.
+//! While the system moves the memory, other threads may be given the old addresses. Therefore both
+//! runs leave the page map before.
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
@@ -24,15 +24,15 @@ use crate::back::system::thp;
 use crate::ground::units::PAGE;
 use core::ptr::NonNull;
 
-/// Runs that long are moved to a multiple of this: the system then moves whole tables of pages.
+/// Runs this long or longer are moved to a multiple of it, as the system then moves page tables.
 const TABLE: usize = 2 << 20;
 /// Whether the system could move the memory of a run, and enough mappings are left for that.
 pub(in crate::back) fn is_possible(run: &Extent) -> bool {
     mapping::has_room() && run.mapping().can_be_moved()
 }
 
-/// Addresses without memory for a move of `run` to `pages` pages at a multiple of `align`. `None`:
-/// there are none. Both runs leave the page map.
+/// Takes addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
+/// Both runs leave the page map. Returns `None` if there are no addresses.
 pub(in crate::back) fn begin(
     runs: &mut FreeRuns,
     run: &'static Extent,
@@ -47,7 +47,7 @@ pub(in crate::back) fn begin(
     Some(new)
 }
 
-/// Files what came of a move. The block is `new` if it was moved, and the other run is free.
+/// Files the result of a move. If the memory was moved, `new` is the block and `run` is free.
 pub(in crate::back) fn end(
     runs: &mut FreeRuns,
     run: &'static Extent,
@@ -78,7 +78,7 @@ pub(in crate::back) fn is_done(moved: Moved) -> bool {
     matches!(moved, Moved::Here | Moved::Away)
 }
 
-/// Moves the memory of `run` to `new`. Outside all locks, between the two halves.
+/// Moves the memory of `run` to `new`. Called outside all locks, between [`begin`] and [`end`].
 pub(crate) fn move_pages(
     provider: &dyn PageProvider,
     run: &'static Extent,
@@ -90,7 +90,7 @@ pub(crate) fn move_pages(
     };
     // The system moves one mapping at a time.
     huge::back_room(provider, run);
-    // SAFETY: both runs are the caller's, and the memory under `new` is nobody's.
+    // SAFETY: the caller owns both runs, and the memory under `new` is not used.
     let moved = unsafe { provider.move_pages(from, run.bytes(), to, new.bytes()) };
     if moved == Moved::Here {
         thp::advise_new(provider, from, run.bytes());
@@ -108,7 +108,7 @@ mod tests {
     fn a_block_with_huge_pages_under_its_beginning_is_moved_whole() {
         let mut pages = PageAllocator::for_test(&Mmap);
         let (long, begun) = (5 * thp::HUGE / PAGE, 4 * thp::HUGE);
-        // The room is touched at last, after it was asked for, or never.
+        // The end of the block is touched after huge pages were asked for it, or never.
         for is_asked_for in [true, false] {
             let run = pages.allocate(long, thp::HUGE, Memory::Any).unwrap();
             huge::back(&Mmap, run, begun);
@@ -116,7 +116,7 @@ mod tests {
                 return;
             }
             let write = |at: usize| {
-                // SAFETY: the run is ours.
+                // SAFETY: the test owns the run.
                 unsafe { run.base_ptr().wrapping_add(at).write(7) };
             };
             write(begun - 1);
@@ -127,11 +127,11 @@ mod tests {
             }
             let new = pages.begin_move(run, long + 1, PAGE).unwrap();
             let moved = move_pages(&Mmap, run, new);
-            // Another test may map something where it was before that is ours again.
+            // Another test may map something at the old addresses before they are mapped again.
             assert!(matches!(moved, Moved::Here | Moved::Away), "{moved:?}");
             assert!(pages.end_move(run, new, moved));
             let read = |at: usize| {
-                // SAFETY: the run is ours.
+                // SAFETY: the test owns the run.
                 unsafe { new.base_ptr().wrapping_add(at).read() }
             };
             assert_eq!((read(begun - 1), read(begun)), (7, if is_asked_for { 7 } else { 0 }));

@@ -1,15 +1,14 @@
-//! Pages that nobody touched yet, and how many of them may be huge pages' memory: of slabs, that no
-//! block was taken of, and of chunks, that are left for later.
+//! Pages that were not touched yet, and how many of them may lie in huge pages: pages of slabs from
+//! which no block was taken, and the rests of chunks.
 //!
-//! One huge page under many slabs costs one fault where small pages cost 512; but it is memory
-//! from its first touch on, and nothing tells of a fresh slab whether it will be filled. So it is
-//! watched how far fresh slabs are used (each in its record: see `middle/slabs/fresh_pages.rs`),
-//! and huge pages are for a fresh slab as long as what they waste is a small part of what is in
-//! use, and slabs are filled in this process, as a rule: where a thousand threads hold hardly
-//! touched slabs, they are not.
+//! One huge page under many slabs costs one fault where small pages cost 512. But it is memory from
+//! its first touch on, and nothing shows whether a fresh slab will be filled. So each fresh slab's
+//! record notes how far it is used (see `middle/slabs/fresh_pages.rs`). A fresh slab may lie in
+//! huge pages as long as they waste a small part of the memory in use and most slabs of this
+//! process are filled. Where a thousand threads hold hardly touched slabs, it may not.
 //!
-//! What is left of the chunks that arenas took last ([`super::dense`]) waits for who fills it. It
-//! may be as much, or one chunk's: so only a heap to which that is little takes chunks at all.
+//! The rests of the chunks that arenas took last ([`super::dense`]) wait for runs that fill them.
+//! They may be the same part of the memory in use, or one chunk, so only a large heap has any.
 
 use crate::back::aging::limit;
 use crate::back::runs::chunk_notes::CHUNK;
@@ -17,39 +16,39 @@ use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The part of the memory in use that untouched pages of slabs in huge pages may be, and that what
-/// is left of chunks may be.
+/// The part of the memory in use that untouched pages of slabs in huge pages may be, and that the
+/// rests of chunks may be.
 const PART_OF_USED: usize = 8;
 
 /// Untouched pages of slabs in small pages, which have no memory, and in huge pages.
 static IN_SMALL: SharedCount = SharedCount::new();
 static IN_HUGE: SharedCount = SharedCount::new();
 
-/// Pages left of all arenas' chunks, and those that chunks will leave which are being taken.
+/// Pages in the rests of all arenas' chunks, including those of chunks that are being taken.
 pub(in crate::back) static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 fn count(in_huge: bool) -> &'static SharedCount {
     if in_huge { &IN_HUGE } else { &IN_SMALL }
 }
 
-/// Notes pages of a fresh slab.
+/// Counts untouched pages of a fresh slab.
 pub(crate) fn add(pages: usize, in_huge: bool) {
     count(in_huge).add(pages as u64);
 }
 
-/// Notes that so many of them are touched, or no slab's any more.
+/// Uncounts pages that were touched or that belong to no slab any more.
 pub(crate) fn sub(pages: usize, in_huge: bool) {
     count(in_huge).sub(pages as u64);
 }
 
-/// Pages of all arenas and records that hold something, as far as is known.
+/// Pages with memory of all arenas and records, without those known to be untouched.
 fn used_pages() -> usize {
     let untouched = (IN_SMALL.get() + IN_HUGE.get()) as usize;
     (limit::held() >> LG_PAGE).saturating_sub(untouched).saturating_sub(LEFT.load(Relaxed))
 }
 
-/// Whether a fresh slab of so many pages may lie in huge pages although nothing tells that it will
-/// be filled.
+/// Whether a fresh slab of `pages` pages may lie in huge pages although it is unknown whether it
+/// will be filled.
 pub(crate) fn may_be_huge(pages: usize) -> bool {
     is_small_part(pages, IN_SMALL.get() as usize, IN_HUGE.get() as usize, used_pages())
 }
@@ -59,8 +58,8 @@ fn is_small_part(pages: usize, in_small: usize, in_huge: usize, used: usize) -> 
     are_filled && in_huge.saturating_add(pages) <= used / PART_OF_USED
 }
 
-/// Lets an arena take a chunk of which so many pages will be left, if all arenas together use
-/// `heap` pages and the bound is kept. They count in [`LEFT`] from now on: many threads may ask.
+/// Lets an arena take a chunk whose rest is `leaves` pages, if all arenas together use `heap` pages
+/// and the bound is kept. Many threads may ask, so the pages count in [`LEFT`] from now on.
 pub(in crate::back) fn claim(leaves: usize, heap: usize) -> bool {
     claim_of(&LEFT, used_pages(), leaves, heap)
 }
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_noted_counts_until_it_is_touched() {
-        // Other tests make slabs meanwhile: more than they all have.
+        // More pages than the slabs that other tests make meanwhile have.
         const MANY: usize = 1 << 40;
         for in_huge in [false, true] {
             add(MANY, in_huge);

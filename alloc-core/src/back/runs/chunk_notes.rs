@@ -1,7 +1,7 @@
-//! Notes on chunks: the 2 MiB of addresses for which huge pages were asked, and not asked any more.
+//! Notes on chunks, each 2 MiB of addresses for which huge pages are asked, or were.
 //!
-//! The system would fill holes in an advised chunk again, so before a part of one is purged the
-//! advice is taken back for all of it: the chunk is broken, and has small pages from then on.
+//! The system would fill holes in an advised chunk again. So before a part of a chunk is purged,
+//! the advice is taken back for all of it. The chunk is broken, and has small pages from then on.
 
 use super::in_hand::InHand;
 use crate::back::map::extent::Extent;
@@ -15,15 +15,15 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Pages of a chunk.
 pub(in crate::back) const CHUNK: usize = HUGE / PAGE;
-/// No run of up to so many pages is worth a huge page while others are there to purge.
+/// Runs of up to this many pages are not worth the loss of a huge page while others can be purged.
 const TENTH: usize = CHUNK / 10;
 
-// Notes on chunks, in the page map.
+// The notes on a chunk, in the page map.
 const NEVER: u8 = 0;
 const ADVISED: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// Chunks that are broken: as many mappings, at most, lie between advised ones.
+/// The number of broken chunks. At most as many mappings lie between advised ones.
 static BROKEN_CHUNKS: AtomicUsize = AtomicUsize::new(0);
 
 fn note(chunk: usize, now: u8) {
@@ -42,12 +42,12 @@ fn chunks(base: usize, bytes: usize) -> impl Iterator<Item = usize> {
     core::iter::successors(Some(first), next).take_while(move |chunk| *chunk < base + bytes)
 }
 
-/// Whether huge pages are asked for the chunk of an address.
+/// Whether huge pages are asked for the chunk that contains `address`.
 pub(in crate::back) fn is_advised(address: usize) -> bool {
     page_map::chunk_note(address).is_some_and(|note| note.load(Relaxed) == ADVISED)
 }
 
-/// Whether huge pages are asked for where a run begins.
+/// Whether huge pages are asked for the chunk in which a run begins.
 pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
     run.mapping() == Mapping::Chunks && is_advised(run.base())
 }
@@ -57,19 +57,19 @@ pub(in crate::back) fn is_better_kept(run: &Extent) -> bool {
     run.pages() <= TENTH && is_in_huge_pages(run)
 }
 
-/// Whether a run is whole chunks and nothing else.
+/// Whether a run consists of whole chunks.
 pub(in crate::back) fn is_whole_chunks(run: &Extent) -> bool {
     (run.base() | run.end()).is_multiple_of(HUGE)
 }
 
-/// Takes the advice back for all chunks that a range touches, part of which is to be purged.
+/// Takes back the advice for all chunks that a range touches. Part of them is to be purged.
 pub(in crate::back) fn break_up(provider: &dyn PageProvider, base: usize, bytes: usize) {
     for chunk in chunks(base, bytes).filter(|chunk| is_advised(*chunk)) {
         note(chunk, BROKEN);
         let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut(chunk)) else {
             continue;
         };
-        // SAFETY: an advised chunk was reserved whole, and stays so; its contents are not touched.
+        // SAFETY: an advised chunk was reserved whole, and stays so. Its contents are not touched.
         unsafe { provider.advise_huge(start, HUGE, false) };
     }
 }
@@ -80,7 +80,7 @@ pub(in crate::back) fn forget_chunks(run: &Extent) {
     forget_where(run, is_whole);
 }
 
-/// Notes that the addresses of a run go back: no chunk that they lie in is whole any more.
+/// Notes that the addresses of a run are given back. No chunk that it touches is whole any more.
 pub(in crate::back) fn forget_lost_chunks(run: &Extent) {
     forget_where(run, |_| true);
 }
@@ -98,7 +98,7 @@ pub(in crate::back) fn may_break_more() -> bool {
     mapping::may_have(BROKEN_CHUNKS.load(Relaxed))
 }
 
-/// Asks for huge pages under whole chunks that have no memory.
+/// Asks for huge pages under whole chunks without memory. Returns `false` if refused.
 pub(in crate::back) fn advise(provider: &dyn PageProvider, run: &InHand) -> bool {
     let Some(base) = NonNull::new(run.base_ptr()) else { return false };
     // SAFETY: the run is in hand.
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn chunks_that_other_runs_share_keep_their_notes() {
-        // The allocator is there for its page map alone.
+        // The allocator is needed only for its page map.
         let provider = Fixed::leak(8 << 20);
         let mut pages = PageAllocator::for_test(provider);
         let run = pages.allocate(2 * CHUNK, HUGE, Memory::Any).unwrap();
@@ -149,7 +149,7 @@ mod tests {
         forget_lost_chunks(&part);
         assert_eq!((advised(), part.mapping()), ([false, false], Mapping::Ordinary));
 
-        // An ordinary one has no notes to forget.
+        // An ordinary run has no notes to forget.
         chunks.iter().for_each(|chunk| note(*chunk, ADVISED));
         forget_lost_chunks(&part);
         assert_eq!(advised(), [true, true]);
@@ -157,7 +157,7 @@ mod tests {
         let broken = || BROKEN_CHUNKS.load(Relaxed);
         break_up(provider, chunks[0] + PAGE, PAGE);
         assert_eq!(advised(), [false, true]);
-        // Other tests break chunks too, but each counts its own.
+        // Other tests break chunks too, but each counts its own chunks.
         assert!(broken() >= 1);
         note(chunks[0], NEVER);
         note(chunks[1], NEVER);

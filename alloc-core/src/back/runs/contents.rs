@@ -1,4 +1,4 @@
-//! What an active run holds: making it read zero, by hand or by the system, or junk.
+//! The contents of an active run: zeros, written by hand or given by the system, or junk.
 
 use super::chunk_notes;
 use crate::back::map::extent::Extent;
@@ -10,19 +10,19 @@ use crate::ground::units::{LG_PAGE, PAGE};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What freed bytes read under `junk:free`. Source: jemalloc(3), `opt.junk`.
+/// The value of freed bytes under `junk:free`. Source: jemalloc(3), `opt.junk`.
 pub(crate) const JUNK_FREED: u8 = 0x5a;
 
 /// Writes zeros over an active run from `from` bytes on. The caller owns the block.
 pub(crate) fn zero(extent: &'static Extent, from: usize) {
     let base = extent.base_ptr().wrapping_add(from);
-    // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
+    // SAFETY: an active run is mapped and writable to its end, and the caller owns its block.
     unsafe { base.write_bytes(0, extent.bytes() - from) };
 }
 
-/// Runs shorter than this are zeroed by hand: that takes no longer than asking.
+/// Shorter runs are zeroed by hand, which takes no longer than asking the system.
 const SHORTEST_TO_ASK: usize = (256 << 10) / PAGE;
-/// Of the runs that are full of memory so many are zeroed by hand for each one that is given back.
+/// Of this many runs full of memory, one is given back, and the others are zeroed by hand.
 const BY_HAND: usize = 128;
 
 /// How an active run is made to read zero.
@@ -32,16 +32,16 @@ pub(crate) enum Zeroing {
     ByHand,
     /// All of its pages are given back.
     GiveBack,
-    /// Zeros are written over so many bytes at its beginning, and the rest is given back.
+    /// Zeros are written over this many bytes at its beginning, and the rest is given back.
     Beginning(usize),
 }
 
-/// The better way to make an active run read zero.
+/// Chooses the better way to make an active run read zero.
 ///
-/// Who used it last tells who will use it next: a run of which most has no memory was hardly
-/// touched, and writing zeros would fill it; but the pages at its beginning that were touched will
-/// be again. One that is full will be filled again, and faulting its pages in costs ten times the
-/// zeros; but its last user may have been another, so now and then one is given back to see.
+/// The last use of a run predicts the next. A run of which most has no memory was hardly touched,
+/// and writing zeros would fill it. But the touched pages at its beginning will be touched again. A
+/// run that is full will be filled again, and faulting its pages in costs ten times as much as
+/// zeros. But another user may have filled it, so now and then one is given back to see.
 pub(crate) fn better_zeroing(provider: &dyn PageProvider, extent: &'static Extent) -> Zeroing {
     if extent.pages() < SHORTEST_TO_ASK {
         return Zeroing::ByHand;
@@ -54,7 +54,7 @@ pub(crate) fn better_zeroing(provider: &dyn PageProvider, extent: &'static Exten
 fn choose(seen: Resident, pages: usize, mapping: Mapping) -> Zeroing {
     static FULL: AtomicUsize = AtomicUsize::new(0);
     let is_hardly_touched = seen.pages < pages / 2;
-    // A run of its own mapping is made an ordinary one when it is given back whole.
+    // A run that is a mapping of its own becomes an ordinary one when it is given back whole.
     let is_ordinary = mapping == Mapping::Ordinary;
     let is_beginning = seen.leading > 0 && seen.leading == seen.pages && is_ordinary;
     match (is_hardly_touched, is_beginning) {
@@ -65,8 +65,8 @@ fn choose(seen: Resident, pages: usize, mapping: Mapping) -> Zeroing {
     }
 }
 
-/// Makes an active run read zero that way. `false`: the contents are undefined. What has no memory
-/// is given back too: it may lie on a swap device.
+/// Makes an active run read zero in the given way. Returns `false` if the contents are undefined.
+/// Pages without memory are given back too, because they may lie on a swap device.
 pub(crate) fn zero_by(
     provider: &dyn PageProvider,
     extent: &'static Extent,
@@ -79,7 +79,7 @@ pub(crate) fn zero_by(
             let rest = extent.bytes().saturating_sub(bytes);
             let is_zero = rest > 0 && purge_part(provider, extent, bytes, rest);
             if is_zero {
-                // SAFETY: the beginning of an active run, whose block is the caller's.
+                // SAFETY: the beginning of an active run, whose block the caller owns.
                 unsafe { extent.base_ptr().write_bytes(0, bytes) };
             }
             is_zero
@@ -87,14 +87,14 @@ pub(crate) fn zero_by(
     }
 }
 
-/// Writes one byte over an active run from `from` bytes on. The caller owns the block.
+/// Writes `byte` over an active run from `from` bytes on. The caller owns the block.
 pub(crate) fn fill(extent: &'static Extent, from: usize, byte: u8) {
     let base = extent.base_ptr().wrapping_add(from);
-    // SAFETY: an active run is mapped and writable to its end, and its block is the caller's.
+    // SAFETY: an active run is mapped and writable to its end, and the caller owns its block.
     unsafe { base.write_bytes(byte, extent.bytes() - from) };
 }
 
-/// A run that is about to be freed, filled with junk where `junk:free` says so.
+/// Fills a run that is about to be freed with junk if `junk:free` says so, and returns it.
 pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
     if fill_mode::current().junk_freed {
         fill(extent, 0, JUNK_FREED);
@@ -102,8 +102,8 @@ pub(crate) fn junked(extent: &'static Extent) -> &'static Extent {
     extent
 }
 
-/// Gives part of an active run's memory back, in which nobody has a block. `false`: the system did
-/// not, or not all of it.
+/// Gives back part of an active run's memory, in which no block is in use. Returns `false` if the
+/// system did not give back all of it.
 pub(crate) fn purge_part(
     provider: &dyn PageProvider,
     extent: &'static Extent,
@@ -114,15 +114,15 @@ pub(crate) fn purge_part(
     if extent.mapping() == Mapping::Chunks {
         chunk_notes::break_up(provider, extent.base() + from, size);
     }
-    // SAFETY: inside an active run, and its contents are not needed (the caller's word).
+    // SAFETY: inside an active run, and its contents are not needed (the caller's promise).
     unsafe { provider.purge(base, size) == Purged::Zeroed }
 }
 
-/// Makes an active run read zero by giving its pages back. The caller owns the block. `false`: the
-/// contents are undefined.
+/// Makes an active run read zero by giving its pages back. The caller owns the block. Returns
+/// `false` if the contents are undefined.
 pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> bool {
     let Some(base) = NonNull::new(extent.base_ptr()) else { return false };
-    // SAFETY: the run is the caller's; its contents are not needed (the caller's word).
+    // SAFETY: the caller owns the run, whose contents are not needed (the caller's promise).
     if extent.mapping().is_own() && unsafe { provider.renew(base, extent.bytes()) } {
         chunk_notes::forget_chunks(extent);
         thp::advise_new(provider, base, extent.bytes());
@@ -131,7 +131,7 @@ pub(crate) fn purge(provider: &dyn PageProvider, extent: &'static Extent) -> boo
     if extent.mapping() == Mapping::Chunks {
         chunk_notes::break_up(provider, extent.base(), extent.bytes());
     }
-    // SAFETY: the run lies in one reservation; its contents are not needed (the caller's word).
+    // SAFETY: the run lies in one reservation. Its contents are not needed (the caller's promise).
     unsafe { provider.purge(base, extent.bytes()) == Purged::Zeroed }
 }
 

@@ -13,7 +13,7 @@ const BITMAP_WORDS: usize = PAGE_CLASSES.div_ceil(64);
 pub(crate) struct ExtentCache {
     state: ExtentState,
     heaps: [ExtentHeap; PAGE_CLASSES],
-    /// Which heaps hold anything.
+    /// Which heaps are not empty.
     filled: [u64; BITMAP_WORDS],
     oldest: Option<&'static Extent>,
     youngest: Option<&'static Extent>,
@@ -22,7 +22,7 @@ pub(crate) struct ExtentCache {
     classes: [Filed; PAGE_CLASSES],
 }
 
-/// How many runs of one class there are, and pages in them.
+/// The number of runs of one class, and of the pages in them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Filed {
     pub(crate) runs: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Filed {
 }
 
 impl ExtentCache {
-    /// No runs, in the state that all of them will have.
+    /// Creates a cache without runs, for runs in `state`.
     pub(crate) const fn new(state: ExtentState) -> ExtentCache {
         ExtentCache {
             state,
@@ -43,18 +43,18 @@ impl ExtentCache {
         }
     }
 
-    /// How many pages lie here.
+    /// The number of pages in this cache.
     #[inline]
     pub(crate) fn pages(&self) -> usize {
         self.pages
     }
 
-    /// What is filed under a class.
+    /// The runs and pages of a class.
     pub(crate) fn filed(&self, class: usize) -> Filed {
         self.classes.get(class).copied().unwrap_or_default()
     }
 
-    /// The run that has been here longest.
+    /// The run that has been in this cache longest.
     pub(crate) fn oldest(&self) -> Option<&'static Extent> {
         self.oldest
     }
@@ -84,7 +84,7 @@ impl ExtentCache {
         self.youngest = Some(extent);
     }
 
-    /// Takes out a run that is here.
+    /// Takes out a run that is in this cache.
     pub(in crate::back) fn remove(&mut self, extent: &'static Extent) -> InHand {
         debug_assert_eq!(extent.state.get(), self.state, "the run is not in this list");
         let pages = extent.pages();
@@ -115,12 +115,12 @@ impl ExtentCache {
     }
 
     /// The lowest run of the smallest class that holds `pages` pages at a multiple of `align`,
-    /// among runs of classes up to `most` pages. It stays here.
+    /// among runs of classes up to `most` pages. It stays in this cache.
     pub(crate) fn fit(&self, pages: usize, align: usize, most: usize) -> Option<&'static Extent> {
         self.fit_where(pages, align, most, |_| true)
     }
 
-    /// The same, where the lowest run of the class is `wanted`.
+    /// As [`ExtentCache::fit`], but the lowest run of the class must be `wanted`.
     pub(in crate::back) fn fit_where(
         &self,
         pages: usize,
@@ -142,7 +142,7 @@ impl ExtentCache {
         }
     }
 
-    /// Of each class, from that of `pages` pages down, the lowest run. They stay here.
+    /// The lowest run of each class, from that of `pages` pages down. They stay in this cache.
     pub(crate) fn longest_first(&self, pages: usize) -> impl Iterator<Item = &'static Extent> {
         let below = |class: &usize| self.last_filled(class.checked_sub(1)?);
         let classes = core::iter::successors(self.last_filled(page_class_floor(pages)), below);
@@ -173,7 +173,7 @@ impl ExtentCache {
         None
     }
 
-    /// Judges itself: sums, links and states agree.
+    /// Checks that sums, links and states agree.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let mut pages = 0;
@@ -204,13 +204,13 @@ mod tests {
     use crate::ground::units::PAGE;
     use proptest::prelude::*;
 
-    /// The lowest of the runs of a class.
+    /// The lowest run of a class.
     fn lowest(runs: &[&'static Extent], class: usize) -> Option<&'static Extent> {
         let of_class = runs.iter().filter(|run| page_class_floor(run.pages()) == class);
         of_class.min_by_key(|run| run.base()).copied()
     }
 
-    /// What [`ExtentCache::fit`] says, by a look at all runs.
+    /// The result of [`ExtentCache::fit`], found by a look at all runs.
     fn fit(runs: &[&'static Extent], pages: usize, align: usize, most: usize) -> Option<usize> {
         let classes = page_class_ceil(pages)..PAGE_CLASSES;
         let classes = classes.take_while(|class| page_class_pages(*class) <= most);
@@ -218,7 +218,7 @@ mod tests {
         firsts.find(|run| run.fit(pages, align).is_some()).map(Extent::base)
     }
 
-    /// Pages of a run: mostly few, and up to 16 GiB.
+    /// The length of a run in pages: mostly short, and up to 16 GiB.
     fn length() -> impl Strategy<Value = usize> {
         prop_oneof![2 => 1usize..3000, 1 => (1usize << 16)..(1 << 22)]
     }
@@ -234,7 +234,7 @@ mod tests {
         ) {
             let mut cache = ExtentCache::new(ExtentState::Dirty);
             let mut runs: Vec<&'static Extent> = Vec::new();
-            // Neither in the order of their addresses nor in its reverse.
+            // The addresses are in no order.
             for (at, length) in lengths.iter().enumerate() {
                 let run = keep(Box::new(Extent::new(0)));
                 run.set_range((1 + at * 17 % 41) * 5000 * PAGE, *length);
@@ -254,7 +254,7 @@ mod tests {
             prop_assert_eq!(cache.oldest().map(bases), runs.first().copied().map(bases));
             prop_assert_eq!(cache.pages(), runs.iter().map(|run| run.pages()).sum::<usize>());
             let align = 1 << lg_align;
-            // A bound of any length, and the bound that the class of the request just keeps.
+            // A bound of any length, and the bound that just admits the class of the request.
             for most in [most, page_class_pages(page_class_ceil(pages))] {
                 let found = cache.fit(pages, align, most).map(bases);
                 prop_assert_eq!(found, fit(&runs, pages, align, most));

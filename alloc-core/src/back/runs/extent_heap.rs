@@ -1,8 +1,8 @@
-//! A pairing heap of runs, lowest address first: links in the records, no memory of its own.
+//! A pairing heap of runs, lowest address first. Its links lie in the records of the runs.
 
 use crate::back::map::extent::Extent;
 
-/// A heap, by its root.
+/// A heap of runs.
 #[derive(Default)]
 pub(crate) struct ExtentHeap {
     root: Option<&'static Extent>,
@@ -22,7 +22,7 @@ impl ExtentHeap {
         self.root
     }
 
-    /// Files a run that is in no heap.
+    /// Adds a run that is in no heap.
     pub(crate) fn insert(&mut self, extent: &'static Extent) {
         extent.heap_child.set(None);
         extent.heap_prev.set(None);
@@ -43,8 +43,8 @@ impl ExtentHeap {
     }
 }
 
-/// Takes a run that is not a root from among its siblings; `previous` is its parent or the sibling
-/// before it.
+/// Takes a run that is not a root out of the list of its siblings. `previous` is its parent or the
+/// sibling before it.
 fn unlink(previous: &'static Extent, extent: &'static Extent) {
     let next = extent.heap_next.take();
     if previous.heap_child.get().is_some_and(|child| child.is(extent)) {
@@ -57,7 +57,7 @@ fn unlink(previous: &'static Extent, extent: &'static Extent) {
     }
 }
 
-/// Makes the root with the higher address the first child of the other.
+/// Melds two heaps: the root with the higher address becomes the first child of the other.
 fn meld(a: Link, b: Link) -> Link {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
     let (parent, child) = if a.base() < b.base() { (a, b) } else { (b, a) };
@@ -90,7 +90,7 @@ fn meld_children(extent: &'static Extent) -> Link {
     root
 }
 
-/// Makes a sibling a root of its own, and answers the one after it.
+/// Makes a sibling a root of its own, and returns the one after it.
 fn detach(extent: &'static Extent) -> Link {
     extent.heap_prev.set(None);
     extent.heap_next.take()

@@ -1,5 +1,5 @@
 //! The free runs of one arena: the list of each state, the records for cutting them, and the
-//! provider that more come from.
+//! provider of more runs.
 //!
 //! A free run is in the list of its state, and is merged with its free neighbours in that state
 //! when it is filed. Every run that leaves a list is an [`InHand`] until it is filed, handed out,
@@ -24,9 +24,9 @@ pub(in crate::back) struct FreeRuns {
     retained: ExtentCache,
     spares: Spares,
     source: Source,
-    /// Free neighbours are merged when they are filed.
+    /// Whether free neighbours are merged when they are filed.
     merges: bool,
-    /// Pages that came from the provider and did not go back.
+    /// Pages that came from the provider and were not given back.
     mapped: usize,
     /// Pages of runs that are in hand outside of the lock.
     away: usize,
@@ -40,7 +40,7 @@ struct Cut {
 }
 
 impl FreeRuns {
-    /// None yet.
+    /// Creates the free runs of an arena, of which there are none yet.
     pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> FreeRuns {
         FreeRuns {
             dirty: ExtentCache::new(ExtentState::Dirty),
@@ -54,18 +54,18 @@ impl FreeRuns {
         }
     }
 
-    /// Where more pages come from.
+    /// The source of more pages.
     pub(crate) fn source(&mut self) -> &mut Source {
         &mut self.source
     }
 
-    /// The provider that more pages come from.
+    /// The provider of more pages.
     pub(crate) fn provider(&self) -> &'static dyn PageProvider {
         self.source.provider()
     }
 
-    /// Has pages come from another provider. With `merges` free neighbours are merged when they are
-    /// filed; extent hooks are asked before.
+    /// Sets the provider of more pages. With `merges`, free neighbours are merged when they are
+    /// filed. Otherwise extent hooks are asked first.
     pub(crate) fn set_provider(&mut self, provider: &'static dyn PageProvider, merges: bool) {
         self.source.set_provider(provider);
         self.merges = merges;
@@ -73,7 +73,7 @@ impl FreeRuns {
 
     // --- what there is ---
 
-    /// Pages of the free runs in a state.
+    /// The number of pages of the free runs in a state.
     pub(crate) fn pages(&self, state: ExtentState) -> usize {
         self.list(state).pages()
     }
@@ -83,17 +83,17 @@ impl FreeRuns {
         self.list(state).filed(class)
     }
 
-    /// The run that has been free longest in a state; its `younger` link leads to the next.
+    /// The run that has been free longest in a state. Its `younger` link leads to the next.
     pub(crate) fn oldest(&self, state: ExtentState) -> Option<&'static Extent> {
         self.list(state).oldest()
     }
 
-    /// Of each size class, from that of `pages` pages down, the lowest dirty run.
+    /// The lowest dirty run of each size class, from that of `pages` pages down.
     pub(crate) fn longest_dirty(&self, pages: usize) -> impl Iterator<Item = &'static Extent> {
         self.dirty.longest_first(pages)
     }
 
-    /// The run that [`FreeRuns::take`] would cut.
+    /// The run that [`FreeRuns::take`] would cut, of any size class.
     pub(crate) fn fit(
         &self,
         state: ExtentState,
@@ -103,8 +103,8 @@ impl FreeRuns {
         self.list(state).fit(pages, align, usize::MAX)
     }
 
-    /// As [`FreeRuns::fit`], of the retained runs of size classes up to `most` pages that are
-    /// `wanted`.
+    /// As [`FreeRuns::fit`], but among the retained runs of size classes up to `most` pages that
+    /// are `wanted`.
     pub(crate) fn fit_retained(
         &self,
         pages: usize,
@@ -115,22 +115,22 @@ impl FreeRuns {
         self.retained.fit_where(pages, align, most, wanted)
     }
 
-    /// Pages that came from the provider and did not go back.
+    /// The number of pages that came from the provider and were not given back.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped
     }
 
-    /// Pages of them that have memory.
+    /// The number of mapped pages that have memory.
     pub(crate) fn held(&self) -> usize {
         self.mapped.saturating_sub(self.retained.pages())
     }
 
-    /// Pages of runs that are in hand outside of the lock.
+    /// The number of pages of runs that are in hand outside of the lock.
     pub(crate) fn away(&self) -> usize {
         self.away
     }
 
-    /// Pages that are lost: nobody uses them, and they did not go back.
+    /// The number of lost pages, which are not used and were not given back.
     pub(crate) fn abandoned(&self) -> usize {
         self.source.abandoned()
     }
@@ -153,12 +153,12 @@ impl FreeRuns {
 
     // --- records ---
 
-    /// Makes as many records as one operation needs. `None`: no memory.
+    /// Makes as many records as one operation needs. Returns `None` without memory.
     pub(crate) fn keep_records(&mut self) -> Option<()> {
         self.spares.keep()
     }
 
-    /// A record that stands for no run. `None`: there is none.
+    /// Takes a record that stands for no run. Returns `None` if there is none.
     pub(crate) fn take_record(&mut self) -> Option<&'static Extent> {
         self.spares.take()
     }
@@ -168,7 +168,7 @@ impl FreeRuns {
         self.spares.put(record);
     }
 
-    /// Records that stand for no run, and all records ever made.
+    /// The number of records that stand for no run, and of all records ever made.
     pub(crate) fn records(&self) -> (usize, usize) {
         (self.spares.count(), self.spares.made())
     }
@@ -180,8 +180,8 @@ impl FreeRuns {
         self.list_mut(run.state.get()).remove(run)
     }
 
-    /// A run cut out of a free one in a state, which is of a size class up to `most` pages. `None`:
-    /// there is none.
+    /// Cuts a run out of a free one in a state, which is of a size class up to `most` pages.
+    /// Returns `None` if there is none.
     pub(crate) fn take(
         &mut self,
         state: ExtentState,
@@ -194,7 +194,7 @@ impl FreeRuns {
         self.cut(run, pages, align)
     }
 
-    /// A run without memory, of the free ones or from the provider.
+    /// Takes a run without memory, of the free ones or from the provider.
     pub(crate) fn take_addresses(&mut self, pages: usize, align: usize) -> Option<InHand> {
         self.take(ExtentState::Retained, pages, align, usize::MAX)
             .or_else(|| self.reserve(pages, align))
@@ -206,13 +206,13 @@ impl FreeRuns {
         run
     }
 
-    /// Takes note that such a run is back.
+    /// Notes that a run of [`FreeRuns::send_away`] is back.
     pub(crate) fn note_back(&mut self, run: &Extent) {
         self.away -= run.pages();
     }
 
-    /// Gives up the runs that are in hand outside of the lock but for `kept` pages of them: those
-    /// that held them are not in this process.
+    /// Gives up the runs that are in hand outside of the lock, except for `kept` pages of them. The
+    /// threads that held them are not in this process.
     pub(crate) fn abandon_away(&mut self, kept: usize) {
         let lost = core::mem::replace(&mut self.away, kept) - kept;
         self.mapped -= lost;
@@ -221,8 +221,8 @@ impl FreeRuns {
 
     // --- cutting and merging ---
 
-    /// Cuts a run after its first `pages` pages and returns the rest. `None`: there is no rest, or
-    /// no record for it.
+    /// Cuts a run after its first `pages` pages and returns the rest, or `None` if there is no rest
+    /// or no record for it.
     pub(crate) fn cut_off(&mut self, run: &InHand, pages: usize) -> Option<InHand> {
         if run.pages() <= pages {
             return None;
@@ -231,8 +231,8 @@ impl FreeRuns {
         Some(run.split_off(pages, record))
     }
 
-    /// Cuts the aligned part out of a run, and lists again what is left over. `None`: it does not
-    /// fit, or there is no record; all of the run is listed again.
+    /// Cuts an aligned part out of a run, and lists the rest again. If the part does not fit or
+    /// there is no record, lists all of the run again and returns `None`.
     pub(crate) fn cut(&mut self, run: InHand, pages: usize, align: usize) -> Option<InHand> {
         match self.cut_out(run, pages, align) {
             Ok(cut) => {
@@ -251,8 +251,8 @@ impl FreeRuns {
         }
     }
 
-    /// As [`FreeRuns::cut`], but what is left over before the part is filed as dirty, and what is
-    /// left over behind it is returned. Of a run that is not cut, all is filed as dirty.
+    /// As [`FreeRuns::cut`], but files the pages before the part as dirty, and returns those behind
+    /// it. A run that is not cut is filed as dirty.
     pub(crate) fn cut_front(
         &mut self,
         run: InHand,
@@ -293,8 +293,8 @@ impl FreeRuns {
         self.spares.put(record);
     }
 
-    /// Makes `right`, which begins where an active run ends, a part of that run. Returns whether it
-    /// reads zero.
+    /// Makes `right`, which begins where an active run ends, a part of that run. Returns whether
+    /// `right` reads zero.
     pub(crate) fn append_to_active(&mut self, run: &'static Extent, right: InHand) -> bool {
         let (zeroed, was_zeroed) = (right.zeroed.get(), run.zeroed.get());
         let record = in_hand::merge(run, right);
@@ -305,12 +305,12 @@ impl FreeRuns {
 
     // --- giving back ---
 
-    /// Puts a run in the list that it was taken from. It is not merged with its neighbours.
+    /// Puts a run in the list that it was taken from, without merging it with its neighbours.
     pub(crate) fn list_again(&mut self, run: InHand) {
         self.list_mut(run.from()).insert(run);
     }
 
-    /// Files a run, made one with free neighbours in the same state.
+    /// Files a run, and merges it with free neighbours in the same state.
     pub(crate) fn file(&mut self, run: InHand, state: ExtentState) {
         let mut run = run;
         if let Some(left) = left_neighbour(&run, state).filter(|_| self.merges) {
@@ -325,7 +325,7 @@ impl FreeRuns {
         self.list_mut(state).insert(run);
     }
 
-    /// Uncounts a run whose addresses were given back or lost. It has left the page map.
+    /// Uncounts a run whose addresses were given back or lost. The run has left the page map.
     pub(crate) fn forget(&mut self, run: InHand) {
         chunk_notes::forget_lost_chunks(&run);
         self.mapped -= run.pages();
@@ -335,7 +335,7 @@ impl FreeRuns {
 
     // --- reserving ---
 
-    /// A run of new addresses.
+    /// Reserves a run of new addresses.
     fn reserve(&mut self, pages: usize, align: usize) -> Option<InHand> {
         let record = self.spares.take()?;
         let Some((got, chunk)) = self.source.reserve(pages, align) else {
@@ -346,7 +346,7 @@ impl FreeRuns {
         if chunk == pages { Some(run) } else { self.cut(run, pages, align) }
     }
 
-    /// Takes in memory that is new here and that the page map covers.
+    /// Takes in new memory that the page map covers.
     fn hold_new(&mut self, record: &'static Extent, got: &Reserved, pages: usize) -> InHand {
         record.set_range(got.base.as_ptr().expose_provenance(), pages);
         page_map::clear_graves(record);
@@ -362,7 +362,7 @@ impl FreeRuns {
         InHand::hold(record, ExtentState::Retained)
     }
 
-    /// Takes in memory that is new here. `None`: no memory for a record or for the page map.
+    /// Takes in new memory. Returns `None` without memory for a record or for the page map.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         self.spares.keep()?;
         if !page_map::cover(got.base.as_ptr().expose_provenance(), pages << LG_PAGE) {
@@ -372,8 +372,8 @@ impl FreeRuns {
         Some(self.hold_new(record, got, pages))
     }
 
-    /// Takes in addresses, with or without memory, that another arena leaves. Without memory for a
-    /// record they are lost.
+    /// Takes in addresses, with or without memory, that another arena leaves. They are lost if
+    /// there is no memory for a record.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         if self.spares.keep().is_none() {
             return;
@@ -385,7 +385,7 @@ impl FreeRuns {
         self.file(run, ExtentState::Dirty);
     }
 
-    /// Judges itself.
+    /// Checks the lists of all states.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         self.dirty.check();

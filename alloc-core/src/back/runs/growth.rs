@@ -1,14 +1,14 @@
-//! How long the next reservation of an arena is.
+//! The length of the next reservation of an arena.
 //!
-//! The first one is short, and each is a size class longer than the one before, so that an arena
-//! that grows makes few system calls and one that does not grow takes few addresses.
+//! The first reservation is short, and each is a size class longer than the one before. So an arena
+//! that grows makes few system calls, and an arena that does not grow takes few addresses.
 
 use crate::ground::size_class::{page_class_ceil, page_class_pages};
 use crate::ground::units::PAGE;
 
 /// The first reservation of an arena, in pages.
 pub(in crate::back) const FIRST_CHUNK: usize = (2 << 20) / PAGE;
-/// No reservation is made longer than this by growth alone, in pages.
+/// Growth alone makes no reservation longer than this, in pages.
 const LAST_CHUNK: usize = (1 << 30) / PAGE;
 
 /// The length of the next reservation.
@@ -18,29 +18,29 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// That of an arena without pages.
+    /// The growth of an arena without pages.
     pub(in crate::back) const fn new() -> Growth {
         Growth { next: FIRST_CHUNK, limit: LAST_CHUNK }
     }
 
-    /// Pages that reservations made in advance do not grow beyond.
+    /// The most pages of a reservation that is made in advance.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Sets it.
+    /// Sets the most pages of a reservation that is made in advance.
     pub(crate) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }
 
-    /// How many pages to reserve where `pages` are wanted: by whole first chunks if `rounded`.
+    /// How many pages to reserve for `pages` wanted ones, by whole first chunks if `rounded`.
     pub(in crate::back) fn chunk(&self, pages: usize, rounded: bool) -> usize {
         let next = if rounded { self.next.next_multiple_of(FIRST_CHUNK) } else { self.next };
         next.min(self.limit).max(page_class_pages(page_class_ceil(pages)))
     }
 
-    /// Notes that a chunk was reserved: the next one is longer. Without `grows` it is no longer
-    /// than the first.
+    /// Notes that a chunk was reserved, so that the next one is longer. Without `grows` the next
+    /// one is no longer than the first.
     pub(in crate::back) fn note(&mut self, grows: bool) {
         let longer = page_class_pages(page_class_ceil(self.next + 1));
         let most = if grows { LAST_CHUNK } else { FIRST_CHUNK };

@@ -1,9 +1,9 @@
 //! Huge pages under long blocks.
 //!
-//! A block for which huge pages were asked is a mapping of its own ([`Mapping::Huge`]). Purged, it
-//! is made an ordinary mapping again, and small blocks that later lie there take small pages, as
-//! does what the system would like to put into the hole. A block that was asked for as zeros may
-//! be hardly touched, so it takes small pages. What options and system allow: see
+//! A block for which huge pages were asked is a mapping of its own ([`Mapping::Huge`]). Once
+//! purged, it is an ordinary mapping again. Small blocks that later lie there take small pages, and
+//! the system puts no huge page into the hole. A block that is requested as zeros may be hardly
+//! touched, so it takes small pages. What options and system allow is described in
 //! [`crate::back::system::thp`].
 
 use super::chunk_notes;
@@ -14,11 +14,11 @@ use crate::back::system::thp::{self, HUGE};
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
 
-/// No block shorter than this is backed by huge pages unless all are.
+/// Shorter blocks are not backed by huge pages unless all memory is.
 pub(crate) const SHORTEST: usize = 4 << 20;
 
-/// Where a run begins best that is to be filled: the ends of a long one that lie in no whole huge
-/// page are faulted in page by page.
+/// The best alignment of a run that is to be filled. The ends of a long run that lie in no whole
+/// huge page are faulted in page by page.
 pub(in crate::back) fn best_align(pages: usize, align: usize) -> usize {
     if pages << LG_PAGE >= SHORTEST && thp::backs_blocks() { align.max(HUGE) } else { align }
 }
@@ -28,9 +28,9 @@ pub(in crate::back) fn best_align(pages: usize, align: usize) -> usize {
 pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: usize) {
     let wanted = block.bytes() >= SHORTEST && !block.mapping().is_advised() && thp::backs_blocks();
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| wanted) else { return };
-    // What lies in pieces of chunks becomes one mapping, as long as nothing is in it.
+    // A block in pieces of chunks becomes one mapping, as long as nothing is in it.
     let is_empty = block.mapping() == Mapping::Chunks && block.zeroed.get();
-    // SAFETY: the block is the caller's, and nothing has been written to it.
+    // SAFETY: the caller owns the block, and nothing has been written to it.
     if is_empty && unsafe { provider.renew(base, block.bytes()) } {
         chunk_notes::forget_chunks(block);
     }
@@ -38,7 +38,7 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: u
     if has_room {
         keep_one_mapping(block, bytes);
     }
-    // SAFETY: the block is the caller's.
+    // SAFETY: the caller owns the block.
     if unsafe { provider.advise_huge(base, bytes, true) } && !block.mapping().is_own() {
         block.set_mapping(match block.mapping() {
             Mapping::Chunks => Mapping::Several,
@@ -48,25 +48,25 @@ pub(crate) fn back(provider: &dyn PageProvider, block: &'static Extent, bytes: u
     }
 }
 
-/// Sees to it that a block of which the first `bytes` are to be advised can be one mapping again:
-/// the system makes one of two only if they were one when their first page was brought in. This
-/// brings in the page in which the request ends, which its caller is about to write.
+/// Ensures that a block of which the first `bytes` are to be advised can be one mapping again. The
+/// system makes one mapping of two only if they were one when their first page was brought in. So
+/// this brings in the page in which the request ends, which its caller is about to write.
 fn keep_one_mapping(block: &Extent, bytes: usize) {
     if block.zeroed.get() {
-        // SAFETY: inside the block, which is the caller's and reads zero.
+        // SAFETY: inside the block, which the caller owns and which reads zero.
         unsafe { block.base_ptr().wrapping_add(bytes).write_volatile(0) };
     }
 }
 
-/// Whether huge pages were asked for but not under the room at a long block's end.
+/// Whether huge pages were asked for a long block, but not under the room at its end.
 pub(crate) fn has_room(block: &Extent) -> bool {
     block.mapping() == Mapping::HugeButEnd && block.bytes() >= SHORTEST
 }
 
-/// Asks for huge pages under that room too: all of the block is then one mapping.
+/// Asks for huge pages under the room at a block's end too. The block is then one mapping.
 pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
     let Some(base) = NonNull::new(block.base_ptr()).filter(|_| has_room(block)) else { return };
-    // SAFETY: the run is the caller's.
+    // SAFETY: the caller owns the run.
     if unsafe { provider.advise_huge(base, block.bytes(), true) } {
         block.set_mapping(Mapping::Huge);
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::back::system::provider::mmap::Mmap;
 
-    /// Addresses with nothing beside them that could be one mapping with them.
+    /// Maps addresses that cannot be one mapping with what lies beside them.
     fn lonely(bytes: usize) -> NonNull<u8> {
         let whole = bytes + 3 * HUGE;
         let anywhere = core::ptr::null_mut();
@@ -104,19 +104,19 @@ mod tests {
             return;
         }
         let write = |at: usize| {
-            // SAFETY: the memory is ours.
+            // SAFETY: the test owns the memory.
             unsafe { run.base_ptr().wrapping_add(at).write(7) };
         };
         write(0);
         write(begun);
         back_room(&Mmap, run);
         let (from, to) = (NonNull::new(run.base_ptr()).unwrap(), lonely(bytes + HUGE));
-        // SAFETY: both are ours, and no block of anybody.
+        // SAFETY: the test owns both ranges, and no block lies in them.
         let moved = unsafe { Mmap.move_pages(from, bytes, to, bytes + HUGE) };
-        // Another test may map something where it was.
+        // Another test may map something at the old place.
         assert!(matches!(moved, Moved::Here | Moved::Away), "{moved:?}");
         for at in [0, begun] {
-            // SAFETY: the memory is ours.
+            // SAFETY: the test owns the memory.
             assert_eq!(unsafe { to.as_ptr().wrapping_add(at).read() }, 7);
         }
         run.set_mapping(Mapping::Ordinary);

@@ -57,7 +57,7 @@ impl InHand {
         merge(self.run(), right)
     }
 
-    /// Ends the possession and gives the run a state.
+    /// Gives the run a state. The run is in hand no more.
     pub(in crate::back) fn release(self, state: ExtentState) -> &'static Extent {
         let run = self.run();
         run.state.set(state);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_run_in_hand_is_no_free_neighbour_whichever_list_it_is_from() {
-        // The allocator is there for its page map alone.
+        // The allocator is needed only for its page map.
         let mut pages = PageAllocator::for_test(Fixed::leak(4 << 20));
         let active = pages.allocate(16, PAGE, Memory::Any).unwrap();
         for state in ExtentState::FREE {

@@ -4,7 +4,7 @@ use super::in_hand::InHand;
 use crate::back::map::active_list::ActiveList;
 use crate::back::map::extent::{Extent, ExtentState};
 
-/// How many pages of one arena are in use, and the runs where they are to be found one by one.
+/// The number of pages of one arena in use, and the list of its runs in use if that is kept.
 pub(in crate::back) struct InUse {
     /// Pages in use.
     pub(in crate::back) pages: usize,
@@ -16,22 +16,22 @@ pub(in crate::back) struct InUse {
 }
 
 impl InUse {
-    /// None.
+    /// Creates a count of 0, without a list.
     pub(in crate::back) const fn new() -> InUse {
         InUse { pages: 0, taken: 0, given: 0, list: None }
     }
 
-    /// Keeps a list of the runs in use from now on, which are none yet.
+    /// Keeps a list of the runs in use from now on. No run is in use yet.
     pub(in crate::back) fn keep_list(&mut self) {
         self.list = Some(ActiveList::new());
     }
 
-    /// A run in use, of those that are listed.
+    /// The first run of the list, if a list is kept.
     pub(in crate::back) fn first(&self) -> Option<&'static Extent> {
         self.list.as_ref().and_then(ActiveList::first)
     }
 
-    /// Hands a run out.
+    /// Counts a run as in use.
     pub(in crate::back) fn add(&mut self, run: InHand) -> &'static Extent {
         let extent = run.release(ExtentState::Active);
         self.pages += extent.pages();
@@ -42,7 +42,7 @@ impl InUse {
         extent
     }
 
-    /// Adds the second part of a run in use that was cut in two.
+    /// Lists the second part of a run in use that was cut in two.
     pub(in crate::back) fn add_part(&mut self, run: InHand) -> &'static Extent {
         let extent = run.release(ExtentState::Active);
         if let Some(list) = &mut self.list {
@@ -51,7 +51,7 @@ impl InUse {
         extent
     }
 
-    /// Takes a run back.
+    /// Takes out a run that is not used any more.
     pub(in crate::back) fn remove(&mut self, extent: &'static Extent) -> InHand {
         debug_assert!(matches!(extent.state.get(), ExtentState::Active | ExtentState::Kept));
         if let Some(list) = &mut self.list {

@@ -1,4 +1,4 @@
-//! Runs of pages that nobody uses: taken, cut, merged and filed.
+//! Unused runs of pages: they are taken, cut, merged and filed.
 
 pub(crate) mod in_hand;
 pub(crate) mod neighbours;

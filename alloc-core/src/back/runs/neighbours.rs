@@ -1,31 +1,31 @@
-//! The free runs beside a run, by the page map.
+//! The free runs beside a run, found by the page map.
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::system::mapping::Mapping;
 use crate::ground::units::PAGE;
 
-/// The neighbour before `extent` in the same arena, reservation, of a mapping that fits,
-/// if it is in `state`.
+/// The neighbour before `extent` in the same arena and reservation, if it is in `state` and its
+/// mapping fits.
 pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     if extent.head.get() {
         return None;
     }
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
-    // The arena of a record never changes, and runs of our own arena are guarded by our lock.
+    // The arena of a record never changes, and the lock of this arena guards its runs.
     let free = left.arena() == extent.arena() && left.state.get() == state;
     let ours = free && Mapping::merged(left.mapping(), extent.mapping()).is_some();
     if ours && left.end() == extent.base() { Some(left) } else { None }
 }
 
-/// The neighbour after `extent` in the same arena, reservation, of a mapping that fits,
-/// if it is in `state`.
+/// The neighbour after `extent` in the same arena and reservation, if it is in `state` and its
+/// mapping fits.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
     let fits = |right: &&Extent| Mapping::merged(extent.mapping(), right.mapping()).is_some();
     neighbour_behind(extent, state).filter(fits)
 }
 
-/// The same, whatever its mapping.
+/// As [`right_neighbour`], but with any mapping.
 pub(in crate::back) fn neighbour_behind(
     extent: &Extent,
     state: ExtentState,

@@ -1,4 +1,4 @@
-//! Where the pages of one arena come from.
+//! The source of the pages of one arena.
 
 use super::growth::{FIRST_CHUNK, Growth};
 use crate::back::map::page_map;
@@ -15,28 +15,28 @@ pub(crate) struct Source {
     provider: &'static dyn PageProvider,
     dss: Dss,
     growth: Growth,
-    /// Pages that are lost: nobody uses them, and they did not go back.
+    /// Lost pages, which are not used and were not given back.
     abandoned: usize,
 }
 
 impl Source {
-    /// That of an arena without pages.
+    /// Creates the source of an arena without pages.
     pub(in crate::back) fn new(provider: &'static dyn PageProvider, dss: Dss) -> Source {
         Source { provider, dss, growth: Growth::new(), abandoned: 0 }
     }
 
-    /// Begins anew, without pages.
+    /// Resets the source of an arena without pages.
     pub(in crate::back) fn begin_anew(&mut self, dss: Dss) {
         self.dss = dss;
         self.growth = Growth::new();
     }
 
-    /// The provider.
+    /// The provider of new pages.
     pub(crate) fn provider(&self) -> &'static dyn PageProvider {
         self.provider
     }
 
-    /// Has pages come from another provider.
+    /// Sets the provider of new pages.
     pub(in crate::back) fn set_provider(&mut self, provider: &'static dyn PageProvider) {
         self.provider = provider;
     }
@@ -46,7 +46,7 @@ impl Source {
         self.dss
     }
 
-    /// Sets it.
+    /// Sets when addresses come from the data segment.
     pub(crate) fn set_dss(&mut self, dss: Dss) {
         self.dss = dss;
     }
@@ -56,25 +56,25 @@ impl Source {
         &mut self.growth
     }
 
-    /// Pages that are lost.
+    /// The number of lost pages.
     pub(in crate::back) fn abandoned(&self) -> usize {
         self.abandoned
     }
 
-    /// Notes that pages are lost.
+    /// Counts lost pages.
     pub(in crate::back) fn abandon(&mut self, pages: usize) {
         self.abandoned += pages;
     }
 
     /// Reserves at least `pages` pages, for a run at a multiple of `align`, and returns how many.
-    /// The page map covers them. `None`: no addresses, or no memory for the page map.
+    /// The page map covers them. Returns `None` without addresses or memory for the page map.
     pub(in crate::back) fn reserve(
         &mut self,
         pages: usize,
         align: usize,
     ) -> Option<(Reserved, usize)> {
         let retains = options::current().retain;
-        // What is not to stay is not taken in advance either.
+        // Addresses that are not kept are not taken in advance either.
         if align > CHUNK_ALIGN || (!retains && pages >= FIRST_CHUNK) {
             return self.reserve_exactly(pages, align);
         }
@@ -83,7 +83,7 @@ impl Source {
             self.growth.note(retains);
             return Some(got);
         }
-        // No room for a generous chunk: what is needed and no more.
+        // There is no room for a generous chunk, so only what is needed is reserved.
         self.reserve_exactly(pages, align.max(PAGE))
     }
 
@@ -91,7 +91,7 @@ impl Source {
         let bytes = pages << LG_PAGE;
         let got = self.provider.reserve_by(self.dss, bytes, align)?;
         if !page_map::cover(got.base.as_ptr().expose_provenance(), bytes) {
-            // SAFETY: just reserved, and nobody knows it. If it is refused it stays, unused.
+            // SAFETY: just reserved, and no other code knows it. If refused, it stays unused.
             if !unsafe { self.provider.release(got.base, bytes) } {
                 self.abandoned += pages;
             }

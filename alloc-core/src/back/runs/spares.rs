@@ -1,13 +1,13 @@
 //! Records of runs that stand for no run and wait for their next use.
 //!
-//! A run cannot be cut without a record for its second part. So records are made before anything
-//! is taken out of a list, where a lack of memory does no harm.
+//! A run cannot be cut without a record for its second part. So records are made before a run is
+//! taken out of a list, where a lack of memory does no harm.
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::metadata::{self, Pool};
 
-/// Records that [`Spares::keep`] ensures: a chunk is made and cut twice, and again if the system
-/// does not want it, and the run in it is cut twice.
+/// Records that [`Spares::keep`] ensures. A chunk is made and cut twice, and again if the system
+/// refuses it, and the run in it is cut twice.
 const KEPT: usize = 8;
 /// Records that cutting a part out of a run takes at most.
 const FOR_A_CUT: usize = 2;
@@ -21,12 +21,12 @@ pub(in crate::back) struct Spares {
 }
 
 impl Spares {
-    /// None yet.
+    /// Creates the spare records of an arena, of which there are none yet.
     pub(in crate::back) const fn new(arena: u32) -> Spares {
         Spares { arena, free: Pool::new(), count: 0, made: 0 }
     }
 
-    /// Makes as many records as one operation on the pages of an arena needs. `None`: no memory.
+    /// Makes as many records as one operation needs. Returns `None` without memory.
     pub(in crate::back) fn keep(&mut self) -> Option<()> {
         while self.count < KEPT {
             let memory = metadata::allocate(size_of::<Extent>(), align_of::<Extent>())?;
@@ -40,7 +40,7 @@ impl Spares {
         Some(())
     }
 
-    /// A record. `None`: there is none.
+    /// Takes a record, or returns `None` if there is none.
     pub(in crate::back) fn take(&mut self) -> Option<&'static Extent> {
         let record = self.free.take()?;
         self.count -= 1;
@@ -55,17 +55,17 @@ impl Spares {
         self.count += 1;
     }
 
-    /// Whether there are enough to cut a part out of a run.
+    /// Whether there are enough records to cut a part out of a run.
     pub(in crate::back) fn suffice_for_cut(&self) -> bool {
         self.count >= FOR_A_CUT
     }
 
-    /// How many there are.
+    /// The number of spare records.
     pub(in crate::back) fn count(&self) -> usize {
         self.count
     }
 
-    /// How many records the arena ever made, those in use among them.
+    /// The number of records that the arena ever made, including those in use.
     pub(in crate::back) fn made(&self) -> usize {
         self.made
     }

@@ -1,30 +1,30 @@
-//! Which of the system's mappings the pages of a run lie in, and how many such mappings there are.
+//! The system's mappings that the pages of runs lie in, and how many such mappings there are.
 //!
-//! A process may have only so many mappings (`vm.max_map_count`). Runs that the allocator makes a
-//! mapping of their own are counted, and with an eighth of that number nothing more is moved or
-//! advised.
+//! A process may have only so many mappings (`vm.max_map_count`). Runs that the allocator makes
+//! mappings of their own are counted. When they are an eighth of that number, nothing more is moved
+//! or advised.
 
 use crate::ground::os;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
-/// Which of the system's mappings the pages of a run lie in.
+/// The kind of mapping that the pages of a run lie in.
 ///
-/// Runs of different mappings are merged only as [`Mapping::merged`] says, because the system moves
-/// one mapping at a time.
+/// Runs of different mappings are merged only as [`Mapping::merged`] allows, because the system
+/// moves one mapping at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mapping {
     /// The mapping that was reserved.
     Ordinary,
     /// Chunks for which huge pages were asked at some time: see [`crate::back::placement::dense`].
-    /// They are mappings of their own only where one is advised and its neighbour is not.
+    /// A chunk is a mapping of its own only where it is advised and its neighbour is not.
     Chunks,
     /// A mapping of its own, for all of which huge pages were asked.
     Huge,
-    /// As [`Mapping::Huge`], but for the end of the run, which is a mapping of its own until the
-    /// block needs it or the run is used again.
+    /// As [`Mapping::Huge`], except for the end of the run. The end is a mapping of its own until
+    /// the block needs it or the run is used again.
     HugeButEnd,
-    /// Several mappings: a run that was made longer or is made of several.
+    /// Several mappings, because the run was made longer or is made of several.
     Several,
     /// A mapping of its own, which a move with this number made.
     Moved(MoveNumber),
@@ -39,8 +39,8 @@ pub(crate) struct MoveNumber(u16);
 impl MoveNumber {
     const LAST: u16 = words::DECOMMITTED - 1;
 
-    /// The next move's number. Numbers come round again: two runs with the same number that touch
-    /// are merged, and their memory then cannot be moved but is copied.
+    /// The number of the next move. Numbers repeat: if two runs with the same number touch, they
+    /// are merged. Their memory then cannot be moved but is copied.
     pub(in crate::back) fn next() -> MoveNumber {
         static COUNT: AtomicU16 = AtomicU16::new(0);
         MoveNumber(COUNT.fetch_add(1, Relaxed) % MoveNumber::LAST + 1)
@@ -63,7 +63,7 @@ impl Mapping {
         !matches!(self, Mapping::Chunks | Mapping::Several)
     }
 
-    /// The mapping of a run made of two neighbours. `None`: they are not merged.
+    /// The mapping of a run made of two neighbours, or `None` if they are not merged.
     #[inline]
     pub(in crate::back) fn merged(left: Mapping, right: Mapping) -> Option<Mapping> {
         use Mapping::{Chunks, Huge, HugeButEnd, Ordinary};
@@ -75,8 +75,8 @@ impl Mapping {
         }
     }
 
-    /// The mapping of a free run with memory that is made longer by addresses without memory
-    /// behind it. `None`: it cannot be made longer.
+    /// The mapping of a free run with memory that is made longer by addresses without memory behind
+    /// it, or `None` if it cannot be made longer.
     pub(in crate::back) fn extended(run: Mapping, behind: Mapping) -> Option<Mapping> {
         match (run.is_advised(), behind) {
             (true, Mapping::Ordinary | Mapping::Chunks) => Some(Mapping::Several),
@@ -110,7 +110,7 @@ impl Mapping {
     }
 }
 
-/// The mappings in the two bytes that a record has for them. A move's number stands for itself.
+/// The mappings as the two bytes that a record has for them. A move's number stands for itself.
 mod words {
     pub(in crate::back) const ORDINARY: u16 = 0;
     pub(in crate::back) const CHUNKS: u16 = u16::MAX;
@@ -124,7 +124,7 @@ mod words {
 pub(in crate::back) struct MappingCell(Cell<u16>);
 
 impl MappingCell {
-    /// An ordinary one.
+    /// Creates the cell of an ordinary mapping.
     pub(in crate::back) const fn new() -> MappingCell {
         MappingCell(Cell::new(Mapping::Ordinary.to_word()))
     }
@@ -135,7 +135,7 @@ impl MappingCell {
         Mapping::from_word(self.0.get())
     }
 
-    /// Sets it.
+    /// Sets the mapping.
     pub(in crate::back) fn set(&self, mapping: Mapping) {
         if self.get() == mapping {
             return;
@@ -149,11 +149,11 @@ impl MappingCell {
     }
 }
 
-/// Runs that are mappings of their own.
+/// The number of runs that are mappings of their own.
 static OWN: AtomicUsize = AtomicUsize::new(0);
-/// The part of the system's mappings that such runs may be.
+/// The part of the system's limit on mappings that such runs may reach.
 const PART_OF_MAPPINGS: usize = 8;
-/// Mappings that a process may have where the system does not say.
+/// The limit on mappings if the system does not tell it.
 const USUAL_MAPPINGS: usize = 65530;
 
 /// Whether there may be one more run that is a mapping of its own.
@@ -161,7 +161,7 @@ pub(in crate::back) fn has_room() -> bool {
     has_room_for_parts(1)
 }
 
-/// Whether there may be one more, if each such run is taken for this many mappings.
+/// As [`has_room`], if each such run counts as this many mappings.
 pub(in crate::back) fn has_room_for_parts(mappings: usize) -> bool {
     may_have(OWN.load(Relaxed).saturating_mul(mappings))
 }
@@ -171,7 +171,7 @@ pub(in crate::back) fn may_have(mappings: usize) -> bool {
     mappings < most()
 }
 
-/// How many mappings of one kind there may be. Asks the system once.
+/// The most mappings of one kind. Asks the system once.
 fn most() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     let known = MOST.load(Relaxed);

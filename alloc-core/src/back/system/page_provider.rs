@@ -1,8 +1,8 @@
-//! The contract with the system: where pages come from and how they go back.
+//! The contract with the system: where pages come from and how they are given back.
 //!
-//! Checks stand in front, in [`crate::back::page_allocator`]; implementations are bare. Adapters
-//! compose:
-//! `Failing<Mmap>` fails on demand, `Fixed` carves a buffer for tools that cannot see `mmap`.
+//! Checks are made before, in [`crate::back::page_allocator`], and not in implementations. Adapters
+//! compose: `Failing<Mmap>` fails on demand, and `Fixed` carves a buffer for tools that cannot see
+//! `mmap`.
 
 use crate::ground::options::Dss;
 use crate::ground::units::PAGE;
@@ -11,72 +11,72 @@ use core::ptr::NonNull;
 /// Memory that a provider handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Reserved {
-    /// Its first byte.
+    /// The first byte.
     pub(crate) base: NonNull<u8>,
     /// Whether every byte reads zero.
     pub(crate) zeroed: bool,
 }
 
-/// What became of pages that were to be purged.
+/// The result of purging pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purged {
-    /// They were given back, and read zero from now on.
+    /// The pages were given back, and read zero from now on.
     Zeroed,
-    /// They were given back as far as the system's page allows; their contents are undefined.
+    /// The pages were given back as far as the system's page allows. Their contents are undefined.
     Undefined,
     /// The system refused. Nothing changed.
     Refused,
 }
 
-/// What became of pages that were to be moved.
+/// The result of moving pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moved {
-    /// They are at the new place. The old addresses are still ours, and read zero.
+    /// The pages are at the new place. The old addresses are still the allocator's, and read zero.
     Here,
-    /// They are at the new place. The old addresses are not ours any more.
+    /// The pages are at the new place. The old addresses are not the allocator's any more.
     Away,
-    /// Refused. Nothing changed.
+    /// The system refused. Nothing changed.
     Refused,
-    /// They are where they were, but the new place is not ours any more.
+    /// The pages are where they were, but the new place is not the allocator's any more.
     Lost,
 }
 
-/// Which pages of a range have memory.
+/// The pages of a range that have memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Resident {
-    /// How many.
+    /// How many pages have memory.
     pub(crate) pages: usize,
-    /// How many of them lie at the beginning, without one between that has none.
+    /// How many pages have memory at the beginning, before the first one that has none.
     pub(crate) leading: usize,
 }
 
 /// A source of pages.
 ///
-/// All sizes are multiples of [`PAGE`] and not zero; every base is a multiple
-/// of it. Calls come from any thread, several at once, never under a signal. None may allocate,
-/// panic, or change `errno`. What a provider need not know how to do is refused by default.
+/// All sizes are multiples of [`PAGE`] and not zero, and every base is a multiple of it. Calls come
+/// from any thread, several at once, never under a signal. No method may allocate, panic, or change
+/// `errno`. Methods that a provider need not have refuse by default.
 ///
 /// # Safety
-/// An implementation must answer memory that is readable, writable, aligned as asked, not
+/// An implementation must return memory that is readable, writable, aligned as asked, not
 /// overlapping anything that is in use, and that stays mapped until it is released.
 pub(crate) unsafe trait PageProvider: Sync {
     /// Reserves `size` bytes at a multiple of `align` (a power of two, at least a page).
     ///
-    /// `None` when there is no room; nothing has changed then.
+    /// Returns `None`, and changes nothing, if there is no room.
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved>;
 
-    /// The same, with the data segment where `dss` says; for most there is none.
+    /// As [`PageProvider::reserve`], but by the data segment if `dss` says so. Most ignore `dss`.
     fn reserve_by(&self, _dss: Dss, size: usize, align: usize) -> Option<Reserved> {
         self.reserve(size, align)
     }
 
     /// Reserves `size` bytes that read zero and need not be writable before
-    /// [`PageProvider::make_writable`] is called for them. `None` when there is no room.
+    /// [`PageProvider::make_writable`] is called for them. Returns `None` if there is no room.
     fn reserve_readable(&self, size: usize) -> Option<NonNull<u8>> {
         self.reserve(size, PAGE).map(|got| got.base)
     }
 
-    /// Makes pages writable. `false`: refused, nothing changed.
+    /// Makes pages writable. Returns `false`, and changes nothing, if that is refused.
     ///
     /// # Safety
     /// The range lies within what [`PageProvider::reserve_readable`] returned.
@@ -84,46 +84,46 @@ pub(crate) unsafe trait PageProvider: Sync {
         true
     }
 
-    /// Gives addresses back. `false`: they stay mapped and the caller keeps them.
+    /// Gives addresses back. Returns `false` if they stay mapped and the caller keeps them.
     ///
     /// # Safety
-    /// The range is what `reserve` answered, or a part of it, and nobody uses it any more.
+    /// The range is what `reserve` returned, or a part of it, and it is not used any more.
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool;
 
-    /// Gives the memory under pages back now; the addresses stay.
+    /// Gives the memory under pages back now. The addresses stay.
     ///
     /// # Safety
-    /// The range lies within one reservation and nobody uses its contents any more.
+    /// The range lies within one reservation, and its contents are not used any more.
     unsafe fn purge(&self, base: NonNull<u8>, size: usize) -> Purged;
 
-    /// Which of the pages have memory now; a guess that may be old already. `None`: unknown.
+    /// The pages of a range that have memory, or `None` if unknown. The result may be old already.
     fn resident(&self, _base: NonNull<u8>, _size: usize) -> Option<Resident> {
         None
     }
 
-    /// Asks the system to back a range with huge pages, or with small ones alone. `false`: refused.
+    /// Asks for huge pages under a range, or for small ones alone. Returns `false` if refused.
     ///
     /// # Safety
-    /// The range is reserved, and the caller's.
+    /// The range is reserved, and belongs to the caller.
     unsafe fn advise_huge(&self, _base: NonNull<u8>, _size: usize, _huge: bool) -> bool {
         false
     }
 
-    /// Makes pages new ones, in place: they read zero, and are an ordinary mapping. `false`:
-    /// refused, nothing changed.
+    /// Makes pages new ones, in place, which read zero and are an ordinary mapping. Returns
+    /// `false`, and changes nothing, if that is refused.
     ///
     /// # Safety
-    /// The range is reserved and nobody uses its contents any more.
+    /// The range is reserved, and its contents are not used any more.
     unsafe fn renew(&self, _base: NonNull<u8>, _size: usize) -> bool {
         false
     }
 
     /// Moves the memory under the `size` bytes at `from` to `to`, where it becomes the beginning of
-    /// one mapping of `new_size` bytes, at least `size`; what is behind it reads zero.
+    /// one mapping of `new_size` bytes, at least `size`. The bytes behind it read zero.
     ///
     /// # Safety
-    /// Both ranges are reserved, do not overlap, and are the caller's alone; the contents of the
-    /// new one are not needed.
+    /// Both ranges are reserved, do not overlap, and belong to the caller alone. The contents of
+    /// the new one are not needed.
     unsafe fn move_pages(
         &self,
         _from: NonNull<u8>,
@@ -134,21 +134,21 @@ pub(crate) unsafe trait PageProvider: Sync {
         Moved::Refused
     }
 
-    /// Moves the memory under the `size` bytes at `from` to `to`; the old addresses stay, and read
-    /// zero until they are written. The answer is never [`Moved::Away`].
+    /// Moves the memory under the `size` bytes at `from` to `to`. The old addresses stay, and read
+    /// zero until they are written. Never returns [`Moved::Away`].
     ///
     /// # Safety
-    /// Both ranges are reserved, do not overlap, and are the caller's alone; the contents of the
-    /// new one are not needed.
+    /// Both ranges are reserved, do not overlap, and belong to the caller alone. The contents of
+    /// the new one are not needed.
     unsafe fn shift_pages(&self, _from: NonNull<u8>, _size: usize, _to: NonNull<u8>) -> Moved {
         Moved::Refused
     }
 
-    /// Lets the system take the memory under pages when it likes; contents are undefined after.
-    /// `false`: refused, nothing changed.
+    /// Lets the system take the memory under pages at any time. Their contents are undefined then.
+    /// Returns `false`, and changes nothing, if that is refused.
     ///
     /// # Safety
-    /// The range lies within one reservation and nobody uses its contents any more.
+    /// The range lies within one reservation, and its contents are not used any more.
     unsafe fn purge_lazily(&self, _base: NonNull<u8>, _size: usize) -> bool {
         false
     }

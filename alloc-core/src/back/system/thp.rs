@@ -8,8 +8,8 @@
 //! | never | nothing | nothing |
 //!
 //! Long blocks are those of [`huge`](crate::back::runs::huge), chunks those of
-//! [`dense`](crate::back::placement::dense). Where the system says `never`, or nothing, nothing is
-//! asked.
+//! [`dense`](crate::back::placement::dense). If the system says `never`, or nothing, it is asked
+//! for nothing.
 
 use super::mapping;
 use super::page_provider::PageProvider;
@@ -23,23 +23,23 @@ pub(crate) const HUGE: usize = 2 << 20;
 /// Bytes of records from which on `metadata_thp:auto` asks for huge pages.
 const AUTO_RECORDS: u64 = 4 << 20;
 
-/// What the system does without being asked.
+/// What the system does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum System {
-    /// Not asked yet.
+    /// The system was not asked yet.
     Unknown,
-    /// No huge pages, asked or not.
+    /// No huge pages, not even where it is asked.
     Never,
-    /// Where it is asked to.
+    /// Huge pages where it is asked.
     Asked,
-    /// Everywhere.
+    /// Huge pages everywhere.
     Always,
 }
 
 static SETTING: AtomicU8 = AtomicU8::new(System::Unknown as u8);
 
-/// From now on the system is taken for one that backs everything by huge pages, or nothing.
+/// Takes the system for one that backs everything, or nothing, by huge pages from now on.
 #[cfg(feature = "testing")]
 pub(crate) fn pretend(always: bool) {
     SETTING.store(if always { System::Always } else { System::Never } as u8, Relaxed);
@@ -59,7 +59,7 @@ pub(crate) fn system() -> System {
     setting
 }
 
-/// The word in brackets.
+/// The setting whose word is in brackets.
 fn chosen(text: &[u8]) -> System {
     let word = text.split(|c| *c == b'[').nth(1).and_then(|rest| rest.split(|c| *c == b']').next());
     match word {
@@ -69,10 +69,10 @@ fn chosen(text: &[u8]) -> System {
     }
 }
 
-/// What is asked for memory that is newly reserved, or made new.
+/// The advice for memory that is newly reserved, or made new.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Advice {
-    /// Nothing.
+    /// No advice.
     None,
     /// Huge pages.
     Huge,
@@ -94,18 +94,18 @@ fn advice(thp: Thp, system: System) -> Advice {
     }
 }
 
-/// Gives the advice for new memory. It may be refused.
+/// Gives the advice for new memory. The system may refuse it.
 pub(in crate::back) fn advise_new(provider: &dyn PageProvider, base: NonNull<u8>, size: usize) {
     let huge = match for_new_memory() {
         Advice::None => return,
         Advice::Huge => true,
         Advice::Small => false,
     };
-    // SAFETY: just reserved or made new, and the caller's.
+    // SAFETY: just reserved or made new, and the caller owns it.
     unsafe { provider.advise_huge(base, size, huge) };
 }
 
-/// Whether the next records are to lie in huge pages, `mapped` bytes of them being there.
+/// Whether the next records are to lie in huge pages, if `mapped` bytes of records are there.
 pub(crate) fn for_records(mapped: u64) -> bool {
     let options = options::current();
     wants_records(options.metadata_thp, options.thp, mapped) && listens()
@@ -119,19 +119,19 @@ fn wants_records(metadata: MetadataThp, thp: Thp, mapped: u64) -> bool {
     }
 }
 
-/// Whether the system backs by huge pages what it is asked to.
+/// Whether the system gives huge pages where it is asked.
 fn listens() -> bool {
     matches!(system(), System::Asked | System::Always)
 }
 
-/// Whether long blocks lie in huge pages, and one more may.
+/// Whether long blocks lie in huge pages, and one more block may.
 pub(in crate::back) fn backs_blocks() -> bool {
     options::current().thp == Thp::Default && listens() && mapping::has_room()
 }
 
 /// Whether large heaps grow by huge pages: see [`crate::back::placement::dense`].
 pub(in crate::back) fn backs_chunks() -> bool {
-    // Without `retain` parts of a chunk would go back with their addresses.
+    // Without `retain`, parts of a chunk would be given back with their addresses.
     options::current().retain && backs_blocks()
 }
 

@@ -1,4 +1,5 @@
-//! A cache bin: one class of one thread, a bounded array of pointers used as a stack.
+//! A cache bin: the blocks of one class in one thread's cache, in a bounded array of pointers used
+//! as a stack.
 //!
 //! ```text
 //!   base            sp                limit
@@ -6,9 +7,9 @@
 //!   NULL │ block │ block │  …  (room)   │
 //!           oldest  newest
 //! ```
-//! The slot at the base holds NULL, so "empty" is found in the value popped. The countdown is the
-//! only bookkeeping of the fast path: it gives the exact number of requests, and sends every n-th
-//! one the slow way, where collection and ageing happen.
+//! The slot at the base holds NULL, so that the popped value itself tells whether the bin is empty.
+//! The countdown is the only bookkeeping of the fast path. It gives the exact number of requests,
+//! and sends every n-th request to the slow path, where collection and ageing happen.
 
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
@@ -17,39 +18,41 @@ use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
 /// A slot of the array.
 pub(crate) type Slot = *mut u8;
 
-/// One bin. Only its thread pushes and pops; the array is changed, and looked at by others, under
-/// the lock of the cache's owner. All orderings are relaxed: others read levels, never blocks.
+/// One bin. Only its thread pushes and pops. The array is changed, and read by other threads, under
+/// the lock of the cache's owner. All orderings are relaxed, because other threads read levels,
+/// never blocks.
 #[repr(C)]
 pub(crate) struct CacheBin {
     sp: AtomicPtr<Slot>,
     limit: AtomicPtr<Slot>,
     base: AtomicPtr<Slot>,
-    /// Written by plain stores of its thread: an atomic load and store would cost two instructions
-    /// more than `dec [mem]`. Others look at it through [`CacheBin::countdown_seen`] only.
+    /// Written by plain stores of the bin's thread, because an atomic load and store would cost two
+    /// instructions more than `dec [mem]`. Other threads read it through
+    /// [`CacheBin::countdown_seen`] only.
     countdown: Cell<i32>,
-    /// In a façade of the hardened tier the bytes of a block before its canary; elsewhere 0.
+    /// In a façade of the hardened tier, the bytes of a block before its canary. Elsewhere 0.
     room: AtomicU16,
-    /// Blocks that the array has slots for: as many as the limit says, unless the bin is screened.
+    /// Blocks that the array has slots for. The limit says the same, unless the bin is screened.
     capacity: AtomicU16,
 }
 
-// SAFETY: the pointers are atomic; `countdown` is touched by the bin's thread, and by others only
-// by one machine load that the compiler knows nothing of, which may be a moment old but is never
-// torn.
+// SAFETY: the pointers are atomic. `countdown` is touched by the bin's thread; other threads read
+// it only by one machine load that the compiler does not know of, which may be a moment old but is
+// never torn.
 unsafe impl Sync for CacheBin {}
 
 const _: () = assert!(size_of::<CacheBin>() == BIN_BYTES);
 
-/// The array of a bin that has none: empty and full at once.
+/// Stands for the array of a bin that has none: empty and full at once.
 struct NoArray(Slot);
 
-// SAFETY: a null pointer that nobody changes.
+// SAFETY: a null pointer that never changes.
 unsafe impl Sync for NoArray {}
 
 static NO_ARRAY: NoArray = NoArray(core::ptr::null_mut());
 
 impl CacheBin {
-    /// A bin that always misses and never takes anything.
+    /// Creates a bin that always misses and never takes a block.
     pub(crate) const fn none() -> CacheBin {
         let slot = (&raw const NO_ARRAY.0).cast_mut();
         CacheBin {
@@ -62,18 +65,19 @@ impl CacheBin {
         }
     }
 
-    /// How much room a block has before its canary: in façades of the hardened tier, else 0.
+    /// Returns how many bytes a block has before its canary in façades of the hardened tier, and
+    /// else 0.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         usize::from(self.room.load(Relaxed))
     }
 
-    /// Says how much.
+    /// Sets how many bytes a block has before its canary.
     pub(crate) fn set_room(&self, room: u16) {
         self.room.store(room, Relaxed);
     }
 
-    /// The newest block; null when there is none, or when the countdown has run out.
+    /// Pops the newest block. Returns null if there is none, or if the countdown has run out.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut u8 {
         let sp = self.sp.load(Relaxed);
@@ -86,13 +90,13 @@ impl CacheBin {
         if self.countdown.get() < 0 {
             return core::ptr::null_mut();
         }
-        // From the register: `add [mem]` would be an instruction less, and costs twice the time of
-        // a pair, because the next load of the pointer waits for it.
+        // Stored from the register. `add [mem]` would be an instruction less, but costs twice the
+        // time of a pair, because the next load of the pointer waits for it.
         self.sp.store(sp.wrapping_sub(1), Relaxed);
         block
     }
 
-    /// Puts a block on top. `false`: no room; nothing changed.
+    /// Pushes a block. Returns `false`, and changes nothing, if there is no room.
     #[inline(always)]
     pub(crate) fn push(&self, block: *mut u8) -> bool {
         let sp = self.sp.load(Relaxed);
@@ -101,13 +105,13 @@ impl CacheBin {
         }
         // SAFETY: below the limit there is one more slot.
         let sp = unsafe { sp.add(1) };
-        // SAFETY: up to the limit slots are ours to write.
+        // SAFETY: slots up to the limit belong to the bin and may be written.
         unsafe { *sp = block };
         self.sp.store(sp, Relaxed);
         true
     }
 
-    /// As [`CacheBin::push`], in a screened bin too.
+    /// As [`CacheBin::push`], but works in a screened bin too.
     pub(crate) fn put(&self, block: *mut u8) -> bool {
         if self.level() >= self.capacity() {
             return false;
@@ -119,12 +123,13 @@ impl CacheBin {
         true
     }
 
-    /// From now on every [`CacheBin::push`] misses. Under the owner's lock, by any thread.
+    /// Makes every [`CacheBin::push`] miss from now on. Called under the owner's lock, by any
+    /// thread.
     pub(crate) fn screen(&self) {
         self.limit.store(self.base(), Relaxed);
     }
 
-    /// The newest block, the countdown left alone; null when there is none.
+    /// Pops the newest block without counting it. Returns null if there is none.
     pub(crate) fn pop_uncounted(&self) -> *mut u8 {
         let sp = self.sp.load(Relaxed);
         // SAFETY: sp lies between base and limit, and all slots up to it are written.
@@ -136,33 +141,34 @@ impl CacheBin {
         block
     }
 
-    /// How many blocks it holds.
+    /// Returns how many blocks the bin holds.
     pub(crate) fn level(&self) -> usize {
         let (sp, base) = (self.sp.load(Relaxed), self.base.load(Relaxed));
         (sp as usize).saturating_sub(base as usize) / size_of::<Slot>()
     }
 
-    /// How many blocks it may hold.
+    /// Returns how many blocks the bin may hold.
     pub(crate) fn capacity(&self) -> usize {
         usize::from(self.capacity.load(Relaxed))
     }
 
-    /// The slot that holds NULL.
+    /// Returns the slot that holds NULL.
     pub(crate) fn base(&self) -> *mut Slot {
         self.base.load(Relaxed)
     }
 
-    /// Pops left until the countdown sends one the slow way; below zero it has. For its thread.
+    /// Returns how many pops are left until the countdown sends one to the slow path. Negative if
+    /// it has done so. For the bin's thread only.
     pub(crate) fn countdown(&self) -> i32 {
         self.countdown.get()
     }
 
-    /// Sets the countdown. For its thread.
+    /// Sets the countdown. For the bin's thread only.
     pub(crate) fn set_countdown(&self, left: i32) {
         self.countdown.set(left);
     }
 
-    /// The countdown as any thread may look at it.
+    /// Returns the countdown. Any thread may call this.
     pub(crate) fn countdown_seen(&self) -> i32 {
         let place = self.countdown.as_ptr();
         let seen: i32;
@@ -186,20 +192,21 @@ impl CacheBin {
         seen
     }
 
-    /// The blocks, oldest first.
+    /// Returns the blocks, oldest first.
     ///
     /// # Safety
-    /// The caller is the bin's thread, or has seen that this thread is no more.
+    /// The caller must be the bin's thread, or have seen that this thread has ended.
     pub(crate) unsafe fn blocks(&self) -> &[Slot] {
         let oldest = self.base().wrapping_add(1);
         // SAFETY: `level` written slots follow the base.
         unsafe { core::slice::from_raw_parts(oldest, self.level()) }
     }
 
-    /// Drops the `n` oldest blocks, which have gone home; the rest move down.
+    /// Drops the `n` oldest blocks, which were returned to their slabs. The other blocks move down.
     ///
     /// # Safety
-    /// The caller is the bin's thread, or has seen that this thread is no more; `n <= level()`.
+    /// The caller must be the bin's thread, or have seen that this thread has ended. `n <=
+    /// level()`.
     pub(crate) unsafe fn drop_oldest(&self, n: usize) {
         let level = self.level();
         let oldest = self.base().wrapping_add(1);
@@ -208,13 +215,13 @@ impl CacheBin {
         self.sp.store(self.base().wrapping_add(level - n), Relaxed);
     }
 
-    /// Fills an empty bin with `n` blocks or fewer, so that the first one given is popped first.
+    /// Fills an empty bin with at most `n` blocks, so that the first one given is popped first.
     ///
-    /// `fill` is handed a [`Filler`] that takes one block at a time. Answers how many it gave.
+    /// `fill` gets a [`Filler`] that takes one block at a time. Returns how many blocks it gave.
     ///
     /// # Safety
-    /// The caller is the bin's thread; the bin is empty; `n <= capacity()`; `fill` gives no more
-    /// than `n`.
+    /// The caller must be the bin's thread, the bin must be empty, `n <= capacity()`, and `fill`
+    /// must give at most `n` blocks.
     #[inline]
     pub(crate) unsafe fn fill(&self, n: usize, fill: impl FnOnce(&mut Filler)) -> usize {
         let base = self.base();
@@ -230,12 +237,12 @@ impl CacheBin {
         given
     }
 
-    /// Fills an empty bin with the blocks that `write` puts into its slots, the last one to be
-    /// popped first. Answers how many it put there.
+    /// Fills an empty bin with the blocks that `write` puts into its slots. The last block is
+    /// popped first. Returns the number of blocks.
     ///
     /// # Safety
-    /// The caller is the bin's thread; the bin is empty; `write` answers how many slots it
-    /// wrote, from the one it is handed on, no more than `capacity()`.
+    /// The caller must be the bin's thread, and the bin must be empty. `write` must return how many
+    /// slots it wrote, beginning with the slot it gets, and at most `capacity()`.
     #[inline]
     pub(crate) unsafe fn fill_below(&self, write: impl FnOnce(*mut Slot) -> usize) -> usize {
         let given = write(self.base().wrapping_add(1));
@@ -243,12 +250,12 @@ impl CacheBin {
         given
     }
 
-    /// Moves to another array with room for `capacity` blocks, its NULL slot first; answers the old
-    /// one's NULL slot. Under the owner's lock.
+    /// Moves the blocks to another array with room for `capacity` blocks behind its NULL slot.
+    /// Returns the NULL slot of the old array. Called under the owner's lock.
     ///
     /// # Safety
-    /// The caller is the bin's thread; `array` has `capacity + 1` slots, fewer than 2^16, and is
-    /// nobody else's.
+    /// The caller must be the bin's thread. `array` must have `capacity + 1` slots, fewer than
+    /// 2^16, and belong to this bin alone.
     pub(crate) unsafe fn move_to(&self, array: *mut Slot, capacity: usize) -> *mut Slot {
         let (old, level) = (self.base(), self.level());
         // SAFETY: the NULL slot and `level` blocks fit both arrays.
@@ -260,7 +267,7 @@ impl CacheBin {
         old
     }
 
-    /// Forgets the array, and with it what it holds.
+    /// Forgets the array and the blocks in it.
     pub(crate) fn forget(&self) {
         let none = CacheBin::none();
         self.base.store(none.base(), Relaxed);

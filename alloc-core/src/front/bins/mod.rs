@@ -1,4 +1,5 @@
-//! What the fast paths touch: a thread's word, the cache that it names, and the bins in it.
+//! What the fast paths touch: a thread's word, the cache that it points to, and the bins of this
+//! cache.
 
 #[allow(unsafe_code)]
 pub(crate) mod cache_bin;

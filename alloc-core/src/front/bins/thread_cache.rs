@@ -1,31 +1,32 @@
-//! The thread cache: a bin for each class, in a row, and a trap in front.
+//! The thread cache: a row of bins, one for each class, with a trap as bin 0.
 //!
-//! The thread's TLS word names one of these. A *real* cache has bins that hold blocks. A *façade*
-//! has bins that always miss and take nothing, so that every operation goes the slow way, which
-//! asks for the façade's kind; the fast path never tests a mode. The façades here are read-only and
-//! shared by all; the one with a real cache behind it is in `front/cache/facade.rs`.
+//! The thread's TLS word points to a thread cache. A *real* cache has bins that hold blocks. A
+//! *façade* has bins that always miss and take nothing, so that every operation takes the slow
+//! path, which checks the façade's kind; the fast path never tests a mode. The façades here are
+//! read-only and shared by all threads. The façade with a real cache behind it is in
+//! `front/cache/facade.rs`.
 //!
-//! Bin 0 is the trap: large, foreign and null pointers have bin offset 0 in the page map, and a bin
-//! that takes nothing sends their free the slow way.
+//! Bin 0 is the trap. Large, foreign and null pointers have bin offset 0 in the page map, and a bin
+//! that takes nothing sends their free to the slow path.
 
 use super::cache_bin::CacheBin;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 
-/// Bins in a cache: the trap and one for each class.
+/// Bins in a cache: the trap, and one bin for each class.
 pub(crate) const BINS: usize = CLASSES + 1;
 
-/// What the slow way finds behind a cache.
+/// What the slow path finds behind a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// The thread has not called before.
+    /// The thread has not called the allocator before.
     Empty,
-    /// The thread is inside the allocator (its first call, or fork): past all caches.
+    /// The thread is inside the allocator (its first call, or fork). Operations bypass all caches.
     Reentrant,
-    /// The thread's cache is gone: past all caches.
+    /// The thread's cache is gone. Operations bypass all caches.
     Uncached,
     /// Bins that hold blocks.
     Real,
-    /// A mode sees every operation: a thread's own façade, with a real cache behind it.
+    /// A thread's own façade, with a real cache behind it. A mode sees every operation.
     Mode,
 }
 
@@ -39,32 +40,32 @@ pub(crate) struct ThreadCache {
 macro_rules! facade {
     ($(#[$doc:meta])* $name:ident, $kind:ident) => {
         $(#[$doc])*
-        // In pages that are read-only once the loader has relocated them.
+        // In pages that are read-only after the loader's relocations.
         #[unsafe(link_section = ".data.rel.ro.lumalloc")]
         pub(crate) static $name: ThreadCache = ThreadCache::facade(Kind::$kind);
     };
 }
 
 facade!(
-    /// What every thread begins with.
+    /// The façade that every thread begins with.
     EMPTY, Empty
 );
 facade!(
-    /// What a thread has while it is inside the allocator.
+    /// The façade of a thread that is inside the allocator.
     REENTRANT, Reentrant
 );
 facade!(
-    /// What a thread has when its cache is gone.
+    /// The façade of a thread whose cache is gone.
     UNCACHED, Uncached
 );
 
 facade!(
-    /// What a thread has while the program is asked for memory at a bound.
+    /// The façade of a thread while the program is asked for memory at a bound.
     CALLBACK, Reentrant
 );
 
 facade!(
-    /// What a thread has while an extent hook runs.
+    /// The façade of a thread while an extent hook runs.
     HOOK, Reentrant
 );
 
@@ -73,36 +74,38 @@ impl ThreadCache {
         ThreadCache { bins: [const { CacheBin::none() }; BINS], kind }
     }
 
-    /// The front of a real cache, without arrays yet.
+    /// Creates the front of a real cache, without arrays yet.
     pub(crate) const fn real() -> ThreadCache {
         ThreadCache::facade(Kind::Real)
     }
 
-    /// The front of a thread's own façade.
+    /// Creates the front of a thread's own façade.
     pub(crate) const fn mode() -> ThreadCache {
         ThreadCache::facade(Kind::Mode)
     }
 
-    /// The bin with a number below [`BINS`].
+    /// Returns the bin with a number below [`BINS`].
     #[inline(always)]
     pub(crate) fn bin(&self, bin: usize) -> &CacheBin {
         self.bin_at(bin * BIN_BYTES)
     }
 
-    /// The bin at a byte offset: a multiple of [`BIN_BYTES`] below `BINS * BIN_BYTES`.
+    /// Returns the bin at a byte offset, which must be a multiple of [`BIN_BYTES`] below `BINS *
+    /// BIN_BYTES`.
     #[inline(always)]
     pub(crate) fn bin_at(&self, offset: usize) -> &CacheBin {
         debug_assert!(offset.is_multiple_of(BIN_BYTES) && offset < BINS * BIN_BYTES);
         let first = self.bins.as_ptr();
-        // SAFETY: offsets come from the size table, the page map or a class: all within the bins.
+        // SAFETY: offsets come from the size table, the page map or a class, and are all within the
+        // bins.
         let bin = unsafe { first.byte_add(offset) };
         // SAFETY: as above.
         unsafe { &*bin }
     }
 
-    /// Notes in each bin how many bytes of a block lie before its last `reserved` ones, which are
-    /// the allocator's: see `front/miss/sealed.rs`. `None`: no bin knows. Blocks of the first class
-    /// have no such bytes.
+    /// Sets in each bin how many bytes of a block lie before its last `reserved` bytes, which
+    /// belong to the allocator: see `front/miss/sealed.rs`. `None` sets 0 in all bins. Blocks of
+    /// the first class have no reserved bytes.
     pub(crate) fn set_rooms(&self, reserved: Option<usize>) {
         for class in SizeClass::all() {
             let room = reserved.map_or(0, |reserved| class.size().saturating_sub(reserved));
@@ -110,7 +113,7 @@ impl ThreadCache {
         }
     }
 
-    /// What the slow way finds here.
+    /// Returns what the slow path finds behind this cache.
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.kind

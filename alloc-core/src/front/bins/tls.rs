@@ -1,16 +1,16 @@
 //! The one word of thread-local storage: a pointer to the thread's cache.
 //!
-//! It is an initial-exec symbol of our own, because bins inside TLS were three times slower and the
-//! standard library's `thread_local!` calls a function in shared objects. The word begins with the
-//! address of the static empty cache, so the fast path has no "initialised?" test: the relative
-//! relocation is applied before the loader copies the image. The symbol carries the crate's
-//! version, so that two versions in one process do not clash.
+//! The word is an initial-exec symbol of this crate, because bins inside TLS were three times
+//! slower and the standard library's `thread_local!` calls a function in shared objects. The word
+//! begins with the address of the static empty cache, so that the fast path needs no "initialised?"
+//! test. The relative relocation is applied before the loader copies the image. The symbol carries
+//! the crate's version, so that two versions in one process do not clash.
 //!
-//! A program that is linked into one executable may be built with `--cfg lumalloc_executable`: the
-//! read is one instruction then instead of two. Such code cannot become part of a shared object.
+//! A program that is linked into one executable may be built with `--cfg lumalloc_executable`. The
+//! read is then one instruction instead of two. Such code cannot become part of a shared object.
 //!
-//! The read must not be declared pure: the pointer changes at a thread's first call, on exit, and
-//! around re-entrance. Other threads may change it too: see `front/cache/switch.rs`.
+//! The read must not be declared pure, because the pointer changes at a thread's first call, on
+//! exit, and around re-entrance. Other threads may change it too: see `front/cache/switch.rs`.
 
 use super::thread_cache::ThreadCache;
 use core::ptr::NonNull;
@@ -65,7 +65,7 @@ mod word {
 
     pub(super) fn address() -> *mut *mut u8 {
         let address;
-        // SAFETY: forms the address of this thread's word; the symbol is defined above, and the
+        // SAFETY: forms the address of this thread's word. The symbol is defined above, and the
         // first word of a thread's block is its own address.
         unsafe {
             asm!(
@@ -134,7 +134,8 @@ mod word {
         unsafe { AtomicPtr::from_ptr(address()) }
     }
 
-    // Relaxed: what the word names lives for ever. `switch` orders the stores of other threads.
+    // Relaxed: the word points to caches that live for ever. `switch` orders the stores of other
+    // threads.
     #[inline(always)]
     pub(super) fn load() -> *mut u8 {
         word().load(Relaxed)
@@ -157,7 +158,8 @@ mod word {
         };
     }
 
-    // Relaxed: what the word names lives for ever. `switch` orders the stores of other threads.
+    // Relaxed: the word points to caches that live for ever. `switch` orders the stores of other
+    // threads.
     #[inline(always)]
     pub(super) fn load() -> *mut u8 {
         CACHE.with(|cache| cache.load(Relaxed))
@@ -173,34 +175,34 @@ mod word {
     }
 }
 
-/// The calling thread's cache, real or façade.
+/// Returns the calling thread's cache, real or façade.
 #[inline(always)]
 pub(crate) fn current() -> &'static ThreadCache {
     named_by(word::load())
 }
 
-/// What a thread's word names, which somebody else has read. The words hold nothing but what
-/// [`set_current`] is given, and what they begin with.
+/// Returns the cache that a thread's word points to. `word` may have been read by another thread.
+/// The words hold only what [`set_current`] stores, and their initial value.
 #[inline(always)]
 pub(crate) fn named_by(word: *mut u8) -> &'static ThreadCache {
-    // SAFETY: the word names a façade or the front of a real cache; both live for ever.
+    // SAFETY: the word points to a façade or to the front of a real cache; both live for ever.
     unsafe { &*word.cast::<ThreadCache>() }
 }
 
-/// What a thread's word says when it names this cache.
+/// Returns the value of a thread's word that points to this cache.
 #[inline]
 pub(crate) fn word_for(cache: &'static ThreadCache) -> *mut u8 {
     core::ptr::from_ref(cache).cast_mut().cast()
 }
 
-/// Makes another cache the calling thread's.
+/// Makes `cache` the calling thread's cache.
 #[inline]
 pub(crate) fn set_current(cache: &'static ThreadCache) {
     word::store(word_for(cache));
 }
 
-/// Where the calling thread's word is: for others to look at, and to change between two caches of
-/// that thread, while it lives.
+/// Returns the address of the calling thread's word. While the thread lives, other threads may read
+/// the word, and change it between two caches of that thread.
 pub(crate) fn address() -> NonNull<AtomicPtr<u8>> {
     // SAFETY: the address of a thread-local object is not null.
     unsafe { NonNull::new_unchecked(word::address().cast()) }

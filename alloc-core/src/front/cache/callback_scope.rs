@@ -1,5 +1,5 @@
-//! What a thread's word names while a function of the program's runs inside the allocator: an
-//! extent hook, or the function that is asked for memory at a bound.
+//! What a thread's word points to while a callback of the program runs in the allocator: an extent
+//! hook, or the function that is asked for memory at a bound.
 
 use super::real_cache::RealCache;
 use super::switch;
@@ -7,7 +7,7 @@ use crate::front::bins::thread_cache::{CALLBACK, HOOK};
 use crate::front::bins::tls;
 use crate::ground::callback::{Callback, Scope};
 
-/// How such a function is called.
+/// How a callback is entered and left.
 pub(crate) static SCOPE: Scope = Scope {
     enter: |which| {
         let before = tls::word_for(tls::current());
@@ -21,8 +21,8 @@ pub(crate) static SCOPE: Scope = Scope {
     is_in_hook: || core::ptr::eq(tls::current(), &HOOK),
 };
 
-/// Leads back to what the thread's word was. A mode may have been switched meanwhile, which passed
-/// over this thread: so a real cache is shown anew.
+/// Restores the thread's word. A mode may have been switched meanwhile without this thread, so a
+/// real cache is shown anew.
 fn leave(word: *mut u8) {
     let before = tls::named_by(word);
     match RealCache::of(before) {

@@ -1,41 +1,42 @@
-//! The calling thread's cache and record, and what it gets and frees past its bins.
+//! The calling thread's cache and record, and counts of bytes past its bins.
 
 use super::real_cache::{RealCache, Thread};
 use crate::front::bins::tls;
 
-/// The calling thread's real cache, if it has one.
+/// Returns the calling thread's real cache, if it has one.
 #[inline]
 pub(crate) fn real_cache() -> Option<&'static RealCache> {
     RealCache::of(tls::current())
 }
 
-/// The calling thread's record. `None`: it has made no call yet, or its last.
+/// Returns the calling thread's record, or `None` before its first call and after its last.
 #[inline]
 pub(crate) fn thread() -> Option<&'static Thread> {
     real_cache()?.thread()
 }
 
-/// The index of the arena that the calling thread allocates from. `None`: it has no cache.
+/// Returns the index of the arena that the calling thread allocates from, or `None` if the thread
+/// has no cache.
 pub(crate) fn arena() -> Option<u32> {
     let cache = real_cache()?;
     cache.thread()?;
     Some(cache.owner.home.get().id())
 }
 
-/// Whether the calling thread's arena has a reserve: it does nothing for others then, and waits for
-/// nobody.
+/// Returns whether the calling thread's arena has a reserve. Such a thread works for no other and
+/// waits for none.
 pub(crate) fn lives_on_reserve() -> bool {
     real_cache().is_some_and(|cache| cache.owner.home.get().has_reserve())
 }
 
-/// Counts what the calling thread frees past its bins.
+/// Counts bytes that the calling thread freed past its bins.
 pub(crate) fn count_freed(bytes: usize) {
     if let Some(thread) = thread() {
         thread.freed_past(bytes);
     }
 }
 
-/// Counts what it is given past its bins.
+/// Counts bytes that the calling thread was given past its bins.
 pub(crate) fn count_given(bytes: usize) {
     if let Some(thread) = thread() {
         thread.got_past(bytes);
@@ -61,7 +62,7 @@ mod tests {
         reserve::set(home, 1);
         assert!(lives_on_reserve());
         reserve::set(home, 0);
-        // It is no thread's.
+        // The cache belongs to no thread.
         assert!(thread().is_none() && arena().is_none());
         tls::set_current(&EMPTY);
         registry::put(cache);

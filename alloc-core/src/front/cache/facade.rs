@@ -1,9 +1,9 @@
-//! A thread's façade: bins that always miss, in front of its real cache.
+//! A thread's façade: a front of bins that always miss, before its real cache.
 //!
-//! A thread whose every operation must be seen has its word on one of these instead of on its real
-//! cache; the fast paths miss, and the slow way takes the block from the real bin behind
-//! (`front/miss/watched.rs`). One is made on demand for each real cache, and recycled with it.
-//! Nothing is locked, and nothing is asked twice: what the modes want is noted in the façade.
+//! When a mode must see every operation of a thread, the thread's word points to a façade instead
+//! of its real cache. The fast paths miss, and the slow path takes the block from the real bin
+//! behind (`front/miss/watched.rs`). A façade is made on demand for each real cache, and recycled
+//! with it. It stores what the modes want, so that operations take no locks and read no options.
 //!
 //! ```text
 //!   TLS word ──▶ Facade { front: bins that miss } ──▶ RealCache { front: bins with blocks }
@@ -24,25 +24,25 @@ use crate::middle::owners::owner::{Owner, OwnerState};
 /// A façade with a real cache behind it.
 #[repr(C)]
 pub(crate) struct Facade {
-    /// First, so that the TLS word names it.
+    /// The first field, so that the TLS word points to it.
     front: ThreadCache,
     /// The front of the real cache that serves the thread.
     behind: &'static ThreadCache,
     hardened: bool,
-    /// The last bin whose blocks masked stores wipe, as [`wipe::masked_units`] says.
+    /// The last bin whose blocks are wiped by masked stores, as [`wipe::masked_units`] returns it.
     masked: usize,
-    /// A copy of the canaries'.
+    /// A copy of the secret of the canaries.
     secret: u64,
     random: Random,
     quarantine: Quarantine,
 }
 
-// SAFETY: the cells are touched by the thread of the real cache only, or under its owner's lock
-// once that thread is gone; the rest is atomic or never changes.
+// SAFETY: only the real cache's thread touches the cells, or another under its owner's lock once
+// that thread has ended. The rest is atomic or never changes.
 unsafe impl Sync for Facade {}
 
 impl Facade {
-    /// A façade before the front of a real cache. `None`: no memory.
+    /// Makes a façade for a real cache's front. Returns `None` if there is no memory.
     pub(super) fn make(behind: &'static ThreadCache) -> Option<&'static Facade> {
         let memory = metadata::allocate(size_of::<Facade>(), 64)?.cast::<Facade>();
         let options = options::current();
@@ -61,8 +61,7 @@ impl Facade {
         Some(unsafe { memory.as_ref() })
     }
 
-    /// The façade that a thread's cache is the front of. `None`: it is no façade, or one without a
-    /// real cache.
+    /// Returns the façade whose front `cache` is, if it is a façade with a real cache.
     #[inline(always)]
     pub(crate) fn of(cache: &'static ThreadCache) -> Option<&'static Facade> {
         if cache.kind() != Kind::Mode {
@@ -72,48 +71,48 @@ impl Facade {
         Some(unsafe { Facade::of_mode(cache) })
     }
 
-    /// As [`Facade::of`], without a look at the kind.
+    /// As [`Facade::of`], without a check of the kind.
     ///
     /// # Safety
-    /// The cache is of kind Mode.
+    /// `cache` must be of kind [`Kind::Mode`].
     #[inline(always)]
     pub(crate) unsafe fn of_mode(cache: &'static ThreadCache) -> &'static Facade {
         // SAFETY: a front of kind Mode is the first field of a façade, which lives for ever.
         unsafe { &*core::ptr::from_ref(cache).cast::<Facade>() }
     }
 
-    /// What the TLS word names.
+    /// Returns the part that the TLS word points to.
     #[inline]
     pub(crate) fn front(&self) -> &ThreadCache {
         &self.front
     }
 
-    /// The front of the real cache.
+    /// Returns the front of the real cache.
     #[inline(always)]
     pub(crate) fn behind(&self) -> &'static ThreadCache {
         self.behind
     }
 
-    /// Whether blocks have canaries.
+    /// Returns whether blocks have canaries.
     #[inline(always)]
     pub(crate) fn is_hardened(&self) -> bool {
         self.hardened
     }
 
-    /// Has the hardened tier go straight to the real bin where it is the only mode; `watched` says
-    /// whether the thread wants to see each operation itself.
+    /// Lets the hardened tier go straight to the real bin if it is the only mode. `watched` says
+    /// whether the thread itself wants each operation seen.
     pub(super) fn tune(&self, watched: bool) {
         let is_only = self.hardened && !watched && !fill_mode::is_any();
         self.front.set_rooms(is_only.then_some(canary::BYTES));
     }
 
-    /// What the last word of a block in use says.
+    /// Returns the value of the last word of `block` while it is in use.
     #[inline(always)]
     pub(crate) fn seal_of(&self, block: *mut u8) -> u64 {
         canary::seal_by(self.secret, block as usize)
     }
 
-    /// Has a freed block wait in quarantine. Returns another one that has waited, if one has.
+    /// Puts a freed block into quarantine. Returns another one that has waited, if there is one.
     #[inline(always)]
     pub(crate) fn exchange(&self, units: usize, block: *mut u8) -> Waited {
         self.quarantine.exchange(units, block, &self.random)
@@ -129,12 +128,12 @@ impl Facade {
         unsafe { wipe::wipe(block, units, room, last, self.masked) };
     }
 
-    /// The least number of blocks that a refill asks for.
+    /// Returns the least number of blocks that a refill asks for.
     pub(crate) fn least(&self) -> usize {
         if self.hardened { order::FEWEST } else { 1 }
     }
 
-    /// What is to be done after a refill of a bin of the real cache. By its thread.
+    /// Completes a refill of a bin of the real cache, as the mode wants. Called by its thread.
     pub(crate) fn refilled(&self, class: SizeClass) {
         if self.hardened {
             // SAFETY: a refill is made by the bin's thread.
@@ -142,23 +141,24 @@ impl Facade {
         }
     }
 
-    /// Blocks of a class that are free, and lie in no bin.
+    /// Returns how many blocks of a class wait in quarantine.
     pub(crate) fn waiting(&self, class: SizeClass) -> usize {
         self.quarantine.level(class)
     }
 
-    /// Usable bytes of all such blocks.
+    /// Returns the usable bytes of all blocks in quarantine.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.quarantine.waiting().map(|class| usable(class) as u64).sum()
     }
 
-    /// Sends home what waits in quarantine. Under the lock of the real cache's owner, by the thread
-    /// or after it.
+    /// Gives the blocks in quarantine back to their slabs. Called under the real cache's owner's
+    /// lock, by its thread or after it.
     pub(crate) fn flush(&self, owner: &'static Owner, state: &mut OwnerState) {
         self.quarantine.release(|class, block| give_back(owner, state, class, &[block]));
     }
 
-    /// Forgets what waits: the thread is gone, perhaps in the middle of a change. Answers how many.
+    /// Drops the blocks in quarantine and returns how many there were. The thread is gone after a
+    /// fork, perhaps in the middle of a change.
     pub(crate) fn forget(&self) -> usize {
         let mut lost = 0;
         self.quarantine.release(|_, _| lost += 1);

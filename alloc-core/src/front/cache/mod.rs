@@ -1,4 +1,4 @@
-//! Thread caches as the slow ways know them: what stands behind the word of a thread.
+//! Thread caches as the slow paths see them: façades, real caches and thread records.
 
 #[allow(unsafe_code)]
 pub(crate) mod facade;

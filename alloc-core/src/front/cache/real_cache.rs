@@ -17,73 +17,73 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// A thread with such caches.
+/// A thread whose caches are [`RealCache`]s.
 pub(crate) type Thread = thread::Thread<RealCache>;
 
 /// A cache with bins that hold blocks.
 #[repr(C)]
 pub(crate) struct RealCache {
-    /// The part that the fast paths touch. First, so that the TLS word names it.
+    /// The part that the fast paths touch. The first field, so that the TLS word points to it.
     pub(crate) front: ThreadCache,
     /// The slow side, with the lock.
     pub(crate) owner: Owner,
     cold: [ColdBin; CLASSES],
-    /// Bytes that the bins may hold, all together.
+    /// Bytes for which all bins together have room.
     pub(crate) budget_used: Cell<usize>,
-    /// The class that collection visits next.
+    /// The class that collection looks at next.
     pub(crate) next_visit: Cell<usize>,
-    /// The request that is being served is to get a guarded sample.
+    /// Whether the present request is to get a guarded sample.
     pub(crate) sample_due: Cell<bool>,
-    /// The façade that stands before it when a mode wants one; made once, as for any thread.
+    /// The façade before this cache, made once, when a mode needs it.
     facade: AtomicPtr<Facade>,
-    /// Whose it is. `None`: nobody's, or an explicit one, which is no thread's.
+    /// The thread that has this cache. `None` for an explicit cache, or if no thread has it.
     thread: Cell<Option<&'static Thread>>,
     next_of_thread: Cell<Option<&'static RealCache>>,
-    /// What its counts said when the thread took it.
+    /// The cache's volume when the thread took it.
     volume_before: Cell<Volume>,
-    /// Its thread wants each of its operations seen.
+    /// Whether its thread wants each operation seen.
     watched: AtomicBool,
-    /// The largest blocks that it holds, in bytes; 0: it is off.
+    /// The largest blocks that it holds, in bytes. 0 if it is off.
     pub(crate) largest: Cell<usize>,
     next_free: Cell<Option<&'static RealCache>>,
     next: AtomicPtr<RealCache>,
 }
 
-/// What the slow paths remember of a bin. Its thread's, or under the owner's lock when that is
-/// gone.
+/// What the slow paths remember of a bin. For the bin's thread, or under the owner's lock once that
+/// thread has ended.
 pub(crate) struct ColdBin {
-    /// log2 of the array's slots; 0: no array.
+    /// log2 of the array's slots. 0 if there is no array.
     pub(crate) lg_array: Cell<u8>,
     /// How many blocks the next refill asks for.
     pub(crate) want: Cell<u16>,
-    /// log2 of the blocks of a first refill, by what the threads before needed.
+    /// log2 of the blocks of a first refill, from what earlier threads needed.
     pub(crate) lg_habit: Cell<u8>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
-    /// Blocks that it sent home came back: see [`crate::middle::owners::depot`].
+    /// Whether blocks that went to slabs were needed again: see [`crate::middle::owners::depot`].
     pub(crate) bulk: Cell<bool>,
     /// The most blocks that the bin may hold, or
     /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
     pub(crate) most: Cell<u16>,
-    /// It missed or overflowed since collection last came by.
+    /// Whether the bin missed or overflowed since the last look of collection.
     pub(crate) missed: Cell<bool>,
-    /// Visits of collection in a row that found no miss, and the fewest blocks they found.
+    /// Consecutive looks of collection that found no miss, and the fewest blocks they found.
     pub(crate) calm: Cell<u8>,
     pub(crate) fewest: Cell<u16>,
-    /// Requests when collection, and when an overflow, last came by.
+    /// Requests at the last look of collection, and at the last overflow.
     pub(crate) seen_requests: Cell<u64>,
     pub(crate) overflow_requests: Cell<u64>,
     /// Sum of all countdowns set so far.
     pub(crate) armed: OwnedCount,
-    /// Requests until the next guarded sample, once the countdown has run out; 0: none is drawn.
+    /// Requests until the next guarded sample, once the countdown has run out. 0 if none is drawn.
     pub(crate) until_sample: Cell<usize>,
 }
 
-/// Visits without a miss after which a bin is thought to hold more than it needs.
+/// Looks without a miss after which a bin is thought to hold more than it needs.
 const CALM: u8 = 4;
 
-// SAFETY: the cells are touched by the cache's thread only, or by the holder of the registry's lock
-// once that thread is gone; the rest is atomic or locked.
+// SAFETY: only the cache's thread touches the cells, or the holder of the registry's lock once that
+// thread has ended. The rest is atomic or locked.
 unsafe impl Sync for RealCache {}
 
 impl ColdBin {
@@ -105,8 +105,8 @@ impl ColdBin {
         }
     }
 
-    /// One visit of collection, which finds `level` blocks: how many of them were not needed. Half
-    /// of the fewest that some visits found, if there was no miss between these.
+    /// Notes one look of collection that finds `level` blocks, and returns how many of them were
+    /// not needed: half of the fewest in [`CALM`] looks without a miss.
     pub(crate) fn idle(&self, level: usize, missed: bool) -> usize {
         let fewest = self.fewest.get().min(u16::try_from(level).unwrap_or(u16::MAX));
         let calm = if missed { 0 } else { self.calm.get() + 1 };
@@ -117,9 +117,9 @@ impl ColdBin {
     }
 }
 
-/// What every cache begins as. It is copied from here: a record of 9 KB that is made on the stack
-/// first costs each thread pages of its stack for good.
-// In pages that are read-only once the loader has relocated them.
+/// The initial state of every cache. It is copied, because a record of 9 KB built on the stack
+/// would cost each thread stack pages for good.
+// In pages that are read-only after the loader's relocations.
 #[unsafe(link_section = ".data.rel.ro.lumalloc")]
 static NEW: RealCache = RealCache {
     front: ThreadCache::real(),
@@ -139,16 +139,16 @@ static NEW: RealCache = RealCache {
 };
 
 impl RealCache {
-    /// Makes fresh memory a cache that nobody has, before the others in their list.
+    /// Makes fresh memory a cache that no thread has, before `next` in the list.
     ///
     /// # Safety
-    /// The memory is writable, of the size and alignment of a cache, and nobody else knows it; it
-    /// is never unmapped.
+    /// `memory` must be writable, of a cache's size and alignment, unknown to others, and never
+    /// unmapped.
     pub(super) unsafe fn make_in(
         memory: NonNull<RealCache>,
         next: *mut RealCache,
     ) -> &'static RealCache {
-        // SAFETY: the caller's promise; nobody uses the original.
+        // SAFETY: the caller's promise; no thread uses the original.
         unsafe { memory.as_ptr().copy_from_nonoverlapping(&raw const NEW, 1) };
         // SAFETY: just written, and never unmapped.
         let cache: &'static RealCache = unsafe { memory.as_ref() };
@@ -156,13 +156,13 @@ impl RealCache {
         cache
     }
 
-    /// The next one in the list.
+    /// Returns the next cache in the list of all caches.
     pub(super) fn next(&self) -> *mut RealCache {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Somebody has it from now on: a thread, or for `None` nobody's thread. As the options say,
-    /// and bound to its arena or not.
+    /// Hands this cache to a thread, or for `None` to the program as an explicit cache, with the
+    /// limits of the options. With `bound` it takes pages from its arena only.
     pub(super) fn begin(&self, thread: Option<&'static Thread>, bound: bool) {
         self.owner.home.bind(bound);
         self.thread.set(thread);
@@ -173,13 +173,13 @@ impl RealCache {
         SizeClass::all().for_each(|class| self.cold(class).most.set(limits.of(class)));
     }
 
-    /// Nobody has it any more.
+    /// Notes that no thread has this cache any more.
     pub(super) fn end(&self) {
         self.thread.set(None);
         self.next_of_thread.set(None);
     }
 
-    /// The real cache that a thread's cache is the front of, or that its façade stands before.
+    /// Returns the real cache whose front `cache` is, or that stands behind the façade `cache`.
     #[inline]
     pub(crate) fn of(cache: &'static ThreadCache) -> Option<&'static RealCache> {
         match cache.kind() {
@@ -190,8 +190,8 @@ impl RealCache {
         }
     }
 
-    /// The real cache that a thread's cache is the front of, where no mode is in force: neither its
-    /// blocks nor its operations are anything special.
+    /// Returns the real cache whose front `cache` is, if no mode is in force for its blocks and
+    /// operations.
     #[inline(always)]
     pub(crate) fn plain(cache: &'static ThreadCache) -> Option<&'static RealCache> {
         if cache.kind() != Kind::Real || watch::is_on() || guarded::is_on() {
@@ -201,7 +201,7 @@ impl RealCache {
         Some(unsafe { RealCache::of_real(cache) })
     }
 
-    /// The real cache behind a façade.
+    /// Returns the real cache behind a façade.
     #[inline(always)]
     pub(crate) fn behind(facade: &'static Facade) -> &'static RealCache {
         // SAFETY: façades are made before fronts of real caches only (`prepare_facade`).
@@ -209,33 +209,33 @@ impl RealCache {
     }
 
     /// # Safety
-    /// The cache is of kind Real.
+    /// `cache` must be of kind [`Kind::Real`].
     #[inline(always)]
     unsafe fn of_real(cache: &'static ThreadCache) -> &'static RealCache {
         // SAFETY: a front of kind Real is the first field of a real cache, which lives for ever.
         unsafe { &*core::ptr::from_ref(cache).cast::<RealCache>() }
     }
 
-    /// The bin of a class.
+    /// Returns the bin of a class.
     #[inline]
     pub(crate) fn bin(&self, class: SizeClass) -> &CacheBin {
         self.front.bin(class.bin())
     }
 
-    /// What is remembered of the bin of a class.
+    /// Returns what the slow paths remember of the bin of a class.
     #[inline]
     pub(crate) fn cold(&self, class: SizeClass) -> &ColdBin {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at(&self.cold, class.index()) }
     }
 
-    /// Requests of a class that this cache has served, exactly.
+    /// Returns the exact number of requests of a class that it has served.
     pub(crate) fn requests(&self, class: SizeClass) -> u64 {
         let left = i64::from(self.bin(class).countdown_seen());
         self.cold(class).armed.get().wrapping_sub(left as u64)
     }
 
-    /// The façade that was made for it, if one was.
+    /// Returns the façade of this cache, if it has one.
     #[inline]
     pub(crate) fn facade(&self) -> Option<&'static Facade> {
         // Acquire: pairs with the Release in `prepare_facade`.
@@ -243,8 +243,8 @@ impl RealCache {
         unsafe { self.facade.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Sees to it that it has a façade, that knows what is asked of it now. Under the registry's
-    /// lock. `false`: no memory.
+    /// Makes the façade if there is none, and tunes it to the modes in force. Called under the
+    /// registry's lock. Returns `false` if there is no memory.
     pub(crate) fn prepare_facade(&'static self) -> bool {
         let facade = self.facade().or_else(|| {
             let made = Facade::make(&self.front)?;
@@ -255,53 +255,55 @@ impl RealCache {
         facade.map(|facade| facade.tune(self.is_watched())).is_some()
     }
 
-    /// Blocks of a class that are free and wait behind its façade.
+    /// Returns how many free blocks of a class wait in quarantine.
     pub(crate) fn waiting(&self, class: SizeClass) -> usize {
         self.facade().map_or(0, |facade| facade.waiting(class))
     }
 
-    /// Blocks of a class that are free and lie in this cache.
+    /// Returns how many free blocks of a class its bin and depot hold.
     pub(crate) fn held(&self, class: SizeClass) -> usize {
         self.bin(class).level() + self.owner.in_depot(class)
     }
 
-    /// As [`RealCache::held`], with those that wait behind its façade.
+    /// As [`RealCache::held`], with those in quarantine.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
         self.held(class) + self.waiting(class)
     }
 
-    /// The thread that has it. `None`: it is explicit.
+    /// Returns the cache's thread. `None` for an explicit cache.
     #[inline]
     pub(crate) fn thread(&self) -> Option<&'static Thread> {
         self.thread.get()
     }
 
-    /// Whether its thread wants each of its operations seen.
+    /// Returns whether the cache's thread wants each operation seen.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// Says whether. Under the registry's lock, with a façade made.
+    /// Sets whether the cache's thread wants each operation seen. Called under the registry's lock,
+    /// after the façade was made.
     pub(crate) fn watch(&self, watched: bool) {
         self.watched.store(watched, Ordering::Relaxed);
     }
 
-    /// Charges what it does from now on to its arena of now. By its thread, under the owner's lock.
+    /// Charges requests of a class from now on to the present arena. Called by the cache's thread
+    /// under the owner's lock.
     #[inline]
     pub(crate) fn settle_account(&self, class: SizeClass) {
         let Owner { ledger, home, .. } = &self.owner;
         ledger.settle(class.index(), home.get().id(), || self.requests(class));
     }
 
-    /// Whether it holds blocks of a class.
+    /// Returns whether this cache holds blocks of a class.
     #[inline]
     pub(crate) fn holds(&self, class: SizeClass) -> bool {
         class.size() <= self.largest.get()
     }
 
-    /// Bytes that the program ever got from this cache, and gave to it, exactly. By its thread, or
-    /// when that is gone.
+    /// Returns exactly the bytes that the program ever got from this cache and gave back to it.
+    /// Called by its thread, or after that has ended.
     pub(crate) fn volume(&self) -> Volume {
         let mut sum = Volume::default();
         let used = self.owner.ledger.used();

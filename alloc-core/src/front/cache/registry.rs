@@ -1,4 +1,5 @@
-//! All thread caches and all threads' records: made on demand, recycled, never unmapped.
+//! All thread caches and all threads' records. They are made on demand, recycled, and never
+//! unmapped.
 
 use super::real_cache::{RealCache, Thread};
 use super::thread::Moves;
@@ -12,7 +13,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::owners::owner;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// What waits for the next thread.
+/// Caches and records for the next threads.
 pub(crate) struct Dead {
     caches: Pool<RealCache>,
     threads: Pool<Thread>,
@@ -31,16 +32,16 @@ pub(crate) static REGISTRY: RankedMutex<Dead> =
 static FIRST_CACHE: AtomicPtr<RealCache> = AtomicPtr::new(core::ptr::null_mut());
 static FIRST_THREAD: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Caches that somebody has now.
+/// The number of caches in use.
 pub(crate) static CACHES: SharedCount = SharedCount::new();
 
-/// Threads that have a record now.
+/// The number of threads that have a record.
 pub(crate) static THREADS: SharedCount = SharedCount::new();
 
 // --- caches ------------------------------------------------------------------------------------
 
-/// A cache for a thread, or for nobody: one that was given back, or a new one. It takes pages from
-/// `home`, and from no other arena if it is `bound`. `None`: no memory.
+/// Returns a cache for a thread, or for none: a recycled one or a new one. It takes pages from
+/// `home`, and from no other arena if it is `bound`. Returns `None` if there is no memory.
 pub(crate) fn take(
     home: &'static Arena,
     bound: bool,
@@ -65,7 +66,7 @@ pub(crate) fn take(
     Some(cache)
 }
 
-/// Takes back a cache that holds no blocks any more.
+/// Takes back a cache that no longer holds blocks.
 pub(crate) fn put(cache: &'static RealCache) {
     let mut dead = REGISTRY.lock();
     cache.end();
@@ -73,7 +74,7 @@ pub(crate) fn put(cache: &'static RealCache) {
     dead.caches.put(cache);
 }
 
-/// All caches ever made. The list only grows.
+/// Returns all caches that were ever made. The list only grows.
 pub(crate) fn all() -> impl Iterator<Item = &'static RealCache> {
     // Acquire: pairs with the Release in `make`.
     let mut next = FIRST_CACHE.load(Ordering::Acquire);
@@ -86,7 +87,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static RealCache> {
 }
 
 fn make(home: &'static Arena) -> Option<&'static RealCache> {
-    // First what may be kept if the second fails.
+    // The id is taken first, so that a failed allocation loses no more than an id.
     let id = owner::next_id()?;
     let memory = metadata::allocate(size_of::<RealCache>(), 64)?.cast::<RealCache>();
     let next = FIRST_CACHE.load(Ordering::Relaxed);
@@ -101,7 +102,7 @@ fn make(home: &'static Arena) -> Option<&'static RealCache> {
 
 // --- threads -----------------------------------------------------------------------------------
 
-/// A record for the calling thread. `None`: no memory.
+/// Returns a record for the calling thread, or `None` if there is no memory.
 pub(crate) fn take_thread() -> Option<&'static Thread> {
     let mut dead = REGISTRY.lock();
     let thread = match dead.threads.take() {
@@ -113,7 +114,7 @@ pub(crate) fn take_thread() -> Option<&'static Thread> {
     Some(thread)
 }
 
-/// Gives a record back, once its caches are gone.
+/// Gives a record back after its caches are gone.
 pub(crate) fn put_thread(thread: &'static Thread) {
     let mut dead = REGISTRY.lock();
     thread.end();
@@ -121,7 +122,7 @@ pub(crate) fn put_thread(thread: &'static Thread) {
     dead.threads.put(thread);
 }
 
-/// Takes the records of all threads but one, in the child of a fork, where they are no more.
+/// Takes back the records of all threads but one, in the child of a fork, where they do not exist.
 pub(crate) fn abandon_threads_but(mine: *const Thread) {
     let gone = |thread: &&Thread| thread.word().is_some() && !core::ptr::eq(*thread, mine);
     threads().filter(gone).for_each(put_thread);
@@ -137,7 +138,7 @@ fn make_thread() -> Option<&'static Thread> {
     Some(unsafe { memory.as_ref() })
 }
 
-/// All records ever made. The list only grows.
+/// Returns all records that were ever made. The list only grows.
 fn threads() -> impl Iterator<Item = &'static Thread> {
     // Acquire: pairs with the Release in `make_thread`.
     let mut next = FIRST_THREAD.load(Ordering::Acquire);
@@ -149,15 +150,16 @@ fn threads() -> impl Iterator<Item = &'static Thread> {
     })
 }
 
-/// Calls `see` with the word of each thread, which cannot end meanwhile.
+/// Calls `see` with the word of each thread. No thread can end during the call.
 pub(crate) fn for_each_word(_registry: &Locked<'_>, mut see: impl FnMut(&AtomicPtr<u8>)) {
     for word in threads().filter_map(|thread| thread.word()) {
-        // SAFETY: a thread ends after it has taken its word off, under the lock that is held.
+        // SAFETY: a thread ends only after it has removed its word under the lock, which is held
+        // here.
         see(unsafe { word.as_ref() });
     }
 }
 
-/// Calls `see` with the index of each thread's arena: the one it allocates from just now.
+/// Calls `see` with the index of each thread's present arena.
 pub(crate) fn for_each_arena(mut see: impl FnMut(u32)) {
     let registry = REGISTRY.lock();
     for_each_word(&registry, |word| {
@@ -167,7 +169,7 @@ pub(crate) fn for_each_arena(mut see: impl FnMut(u32)) {
     });
 }
 
-/// Threads that allocate from an arena just now.
+/// Returns how many threads allocate from an arena at present.
 pub(crate) fn count_in(arena: u32) -> u32 {
     let mut count = 0;
     for_each_arena(|id| count += u32::from(id == arena));

@@ -1,11 +1,11 @@
-//! A thread as the allocator knows it: its caches, its counts, and where its word is.
+//! The allocator's record of a thread: its caches, its counts, and the address of its word.
 //!
 //! ```text
 //!   TLS word ──▶ cache (or its façade) ──▶ Thread ──▶ all caches of the thread, one per arena
 //! ```
-//! What a thread allocated and freed is not counted at each call, but found in the counts of its
-//! caches; only what goes past them (large blocks, and small ones uncached) is counted here, where
-//! it happens. What a cache is, a thread knows by [`OfThread`] only.
+//! The bytes that a thread allocated and freed are computed from the counts of its caches. Only
+//! bytes past the caches (large blocks, and small ones uncached) are counted here, at each call. A
+//! thread knows its caches through [`OfThread`] only.
 
 use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 /// Arenas whose caches a thread finds at one look.
 const NEAR: usize = 8;
 
-/// Bytes allocated and freed, ever, by usable size.
+/// Bytes ever allocated and freed, by usable size.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Volume {
     pub(crate) allocated: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// What was added since `before`.
+    /// Returns what was added since `before`.
     pub(super) fn since(self, before: Volume) -> Volume {
         Volume {
             allocated: self.allocated.wrapping_sub(before.allocated),
@@ -39,53 +39,54 @@ impl Volume {
         self.freed = self.freed.wrapping_add(more.freed);
     }
 
-    /// Bytes allocated and not freed; negative where a thread frees what others allocated.
+    /// Returns the bytes allocated and not freed, negative if a thread frees what others allocated.
     fn balance(self) -> i64 {
         self.allocated.wrapping_sub(self.freed) as i64
     }
 }
 
-/// When the cells of a thread move that the program may look at.
+/// When a thread moves the cells that the program may read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moves {
-    /// Nobody has asked for them.
+    /// The program has not asked for the cells.
     Never,
-    /// When somebody reads the counts, and on slow paths.
+    /// When the counts are read, and on slow paths.
     Slowly,
-    /// With every operation: the thread has façades.
+    /// With every operation, by façades.
     Always,
 }
 
-/// What a thread asks of each of its caches.
+/// What a thread needs from each of its caches.
 pub(crate) trait OfThread: 'static {
-    /// The link to the next cache of the same thread.
+    /// Returns the link to the next cache of the same thread.
     fn next_of_thread(&self) -> &Cell<Option<&'static Self>>;
-    /// Whether it is bound to an arena.
+    /// Returns whether the cache is bound to an arena.
     fn is_for(&self, arena: u32) -> bool;
-    /// What the thread got from it, and gave to it.
+    /// Returns the bytes that the thread got from the cache and gave back to it.
     fn volume_of_thread(&self) -> Volume;
 }
 
-/// A thread with caches of a type.
+/// The record of a thread whose caches are of type `C`.
 pub(crate) struct Thread<C: 'static> {
-    /// Its word; null: no thread has this record. Changed under the registry's lock.
+    /// The address of its word. Null if no thread has this record. Changed under the registry's
+    /// lock.
     word: AtomicPtr<AtomicPtr<u8>>,
-    /// Its caches, linked; the newest first.
+    /// Its caches, linked, the newest first.
     first: Cell<Option<&'static C>>,
-    /// Caches by the last bits of their arena's index.
+    /// Caches by the low bits of their arena's index.
     near: [Cell<Option<&'static C>>; NEAR],
     /// The arena that it is bound to for good.
     bound: Cell<Option<&'static Arena>>,
-    /// What went past its caches.
+    /// Bytes past its caches.
     past: [OwnedCount; 2],
     /// What the program reads through `thread.allocatedp` and `thread.deallocatedp`.
     cells: [AtomicU64; 2],
     moves: Cell<Moves>,
-    /// Its caches are on, and hold blocks up to a size.
+    /// Whether its caches are on, and the largest size that they hold.
     enabled: Cell<bool>,
     max: Cell<usize>,
-    /// The balance of its caches when last looked at, all there was before the last reset, and the
-    /// highest since then.
+    /// The balance of its caches at the last look, the whole balance at the last reset, and the
+    /// highest one since.
     cached_balance: Cell<i64>,
     peak_base: Cell<i64>,
     peak: Cell<i64>,
@@ -93,15 +94,15 @@ pub(crate) struct Thread<C: 'static> {
     next: AtomicPtr<Thread<C>>,
 }
 
-// SAFETY: the cells are touched by the record's thread only, or under the registry's lock when that
-// is gone (a fork's child has but one thread); the rest is atomic.
+// SAFETY: only the record's thread touches the cells, or another under the registry's lock when
+// that thread is gone (a fork's child has one thread only). The rest is atomic.
 unsafe impl<C> Sync for Thread<C> {}
 
 const ALLOCATED: usize = 0;
 const FREED: usize = 1;
 
 impl<C: OfThread> Thread<C> {
-    /// A record that no thread has, before the others in their list.
+    /// Makes a record that no thread has, before `next` in the list.
     pub(super) fn new(next: *mut Thread<C>) -> Thread<C> {
         Thread {
             word: AtomicPtr::new(core::ptr::null_mut()),
@@ -121,25 +122,25 @@ impl<C: OfThread> Thread<C> {
         }
     }
 
-    /// The next one in the list.
+    /// Returns the next record in the list.
     pub(super) fn next(&self) -> *mut Thread<C> {
         self.next.load(Relaxed)
     }
 
-    /// The thread with this word has the record from now on. Under the registry's lock.
+    /// Gives the record to the thread with this word. Called under the registry's lock.
     pub(super) fn begin(&self, word: NonNull<AtomicPtr<u8>>) {
         self.enabled.set(options::current().tcache);
         self.max.set(options::current().tcache_max);
         self.word.store(word.as_ptr(), Relaxed);
     }
 
-    /// No thread has it any more. Under the registry's lock.
+    /// Takes the record from its thread. Called under the registry's lock.
     pub(super) fn end(&self) {
         self.word.store(core::ptr::null_mut(), Relaxed);
         self.reset();
     }
 
-    /// Where the word of its thread is. `None`: no thread has this record.
+    /// Returns the address of the thread's word. `None` if no thread has this record.
     pub(super) fn word(&self) -> Option<NonNull<AtomicPtr<u8>>> {
         NonNull::new(self.word.load(Relaxed))
     }
@@ -156,22 +157,22 @@ impl<C: OfThread> Thread<C> {
         self.peak.set(0);
     }
 
-    /// Adds a cache. By the thread.
+    /// Adds a cache. Called by the record's thread.
     pub(crate) fn add_cache(&self, cache: &'static C) {
         cache.next_of_thread().set(self.first.replace(Some(cache)));
     }
 
-    /// Notes the arena that it is bound to, and counts as bound there already.
+    /// Notes the arena that the thread is bound to, where it is counted already.
     pub(crate) fn bind(&self, arena: Option<&'static Arena>) {
         self.bound.replace(arena).into_iter().for_each(Arena::unbind);
     }
 
-    /// Its caches.
+    /// Returns the thread's caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &'static C> + use<C> {
         core::iter::successors(self.first.get(), |cache| cache.next_of_thread().get())
     }
 
-    /// Its cache that is bound to an arena.
+    /// Returns the thread's cache that is bound to an arena.
     #[inline]
     pub(crate) fn cache_for(&self, arena: u32) -> Option<&'static C> {
         let near = self.near.get(arena as usize % NEAR)?;
@@ -183,38 +184,38 @@ impl<C: OfThread> Thread<C> {
         Some(found)
     }
 
-    /// Whether its caches are on.
+    /// Returns whether the thread's caches are on.
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.get()
     }
 
-    /// Says whether its caches are on. They themselves have to be told.
+    /// Notes whether the thread's caches are on. The caches must be told too.
     pub(crate) fn set_enabled(&self, on: bool) {
         self.enabled.set(on);
     }
 
-    /// The largest blocks that its caches hold while they are on, in bytes.
+    /// Returns the largest size that the thread's caches hold while they are on, in bytes.
     pub(crate) fn max(&self) -> usize {
         self.max.get()
     }
 
-    /// Sets the largest blocks. Its caches themselves have to be told.
+    /// Sets the largest size that the thread's caches hold. The caches must be told too.
     pub(crate) fn set_max(&self, size: usize) {
         self.max.set(size);
     }
 
-    /// The largest blocks that its caches hold, in bytes; 0: they are off.
+    /// Returns the largest size that the thread's caches hold, in bytes. 0 if they are off.
     pub(crate) fn largest(&self) -> usize {
         if self.enabled.get() { self.max.get() } else { 0 }
     }
 
-    /// Counts what it got past its caches.
+    /// Counts bytes that the thread got past its caches.
     #[inline]
     pub(crate) fn got_past(&self, bytes: usize) {
         self.count_past(ALLOCATED, bytes);
     }
 
-    /// Counts what it freed past its caches.
+    /// Counts bytes that the thread freed past its caches.
     #[inline]
     pub(crate) fn freed_past(&self, bytes: usize) {
         self.count_past(FREED, bytes);
@@ -230,13 +231,14 @@ impl<C: OfThread> Thread<C> {
         }
     }
 
-    /// Notes what its caches count themselves. On slow paths, and on all of a watched thread.
+    /// Notes bytes allocated that the caches count themselves. Called on slow paths, and on all
+    /// paths of a watched thread.
     #[inline]
     pub(crate) fn got_cached(&self, bytes: usize) {
         self.move_cell(ALLOCATED, bytes);
     }
 
-    /// As [`Thread::got_cached`].
+    /// As [`Thread::got_cached`], for bytes freed.
     #[inline]
     pub(crate) fn freed_cached(&self, bytes: usize) {
         self.move_cell(FREED, bytes);
@@ -266,7 +268,7 @@ impl<C: OfThread> Thread<C> {
         sum
     }
 
-    /// What it allocated and freed. By the thread.
+    /// Returns what the thread allocated and freed. Called by the thread.
     pub(crate) fn volume(&self) -> Volume {
         let cached = self.cached();
         self.cached_balance.set(cached.balance());
@@ -276,23 +278,24 @@ impl<C: OfThread> Thread<C> {
         sum
     }
 
-    /// Where the program may read what it allocated and freed, for the thread's life.
+    /// Returns the cells from which the program may read what the thread allocated and freed, for
+    /// the thread's life.
     pub(crate) fn cells(&self) -> (NonNull<u64>, NonNull<u64>) {
         let [allocated, freed] = &self.cells;
         (NonNull::from(allocated).cast(), NonNull::from(freed).cast())
     }
 
-    /// When its cells move.
+    /// Returns when the thread's cells move.
     pub(crate) fn moves(&self) -> Moves {
         self.moves.get()
     }
 
-    /// Says when its cells are to move; those that always do must have façades.
+    /// Sets when the thread's cells move. [`Moves::Always`] needs façades.
     pub(crate) fn set_moves(&self, moves: Moves) {
         self.moves.set(moves);
     }
 
-    /// Brings the cells and the peak up to date. By the thread, on some of its slow paths.
+    /// Updates the cells and the peak. Called by the thread, on some of its slow paths.
     pub(crate) fn refresh(&self) {
         let volume = self.volume();
         let [allocated, freed] = &self.cells;
@@ -300,8 +303,7 @@ impl<C: OfThread> Thread<C> {
         freed.store(volume.freed, Relaxed);
     }
 
-    /// Looks whether the balance is higher than ever. In the middle of an operation, which may be
-    /// counted by then or not.
+    /// Raises the peak if the balance is higher. Operations under way may be counted or not.
     pub(crate) fn note_peak(&self) {
         self.volume();
     }
@@ -311,14 +313,14 @@ impl<C: OfThread> Thread<C> {
         self.peak.set(self.peak.get().max(balance));
     }
 
-    /// The most that it had allocated and not freed since the last reset, beyond what it had then.
+    /// Returns the highest balance since the last reset, minus the balance at that reset.
     pub(crate) fn peak(&self) -> u64 {
         self.refresh();
         let beyond = self.peak.get().wrapping_sub(self.peak_base.get());
         u64::try_from(beyond).unwrap_or(0)
     }
 
-    /// Begins anew with the peak.
+    /// Resets the peak to the present balance.
     pub(crate) fn reset_peak(&self) {
         let balance = self.volume().balance();
         self.peak_base.set(balance);

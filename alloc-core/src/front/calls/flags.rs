@@ -24,7 +24,7 @@ use crate::middle::arenas::choose_arena;
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 
-/// How a block is to be allocated or freed.
+/// How a block is allocated or freed.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     align: usize,
@@ -33,49 +33,49 @@ pub struct Flags {
     arena: Option<u32>,
 }
 
-/// The cache to go through.
+/// The cache that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cache {
-    /// The thread's.
+    /// The thread's cache.
     Own,
-    /// None.
+    /// No cache.
     None,
-    /// The one with this number.
+    /// The explicit cache with this number.
     Explicit(u32),
 }
 
 impl Flags {
-    /// As malloc and free do it.
+    /// Allocates and frees as malloc and free do.
     pub const NONE: Flags = Flags { align: 1, zero: false, cache: Cache::Own, arena: None };
 
-    /// At a multiple of `align`, a power of two (`MALLOCX_ALIGN`).
+    /// Places the block at a multiple of `align`, a power of two (`MALLOCX_ALIGN`).
     #[must_use]
     pub const fn align(self, align: usize) -> Flags {
         Flags { align, ..self }
     }
 
-    /// All usable bytes are zero; after a change of size, those behind the old usable size
-    /// (`MALLOCX_ZERO`).
+    /// Zeroes all usable bytes of the block; after a change of size, the bytes behind the old
+    /// usable size (`MALLOCX_ZERO`).
     #[must_use]
     pub const fn zeroed(self) -> Flags {
         Flags { zero: true, ..self }
     }
 
-    /// Past the thread's cache (`MALLOCX_TCACHE_NONE`).
+    /// Bypasses the thread's cache (`MALLOCX_TCACHE_NONE`).
     #[must_use]
     pub const fn uncached(self) -> Flags {
         Flags { cache: Cache::None, ..self }
     }
 
-    /// Through the cache with this number, of [`tcache`](crate::control::tcache)
-    /// (`MALLOCX_TCACHE`). With an arena too, blocks come from that arena past the cache, and are
-    /// freed into it.
+    /// Uses the cache with this number, of [`tcache`](crate::control::tcache) (`MALLOCX_TCACHE`).
+    /// If an arena is given too, blocks are allocated from that arena, bypassing the cache, and are
+    /// freed into the cache.
     #[must_use]
     pub const fn tcache(self, id: u32) -> Flags {
         Flags { cache: Cache::Explicit(id), ..self }
     }
 
-    /// From the arena with this index, past the thread's cache (`MALLOCX_ARENA`).
+    /// Allocates from the arena with this index, bypassing the thread's cache (`MALLOCX_ARENA`).
     #[must_use]
     pub const fn arena(self, index: u32) -> Flags {
         let cache = match self.cache {
@@ -85,7 +85,7 @@ impl Flags {
         Flags { arena: Some(index), cache, ..self }
     }
 
-    /// The arena to use. `Err`: there is none with that index.
+    /// Returns the arena to use. `Err` if no arena has that index.
     fn find_arena(self) -> Result<Option<&'static Arena>, ()> {
         match self.arena {
             None => Ok(None),
@@ -98,8 +98,8 @@ impl Flags {
     }
 }
 
-/// At least `size` bytes. Null: no memory, or no such arena; or, with `errno` EINVAL, no such
-/// cache.
+/// Allocates at least `size` bytes. Returns null if there is no memory or no such arena. If there
+/// is no such cache, returns null with `errno` set to EINVAL.
 ///
 /// ```
 /// use lumalloc::raw::{self, Flags};
@@ -149,7 +149,8 @@ fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
     if block.is_null() { block } else { ready(block, class, zero) }
 }
 
-/// A small block through an explicit cache. Null: it does not have it. `None`: no such cache.
+/// Allocates a small block through an explicit cache. Returns null if the cache does not have it,
+/// and `None` if there is no such cache.
 fn from_cache(id: u32, size: usize, zero: bool) -> Option<*mut u8> {
     let class = SizeClass::of(size);
     let block = explicit::allocate(id, class)?;
@@ -162,7 +163,7 @@ fn from_cache(id: u32, size: usize, zero: bool) -> Option<*mut u8> {
     Some(ready(block, class, zero))
 }
 
-/// Makes a fresh block of a class the program's.
+/// Makes a fresh block of a class ready for the program.
 fn ready(block: *mut u8, class: SizeClass, zero: bool) -> *mut u8 {
     // SAFETY: a fresh block of this class.
     unsafe { judge::handed_out(block, class) };
@@ -184,11 +185,11 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
     }
 }
 
-/// Changes the size of a block, in place or by a move; with `zeroed`, all bytes from the old usable
-/// size to the new one are zero. Null: no memory, and the block is as it was.
+/// Changes the size of a block, in place or by a move. With `zeroed`, all bytes from the old usable
+/// size to the new one are zero. Returns null if there is no memory; the block is then unchanged.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's; after success it is used no more.
+/// `ptr` must be a block of this allocator, and must not be used after success.
 #[must_use]
 pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     // SAFETY: the caller's promise.
@@ -211,7 +212,7 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     // SAFETY: two different blocks, at least this long.
     unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };
     if flags.zero {
-        // SAFETY: a block of this allocator's.
+        // SAFETY: a block of this allocator.
         let bytes = unsafe { usable_size(new) };
         // SAFETY: from the old contents to the end of the new block.
         unsafe { new.wrapping_add(old.min(size)).write_bytes(0, bytes - old.min(size)) };
@@ -221,11 +222,11 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     new
 }
 
-/// Tries to make a block `size + extra` bytes long where it stands, or else `size`; answers its
-/// real size afterwards, whatever came of it.
+/// Tries to resize a block in place to `size + extra` bytes, or else to `size`. Returns the block's
+/// real size afterwards, whether it changed or not.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's.
+/// `ptr` must be a block of this allocator.
 #[must_use]
 pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Flags) -> usize {
     // SAFETY: the caller's promise.
@@ -244,10 +245,10 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
     unsafe { usable_size(ptr) }
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's, not used after.
+/// `ptr` must be a block of this allocator, and must not be used afterwards.
 pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
     if flags.cache != Cache::Own {
         let entry = page_map::lookup(ptr as usize);
@@ -272,11 +273,11 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
     unsafe { free(ptr) };
 }
 
-/// Takes back a block whose size is known.
+/// Frees a block whose size is known.
 ///
 /// # Safety
-/// As [`deallocate`]; `size` is what was asked for, or anything up to the usable size; `flags` has
-/// the alignment that was asked for.
+/// As [`deallocate`]. `size` must be the size that was asked for, or any size up to the usable
+/// size. `flags` must have the alignment that was asked for.
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
     if flags.cache == Cache::Own {
         // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! free: a block into the bin of its class, which the class map or the caller knows.
+//! free: puts a block into the bin of its class, which the class map or the caller knows.
 
 use super::malloc::offset_of;
 use crate::back::map::class_map;
@@ -7,11 +7,12 @@ use crate::front::miss::give;
 use crate::front::supply::layouts;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
 
-/// Takes a block back. Null is nothing to do.
+/// Frees a block. Does nothing if `ptr` is null.
 ///
 /// # Safety
-/// `ptr` is null, or a block of this allocator's that is not used after. (Foreign, interior and
-/// twice freed pointers end the process with a message, at once or when the block goes home.)
+/// `ptr` must be null, or a block of this allocator that is not used afterwards. (Foreign, interior
+/// and twice freed pointers end the process with a message, at once or when the block is returned
+/// to its slab.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
     let Some(units) = class_map::bin_units(ptr) else {
@@ -25,11 +26,11 @@ pub unsafe fn free(ptr: *mut u8) {
     }
 }
 
-/// Takes back a block whose size is known: no look-up.
+/// Frees a block whose size is known, without a look-up.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's, not used after; `size` is what was asked for, or anything
-/// up to its usable size.
+/// `ptr` must be a block of this allocator, and must not be used afterwards. `size` must be the
+/// size that was asked for, or any size up to the block's usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
     let cache = tls::current();
@@ -40,10 +41,10 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
     unsafe { give::sized(ptr, size, 1, cache) };
 }
 
-/// As [`free_sized`], for a block that was asked for with an alignment.
+/// As [`free_sized`], but for a block that was asked for with an alignment.
 ///
 /// # Safety
-/// As [`free_sized`]; `align` is the alignment that was asked for.
+/// As [`free_sized`]. `align` must be the alignment that was asked for.
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
     let cache = tls::current();
@@ -55,8 +56,9 @@ pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
     unsafe { give::sized(ptr, size, align, cache) };
 }
 
-/// As [`free_sized_aligned`], for blocks of [`alloc_rounded`](super::malloc::alloc_rounded) and of
-/// layouts only: where samples are taken, the bins themselves take nothing unseen.
+/// As [`free_sized_aligned`], but only for blocks of
+/// [`alloc_rounded`](super::malloc::alloc_rounded) and of layouts. Trusts sizes even where samples
+/// are taken, because the bins are then screened.
 ///
 /// # Safety
 /// As [`free_sized_aligned`].

@@ -1,4 +1,4 @@
-//! The Rust door: `#[global_allocator]`.
+//! The Rust interface: `#[global_allocator]`.
 
 use super::free::free_layout;
 use super::malloc::{alloc_rounded, offset_of, zeroed};
@@ -22,8 +22,8 @@ use core::alloc::{GlobalAlloc, Layout};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lumalloc;
 
-// SAFETY: blocks are as large and as aligned as the layout says, live until they are deallocated,
-// and no function unwinds.
+// SAFETY: blocks have at least the size and alignment of the layout and live until they are
+// deallocated, and no function unwinds.
 unsafe impl GlobalAlloc for Lumalloc {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -31,14 +31,14 @@ unsafe impl GlobalAlloc for Lumalloc {
             Some(rounded) if rounded <= MAX_CACHED => {
                 alloc_rounded(rounded, layout.size(), layout.align())
             }
-            // Rust never asks how much more there is: whole pages will do.
+            // Rust never asks for the usable size, so whole pages are enough.
             _ => large_blocks::malloc_pages(layout.size(), layout.align(), false),
         }
     }
 
     #[inline(always)]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise: `ptr` was made for this layout.
+        // SAFETY: the caller's promise: `ptr` was allocated for this layout.
         unsafe { free_layout(ptr, layout.size(), layout.align()) };
     }
 
@@ -55,8 +55,8 @@ unsafe impl GlobalAlloc for Lumalloc {
 
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Blocks may have canaries, or be samples, for which the bound is 0: what fits where is not
-        // for layouts to say then.
+        // If blocks have canaries, or may be samples (for which the bound is 0), a layout does not
+        // tell whether a block fits.
         let (old, new) = (rounded(layout.size(), layout), rounded(new_size, layout));
         if old.max(new) >= layouts::bound() || tls::current().kind() != Kind::Real {
             // SAFETY: the caller's promise.
@@ -70,7 +70,7 @@ unsafe impl GlobalAlloc for Lumalloc {
     }
 }
 
-/// A size rounded to a layout's alignment, which fits an `isize` by the rules of layouts.
+/// Rounds a size to a layout's alignment. The result fits an `isize` by the rules of layouts.
 #[inline(always)]
 fn rounded(size: usize, layout: Layout) -> usize {
     let mask = layout.align().wrapping_sub(1);
@@ -80,7 +80,7 @@ fn rounded(size: usize, layout: Layout) -> usize {
 /// Moves a block to another class.
 ///
 /// # Safety
-/// As [`GlobalAlloc::realloc`]; both sizes are small, and no mode has to see the block.
+/// As [`GlobalAlloc::realloc`]. Both sizes must be small, and no mode may have to see the block.
 #[inline(never)]
 unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let new = alloc_rounded(rounded(new_size, layout), new_size, layout.align());
@@ -93,7 +93,7 @@ unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u
     new
 }
 
-/// Large blocks, and those that a mode has to see.
+/// Reallocates large blocks, and blocks that a mode has to see.
 ///
 /// # Safety
 /// As [`GlobalAlloc::realloc`].

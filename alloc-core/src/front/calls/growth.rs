@@ -1,9 +1,9 @@
-//! Blocks that grow step by step: C's `realloc` leaves them room.
+//! Blocks that grow step by step: C's `realloc` leaves room in them.
 //!
-//! A block that grows into the class next to its own is given the one behind that: two moves a
-//! doubling, not four. So a block may be of its size's class or of the next one, and who frees it
-//! by its size has to look, as `free_sized` and `sdallocx` do. Rust's `dealloc` and C++'s sized
-//! `delete` go by the size alone: their blocks never come from here.
+//! A block that grows into the class next to its own is given the class after that. So a doubling
+//! takes two moves, not four. A block may therefore be of the class of its size or of the next
+//! class, and a free by size has to look, as `free_sized` and `sdallocx` do. Rust's `dealloc` and
+//! C++'s sized `delete` use the size alone, because their blocks never come from here.
 
 use super::malloc::offset_of;
 use super::realloc::{move_small, realloc_aligned};
@@ -16,22 +16,23 @@ use crate::ground::size_class::{
     BIN_BYTES, CLASSES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align,
 };
 
-/// From one bin to the next, in units of [`OFFSET_UNIT`].
+/// The distance from one bin to the next, in units of [`OFFSET_UNIT`].
 const NEXT: usize = BIN_BYTES / OFFSET_UNIT;
-/// Blocks of up to so many bytes get no room: the next class is far enough away.
+/// Blocks of up to this many bytes get no room, because the next class is far enough away.
 const NO_ROOM: usize = 64;
 
-/// Whether a block of the class at `units` may serve a size whose class is at `asked`: its own, or
-/// the one before.
+/// Returns whether a block of the class at `units` may serve a size whose class is at `asked`: the
+/// block's own class, or the class before it.
 #[inline(always)]
 pub(super) fn serves(units: usize, asked: usize) -> bool {
     units.wrapping_sub(asked) <= NEXT
 }
 
-/// Whether a block may stay where it is, as one of `size` bytes, which are not 0. `false` for null.
+/// Returns whether a block may stay in place as a block of `size` bytes. `size` is not 0. Returns
+/// `false` for null.
 ///
 /// # Safety
-/// `ptr` is null or a block of this allocator's.
+/// `ptr` must be null or a block of this allocator.
 #[inline(always)]
 #[must_use]
 pub unsafe fn stays(ptr: *mut u8, size: usize) -> bool {
@@ -40,8 +41,9 @@ pub unsafe fn stays(ptr: *mut u8, size: usize) -> bool {
         && tls::current().kind() == Kind::Real
 }
 
-/// As [`realloc`](super::realloc::realloc), for a block that does not stay ([`stays`]), with room
-/// left. By its size what it answers is freed by [`free_roomy`] only.
+/// As [`realloc`](super::realloc::realloc), but for a block that does not stay ([`stays`]), and
+/// leaves room in the new block. If the returned block is freed by its size, it must be freed by
+/// [`free_roomy`].
 ///
 /// # Safety
 /// As [`realloc`](super::realloc::realloc).
@@ -60,7 +62,7 @@ pub unsafe fn realloc_roomy(ptr: *mut u8, size: usize) -> *mut u8 {
     unsafe { realloc_aligned(ptr, size, 1) }
 }
 
-/// What a block of a class that is to hold `size` bytes is made for.
+/// Returns the size to allocate when a block of class `old` is to hold `size` bytes.
 #[inline(always)]
 fn with_room(old: SizeClass, size: usize) -> usize {
     let next = old.bin() + 1;
@@ -71,8 +73,8 @@ fn with_room(old: SizeClass, size: usize) -> usize {
     }
 }
 
-/// As [`free_sized_aligned`](super::free::free_sized_aligned), for a block that [`realloc_roomy`]
-/// may have left room.
+/// As [`free_sized_aligned`](super::free::free_sized_aligned), but for a block in which
+/// [`realloc_roomy`] may have left room.
 ///
 /// # Safety
 /// As [`free_sized_aligned`](super::free::free_sized_aligned).

@@ -1,4 +1,4 @@
-//! malloc: a block from the bin of its class.
+//! malloc: takes a block from the bin of its class.
 
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
@@ -6,14 +6,16 @@ use crate::front::miss::{large_blocks, take};
 use crate::ground::checked::at;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, size_for_align};
 
-/// Where the bin of a size begins, in units of [`OFFSET_UNIT`]; the size is at most [`MAX_CACHED`].
+/// Returns where the bin of a size begins, in units of [`OFFSET_UNIT`]. The size is at most
+/// [`MAX_CACHED`].
 #[inline(always)]
 pub(super) fn offset_of(size: usize) -> usize {
     // SAFETY: the table has an entry for each size up to MAX_CACHED.
     usize::from(*unsafe { at(&OFFSET_OF_SIZE, (size + 7) >> 3) })
 }
 
-/// At least `size` bytes, 16-byte aligned from 16 bytes on; 0 gives a smallest block.
+/// Allocates at least `size` bytes, 16-byte aligned from 16 bytes on. A size of 0 gives a smallest
+/// block.
 ///
 /// ```
 /// let p = lumalloc::raw::malloc(100);
@@ -30,8 +32,8 @@ pub fn malloc(size: usize) -> *mut u8 {
     malloc_rounded(size, size, 1)
 }
 
-/// A block for `size` bytes at a multiple of `align`, which [`size_for_align`] rounds to `rounded`,
-/// at most [`MAX_CACHED`].
+/// Allocates `size` bytes at a multiple of `align`. `rounded` is what [`size_for_align`] makes of
+/// both, at most [`MAX_CACHED`].
 #[inline(always)]
 pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
@@ -42,7 +44,7 @@ pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut 
     take::malloc(size, align, cache)
 }
 
-/// As [`malloc_rounded`], for a caller who will say the layout when it frees.
+/// As [`malloc_rounded`], but for a caller that frees by the layout.
 #[inline(always)]
 pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
@@ -53,7 +55,7 @@ pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u
     take::alloc(size, align, cache)
 }
 
-/// Zeroes the first `size` bytes, for callers who never ask for the usable size.
+/// Zeroes the first `size` bytes, for callers that never ask for the usable size.
 #[inline]
 pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     if !block.is_null() {
@@ -63,7 +65,7 @@ pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     block
 }
 
-/// At least `size` bytes at a multiple of `align`, a power of two of any size.
+/// Allocates at least `size` bytes at a multiple of `align`, a power of two of any size.
 #[inline(always)]
 #[must_use]
 pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {

@@ -1,4 +1,4 @@
-//! The calls of the program: malloc, free, realloc and their like, with the fast paths.
+//! The calls of the program: malloc, free, realloc and related functions, with the fast paths.
 
 #[allow(unsafe_code)]
 pub(crate) mod malloc;

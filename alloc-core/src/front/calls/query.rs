@@ -1,4 +1,4 @@
-//! What is asked of a block, or of a size, and changes nothing.
+//! Queries about a block or a size. They change nothing.
 
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
@@ -11,10 +11,11 @@ use crate::ground::units::PAGE;
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 
-/// Bytes that a block may hold.
+/// Returns the number of bytes that a block may hold.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's, in use. (Others end the process with a message.)
+/// `ptr` must be a block of this allocator, in use. (Other pointers end the process with a
+/// message.)
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     let address = ptr as usize;
@@ -33,12 +34,12 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
     fatal::foreign_query(address)
 }
 
-/// What [`malloc_aligned`](super::malloc::malloc_aligned) would give for a size (`align` 1:
-/// [`malloc`](super::malloc::malloc)); 0 where the size or the alignment is beyond 2^48, the last
-/// size class.
+/// Returns the usable size that [`malloc_aligned`](super::malloc::malloc_aligned) would give for a
+/// size (with `align` 1: [`malloc`](super::malloc::malloc)), or 0 if the size or the alignment is
+/// beyond 2^48, the last size class.
 #[must_use]
 pub fn good_size(size: usize, align: usize) -> usize {
-    // Even as the very first call it knows the modes.
+    // Makes the modes known at the first call.
     thread_begin::real_cache();
     if let Some(room) = block_size::room(size, align).filter(|room| *room <= MAX_CACHED) {
         return usable(SizeClass::of(room));
@@ -48,7 +49,8 @@ pub fn good_size(size: usize, align: usize) -> usize {
     bytes.filter(|_| align <= large::LONGEST).unwrap_or(0)
 }
 
-/// Whether an address lies in a slab, or is the beginning of a large block, of this allocator's.
+/// Returns whether an address lies in a slab of this allocator, or is the beginning of a large
+/// block or of a guarded sample.
 #[must_use]
 pub fn is_ours(ptr: *const u8) -> bool {
     let entry = page_map::lookup(ptr as usize);
@@ -57,7 +59,7 @@ pub fn is_ours(ptr: *const u8) -> bool {
         || guarded::usable_size(ptr as usize).is_some()
 }
 
-/// The arena that a block belongs to.
+/// Returns the arena that a block belongs to.
 pub(crate) fn arena_of(address: usize) -> Option<u32> {
     let entry = page_map::lookup(address);
     match Slab::of(entry) {

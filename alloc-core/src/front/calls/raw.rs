@@ -1,7 +1,7 @@
-//! malloc, free and realloc as every door calls them.
+//! malloc, free and realloc, as the C and Rust interfaces call them.
 //!
-//! Out of memory returns null with `errno` set to ENOMEM (or ends the process under `opt.xmalloc`);
-//! success never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
+//! Without memory a function returns null with `errno` set to ENOMEM (or ends the process under
+//! `opt.xmalloc`). Success never changes `errno`, and no free does. Source: jemalloc(3), POSIX.
 
 pub use super::flags::{
     Flags, allocate, deallocate, deallocate_sized, reallocate, resize_in_place,

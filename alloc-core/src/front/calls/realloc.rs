@@ -1,4 +1,4 @@
-//! realloc: another size for a block, where it stands or by a move.
+//! realloc: changes the size of a block, in place or by a move.
 
 use super::free::free;
 use super::malloc::{malloc, malloc_aligned, offset_of};
@@ -15,11 +15,11 @@ use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 
-/// Changes the size of a block, in place or by a move; contents stay up to the lesser size. Null:
-/// no memory, and the block is as it was.
+/// Changes the size of a block, in place or by a move. The contents are kept up to the lesser size.
+/// Returns null if there is no memory; the block is then unchanged.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's; after success it is used no more.
+/// `ptr` must be a block of this allocator, and must not be used after success.
 #[inline(always)]
 #[must_use]
 pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
@@ -33,7 +33,7 @@ pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
     unsafe { realloc_by_move(ptr, size) }
 }
 
-/// As [`realloc`], where small blocks do not stay in their class.
+/// The rest of [`realloc`], for blocks that do not stay in their class.
 ///
 /// # Safety
 /// As [`realloc`].
@@ -47,7 +47,8 @@ unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
     unsafe { realloc_aligned(ptr, size, 1) }
 }
 
-/// Small to another class that is small, where no mode has to see it. `None`: nothing was done.
+/// Moves a small block to another small class, if no mode has to see it. Returns `None` if nothing
+/// was done.
 ///
 /// # Safety
 /// As [`realloc`].
@@ -57,15 +58,15 @@ unsafe fn realloc_small(ptr: *mut u8, size: usize) -> Option<*mut u8> {
     if size > MAX_CACHED || tls::current().kind() != Kind::Real {
         return None;
     }
-    // SAFETY: the caller's promise; no mode, and the class of the class map.
+    // SAFETY: the caller's promise; no mode is in force, and the class is that of the class map.
     Some(unsafe { move_small(ptr, class, size, size) })
 }
 
-/// Moves a block of a class, of which `size` bytes at most are wanted, to one for `room` bytes, at
-/// most [`MAX_CACHED`]. Null: no memory, and the block is as it was.
+/// Moves a block of class `class` to a new block for `room` bytes, at most [`MAX_CACHED`], and
+/// copies at most `size` bytes. Returns null if there is no memory; the block is then unchanged.
 ///
 /// # Safety
-/// As [`realloc`]; the block is of that class, and no mode has to see it.
+/// As [`realloc`]. The block must be of that class, and no mode may have to see it.
 #[inline(always)]
 pub(super) unsafe fn move_small(
     ptr: *mut u8,
@@ -85,10 +86,10 @@ pub(super) unsafe fn move_small(
     new
 }
 
-/// As [`realloc`], for a block that was asked for with an alignment, and keeps it.
+/// As [`realloc`], but for a block that was asked for with an alignment, which the block keeps.
 ///
 /// # Safety
-/// As [`realloc`]; the block is at a multiple of `align`.
+/// As [`realloc`]. The block must be at a multiple of `align`.
 #[must_use]
 pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
     // All classes of the hardened tier are multiples of 16.
@@ -118,11 +119,11 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
     new
 }
 
-/// Whether a block of `old` usable bytes serves (or was made to serve) `size` bytes where it
-/// stands.
+/// Returns whether a block of `old` usable bytes can serve `size` bytes in place. A large block is
+/// resized if necessary.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's with that usable size.
+/// `ptr` must be a block of this allocator with that usable size.
 pub(crate) unsafe fn fits_in_place(
     ptr: *mut u8,
     old: usize,
@@ -151,11 +152,12 @@ pub(crate) unsafe fn fits_in_place(
     resized
 }
 
-/// Makes a block longer by moving its memory elsewhere; what is added reads zero, or with `zero`
-/// false junk where the options say so. `None`: copy it; nothing changed.
+/// Makes a large block longer by moving its memory elsewhere. The added bytes read zero, or with
+/// `zero` false junk if the options say so. Returns `None`, and changes nothing, if the block has
+/// to be copied.
 ///
 /// # Safety
-/// `ptr` is a block of this allocator's; after success it is used no more.
+/// `ptr` must be a block of this allocator, and must not be used after success.
 pub(crate) unsafe fn lengthened(
     ptr: *mut u8,
     size: usize,
@@ -177,8 +179,8 @@ pub(crate) unsafe fn lengthened(
     Some(longer.base_ptr())
 }
 
-/// [`realloc`] in the hardened tier: where it stands, or by a move to a small block. `None`: it has
-/// to be looked at again, or one of them is large; nothing was done.
+/// [`realloc`] in the hardened tier, in place or by a move to a small block. Returns `None`, and
+/// does nothing, if the block needs a closer check, or if the old or new block is large.
 ///
 /// # Safety
 /// As [`realloc`].

@@ -1,8 +1,8 @@
 //! Blocks that read zero in every usable byte.
 //!
 //! Source: jemalloc, where `calloc` and `MALLOCX_ZERO` zero the whole usable size. Growth with
-//! `MALLOCX_ZERO` relies on it: it zeroes only what lies behind the old usable size. In a small
-//! class that costs at most a quarter more than the requested bytes.
+//! `MALLOCX_ZERO` relies on it, because it zeroes only the bytes behind the old usable size. In a
+//! small class that costs at most a quarter more than the requested bytes.
 
 use super::query::usable_size;
 use crate::front::bins::thread_cache::ThreadCache;
@@ -11,7 +11,7 @@ use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{large_blocks, take};
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 
-/// As [`malloc`](super::malloc::malloc); all usable bytes are zero.
+/// As [`malloc`](super::malloc::malloc), but all usable bytes are zero.
 #[inline]
 #[must_use]
 pub fn malloc_zeroed(size: usize) -> *mut u8 {
@@ -21,7 +21,7 @@ pub fn malloc_zeroed(size: usize) -> *mut u8 {
     small(size, size, 1)
 }
 
-/// As [`malloc_aligned`](super::malloc::malloc_aligned); all usable bytes are zero.
+/// As [`malloc_aligned`](super::malloc::malloc_aligned), but all usable bytes are zero.
 #[inline]
 #[must_use]
 pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
@@ -32,8 +32,8 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// A zeroed block for `size` bytes at a multiple of `align`, which [`size_for_align`] rounds to
-/// `rounded`, at most [`MAX_CACHED`].
+/// Allocates a zeroed block for `size` bytes at a multiple of `align`. `rounded` is what
+/// [`size_for_align`] makes of both, at most [`MAX_CACHED`].
 #[inline(always)]
 fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let class = SizeClass::of(rounded);
@@ -42,20 +42,20 @@ fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
     if block.is_null() {
         return after_miss(size, align, cache);
     }
-    // SAFETY: a fresh block of the class. A bin that has blocks is under no mode, and its blocks
+    // SAFETY: a fresh block of the class. If a bin has blocks, no mode is in force, and its blocks
     // are usable to the end.
     unsafe { block.write_bytes(0, class.size()) };
     block
 }
 
-/// The end of [`small`], where the bin has no block. A mode may give less than the class has (a
-/// canary, a sample) or a large block, so the block itself is asked for its usable size.
+/// The end of [`small`], if the bin has no block. A mode may give less than the class has (a
+/// canary, a sample) or a large block, so the block's usable size is looked up.
 #[cold]
 #[inline(never)]
 fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     let block = take::malloc(size, align, cache);
     if !block.is_null() {
-        // SAFETY: a fresh block of this allocator's.
+        // SAFETY: a fresh block of this allocator.
         let usable = unsafe { usable_size(block) };
         // SAFETY: its usable bytes.
         unsafe { block.write_bytes(0, usable) };

@@ -1,9 +1,9 @@
-//! Caches that belong to no thread: the program makes them, names them by a number in each call,
-//! and empties them. Source: jemalloc(3), `tcache.*`, `MALLOCX_TCACHE`.
+//! Explicit caches, which belong to no thread. The program makes them, names them by a number in
+//! each call, and empties them. Source: jemalloc(3), `tcache.*`, `MALLOCX_TCACHE`.
 //!
-//! Each is a real cache behind a lock of its own, which threads that take turns find free; should
-//! two come at once, one waits. So nothing breaks where a program forgets to synchronise, and a
-//! fork finds no cache in the middle of a change: the child keeps them all.
+//! Each is a real cache behind its own lock, which threads that take turns find free; if two come
+//! at once, one waits. So nothing breaks if a program forgets to synchronise. A fork finds no
+//! explicit cache in the middle of a change, so the child keeps them all.
 
 use super::fork_lock::ForkLock;
 use super::thread_end;
@@ -18,17 +18,17 @@ use crate::ground::sync::lock::{Guard, RankedMutex};
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Numbers there are: those that `MALLOCX_TCACHE` has bits for.
+/// The number of explicit caches that `MALLOCX_TCACHE` has bits for.
 const MOST: usize = 4094;
 
-/// The place of a cache. Made on demand, used again, never unmapped.
+/// The place of a cache. Places are made on demand, reused, and never unmapped.
 struct Place(RankedMutex<Option<Cache>>);
 
 /// A cache that only the holder of its place's lock uses.
 #[derive(Clone, Copy)]
 struct Cache(&'static RealCache);
 
-// SAFETY: no thread's; it is reached under the place's lock only.
+// SAFETY: the cache belongs to no thread, and is reached under the place's lock only.
 unsafe impl Send for Cache {}
 
 static PLACES: [AtomicPtr<Place>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
@@ -46,12 +46,13 @@ fn places() -> impl Iterator<Item = (u32, &'static Place)> {
     (0..count).filter_map(|id| Some((id, place(id)?)))
 }
 
-/// Calls `see` with each place's lock, for fork. Under the registry's lock.
+/// Calls `see` with each place's lock, for fork. Called under the registry's lock.
 pub(crate) fn for_each_lock(see: &mut dyn FnMut(&dyn ForkLock)) {
     places().for_each(|(_, place)| see(&place.0));
 }
 
-/// A new cache that takes pages where another does. `None`: no memory or number is left.
+/// Creates a cache that takes pages from the arena of another cache. Returns `None` if no memory or
+/// number is left.
 pub(crate) fn create(like: &RealCache) -> Option<u32> {
     let home = &like.owner.home;
     let cache = registry::take(home.get(), home.is_bound(), None)?;
@@ -75,7 +76,7 @@ fn file(cache: Cache) -> Option<u32> {
     make_place(cache)
 }
 
-/// Under the registry's lock.
+/// Makes a new place for a cache. Called under the registry's lock.
 fn make_place(cache: Cache) -> Option<u32> {
     let id = COUNT.load(Ordering::Relaxed);
     if id as usize >= MOST {
@@ -93,7 +94,7 @@ fn make_place(cache: Cache) -> Option<u32> {
     Some(id)
 }
 
-/// The cache with a number, and the right to use it.
+/// The cache with a number, and its lock.
 struct Held {
     cache: &'static RealCache,
     _lock: Guard<'static, Option<Cache>>,
@@ -105,12 +106,13 @@ fn hold(id: u32) -> Option<Held> {
     Some(Held { cache, _lock: lock })
 }
 
-/// Whether there is a cache with this number.
+/// Returns whether there is a cache with this number.
 pub(crate) fn exists(id: u32) -> bool {
     hold(id).is_some()
 }
 
-/// A block of a class. Null: it does not hold the class, or no memory. `None`: no such cache.
+/// Returns a block of a class. Null if the cache does not hold the class, or if there is no memory.
+/// `None` if there is no such cache.
 pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {
     let held = hold(id)?;
     if !held.cache.holds(class) {
@@ -120,8 +122,8 @@ pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {
     Some(if block.is_null() { refill::request(held.cache, class) } else { block })
 }
 
-/// Takes a block of a class back. `false`: no such cache, or it does not hold the class; nothing
-/// was done.
+/// Frees a block of a class. Returns `false`, and does nothing, if there is no such cache or it
+/// does not hold the class.
 pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
     let Some(held) = hold(id).filter(|held| held.cache.holds(class)) else { return false };
     if !held.cache.bin(class).put(block) {
@@ -130,7 +132,8 @@ pub(crate) fn free(id: u32, class: SizeClass, block: *mut u8) -> bool {
     true
 }
 
-/// Sends home what a cache holds. `false`: there is none with this number.
+/// Gives the blocks of a cache back to their slabs. Returns `false` if there is no cache with this
+/// number.
 pub(crate) fn flush(id: u32) -> bool {
     let Some(held) = hold(id) else { return false };
     let mut state = held.cache.owner.state.lock();
@@ -139,7 +142,7 @@ pub(crate) fn flush(id: u32) -> bool {
     true
 }
 
-/// As [`flush()`], and gives the number back.
+/// As [`flush()`], but also gives the number back.
 pub(crate) fn destroy(id: u32) -> bool {
     let taken = place(id).and_then(|place| place.0.lock().take());
     let Some(Cache(cache)) = taken else { return false };

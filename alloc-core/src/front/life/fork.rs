@@ -1,9 +1,9 @@
-//! Fork: all locks are taken in rank order before, and given back after in parent and child.
+//! Fork: all locks are taken in rank order before, and released after in parent and child.
 //!
-//! Slow paths hold locks, and purging passes hold theirs, so none is half done in the child. Pushes
-//! and pops of other threads are not atomic across the copied pages, so the child drops the
-//! *contents* of their caches (those blocks stay allocated, and are counted) and gives their slabs
-//! up for adoption.
+//! Slow paths and purging passes hold locks, so none is half done in the child. Pushes and pops of
+//! other threads are not atomic across the copied pages. Therefore the child drops the *contents*
+//! of their caches (those blocks stay allocated, and are counted) and gives their slabs up for
+//! adoption.
 
 use super::background::{self, CHANGE};
 use super::explicit;
@@ -28,19 +28,21 @@ use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Blocks that forks in this process's past left in caches of threads that are no more.
+/// Blocks that were left in caches of threads that do not exist after a fork, in this process's
+/// past.
 pub(crate) static ABANDONED: SharedCount = SharedCount::new();
 
-/// Forks between this process and the first of its line that allocated.
+/// The number of forks between this process and its first ancestor that allocated.
 pub(crate) static GENERATION: SharedCount = SharedCount::new();
 
-/// The forking thread, from before to after: the child keeps its caches.
+/// The forking thread, from before the fork to after it, because the child keeps its caches.
 static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Registers the handlers. As the first ones, they run last before and first after.
+/// Registers the handlers. They are registered first, so that they run last before a fork and first
+/// after it.
 pub(crate) fn register() {
     os::keep_errno(|| {
-        // SAFETY: the handlers take no arguments and are there as long as the library is.
+        // SAFETY: the handlers take no arguments and exist as long as the library.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }
     });
 }
@@ -108,15 +110,15 @@ mod tests {
     use crate::ground::size_class::CLASSES;
     use crate::ground::sync::lock_rank::LockRank;
 
-    /// A lock that is left out is found taken for ever in a child, some day.
+    /// A lock that is left out would some day be found taken for ever in a child.
     #[test]
     fn a_fork_takes_every_lock_in_order() {
-        // The start is made again where another test makes the first arena in the middle of it.
+        // Repeated if another test makes the first arena meanwhile.
         while thread_begin::real_cache().is_none() {
             std::thread::yield_now();
         }
         let id = thread_begin::real_cache().and_then(explicit::create).expect("memory");
-        // Other tests make more of both.
+        // Other tests make more caches and arenas.
         let (caches, arenas) = (registry::all().count(), arena_list::all().count());
         let mut seen = Vec::new();
         for_each_lock(&mut |lock| seen.push(lock.rank()));

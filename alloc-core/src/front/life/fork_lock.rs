@@ -1,16 +1,16 @@
-//! Locks as a fork takes them and gives them back.
+//! How a fork takes locks and releases them.
 
+use crate::ground::sync::gate::Gate;
 use crate::ground::sync::lock::RankedMutex;
 #[cfg(test)]
 use crate::ground::sync::lock_rank::LockRank;
-use crate::middle::arenas::purge_gate::PurgeGate;
 
 /// A lock of any data.
 pub(crate) trait ForkLock {
     fn take(&self);
     fn give_in_parent(&self);
     fn give_in_child(&self);
-    /// Its place in the order; `None`: it is no lock.
+    /// Returns the lock's rank, or `None` if it has none.
     #[cfg(test)]
     fn rank(&self) -> Option<LockRank>;
 }
@@ -21,12 +21,12 @@ impl<T> ForkLock for RankedMutex<T> {
     }
 
     fn give_in_parent(&self) {
-        // SAFETY: the fork's first handler took it, on this thread.
+        // SAFETY: the fork's first handler took the lock, on this thread.
         unsafe { self.unlock_in_parent() };
     }
 
     fn give_in_child(&self) {
-        // SAFETY: the fork's first handler took it; the child has one thread.
+        // SAFETY: the fork's first handler took the lock; the child has one thread.
         unsafe { self.unlock_in_child() };
     }
 
@@ -36,7 +36,7 @@ impl<T> ForkLock for RankedMutex<T> {
     }
 }
 
-impl ForkLock for PurgeGate {
+impl ForkLock for Gate {
     fn take(&self) {
         self.close();
     }

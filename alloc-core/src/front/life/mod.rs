@@ -1,4 +1,4 @@
-//! Beginnings and ends: of the process's allocator, of threads, of scopes, across a fork; and the
+//! The beginning and end of the process's allocator, of threads and of scopes; forks; and the
 //! background thread.
 
 pub(crate) mod background;

@@ -1,7 +1,7 @@
-//! A thread's way from arena to arena: `thread.arena` for good, a scope for a while.
+//! How a thread moves from arena to arena: `thread.arena` for good, a scope for a while.
 //!
-//! A thread has one cache for each arena that it has entered. Entering one again finds its cache
-//! and stores two words; nothing is flushed. Blocks stay charged to the arena of their slab,
+//! A thread has one cache for each arena that it has entered. Entering an arena again finds its
+//! cache and stores two words; nothing is flushed. Blocks stay charged to the arena of their slab,
 //! wherever they are freed.
 
 use super::thread_begin::real_cache;
@@ -11,16 +11,17 @@ use crate::front::supply::thread_limits;
 use crate::middle::arenas::arena::Arena;
 use core::marker::PhantomData;
 
-/// The calling thread allocates from an arena until this is dropped, then again from where it did
-/// before. Scopes nest; each ends on the thread that began it.
+/// Makes the calling thread allocate from an arena. When dropped, the thread allocates from its
+/// previous arena again. Scopes nest; each ends on the thread that began it.
 #[must_use]
 pub(crate) struct Scope {
     before: &'static RealCache,
     _not_send: PhantomData<*const ()>,
 }
 
-/// Has the calling thread allocate from an arena, and from no other, for a while. `None`: there is
-/// no memory for its cache, or the thread is inside the allocator or past its end.
+/// Makes the calling thread allocate from this arena only, until the scope is dropped. Returns
+/// `None` if there is no memory for its cache, or if the thread is inside the allocator or past its
+/// end.
 #[inline]
 pub(crate) fn enter(arena: &'static Arena) -> Option<Scope> {
     let before = real_cache()?;
@@ -32,15 +33,15 @@ pub(crate) fn enter(arena: &'static Arena) -> Option<Scope> {
 impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
-        // Past the thread's end its caches are no longer its own.
+        // After the thread's end the caches may belong to another thread.
         if current::real_cache().is_some() {
             switch::show(self.before);
         }
     }
 }
 
-/// Has the calling thread allocate from an arena, and from no other, from now on. `false`: as for
-/// [`enter`].
+/// Makes the calling thread allocate from this arena only, from now on. Returns `false` where
+/// [`enter`] returns `None`, or if the arena has been destroyed.
 pub(crate) fn move_to(arena: &'static Arena) -> bool {
     let Some(now) = real_cache() else { return false };
     let Some(thread) = now.thread() else { return false };
@@ -57,7 +58,7 @@ pub(crate) fn move_to(arena: &'static Arena) -> bool {
     true
 }
 
-/// The thread's own cache, bound to the arena where it happens to be at home.
+/// Returns the thread's cache whose present arena is `arena`, and binds it there.
 fn stay(thread: &'static Thread, arena: &'static Arena) -> Option<&'static RealCache> {
     let cache = thread.caches().find(|cache| core::ptr::eq(cache.owner.home.get(), arena))?;
     cache.owner.home.bind(true);

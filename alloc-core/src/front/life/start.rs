@@ -1,4 +1,4 @@
-//! The start of the process's allocator: once, by whoever calls first.
+//! The start of the process's allocator, once, by the first caller.
 
 use super::started::{self, START};
 use super::{background, fork, thread_end};
@@ -10,14 +10,14 @@ use crate::ground::callback;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
 
-/// Makes the start if nobody has. `false`: no memory; the next caller tries again.
+/// Makes the start if needed. Returns `false` if there is no memory; the next caller tries again.
 ///
-/// The calling thread's cache is a façade that does not come back here.
+/// The calling thread's cache must be a façade that does not lead back here.
 pub(crate) fn ensure_started() -> bool {
     started::is_made() || start()
 }
 
-// Its options take kilobytes of stack, which the first call of a thread is not to pay for.
+// Out of line, so that a thread's first call does not take the kilobytes of stack of the options.
 #[cold]
 #[inline(never)]
 fn start() -> bool {
@@ -26,7 +26,7 @@ fn start() -> bool {
         return true;
     }
     if !start.are_options_read {
-        // SAFETY: this thread holds START, and says so before it releases the lock.
+        // SAFETY: this thread holds START, and sets `are_options_read` before it releases the lock.
         unsafe { read_options() };
         start.are_options_read = true;
     }
@@ -43,12 +43,12 @@ fn start() -> bool {
     true
 }
 
-/// Reads the options, and puts in force what they say of all threads.
+/// Reads the options, and puts those that concern all threads in force.
 ///
 /// # Safety
-/// Called once, under START.
+/// Must be called once, under START.
 unsafe fn read_options() {
-    // SAFETY: the caller's promise: it is the one call.
+    // SAFETY: the caller's promise: this is the only call.
     let read = unsafe { conf_record::keep(conf::read_all) };
     // SAFETY: as above.
     unsafe { options::freeze(read) };

@@ -1,16 +1,16 @@
-//! A thread's first call: gives it a cache.
+//! A thread's first call, which gives it a cache.
 //!
 //! ```text
 //!   EMPTY ──first call──▶ REENTRANT ──▶ real cache ──exit──▶ REENTRANT ──▶ UNCACHED
 //! ```
-//! With `tcache:false` the thread has a real cache too, which holds nothing. Where a mode watches,
-//! its word is on the real cache's façade instead.
+//! With `tcache:false` the thread has a real cache too, which holds nothing. If a mode watches, the
+//! thread's word points to the real cache's façade instead.
 //!
-//! Other threads read and change the words of all threads that have a cache, and the exit call
-//! ([`thread_end`]) ends that. A thread for which it will not run therefore gets no cache, and goes
-//! past all caches from its first call on: where no key could be had, where the thread's value of
-//! the key could not be set, and in a thread that the program made by clone(2) and not by the C
-//! library.
+//! Other threads read and change the words of all threads that have a cache, until the exit call
+//! ([`thread_end`]). A thread for which the exit call will not run therefore gets no cache, and
+//! bypasses all caches from its first call on. This happens if no key could be created, if the
+//! thread's value of the key could not be set, and in a thread that the program made by clone(2)
+//! and not by the C library.
 
 use super::{start, thread_end};
 use crate::front::bins::thread_cache::{EMPTY, Kind, REENTRANT, UNCACHED};
@@ -21,7 +21,7 @@ use crate::ground::os;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::{arena_list, choose_arena};
 
-/// The calling thread's real cache, made now if this is its first call.
+/// Returns the calling thread's real cache, which is made now if this is its first call.
 pub(crate) fn real_cache() -> Option<&'static RealCache> {
     if tls::current().kind() == Kind::Empty {
         begin();
@@ -29,7 +29,7 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
     current::real_cache()
 }
 
-/// The arena for what goes past the caches. `None` before the start.
+/// Returns the arena for allocations past the caches, or `None` before the start.
 pub(crate) fn home() -> Option<&'static Arena> {
     match real_cache() {
         Some(cache) => Some(choose_arena::at_home(&cache.owner.home)),
@@ -37,7 +37,7 @@ pub(crate) fn home() -> Option<&'static Arena> {
     }
 }
 
-/// The calling thread's first call: gives it a cache. Without memory for one, nothing changes.
+/// Gives the calling thread a cache at its first call. Without memory for one, nothing changes.
 #[cold]
 #[inline(never)]
 fn begin() {
@@ -61,7 +61,8 @@ fn begin() {
     thread.caches().for_each(switch::show);
 }
 
-/// The calling thread's record, with a cache in the first arena. `None`: no memory.
+/// Returns a record for the calling thread, with a cache in the first arena, or `None` if there is
+/// no memory.
 fn make() -> Option<&'static Thread> {
     let home = arena_list::by_id(0)?;
     let thread = registry::take_thread()?;

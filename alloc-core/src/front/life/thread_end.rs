@@ -1,7 +1,8 @@
-//! A thread's end: what its caches hold goes home, and its record and caches wait for the next one.
+//! A thread's end: its cached blocks are given back to their slabs, and its record and caches are
+//! kept for the next thread.
 //!
-//! The exit call is the destructor of one pthread key: it runs after C++ and Rust thread-local
-//! destructors. What still allocates or frees after it goes past all caches.
+//! The exit call is the destructor of one pthread key, which runs after C++ and Rust thread-local
+//! destructors. Later allocations and frees of the thread bypass all caches.
 
 use super::background;
 use crate::front::bins::thread_cache::{REENTRANT, UNCACHED};
@@ -19,10 +20,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 const NO_KEY: u32 = u32::MAX;
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
 
-/// Creates the key whose destructor is the exit call. Without one, no thread has a cache.
+/// Creates the key whose destructor is the exit call. Without the key, no thread has a cache.
 pub(crate) fn register_exit() {
     let mut key: libc::pthread_key_t = 0;
-    // SAFETY: `key` is a place for the answer; the destructor takes what `set_value` stores.
+    // SAFETY: `key` is a place for the result; the destructor takes what `set_value` stores.
     let status = unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) };
     if status == 0 {
         // Release: pairs with the Acquire in `key`.
@@ -30,7 +31,7 @@ pub(crate) fn register_exit() {
     }
 }
 
-/// Whether there is a key for the exit call.
+/// Returns whether there is a key for the exit call.
 pub(super) fn has_key() -> bool {
     key() != NO_KEY
 }
@@ -40,7 +41,8 @@ fn key() -> u32 {
     KEY.load(Ordering::Acquire)
 }
 
-/// Has the calling thread's end give this record back. `false`: the C library cannot.
+/// Makes the calling thread's end give this record back. Returns `false` if the C library cannot do
+/// it.
 pub(super) fn set_value(thread: &'static Thread) -> bool {
     let value = core::ptr::from_ref(thread).cast();
     // SAFETY: the key was created, and is never deleted.
@@ -49,13 +51,12 @@ pub(super) fn set_value(thread: &'static Thread) -> bool {
 
 /// The exit call.
 unsafe extern "C" fn on_exit(thread: *mut c_void) {
-    // SAFETY: `set_value` stored a thread's record, and those live for ever.
+    // SAFETY: `set_value` stored a thread's record, and records live for ever.
     let thread: &'static Thread = unsafe { &*thread.cast::<Thread>() };
     retire(thread);
 }
 
-/// Takes the calling thread's record and caches away. What it does from then on goes past all
-/// caches.
+/// Takes the calling thread's record and caches away. Its later operations bypass all caches.
 pub(super) fn retire(thread: &'static Thread) {
     tls::set_current(&REENTRANT);
     thread.caches().for_each(empty);
@@ -69,7 +70,7 @@ pub(super) fn retire(thread: &'static Thread) {
     tls::set_current(&UNCACHED);
 }
 
-/// Sends a cache's blocks home and gives its slabs up for adoption.
+/// Gives a cache's blocks back to their slabs and its slabs up for adoption.
 pub(crate) fn empty(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();
     flush::all(cache, &mut state);
@@ -79,8 +80,8 @@ pub(crate) fn empty(cache: &'static RealCache) {
     }
 }
 
-/// The calling thread will do nothing for long: its caches keep neither blocks nor arrays nor
-/// slabs. `false`: it has none.
+/// Empties the caches of the calling thread, which will do nothing for long: they keep neither
+/// blocks nor arrays nor slabs. Returns `false` if the thread has no cache.
 pub(crate) fn idle() -> bool {
     let Some(thread) = current::thread() else { return false };
     thread.caches().for_each(empty);
@@ -88,8 +89,8 @@ pub(crate) fn idle() -> bool {
     true
 }
 
-/// Drops a cache whose thread a fork left behind. Its arrays may be in the middle of a change, so
-/// the blocks in them are abandoned; answers how many. Its slabs are given up.
+/// Drops a cache whose thread does not exist after a fork, and gives its slabs up. Its arrays may
+/// be in the middle of a change, so the blocks in them are abandoned. Returns how many.
 pub(crate) fn abandon(cache: &'static RealCache) -> usize {
     let mut lost = 0;
     if let Some(facade) = cache.facade() {
@@ -108,7 +109,8 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
     lost
 }
 
-/// Sends all cached blocks of the calling thread home. `false`: it has no cache.
+/// Gives all cached blocks of the calling thread back to their slabs. Returns `false` if the thread
+/// has no cache.
 pub(crate) fn flush_current() -> bool {
     let Some(thread) = current::thread() else { return false };
     for cache in thread.caches() {

@@ -1,8 +1,9 @@
-//! Where the fast paths of free go when they cannot put a block into its bin.
+//! The slow path of free, for a block that the fast path could not put into its bin.
 //!
-//! They hand over the cache that they have read, and what the class map said, so that neither is
-//! looked up twice. In this order: the hardened tier alone ([`sealed`]), a sample's screen, a
-//! thread without modes ([`small::free_plain`]), a façade ([`watched`]), and whatever it is.
+//! The fast paths pass the cache that they have read, and the class map's entry, so that neither is
+//! looked up twice. The order of the tests is: the hardened tier alone ([`sealed`]), a screened
+//! bin, a thread without modes ([`small::free_plain`]), a façade ([`watched`]), and all other
+//! cases.
 
 use super::{large_blocks, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
@@ -18,11 +19,12 @@ use crate::ground::size_class::OFFSET_UNIT;
 use crate::middle::blocks::last_words;
 use crate::middle::slabs::slab::Slab;
 
-/// Takes a block back, after the fast path could not: this cache is the calling thread's, and the
-/// class map says the offset of the block's bin in units, or 0. Null is nothing to do.
+/// Frees a block after the fast path could not. `cache` is the calling thread's cache, and `units`
+/// is the offset of the block's bin in the class map, or 0. Does nothing if `block` is null.
 ///
 /// # Safety
-/// `block` is null or a block of this allocator's (others are noticed and end the process).
+/// `block` must be null or a block of this allocator (other pointers are noticed and end the
+/// process).
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
@@ -33,8 +35,8 @@ pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadC
     }
 }
 
-/// The end of [`known`] without the hardened tier, out of line: its registers are not saved
-/// for each free of that.
+/// The end of [`known`] without the hardened tier. It is out of line, so that frees of the hardened
+/// tier do not save its registers.
 ///
 /// # Safety
 /// As [`known`].
@@ -49,7 +51,7 @@ unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCac
     }
 }
 
-/// As [`known`], of what the class map does not know.
+/// As [`known`], but for a block that the class map does not know.
 ///
 /// # Safety
 /// As [`known`].
@@ -60,7 +62,7 @@ pub(crate) unsafe fn unknown(block: *mut u8) {
     unsafe { free_watched(block, None) };
 }
 
-/// As [`known`], for a block that was asked for with this size and alignment.
+/// As [`known`], but for a block that was asked for with this size and alignment.
 ///
 /// # Safety
 /// As [`known`].
@@ -76,8 +78,8 @@ pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'s
     }
 }
 
-/// As [`sized`], for a block that may be of the class behind its size's: another one ends the
-/// process.
+/// As [`sized`], but for a block that may also be of the class after that of its size. Any other
+/// class ends the process.
 ///
 /// # Safety
 /// As [`known`].
@@ -94,7 +96,8 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     }
 }
 
-/// Puts a block where the class map says, if it says anything: no sample lies there.
+/// Puts a block into the bin that the class map gives, if it gives one. No sample is in the class
+/// map.
 #[inline]
 fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
     class_map::bin_offset(block).is_some_and(|offset| cache.bin_at(offset).put(block))
@@ -115,7 +118,7 @@ unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
     }
 }
 
-/// Takes a block back past all façades. Null is nothing to do.
+/// Frees a block past all façades. Does nothing if `block` is null.
 ///
 /// # Safety
 /// As [`known`].

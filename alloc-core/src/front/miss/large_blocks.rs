@@ -20,15 +20,15 @@ use crate::middle::arenas::large;
 use crate::middle::blocks::last_words;
 use crate::middle::owners::run_cache;
 
-/// A large block at a multiple of `align`, its size rounded to a class. Null: no memory, or more
-/// than there can be.
+/// Allocates a large block at a multiple of `align`, its size rounded to a class. Returns null if
+/// there is no memory or the size is too large.
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
     malloc_run(large::usable(size), size, align, zero)
 }
 
-/// As [`malloc`], of whole pages and no more: for callers who never ask for the usable size.
+/// As [`malloc`], but rounds to whole pages only, for callers that never ask for the usable size.
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
@@ -46,7 +46,8 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     if block.is_null() { no_memory(size) } else { block }
 }
 
-/// Zeroes a fresh large block for a request of `size` bytes if asked, and answers its address.
+/// Makes a fresh large block ready for a request of `size` bytes, zeroed if `zero`, and returns its
+/// address.
 pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u8 {
     current::count_given(extent.bytes());
     if zero || fill_mode::current().zero {
@@ -78,9 +79,9 @@ fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Exten
     }
 }
 
-/// Whether threads keep large blocks of this length and arena: not with smaller caches than by
-/// default, not where unused memory is to go at once, and not those of arenas that the program
-/// chose.
+/// Returns whether a thread keeps large blocks of this length and arena. It keeps none if its cache
+/// is smaller than by default, if unused memory is to be given back at once, or if the program
+/// chose the arena.
 fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
     run_cache::is_kept(bytes)
         && cache.largest.get() >= MAX_CACHED
@@ -88,7 +89,7 @@ fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
         && choose_arena::is_automatic(arena)
 }
 
-/// Takes a large block back: the thread keeps it, or its arena gets it.
+/// Frees a large block: the thread keeps it, or its arena gets it.
 pub(super) fn free(extent: &'static Extent) {
     let cache = current::real_cache();
     current::count_freed(extent.bytes());
@@ -96,14 +97,14 @@ pub(super) fn free(extent: &'static Extent) {
         match cache.owner.keep_run(extent, run_cache::share(registry::CACHES.get())) {
             Ok(true) => return,
             Ok(false) => {}
-            // Another thread frees it at this moment.
+            // Another thread is freeing it at this moment.
             Err(()) => last_words::invalid(extent.base(), None),
         }
     }
     large::free(extent);
 }
 
-/// Takes a large block back past all caches.
+/// Frees a large block past all caches.
 pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
     if !extent.is_block_at(address) {
         last_words::invalid(address, None);

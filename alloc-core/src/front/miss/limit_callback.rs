@@ -1,4 +1,4 @@
-//! The function of the program's that is asked for memory when a hard bound is reached.
+//! The program's function that is asked for memory when a hard bound is reached.
 
 use crate::back::aging::limit;
 use crate::back::metadata;
@@ -6,11 +6,11 @@ use crate::ground::callback;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Argument, bytes held, the bound, bytes wanted, and the arena whose own bound it is, or
-/// `ARENAS_ALL`. Answers whether something was freed, so that another attempt is worth it.
+/// Takes the argument, bytes held, the bound, bytes wanted, and the arena whose own bound it is, or
+/// `ARENAS_ALL`. Returns whether something was freed, so that another attempt is worth it.
 pub type LimitCallback = unsafe extern "C" fn(*mut c_void, usize, usize, usize, u32) -> bool;
 
-/// A function and its argument. Made anew for each change, and never changed.
+/// A function and its argument. A new record is made for each change, and never changed.
 struct Callback {
     function: LimitCallback,
     argument: *mut c_void,
@@ -18,7 +18,7 @@ struct Callback {
 
 static CALLBACK: AtomicPtr<Callback> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Sets the function, or none. `false`: no memory for its record.
+/// Sets the function, or none. Returns `false` if there is no memory for its record.
 pub(crate) fn set(function: Option<LimitCallback>, argument: *mut c_void) -> bool {
     let mut place = core::ptr::null_mut();
     if let Some(function) = function {
@@ -34,7 +34,7 @@ pub(crate) fn set(function: Option<LimitCallback>, argument: *mut c_void) -> boo
     true
 }
 
-/// The function and its argument.
+/// Returns the function and its argument, if one was set.
 pub(crate) fn get() -> Option<(LimitCallback, *mut c_void)> {
     // Acquire: pairs with the Release in `set`.
     // SAFETY: records live for ever.
@@ -42,13 +42,14 @@ pub(crate) fn get() -> Option<(LimitCallback, *mut c_void)> {
     Some((callback.function, callback.argument))
 }
 
-/// Asks for memory, under no lock. `false`: nothing was freed, or there is nobody to ask.
+/// Asks the program for memory. Called under no lock. Returns `false` if nothing was freed or no
+/// function is set.
 pub(super) fn ask(all: u32, bound_of: impl Fn(u32) -> (usize, usize)) -> bool {
     let Some((function, argument)) = get() else { return false };
     let (wanted, place) = limit::last_refusal();
     let arena = u32::try_from(place).unwrap_or(all);
     let (held, bound) = if arena == all { (limit::held(), limit::hard()) } else { bound_of(arena) };
-    // SAFETY: who set the function vouches for it.
+    // SAFETY: the caller of `set` vouches for the function.
     let call = || unsafe { function(argument, held, bound, wanted, arena) };
     callback::run(callback::Callback::Limit, call)
 }

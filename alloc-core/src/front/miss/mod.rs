@@ -1,4 +1,4 @@
-//! What the fast paths call when they miss.
+//! The slow paths of malloc and free, for calls that the fast paths cannot serve.
 
 #[allow(unsafe_code)]
 pub(crate) mod limit_callback;

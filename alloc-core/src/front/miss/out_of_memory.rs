@@ -1,4 +1,4 @@
-//! What is returned where there is no memory.
+//! The result of a request without memory.
 
 use crate::front::life::thread_begin;
 use crate::ground::counters::SharedCount;
@@ -6,13 +6,13 @@ use crate::ground::fatal;
 use crate::ground::options;
 use crate::ground::os;
 
-/// How many requests found no memory.
+/// The number of requests that found no memory.
 pub(crate) static COUNT: SharedCount = SharedCount::new();
 
-/// Null and ENOMEM, or death under `xmalloc`, for a request of `size` bytes.
+/// Returns null and sets ENOMEM, or ends the process under `xmalloc`.
 #[cold]
 pub(crate) fn no_memory(size: usize) -> *mut u8 {
-    // Even as the very first call it knows the options.
+    // Makes the options known at the first call.
     thread_begin::real_cache();
     if options::current().xmalloc {
         fatal::out_of_memory(size);

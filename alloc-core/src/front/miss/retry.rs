@@ -1,5 +1,5 @@
-//! What is tried before an allocation fails: hooks are asked for what was lacked, everything that
-//! can be free is made free, and where a bound was reached the program is asked.
+//! What is tried before an allocation fails: hooks are asked for memory, everything that can be
+//! freed is freed, and if a bound was reached, the program is asked.
 
 use super::limit_callback;
 use crate::back::aging::limit;
@@ -12,26 +12,26 @@ use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::{arena_hooks, arena_list};
 use crate::middle::passes::decay_pass;
 
-/// Tries once more after each thing that may help. No lock is held.
+/// Makes an attempt, and another after each step that may help. No lock may be held.
 pub(crate) fn with_retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
     let refusals = limit::refusals();
     let block = attempt();
     if block.is_null() { retry(&attempt, refusals) } else { block }
 }
 
-/// So often other threads may take what hooks gave.
+/// How often other threads may take the memory that hooks gave.
 const MOST_SERVED: usize = 1000;
-/// So often the program is asked for one allocation.
+/// How often the program is asked for one allocation.
 const MOST_ASKED: usize = 8;
-/// What the program is told where the bound is that of all arenas.
+/// The arena that the program is told if the bound is that of all arenas.
 const ALL: u32 = 4096;
 
-/// Makes an attempt, and others as long as hooks give what it lacks.
+/// Makes attempts as long as hooks give the memory that was lacking.
 fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     for _ in 0..MOST_SERVED {
         let displaced = wants::displaced();
         let block = attempt();
-        // What was lacked may have been forgotten for what others lack.
+        // What this thread lacked may have been displaced by another thread's want.
         if !block.is_null() || !(arena_hooks::serve() || wants::displaced() != displaced) {
             return block;
         }
@@ -46,7 +46,7 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
         arena_hooks::serve();
         block = served(attempt);
     }
-    // Inside the allocator, or in a function that it called, the way is short.
+    // Inside the allocator, or in a function that it called, nothing more is tried.
     if !block.is_null() || matches!(tls::current().kind(), Kind::Reentrant | Kind::Empty) {
         return block;
     }
@@ -66,7 +66,7 @@ fn retry(attempt: &dyn Fn() -> *mut u8, refusals: u64) -> *mut u8 {
     block
 }
 
-/// Makes free what can be; where a bound was reached, pages too.
+/// Frees what can be freed. If a bound was reached, also purges unused pages.
 fn make_room(is_bound: bool) {
     thread_end::flush_current();
     if is_bound {
@@ -77,7 +77,7 @@ fn make_room(is_bound: bool) {
     }
 }
 
-/// Bytes that an arena holds, and its own bound.
+/// Returns the bytes that an arena holds, and its own bound.
 fn bound_of(index: u32) -> (usize, usize) {
     arena_list::by_id(index).map_or((0, 0), |arena| {
         let mut pages = arena.pages.lock();

@@ -1,10 +1,9 @@
-//! malloc and free of the hardened tier, where it is the only mode: from the façade to the real bin
-//! and back, and nothing asked twice.
+//! malloc and free of the hardened tier where it is the only mode, straight from the façade to the
+//! real bin and back.
 //!
-//! What differs by class stands in the façade's own bin, in the cache line that the fast path has
-//! just missed in: the room before the canary, which is 0 in every other cache. Whatever is not as
-//! it should be, or not known to the class map, goes the way of all modes, which finds out what it
-//! is.
+//! What differs by class is in the façade's own bin, in a cache line that the fast path has just
+//! loaded: the room before the canary, which is 0 in every other cache. Blocks that are damaged or
+//! not in the class map take the way of all modes, which finds out what is wrong.
 
 use super::small;
 use crate::back::map::class_map;
@@ -17,28 +16,29 @@ use crate::ground::checked::at;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
 use crate::ground::units::PAGE;
 
-/// Where the bin stands that serves a request with its canary, in units of [`OFFSET_UNIT`]; the
-/// request is at most [`MAX_CACHED`], rounded to its alignment. The trap's where no slab serves it.
+/// Returns the offset of the bin that serves a request with its canary, in units of
+/// [`OFFSET_UNIT`]. The request is at most [`MAX_CACHED`], rounded to its alignment. If no slab
+/// serves it, the trap's offset is returned.
 #[inline(always)]
 fn units_of(rounded: usize) -> usize {
     // SAFETY: the table goes 8 bytes further than MAX_CACHED.
     usize::from(*unsafe { at(&OFFSET_OF_SIZE, (rounded + BYTES + 7) >> 3) })
 }
 
-/// The bin of a cache at so many units.
+/// Returns the bin of a cache at an offset in units.
 #[inline(always)]
 fn bin(cache: &'static ThreadCache, units: usize) -> &'static CacheBin {
     cache.bin_at(units * OFFSET_UNIT)
 }
 
-/// A sealed block for a size of at most [`MAX_CACHED`], at a multiple of `align`. Null: the cache
-/// is not such a façade, its real bin misses, or there is no room for a canary.
+/// Allocates a sealed block of at most [`MAX_CACHED`] bytes, at a multiple of `align`. Returns null
+/// if the cache is no such façade, its real bin misses, or a canary has no room.
 #[inline(always)]
 pub(super) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
     debug_assert!(size <= MAX_CACHED);
     if align <= 16 {
-        // All classes with room are multiples of 16. Of no bytes it is the first class, which has
-        // no room.
+        // All classes with room are multiples of 16. A request of 0 bytes gets the first class,
+        // which has no room.
         return take(cache, units_of(size));
     }
     match canary::room(size, align) {
@@ -53,7 +53,7 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
     if room == 0 {
         return core::ptr::null_mut();
     }
-    // SAFETY: only bins of façades know a room.
+    // SAFETY: only bins of façades have a room.
     let facade = unsafe { Facade::of_mode(cache) };
     let block = bin(facade.behind(), units).pop();
     if !block.is_null() {
@@ -64,8 +64,8 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
     block
 }
 
-/// Looks whether a block is whole. Answers the façade, the block's room, and the seal behind it.
-/// `None`: it has to be looked at again.
+/// Checks a block's seal. Returns the façade, the block's room, and the seal behind the room, or
+/// `None` if the block needs a closer check.
 ///
 /// # Safety
 /// As [`free`].
@@ -79,25 +79,25 @@ unsafe fn sealed(
     if room == 0 {
         return None;
     }
-    // SAFETY: only bins of façades know a room.
+    // SAFETY: only bins of façades have a room.
     let facade = unsafe { Facade::of_mode(cache) };
     let word = block.wrapping_add(room).cast::<u64>();
-    // Of an address between blocks it may lie behind the slab.
+    // If the address is between blocks, its word may lie behind the slab.
     if word as usize % PAGE < room && class_map::bin_units(word.cast()) != Some(units) {
         return None;
     }
     let seal = facade.seal_of(block);
-    // SAFETY: in the same slab; only an address between blocks is not aligned.
+    // SAFETY: in the same slab. Only an address between blocks is not aligned.
     let found = unsafe { word.read_unaligned() };
     if found == seal { Some((facade, room, seal)) } else { None }
 }
 
-/// Takes back a block whose bin the class map says to stand at `units`. `false`: it has to be
-/// looked at again; nothing was done.
+/// Frees a block whose bin stands at `units` by the class map. Returns `false`, and does nothing,
+/// if the block needs a closer check.
 ///
 /// # Safety
-/// The block is the caller's to free, or some other address of this page of a slab (which is
-/// noticed); `units` is what [`class_map::bin_units`] says of it, or 0.
+/// The caller must own the block, or the address is another one in this page of a slab (which is
+/// noticed). `units` must be what [`class_map::bin_units`] returns for it, or 0.
 #[inline(always)]
 pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
     // SAFETY: the caller's promise.
@@ -106,7 +106,7 @@ pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     };
     let word = block.wrapping_add(room).cast::<u64>();
     if room > ZEROED - BYTES {
-        // SAFETY: sealed, so a block of the caller's.
+        // SAFETY: the seal is intact, so this is a block of the caller.
         unsafe { word.write(!seal) };
         if !bin(facade.behind(), units).push(block) {
             small::push_missed(block);
@@ -120,28 +120,28 @@ pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
         unsafe { wipe_and_miss(block, waited.block, room, !seal) };
         return true;
     }
-    // Last, since the processor cannot guess the size, and does the rest meanwhile.
+    // The wipe is last, because the processor cannot predict the size and does the rest meanwhile.
     // SAFETY: as above.
     unsafe { facade.wipe(block, units, room, !seal) };
     true
 }
 
-/// The end of [`free`], where the real bin has no place for the block that has waited.
+/// The end of [`free`], if the real bin has no room for the block that left the quarantine.
 ///
 /// # Safety
-/// The block is the caller's, and the rest what [`free`] knows of it.
+/// The caller must own `block`. The other arguments must be what [`free`] found for it.
 #[cold]
 #[inline(never)]
 unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u64) {
-    // SAFETY: the caller's promise: a block of the caller's with this room.
+    // SAFETY: the caller's promise: a block of the caller with this room.
     unsafe { block.write_bytes(0, room) };
     // SAFETY: its last word.
     unsafe { block.wrapping_add(room).cast::<u64>().write(broken) };
     small::push_missed(waited);
 }
 
-/// As [`free`], where the caller knows the size: another class than the class map's is looked at
-/// again.
+/// As [`free`], but the caller knows the size. Returns `false` also if the class map gives another
+/// class.
 ///
 /// # Safety
 /// As [`free`].
@@ -154,7 +154,7 @@ pub(super) unsafe fn free_sized(
 ) -> bool {
     let Some(units) = class_map::bin_units(block) else { return false };
     if size <= MAX_CACHED - BYTES && align <= 16 {
-        // All classes with room are multiples of 16. Of no bytes it is the first class.
+        // All classes with room are multiples of 16. A request of 0 bytes gets the first class.
         // SAFETY: the caller's promise.
         return units_of(size) == units && unsafe { free(cache, block, units) };
     }
@@ -167,8 +167,8 @@ pub(super) unsafe fn free_sized(
     }
 }
 
-/// Whether a block is whole, and how many of its bytes are the program's: where it stands by
-/// `units` and its room. `None`: it has to be looked at again.
+/// Checks a block's seal. Returns its bin's offset in units, and its room, which is its usable
+/// size, or `None` if the block needs a closer check.
 ///
 /// # Safety
 /// As [`free`].
@@ -180,8 +180,8 @@ pub(crate) unsafe fn look(block: *mut u8) -> Option<(usize, usize)> {
     Some((units, room))
 }
 
-/// Where the bin stands that serves a request of 1 to `MAX_CACHED - BYTES` bytes; `None` for
-/// others.
+/// Returns the offset of the bin that serves a request of 1 to `MAX_CACHED - BYTES` bytes, and
+/// `None` for other sizes.
 #[inline]
 pub(crate) fn units_for(size: usize) -> Option<usize> {
     ((1..=MAX_CACHED - BYTES).contains(&size)).then(|| units_of(size))

@@ -1,4 +1,4 @@
-//! Small blocks that no bin of the thread's cache has, or has room for: from the slabs, and back.
+//! Small blocks that the thread's bin lacks or has no room for, from the slabs and back.
 
 use super::large_blocks;
 use super::out_of_memory::no_memory;
@@ -19,15 +19,15 @@ use crate::middle::blocks::last_words;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
 
-/// A small block, past all façades; a large one where beside its canary no slab has room for it.
-/// Null: no memory.
+/// Allocates a small block past all façades. If its canary makes it too large for a slab, the block
+/// is a large one. Returns null if there is no memory.
 #[inline(never)]
 pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
-    // Even as the very first call it knows the modes.
+    // Makes the modes known at the first call.
     thread_begin::real_cache();
     let Some(room) = block_size::room(size, align) else { return no_memory(size) };
     if room > MAX_CACHED {
-        // Beside its canary there is no room for it in a slab.
+        // With its canary it is too large for a slab.
         return large_blocks::malloc(size, align, false);
     }
     let class = SizeClass::of(room);
@@ -48,7 +48,7 @@ fn small(class: SizeClass) -> *mut u8 {
         let block = refill::request(cache, class);
         background::tick();
         if !block.is_null() {
-            // A sample may take its place.
+            // A sample may replace the block.
             if let Some(thread) = cache.thread().filter(|_| !cache.sample_due.get()) {
                 thread.got_cached(usable(class));
             }
@@ -61,7 +61,7 @@ fn small(class: SizeClass) -> *mut u8 {
     block
 }
 
-/// One small block past all caches. Null: no memory.
+/// Allocates one small block past all caches. Returns null if there is no memory.
 pub(crate) fn malloc_uncached(arena: &'static Arena, class: SizeClass) -> *mut u8 {
     let (block, was_taken) = uncached::allocate(arena, class);
     if was_taken && let Some(cache) = current::real_cache() {
@@ -73,7 +73,8 @@ pub(crate) fn malloc_uncached(arena: &'static Arena, class: SizeClass) -> *mut u
     block
 }
 
-/// A small block for a thread without modes. Null: try [`malloc_any`], which does what may help.
+/// Allocates a small block for a thread without modes. If this returns null, the caller tries
+/// [`malloc_any`].
 #[inline]
 pub(super) fn malloc_plain(cache: &'static RealCache, size: usize, align: usize) -> *mut u8 {
     let class = match size_for_align(size, align) {
@@ -91,8 +92,8 @@ pub(super) fn malloc_plain(cache: &'static RealCache, size: usize, align: usize)
     block
 }
 
-/// Takes a small block that its bin has no room for from a thread without modes; `units` is what
-/// the class map says. `false`: nothing was done.
+/// Frees a small block whose bin had no room, for a thread without modes. `units` is from the class
+/// map. Returns `false` if nothing was done.
 #[inline]
 pub(super) fn free_plain(cache: &'static RealCache, block: *mut u8, units: usize) -> bool {
     let Some(class) = SizeClass::from_bin(units / (BIN_BYTES / OFFSET_UNIT)) else { return false };
@@ -111,7 +112,7 @@ fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     }
 }
 
-/// Takes a block of a slab back: into its bin, or past all caches.
+/// Frees a block of a slab: into its bin, or past all caches.
 pub(super) fn free(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
     if let Some(cache) = thread_begin::real_cache().filter(|cache| cache.holds(class)) {
@@ -123,7 +124,7 @@ pub(super) fn free(slab: &'static Slab, block: *mut u8) {
     free_uncached(slab, block.expose_provenance());
 }
 
-/// Takes a block that a façade has judged, and that its real bin does not take.
+/// Frees a block that a façade has checked and whose real bin is full.
 #[cold]
 #[inline(never)]
 pub(super) fn push_missed(block: *mut u8) {
@@ -133,9 +134,9 @@ pub(super) fn push_missed(block: *mut u8) {
     background::tick_outside();
 }
 
-/// Takes one block of a slab back past all caches.
+/// Frees one block of a slab past all caches.
 pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
-    // Once the block is home its slab may become another's, of another class.
+    // Read first, because afterwards the slab may get another owner and class.
     let class = slab.class();
     let Some(slot) = class.slot_at(address - slab.base()) else {
         last_words::interior(slab, address)
@@ -146,8 +147,8 @@ pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     current::count_freed(usable(class));
 }
 
-/// A sample in place of a block that was just popped, if the request is to get one; the block is
-/// cached again. `None`: the block it is.
+/// Replaces a block that was just popped by a sample, if one is due, and caches the block again.
+/// Returns `None` if the request keeps the block.
 fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
     let cache = current::real_cache()?;
     if !cache.sample_due.replace(false) {
@@ -159,10 +160,10 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
         return None;
     };
     if !cache.bin(class).put(block) {
-        // Collection came by meanwhile and dropped the array.
+        // Collection has dropped the array meanwhile.
         push_missed(block);
     }
-    // A sample is no request of the class.
+    // A sample is not counted as a request of the class.
     cache.cold(class).armed.add(1u64.wrapping_neg());
     current::count_given(size);
     // SAFETY: a fresh block of that size.

@@ -1,16 +1,16 @@
-//! Where the fast paths of malloc go when the bin is empty, or its countdown has run out.
+//! The slow path of malloc, if the bin is empty or its countdown has run out.
 //!
-//! They hand over the cache that they have read, so that it is not looked up twice. The hardened
-//! tier alone ([`sealed`]) is told by the bin that missed; what else the cache is, its kind says,
-//! which is asked once.
+//! The fast paths pass the cache that they have read, so that it is not looked up twice. The bin
+//! that missed tells whether the hardened tier is the only mode ([`sealed`]). For all other cases
+//! the cache's kind is checked once.
 
 use super::{sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::real_cache::RealCache;
 use crate::front::supply::layouts;
 
-/// A block of a size that slabs serve, at a multiple of `align`, after the fast path missed in this
-/// cache, the calling thread's. Null: no memory.
+/// Allocates a block of a size that slabs serve, at a multiple of `align`, after the fast path
+/// missed in `cache`, the calling thread's. Returns null if there is no memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
@@ -18,7 +18,7 @@ pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> 
     if block.is_null() { malloc_by_kind(size, align, cache) } else { block }
 }
 
-/// As [`malloc`], for a caller who will say the layout when it frees.
+/// As [`malloc`], but for a caller that frees by the layout.
 #[cold]
 #[inline(never)]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {

@@ -1,5 +1,5 @@
-//! malloc and free of a thread whose every operation is seen: through its façade, from the real
-//! bin and back, made ready and judged as the modes want it.
+//! malloc and free of a thread whose every operation is seen. A block is taken from the real bin
+//! behind the façade and put back there, and the modes make it ready and check it.
 
 use super::small;
 use crate::back::map::page_map;
@@ -13,11 +13,12 @@ use crate::ground::fill_mode;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
 use crate::middle::slabs::slab::Slab;
 
-/// A block for a request that rounds to at most [`MAX_CACHED`], made ready. Null: the cache is no
-/// such façade, its real bin misses too, or there is no room for a canary.
+/// Allocates a block for a request that rounds to at most [`MAX_CACHED`], and makes it ready.
+/// Returns null if the cache is no such façade, if its real bin misses too, or if there is no room
+/// for a canary.
 #[inline(always)]
 pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
-    // Small, as the callers know: no sum wraps.
+    // The callers pass small sizes only, so no sum wraps.
     debug_assert!(size <= MAX_CACHED);
     let Some(facade) = Facade::of(cache) else { return core::ptr::null_mut() };
     let least = size.max(1) + if facade.is_hardened() { canary::BYTES } else { 0 };
@@ -39,8 +40,8 @@ pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> 
     block
 }
 
-/// Takes a small block back. `false`: the cache is no such façade, or this is no small block;
-/// nothing was done.
+/// Frees a small block. Returns `false`, and does nothing, if the cache is no such façade or the
+/// block is not small.
 ///
 /// # Safety
 /// As [`give::known`](super::give::known).
@@ -66,7 +67,7 @@ pub(crate) unsafe fn free(
         }
         // SAFETY: the address lies in the slab.
         let class = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
-        // SAFETY: a block of the slab's, which the caller gave up.
+        // SAFETY: a block of the slab, which the caller gave up.
         unsafe { wipe(block, class) };
         if class.size() <= canary::ZEROED {
             let waited = facade.exchange(units, block);
@@ -76,7 +77,7 @@ pub(crate) unsafe fn free(
             }
         }
     } else {
-        // SAFETY: a block of the slab's, which the caller gave up, or no block.
+        // SAFETY: a block of the slab, which the caller gave up, or no block.
         unsafe { judge::taken_back(slab, block) };
     }
     if !facade.behind().bin_at(units * OFFSET_UNIT).push(block) {

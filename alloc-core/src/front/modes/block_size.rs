@@ -1,13 +1,13 @@
-//! How much of a block is the program's, and how large a block a request takes.
+//! How many bytes of a block belong to the program, and how large a block a request needs.
 //!
-//! In the hardened tier each small block ends with a canary, so that any thread may free what any
-//! other allocated, cached or not: the options say so once, at start.
+//! In the hardened tier every small block ends with a canary, so that any thread may free what any
+//! other thread allocated, cached or not. The options decide this once, at start.
 
 use super::hardened::canary;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 
-/// What a sized free says of its block: the size and the alignment that were asked for.
+/// What a sized free says of its block: the requested size and alignment.
 #[derive(Clone, Copy)]
 pub(crate) struct Given {
     pub(crate) size: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// The bin that serves such a request in the hardened tier; 0 for a large block's.
+    /// Returns the bin that serves such a request in the hardened tier, or 0 for a large block.
     #[inline(always)]
     pub(crate) fn hardened_bin(self) -> usize {
         match canary::room(self.size, self.align) {
@@ -24,7 +24,7 @@ impl Given {
         }
     }
 
-    /// The bin that serves such a request in any other tier; 0 for a large block's.
+    /// Returns the bin that serves such a request in any other tier, or 0 for a large block.
     pub(crate) fn bin(self) -> usize {
         match size_for_align(self.size, self.align) {
             Some(rounded) if rounded <= MAX_CACHED => SizeClass::of(rounded).bin(),
@@ -33,8 +33,9 @@ impl Given {
     }
 }
 
-/// What a request takes, rounded so that its class is a multiple of `align`. Above [`MAX_CACHED`]
-/// it is a large block, of the size that was asked for. The options must be known.
+/// Returns the bytes that a request needs, rounded so that the class is a multiple of `align`.
+/// Above [`MAX_CACHED`] the request gets a large block, of the requested size. The options must
+/// have been read.
 #[inline]
 pub(crate) fn room(size: usize, align: usize) -> Option<usize> {
     if options::current().hardened {
@@ -44,7 +45,7 @@ pub(crate) fn room(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Bytes of a class's block that are the program's.
+/// Returns how many bytes of a block of a class belong to the program.
 #[inline]
 pub(crate) fn usable(class: SizeClass) -> usize {
     if options::current().hardened { class.size() - canary::BYTES } else { class.size() }

@@ -1,6 +1,6 @@
-//! What the modes in force ask of a block, wherever it is handed out and taken back.
+//! What the modes in force do with a block when it is handed out or freed.
 //!
-//! A thread's façade does the same without asking for the options: see `front/miss/watched.rs`.
+//! A thread's façade does this without reading the options: see `front/miss/watched.rs`.
 
 use super::block_size::{Given, usable};
 use super::fill;
@@ -17,7 +17,7 @@ use crate::middle::slabs::slab::Slab;
 /// Makes a small block ready for the program.
 ///
 /// # Safety
-/// It is a free block of that class, and the caller's.
+/// `block` must be a free block of that class that belongs to the caller.
 pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
     if !watch::is_on() {
         return;
@@ -30,10 +30,10 @@ pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
     }
 }
 
-/// Judges a block of a slab that comes back, and wipes it.
+/// Checks a block of a slab that is freed, and wipes it, or ends the process.
 ///
 /// # Safety
-/// The block was the caller's to free, or dies here.
+/// The caller must own `block`. If it is no valid block, the process ends here.
 pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
     if !watch::is_on() {
         return;
@@ -43,17 +43,17 @@ pub(crate) unsafe fn taken_back(slab: &Slab, block: *mut u8) {
         // SAFETY: the caller found the slab by this address.
         unsafe { canary::unseal(slab, slab.class().bin(), block) };
     } else if slab.class().slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
-        // An address between blocks: whoever takes it home says so.
+        // An address between blocks is reported by the code that gives blocks back to slabs.
         return;
     }
-    // SAFETY: a block of the slab's, which the caller gave up.
+    // SAFETY: a block of the slab, which the caller gave up.
     unsafe { wipe(block, slab.class(), hardened) };
 }
 
-/// Fills or zeroes what was freed.
+/// Fills or zeroes a freed block.
 ///
 /// # Safety
-/// It is a block of that class, and the caller's.
+/// `block` must be a block of that class that belongs to the caller.
 #[inline]
 pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
     let usable = usable(class);
@@ -76,21 +76,21 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
     unsafe { wipe(block, class, true) };
 }
 
-/// Dies of a sized free whose size is another class's, in the hardened tier.
+/// Ends the process, in the hardened tier, if the size of a sized free is of another class.
 pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
     if options::current().hardened && given.hardened_bin() != bin_at(entry, address) {
         wrong_size(entry, address, given);
     }
 }
 
-/// The bin that serves the block at an address, of which the page map says `entry`; 0 for a large
-/// block's, or for no block.
+/// Returns the bin that serves the block at an address with this page map entry; 0 for a large
+/// block or none.
 fn bin_at(entry: Entry, address: usize) -> usize {
     guarded::bin_of(address).unwrap_or(entry.bin_offset() / BIN_BYTES)
 }
 
-/// Dies of a sized free whose size is neither of the block's class nor of the one before, but for
-/// the hardened tier, which has no such blocks and judges in its own way.
+/// Ends the process if the size of a sized free is neither of the block's class nor of the one
+/// before. The hardened tier has no such blocks and makes its own check.
 pub(crate) fn check_roomy(address: usize, given: Given) {
     if options::current().hardened {
         return;
@@ -102,8 +102,8 @@ pub(crate) fn check_roomy(address: usize, given: Given) {
     }
 }
 
-/// Dies of a block that was freed by another size than its own; what is no block at all is for
-/// others to judge.
+/// Ends the process because a block was freed by a wrong size. Returns if there is no block at the
+/// address, which other checks report.
 #[cold]
 #[inline(never)]
 pub(crate) fn wrong_size(entry: Entry, address: usize, given: Given) {

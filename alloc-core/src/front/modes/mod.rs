@@ -1,4 +1,4 @@
-//! The rare modes: what they ask of a block, and the state of each.
+//! The rare modes: what they do with a block, and the state of each.
 
 pub(crate) mod watch;
 #[allow(unsafe_code)]

@@ -1,44 +1,44 @@
-//! Whether a mode watches all threads: one word, which `front/cache/switch.rs` changes.
+//! Whether a mode watches all threads, in one word that `front/cache/switch.rs` changes.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A mode watches all threads.
+/// The bit for a mode that watches all threads.
 const WATCH: u32 = 1;
 /// Added by each switch.
 const STEP: u32 = 2;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a mode watches all threads, and the number of the switch that said so.
+/// Whether a mode watches all threads, and the number of the switch that set this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct State(u32);
 
 impl State {
-    /// Whether a mode watches all threads.
+    /// Returns whether a mode watches all threads.
     #[inline]
     pub(crate) fn is_watching(self) -> bool {
         self.0 & WATCH != 0
     }
 
-    /// The state after one more switch.
+    /// Returns the state after one more switch.
     pub(crate) fn switched(self, on: bool) -> State {
         State((self.0.wrapping_add(STEP) & !WATCH) | u32::from(on))
     }
 }
 
-/// The state now.
+/// Returns the present state.
 #[inline]
 pub(crate) fn state() -> State {
     State(STATE.load(Ordering::Relaxed))
 }
 
-/// Sets the state. Under the registry's lock.
+/// Sets the state. Called under the registry's lock.
 pub(crate) fn set(state: State) {
     // SeqCst: pairs with the fences that a switch makes in every thread.
     STATE.store(state.0, Ordering::SeqCst);
 }
 
-/// Whether a mode watches all threads.
+/// Returns whether a mode watches all threads.
 #[inline]
 pub(crate) fn is_on() -> bool {
     state().is_watching()

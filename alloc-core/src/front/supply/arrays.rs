@@ -1,9 +1,9 @@
-//! The arrays of bins: how many blocks a bin may hold, growth, and what the next thread begins
-//! with.
+//! The arrays of bins: how many blocks a bin may hold, how its array grows, and what the next
+//! thread begins with.
 //!
-//! What a bin may hold starts small and doubles on misses up to 32 KiB (at least 8 blocks, at most
-//! 2047) while the thread stays within 1 MiB. What the thread before needed of a class, the next
-//! one that gets its cache begins with, up to 8 blocks.
+//! A bin's capacity starts small and doubles on misses up to 32 KiB (but 8 to 2047 blocks) while
+//! the thread stays within 1 MiB. When a cache gets a new thread, the first refill of a class is as
+//! large as the thread before needed, up to 8 blocks.
 
 use super::layouts;
 use crate::back::metadata;
@@ -14,28 +14,29 @@ use core::ptr::NonNull;
 
 /// What all bins of a thread may hold together, in bytes.
 const THREAD_BUDGET: usize = 1 << 20;
-/// log2 of the slots of a bin's first array, which has room for a line of blocks, and of its last.
+/// log2 of the slots of a bin's first array, which has room for a line of blocks, and of its last
+/// array.
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
-/// log2 of the most blocks that a thread begins with because the one before used so many, and how
-/// many bytes they are at most.
+/// log2 of the most blocks that a thread begins with because the one before used as many, and the
+/// most bytes of these blocks.
 const LG_HABIT: u8 = 3;
 const HABIT: usize = 4096;
 
-/// Gives a bin its first array, or one twice as long, for at most `most` blocks. `false`: it is as
-/// long as it may be. Under the owner's lock.
+/// Gives a bin its first array, or one twice as long, for at most `most` blocks. Returns `false` if
+/// the array is as long as it may be. Called under the owner's lock.
 #[inline(always)]
 pub(super) fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (most, now) = (most.min(capacity_max(cache, class)), cache.bin(class).capacity());
-    // The budget is asked here too, as where it is used up every miss comes by: what is added is
-    // as much again, or as it may hold.
+    // The budget is tested here too, because once it is used up, every miss takes this path. Growth
+    // adds the present capacity once more, or less if the bin reaches `most`.
     now < most
         && (now == 0
             || cache.budget_used.get() + now.min(most - now) * class.size() <= THREAD_BUDGET)
         && grow_to(cache, class, most)
 }
 
-/// The rest of [`grow`], where the bin may be longer.
+/// The rest of [`grow`], if the bin may be longer.
 #[cold]
 #[inline(never)]
 fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
@@ -66,7 +67,8 @@ fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     true
 }
 
-/// How many blocks the bin of a class may hold: more of large ones once they are used in bulk.
+/// Returns how many blocks the bin of a class may hold. The limit of large blocks is higher once
+/// they are used in bulk.
 pub(crate) fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
     let (row, cold) = (class.row(), cache.cold(class));
     match cold.most.get() {
@@ -81,12 +83,12 @@ fn free_array(base: *mut *mut u8, lg: u8) {
         return;
     }
     if let Some(array) = NonNull::new(base) {
-        // SAFETY: the array came from `allocate_array(lg)`, and its bin has let go of it.
+        // SAFETY: the array came from `allocate_array(lg)`, and its bin no longer uses it.
         unsafe { metadata::free_array(array, u32::from(lg)) };
     }
 }
 
-/// Lets go of a bin's array, which holds no blocks that matter. Under the owner's lock.
+/// Frees a bin's array. Blocks in it are dropped. Called under the owner's lock.
 pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let bytes = bin.capacity() * class.size();
@@ -100,9 +102,9 @@ pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
     cold.bulk.set(false);
 }
 
-/// At the end of a thread, or of what it does for now: as [`drop`], but notes what the next
-/// one is to begin with: the last refill. If there was one only, or none, half of what this thread
-/// began with.
+/// As [`drop`], at the end of a thread or of its work for now, but notes with how many blocks the
+/// next thread begins: as many as the last refill, or after at most one refill half of what this
+/// thread began with.
 pub(crate) fn part(cache: &'static RealCache, class: SizeClass) {
     let cold = cache.cold(class);
     let (begun, most) = (cold.lg_habit.get(), (HABIT / class.size()).checked_ilog2());

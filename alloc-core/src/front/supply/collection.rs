@@ -1,7 +1,6 @@
-//! Collection: what bins hold and do not need goes home, step by step.
+//! Collection gives blocks that bins do not need back to their slabs, step by step.
 //!
-//! A bin fades when collection finds it unused, and holds less when no visit found all its blocks
-//! needed.
+//! A bin that was not used is emptied; a bin with more blocks than it needed holds fewer.
 
 use super::{arrays, flush};
 use crate::front::cache::real_cache::RealCache;
@@ -9,11 +8,12 @@ use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::middle::blocks::parking;
 use crate::middle::owners::owner::OwnerState;
 
-/// Bins that one step of collection visits.
+/// Bins that one step of collection looks at.
 const VISITS: usize = 4;
 
-/// One step of collection: visits a few bins. What was neither popped nor missed since the last
-/// visit goes home and its array with it; of what was used without a miss, what was never needed.
+/// Looks at a few bins. A bin that was neither popped nor missed since the last look loses its
+/// blocks and its array. A bin that was used without a miss loses the blocks that were never
+/// needed.
 #[inline(never)]
 pub(super) fn collect(cache: &'static RealCache) {
     let mut round = false;

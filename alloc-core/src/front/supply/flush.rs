@@ -1,5 +1,5 @@
-//! Blocks from bins home, or to the depot of their cache. Everything here runs under the lock of
-//! the cache's owner, once per batch.
+//! Blocks on their way from bins to their slabs or to the depot. Everything here runs under the
+//! lock of the cache's owner, once per batch.
 
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry;
@@ -10,7 +10,7 @@ use crate::middle::blocks::parking;
 use crate::middle::owners::depot;
 use crate::middle::owners::owner::OwnerState;
 
-/// Sends the `n` oldest blocks of a bin home. Under the owner's lock.
+/// Gives the `n` oldest blocks of a bin back to their slabs. Called under the owner's lock.
 pub(crate) fn oldest(
     cache: &'static RealCache,
     state: &mut OwnerState,
@@ -18,7 +18,7 @@ pub(crate) fn oldest(
     n: usize,
 ) {
     let bin = cache.bin(class);
-    // SAFETY: the callers are the bin's thread, or the registry once that is gone.
+    // SAFETY: the callers are the bin's thread, or the registry once that thread has ended.
     let blocks = unsafe { bin.blocks() };
     let Some(blocks) = blocks.get(..n) else { return };
     give_back(&cache.owner, state, class, blocks);
@@ -26,7 +26,7 @@ pub(crate) fn oldest(
     unsafe { bin.drop_oldest(n) };
 }
 
-/// Moves the `n` oldest blocks of a bin to the depot, or home where that takes no more.
+/// Moves the `n` oldest blocks of a bin to the depot, or to their slabs if the depot is full.
 pub(super) fn spill(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass, n: usize) {
     let bin = cache.bin(class);
     // SAFETY: the caller is the bin's thread.
@@ -37,8 +37,8 @@ pub(super) fn spill(cache: &'static RealCache, state: &mut OwnerState, class: Si
     unsafe { bin.drop_oldest(n) };
 }
 
-/// What the depots of a cache may hold when a block of a class comes: nothing with smaller caches
-/// than by default, nor where unused memory is to go at once.
+/// Returns the bytes that a cache's depots may hold when a block of a class is added. 0 if the
+/// cache is smaller than by default, or unused memory is to be given back at once.
 fn depot_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
     if cache.largest.get() < MAX_CACHED || options::current().dirty_decay_ms == 0 {
         return 0;
@@ -46,7 +46,8 @@ fn depot_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
     depot::share(registry::CACHES.get(), class.is_shared())
 }
 
-/// Sends everything home, for exit and for `thread.tcache.flush`. Under the owner's lock.
+/// Gives all blocks back to their slabs, for exit and `thread.tcache.flush`. Called under the
+/// owner's lock.
 pub(crate) fn all(cache: &'static RealCache, state: &mut OwnerState) {
     beside(cache, state);
     for class in SizeClass::all() {
@@ -57,7 +58,7 @@ pub(crate) fn all(cache: &'static RealCache, state: &mut OwnerState) {
     }
 }
 
-/// Sends home what a cache keeps beside its bins. Under the owner's lock.
+/// Gives back what a cache keeps beside its bins. Called under the owner's lock.
 pub(crate) fn beside(cache: &'static RealCache, state: &mut OwnerState) {
     state.runs.empty();
     parking::empty_depots(&cache.owner, state);

@@ -1,11 +1,11 @@
 //! Samples and frees that tell the size.
 //!
-//! A sized free goes by the size alone, without a look at the address, so it would put a sample
-//! into a bin. Where samples are taken, it must look: C's sized frees do, by a bound of 0 on what
-//! they trust; a Rust program's are inlined with constant sizes, so there the bins are *screened*:
-//! every push misses, and the slow way looks. (Behind a façade it does anyway.) Bins are screened
-//! from the first layout that comes, before a sample is handed out for one. C programs never say a
-//! layout, and keep their fast free.
+//! A sized free uses the size alone, without a look at the address, so it would put a sample into a
+//! bin. Where samples are taken, it must look. C's sized frees look because the bound below which
+//! they trust a size is 0. A Rust program's frees are inlined with constant sizes, so there the
+//! bins are *screened*: every push misses, and the slow path looks. (Behind a façade every push
+//! misses anyway.) Bins are screened from the first request by a layout on, before it can get a
+//! sample. C programs never make such requests, and keep their fast free.
 
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::guarded;
@@ -21,29 +21,29 @@ unsafe impl Sync for Bound {}
 
 static BOUND: Bound = Bound(UnsafeCell::new(MAX_CACHED + 1));
 
-/// Somebody has asked for a block by a layout.
+/// Whether a block was ever requested by a layout.
 static CAME: AtomicBool = AtomicBool::new(false);
 
-/// From now on no size is trusted. Once, at start.
+/// Makes sized frees trust no size. Called once, at start.
 pub(crate) fn prepare() {
     // SAFETY: at start, by one thread, before the first block.
     unsafe { *BOUND.0.get() = 0 };
 }
 
-/// The sizes below are those that a sized free may go by.
+/// Returns the bound below which a sized free trusts a size.
 #[inline(always)]
 pub(crate) fn bound() -> usize {
     // SAFETY: written before there was a block to free.
     unsafe { *BOUND.0.get() }
 }
 
-/// Whether the bins of real caches are screened. Under the owner's lock.
+/// Returns whether the bins of real caches are screened. Called under the owner's lock.
 pub(crate) fn are_screened() -> bool {
     guarded::is_on() && CAME.load(Relaxed) && !options::current().hardened
 }
 
-/// Notes that a layout has come; where samples are taken the first one screens all bins. Holding no
-/// lock.
+/// Notes a request by a layout. The first one screens all bins if samples are taken. No lock may be
+/// held.
 #[inline]
 pub(crate) fn come() {
     if !CAME.load(Relaxed) {
@@ -54,7 +54,7 @@ pub(crate) fn come() {
 #[cold]
 fn screen_all() {
     CAME.store(true, Relaxed);
-    // A cache made after this knows it, and one made before is in the list.
+    // A cache made after this sees `CAME`, and one made before is in the list.
     drop(REGISTRY.lock());
     for cache in registry::all().filter(|_| are_screened()) {
         let _state = cache.owner.state.lock();

@@ -1,4 +1,4 @@
-//! Between bins and slabs: arrays of bins, refill, overflow, collection, and the limits of a
+//! Between bins and slabs: the arrays of bins, refill, overflow, collection, and the limits of a
 //! thread.
 
 #[allow(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Between a thread's bins and the slabs: a miss fills the bin, an overflow empties it.
 //!
 //! Everything here runs under the lock of the cache's owner, once per batch. A bin that a thread
-//! only pushes to, never pops from, holds at most 16 KiB, or 4 blocks.
+//! only pushes to and never pops from holds at most 16 KiB, or 4 blocks.
 
 use super::collection::collect;
 use super::{arrays, countdown, flush};
@@ -18,21 +18,22 @@ use crate::middle::blocks::parking;
 use crate::middle::blocks::shared_refill;
 use crate::middle::owners::owner::{Owner, OwnerState};
 
-/// What a bin may hold that is only freed into, in bytes.
+/// Bytes that a bin may hold if its thread only frees into it.
 const FREE_ONLY: usize = 16 << 10;
-/// But at least so many blocks, so that large ones do not go home one by one.
+/// But at least this many blocks, so that large ones are not returned to their slabs singly.
 const FEWEST_FREED: usize = 4;
-/// Refills of a class that come from shared slabs before the cache wants one of its own.
+/// Refills of a class that come from shared slabs before the cache gets its own slab.
 const SHARED_REFILLS: u8 = 4;
 
-/// A block for a request that found its bin empty or its countdown run out. Null: no memory.
+/// Returns a block for a request that found its bin empty or its countdown run out, or null if
+/// there is no memory.
 ///
-/// The caller is the cache's thread and holds no lock.
+/// The caller must be the cache's thread and hold no lock.
 pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     if cold.refills.get() == 0 && class.blocks_of_lines() > 1 && bin.level() > 0 {
-        // It has freed such blocks, but not asked for any before: they are others', and lie in
-        // cache lines that others write to.
+        // The thread has freed such blocks, but never requested any. They are other threads'
+        // blocks, in cache lines that those threads write to.
         flush::oldest(cache, &mut cache.owner.state.lock(), class, bin.level());
     }
     let mut block = bin.pop_uncounted();
@@ -46,10 +47,10 @@ pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
     block
 }
 
-/// Counts one request, and when the countdown has run out arms it anew and collects a little.
+/// Counts one request. If the countdown has run out, arms it again and makes a step of collection.
 fn count_one(cache: &'static RealCache, class: SizeClass) {
     let bin = cache.bin(class);
-    // A fast path that found the countdown at 0 has taken it to -1 and counted this request.
+    // A fast path that found the countdown at 0 has set it to -1 and counted this request.
     let left = if bin.countdown() < 0 { -1 } else { bin.countdown() - 1 };
     if left >= 0 {
         bin.set_countdown(left);
@@ -65,7 +66,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
         collect(cache);
     }
     if cache.thread().is_some() {
-        // Under no lock: that of an explicit cache is held.
+        // Not under a lock. The lock of an explicit cache would be held here.
         stats_interval::count(pops.saturating_mul(class.size()));
     }
 }
@@ -77,12 +78,13 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     cold.missed.set(true);
     cache.settle_account(class);
     if cold.want.get() == 0 {
-        // As if the smaller refills had been.
+        // As if the smaller refills had been made.
         let lg = cold.lg_habit.get();
         cold.want.set(1 << lg);
         cold.refills.set(cold.refills.get().max(lg));
     }
-    // Now, as the bin is empty and nothing has to be moved, and not before it is needed.
+    // The array grows here, when it is needed and the bin is empty, so that nothing has to be
+    // moved.
     if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {
         arrays::grow(cache, class, usize::MAX);
     }
@@ -94,7 +96,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // Whole lines, so that no two threads write to one.
     let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
     let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
-    // There are few in a bin of these: all of them, to come here less often.
+    // A bin has few blocks of a shared class, so all are taken, to refill less often.
     let parked = if class.is_shared() { bin.capacity() } else { want };
     if refill_from_depot(cache, &mut state, class, parked) {
         return;
@@ -118,7 +120,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     want_more(cache, class, want);
 }
 
-/// Has the thread's façade, if there is one, put the blocks of a refill in random order.
+/// Lets the thread's façade, if there is one, put the blocks of a refill in random order.
 #[inline]
 fn mixed(cache: &'static RealCache, class: SizeClass) {
     if let Some(facade) = cache.facade() {
@@ -126,14 +128,15 @@ fn mixed(cache: &'static RealCache, class: SizeClass) {
     }
 }
 
-/// Takes what the cache has parked of a class, up to `want` blocks. `false`: nothing is.
+/// Takes up to `want` blocks of a class from the cache's depot. Returns `false` if the depot has
+/// none.
 fn refill_from_depot(
     cache: &'static RealCache,
     state: &mut OwnerState,
     class: SizeClass,
     want: usize,
 ) -> bool {
-    // SAFETY: a bin is handed room for its capacity, which is at least `want`.
+    // SAFETY: a bin passes room for its capacity, which is at least `want`.
     let unpark = |slots| unsafe { parking::unpark(&cache.owner, state, class, want, slots) };
     // SAFETY: the bin is this thread's and empty.
     let given = unsafe { cache.bin(class).fill_below(unpark) };
@@ -144,14 +147,16 @@ fn refill_from_depot(
     given > 0
 }
 
-/// After a refill of `want` blocks: the next one is twice as large, half the bin's at most.
+/// After a refill of `want` blocks the next asks for twice as many, at most half the bin's
+/// capacity.
 fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
     cache.cold(class).want.set((want * 2).max(2) as u16);
 }
 
-/// Takes a block whose bin is full: makes room, by growth or by sending half of the blocks home.
+/// Takes a block whose bin is full. Makes room by growth, or by moving half of the blocks out of
+/// the bin.
 ///
-/// The caller is the cache's thread and holds no lock.
+/// The caller must be the cache's thread and hold no lock.
 pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let mut state = cache.owner.state.lock();
@@ -163,7 +168,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     cold.overflow_requests.set(requests);
     let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
     if !arrays::grow(cache, class, most) {
-        // Of what the thread does not ask for it need not keep the half.
+        // The thread does not request blocks of this class, so it need not keep half of them.
         let n = if only_freed && !cold.bulk.get() { bin.level() } else { bin.level().div_ceil(2) };
         if cold.most.get() == BY_CLASS {
             flush::spill(cache, &mut state, class, n);
@@ -172,7 +177,7 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
         }
     }
     if !bin.put(block) {
-        // No room, or no memory for any: home it goes alone.
+        // Without room the block is given back to its slab alone.
         give_back(&cache.owner, &mut state, class, &[block]);
     }
 }
@@ -184,7 +189,7 @@ mod tests {
     use crate::front::life::thread_end;
     use crate::middle::arenas::arena_list;
 
-    /// What lies in the bin once `n` requests are served and their blocks are back.
+    /// Serves `n` requests and frees their blocks. Returns the bin's level in between.
     fn serve(cache: &'static RealCache, class: SizeClass, n: usize) -> usize {
         let blocks: Vec<_> = (0..n).map(|_| request(cache, class)).collect();
         let level = cache.bin(class).level();
@@ -202,7 +207,7 @@ mod tests {
             thread_end::empty(cache);
             level
         };
-        // One, two, four: the next one begins with four, which are more than it needs.
+        // Refills of one, two and four, so the next thread begins with four, more than it needs.
         assert_eq!([begin(small, 1), begin(small, 7), begin(small, 3)], [0, 0, 1]);
         assert_eq!(begin(small, 1), 1, "so the next one begins with two");
         let level = |class| begin(class, 1);

@@ -1,13 +1,14 @@
-//! What happened to a lock: how often it was taken, by whom in turn, and who waited how long.
+//! Counts of what happened to a lock: how often it was taken, how often its holder changed, and how
+//! long threads waited for it.
 //!
-//! What each acquisition counts is written by the holder, without a locked instruction; the rest is
-//! written by those who wait, who have the time.
+//! The holder writes the counts of each acquisition, without a locked instruction. Threads that
+//! wait write the other counts, because they have the time.
 
 use crate::ground::counters::{OwnedCount, SharedCount};
 use crate::ground::os;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// How often a lock was taken, and how often it was found taken by somebody else. Never reset.
+/// How often a lock was taken, and how often another thread was found to have it. Never reset.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct LockCounts {
     pub(crate) taken: u64,
@@ -17,26 +18,26 @@ pub(crate) struct LockCounts {
 /// The history of a lock since it was last reset. Source: jemalloc(3), `stats.mutexes.*`.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct LockHistory {
-    /// Times that it was taken.
+    /// Times that the lock was taken.
     pub(crate) ops: u64,
-    /// Times that somebody slept for it.
+    /// Times that a thread slept for the lock.
     pub(crate) waits: u64,
-    /// Times that it was found taken, and got by trying again for a moment.
+    /// Times that the lock was found taken, and got by trying again for a moment.
     pub(crate) spins: u64,
-    /// Times that the taker was another thread than the one before.
+    /// Times that the lock went to another thread than its last holder.
     pub(crate) switches: u64,
-    /// Nanoseconds slept, together and at a time.
+    /// Nanoseconds slept in all, and in the longest sleep.
     pub(crate) wait_ns: u64,
     pub(crate) longest_ns: u64,
     /// The most threads that slept at once.
     pub(crate) most_waiting: u32,
 }
 
-/// The counts that lie in a lock.
+/// The counts of one lock, which lie in it.
 pub(super) struct History {
     taken: OwnedCount,
     refused: SharedCount,
-    /// The thread that had it last: the address of something of its own.
+    /// The last holder, as its [`os::thread_address`].
     holder: AtomicUsize,
     switches: OwnedCount,
     /// `taken` when the history began.
@@ -66,7 +67,7 @@ impl History {
         }
     }
 
-    /// Notes an acquisition. By the holder.
+    /// Counts an acquisition. Called by the holder.
     #[inline(always)]
     pub(super) fn taken(&self) {
         self.taken.add(1);
@@ -77,17 +78,17 @@ impl History {
         }
     }
 
-    /// Notes that it was found taken.
+    /// Counts that the lock was found taken.
     pub(super) fn refused(&self) {
         self.refused.add(1);
     }
 
-    /// Notes that trying again was enough.
+    /// Counts that the lock was got by trying again, without sleeping.
     pub(super) fn spun(&self) {
         self.spins.add(1);
     }
 
-    /// Calls `wait`, which sleeps for the lock.
+    /// Calls `wait`, which sleeps for the lock, and counts the time.
     pub(super) fn wait(&self, wait: impl FnOnce()) {
         let waiting = self.waiting.fetch_add(1, Relaxed).wrapping_add(1);
         self.most_waiting.fetch_max(waiting, Relaxed);
@@ -100,7 +101,7 @@ impl History {
         self.longest_ns.fetch_max(slept, Relaxed);
     }
 
-    /// Nobody waits: this process has one thread.
+    /// Clears the number of waiting threads, in a forked child, which has one thread.
     pub(super) fn forget_waiters(&self) {
         self.waiting.store(0, Relaxed);
     }
@@ -121,7 +122,7 @@ impl History {
         }
     }
 
-    /// Begins anew. By the holder.
+    /// Starts the history again. Called by the holder.
     pub(super) fn reset(&self) {
         self.begun.store(self.taken.get(), Relaxed);
         self.switches.reset();

@@ -1,7 +1,7 @@
-//! A lock on a futex, with a rank. Four bytes, no allocation, no poisoning, no panics.
+//! A lock on a futex of four bytes, with a rank. It does not allocate, poison or panic.
 //!
 //! ```text
-//!   FREE ──lock──▶ HELD ──(somebody waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
+//!   FREE ──lock──▶ HELD ──(a thread waits)──▶ CONTENDED ──unlock──▶ FREE, wake one
 //! ```
 
 use super::history::{History, LockHistory};
@@ -12,15 +12,15 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 use crossbeam_utils::Backoff;
 
-/// Rounds of spinning, each twice as long as the one before, until a waiter sleeps: a few
-/// microseconds, as long as a holder that is not preempted takes.
+/// Rounds of spinning until a waiter sleeps. Each is twice as long as the one before. Together they
+/// take a few microseconds, about as long as a holder that is not preempted.
 pub(crate) const SPINS: usize = 6;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Data that only the holder of the lock may touch.
+/// A lock, and data that only its holder may touch.
 pub(crate) struct RankedMutex<T> {
     word: AtomicU32,
     rank: LockRank,
@@ -28,13 +28,13 @@ pub(crate) struct RankedMutex<T> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached through a guard only, and there is one guard at a time; `T: Send`
-// because the guard may be taken by any thread.
+// SAFETY: the data is reached through a guard only, and there is one guard at a time. `T: Send` is
+// needed because any thread may take the guard.
 unsafe impl<T: Send> Sync for RankedMutex<T> {}
 
 pub(crate) use super::history::LockCounts;
 
-/// The right to the data. Dropping it unlocks.
+/// The right to the data of a lock. Dropping it releases the lock.
 #[must_use]
 pub(crate) struct Guard<'a, T> {
     mutex: &'a RankedMutex<T>,
@@ -51,40 +51,40 @@ impl<T> RankedMutex<T> {
         }
     }
 
-    /// How often it was taken and refused, ever.
+    /// Returns how often the lock was taken, and how often it was found taken, since it was made.
     pub(crate) fn counts(&self) -> LockCounts {
         self.history.counts()
     }
 
-    /// What happened to it since [`RankedMutex::reset_history`].
+    /// Returns what happened to the lock since [`RankedMutex::reset_history`].
     pub(crate) fn history(&self) -> LockHistory {
         self.history.get()
     }
 
-    /// Its place in the order.
+    /// Returns the lock's place in the order.
     #[cfg(test)]
     pub(crate) fn rank(&self) -> LockRank {
         self.rank
     }
 
-    /// Where the data lies. Only the holder may touch it.
+    /// Returns the address of the data. Only the holder may touch the data.
     pub(crate) fn place(&self) -> *const T {
         self.data.get()
     }
 
-    /// Begins the history anew.
+    /// Takes the lock, and starts its history again.
     pub(crate) fn reset_history(&self) {
         let _held = self.lock();
         self.history.reset();
     }
 
-    /// Takes the lock, waiting for it.
+    /// Takes the lock, and waits for it if it is taken.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.lock_and_tell().0
     }
 
-    /// Takes the lock, waiting for it; answers whether somebody else had it.
+    /// As [`RankedMutex::lock`], but also returns whether another thread had the lock.
     #[inline]
     pub(crate) fn lock_and_tell(&self) -> (Guard<'_, T>, bool) {
         witness::acquire(self.rank);
@@ -103,23 +103,23 @@ impl<T> RankedMutex<T> {
         Some(Guard { mutex: self })
     }
 
-    /// Takes the lock for a fork: many of one rank are held at once, in one fixed order.
+    /// Takes the lock for a fork, which holds many locks of one rank at once, in one fixed order.
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);
         core::mem::forget(self.lock_unwitnessed().0);
     }
 
-    /// The data, for who holds many locks at once.
+    /// Returns the data, for a thread that holds many locks at once.
     ///
     /// # Safety
-    /// This thread holds the lock by `lock_for_fork`, and nobody else has this reference.
+    /// This thread holds the lock by `lock_for_fork`, and there is no other reference to the data.
     #[expect(clippy::mut_from_ref, reason = "the lock is the guard")]
     pub(crate) unsafe fn held(&self) -> &mut T {
         // SAFETY: the holder alone may touch the data (the caller's promise).
         unsafe { &mut *self.data.get() }
     }
 
-    /// Ends what `lock_for_fork` began, in the parent.
+    /// Releases a lock that `lock_for_fork` took, in the parent.
     ///
     /// # Safety
     /// This thread holds the lock by `lock_for_fork`.
@@ -127,10 +127,10 @@ impl<T> RankedMutex<T> {
         drop(Guard { mutex: self });
     }
 
-    /// Ends what `lock_for_fork` began, in the child, where no other thread exists.
+    /// Releases a lock that `lock_for_fork` took, in the child, where no other thread exists.
     ///
     /// # Safety
-    /// This thread holds the lock by `lock_for_fork`, and is the only one.
+    /// This thread holds the lock by `lock_for_fork`, and is the only thread.
     pub(crate) unsafe fn unlock_in_child(&self) {
         witness::release(self.rank);
         self.history.forget_waiters();
@@ -170,7 +170,8 @@ impl<T> RankedMutex<T> {
             }
         }
         self.history.wait(|| {
-            // Acquire: pairs with the Release in `unlock`. CONTENDED, because others may sleep too.
+            // Acquire: pairs with the Release in `unlock`. The word becomes CONTENDED, because
+            // other threads may sleep too.
             while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
                 os::futex_wait(&self.word, CONTENDED);
             }
@@ -249,7 +250,7 @@ mod tests {
             let mutex = Arc::clone(&mutex);
             std::thread::spawn(move || drop(mutex.lock()))
         };
-        // The waiter says that it sleeps by this word.
+        // The waiter sets this word before it sleeps.
         while mutex.word.load(Ordering::Relaxed) != CONTENDED {
             std::thread::yield_now();
         }

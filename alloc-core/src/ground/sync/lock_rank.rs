@@ -1,7 +1,7 @@
-//! The order in which locks are taken: this enum, top to bottom.
+//! The order in which locks are taken: that of the variants of [`LockRank`], top to bottom.
 //!
 //! A thread that holds a lock may take only locks of later ranks. Test builds of the core check
-//! each acquisition; the fork handlers walk the same order.
+//! each acquisition. The fork handlers take all locks in this order.
 
 /// Ranks, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -9,13 +9,13 @@
 pub(crate) enum LockRank {
     /// The start and the stop of the background thread.
     Background,
-    /// Start of the process, and the decay pass: one at a time.
+    /// The start of the process, and the decay pass, of which one runs at a time.
     Pass,
     /// The list of caches.
     Registry,
-    /// One cache that belongs to no thread, for each operation.
+    /// A cache that belongs to no thread, which is locked for each operation.
     Explicit,
-    /// One cache's slow paths.
+    /// The slow paths of one cache.
     Cache,
     /// The list of arenas.
     Arenas,
@@ -33,7 +33,7 @@ pub(crate) enum LockRank {
 
 #[cfg(all(test, not(loom)))]
 impl LockRank {
-    /// All of them, in order.
+    /// All ranks, in order.
     pub(crate) const ALL: [LockRank; LockRank::Guarded as usize + 1] = [
         LockRank::Background,
         LockRank::Pass,
@@ -60,7 +60,7 @@ pub(crate) mod witness {
         static HELD: Cell<u128> = const { Cell::new(0) };
     }
 
-    /// Notes an acquisition; panics when a lock of this or a later rank is held.
+    /// Notes an acquisition. Panics if a lock of this or a later rank is held.
     pub(crate) fn acquire(rank: LockRank) {
         let shift = rank as u32 * 8;
         let held = HELD.get();
@@ -79,7 +79,7 @@ pub(crate) mod witness {
     }
 }
 
-/// The empty twin of the witness.
+/// The witness of other builds, which checks nothing.
 #[cfg(not(all(test, not(loom))))]
 pub(crate) mod witness {
     use super::LockRank;

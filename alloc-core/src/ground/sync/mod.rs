@@ -1,4 +1,4 @@
-//! Locks with ranks, and the one seam through which the model checker sees our atomics.
+//! Locks with ranks, and the one module by which the model checker replaces atomics.
 
 #[cfg(not(loom))]
 pub(crate) mod history;
@@ -8,3 +8,9 @@ pub(crate) mod lock_rank;
 #[allow(unsafe_code)]
 pub(crate) mod lock;
 pub(crate) mod seam;
+pub(crate) mod following;
+pub(crate) mod futex;
+#[cfg_attr(loom, allow(unsafe_code))]
+pub(crate) mod gate;
+#[cfg_attr(loom, allow(unsafe_code))]
+pub(crate) mod helper_state;

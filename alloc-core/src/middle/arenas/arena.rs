@@ -1,8 +1,8 @@
 //! An arena: a heap shard with its own pages, bins and locks.
 //!
-//! A slab or large block belongs to the arena whose pages it is made of, whoever frees it. Records
-//! of arenas are never unmapped; see [`super::arena_list`] for their making, and
-//! [`crate::middle::passes::arena_end`] for the end of those that programs create.
+//! A slab or large block belongs to the arena that its pages come from, whichever thread frees it.
+//! Records of arenas are never unmapped. For how arenas are made see [`super::arena_list`], for the
+//! end of those that programs create [`crate::middle::passes::arena_end`].
 
 use super::arena_life::Life;
 use super::arena_pages::ArenaPages;
@@ -24,30 +24,30 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 /// One arena.
 pub(crate) struct Arena {
     id: u32,
-    /// The program created it: threads that were not sent here never come, and it can be destroyed.
+    /// The program created it. Only threads that are sent here use it, and it can be destroyed.
     created: bool,
     /// Whether blocks may be allocated here: see `arena_end`.
     life: Life,
-    /// Unused pages go at once: its dirty decay time is 0.
+    /// Unused pages are given back at once, because the dirty decay time is 0.
     at_once: AtomicBool,
     /// Unused pages that stay, whatever purges: see `reserve`.
     reserve: AtomicUsize,
-    /// The functions that its pages come by, if there are any.
+    /// The functions that the arena's pages come from, if it has hooks.
     hooks: Hooks,
     hooked: AtomicBool,
     /// A purge was put off: see `arena_hooks`.
     owes_purge: AtomicBool,
-    /// How often its blocks were discarded.
+    /// How often the arena's blocks were discarded.
     resets: AtomicU32,
-    /// Its pages.
+    /// The arena's pages.
     pub(crate) pages: RankedMutex<ArenaPages>,
     bins: [ArenaBin; CLASSES],
-    /// When it was made, or came back to life, in nanoseconds of the monotonic clock.
+    /// When the arena was made or came back to life, in nanoseconds of the monotonic clock.
     pub(crate) born: AtomicU64,
 }
 
 impl Arena {
-    /// A record for the arena with an index. Under the lock of the list.
+    /// A record for the arena with an index. Called under the lock of the list.
     pub(in crate::middle) fn new_at(
         id: u32,
         created: bool,
@@ -75,18 +75,18 @@ impl Arena {
         Some(unsafe { place.as_ref() })
     }
 
-    /// Its index.
+    /// The arena's index.
     #[inline]
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// Where its pages come from.
+    /// Where the arena's pages come from.
     pub(crate) fn provider(&self) -> &'static dyn PageProvider {
         self.pages.lock().allocator.source().provider()
     }
 
-    /// The bin of a class.
+    /// The arena's bin of a class.
     #[inline(always)]
     pub(crate) fn bin(&self, class: SizeClass) -> &ArenaBin {
         // SAFETY: a class's index is below CLASSES.
@@ -102,8 +102,8 @@ impl Arena {
         self.purge_if_at_once();
     }
 
-    /// Ages unused pages to `now` (milliseconds) and purges what is due. Answers when it should
-    /// come again; `None`: there is nothing to wait for.
+    /// Ages unused pages to `now` (milliseconds) and purges what is due. Returns when to call it
+    /// again. `None`: no page ages.
     pub(crate) fn decay(&self, now: u64) -> Option<u64> {
         if self.waits_for_hook() {
             return Some(now);
@@ -122,27 +122,27 @@ impl Arena {
         }
     }
 
-    /// Whether it has unused pages with memory that decay is to give back, as far as a look at a
-    /// lock that may be taken tells.
+    /// Whether the arena has unused pages with memory that decay is to give back. `false` also if
+    /// the lock is taken.
     pub(crate) fn has_aging_pages(&self) -> bool {
         self.pages.try_lock().is_some_and(|pages| pages.allocator.next_decay().is_some())
     }
 
-    /// With a decay time of 0, what was just freed is purged at once.
+    /// Purges the pages that were just freed at once, if the decay time is 0.
     pub(crate) fn purge_if_at_once(&self) {
         if self.purges_at_once() && self.is_hooked() {
-            // Locks may be held.
+            // Locks may be held, so hooks are called later.
             purge_gate::note_hooked_due();
         } else if self.purges_at_once() {
-            // Closed while a fork is under way: the next one purges these pages too.
+            // Closed while a fork is under way; then the next purge takes these pages too.
             if let Some(_inside) = GATE.enter() {
                 self.purge_beyond(0, 0);
             }
         }
     }
 
-    /// Purges unused pages until no more than these are left; inside an extent hook, all of them
-    /// when it is done.
+    /// Purges unused pages until at most `dirty` and `muzzy` ones are left. Inside an extent hook,
+    /// all of them are purged when the hook is done.
     pub(crate) fn purge_beyond(&self, dirty: usize, muzzy: usize) {
         if self.waits_for_hook() {
             self.put_purge_off();
@@ -151,66 +151,66 @@ impl Arena {
         }
     }
 
-    /// Whether the program created it, by `arenas.create`.
+    /// Whether the program created the arena, by `arenas.create`.
     #[inline]
     pub(crate) fn is_created(&self) -> bool {
         self.created
     }
 
-    /// Whether blocks may be allocated here: it has not been destroyed.
+    /// Whether blocks may be allocated here, so the arena has not been destroyed.
     #[inline]
     pub(crate) fn is_live(&self) -> bool {
         self.life.is_live()
     }
 
-    /// Whether blocks of it were ever discarded.
+    /// Whether the arena's blocks were ever discarded.
     pub(crate) fn was_reset(&self) -> bool {
         self.resets.load(Relaxed) > 0
     }
 
-    /// Notes one more thread that is bound to it. `false`: it has been destroyed.
+    /// Counts one more thread that is bound to the arena. `false`: the arena has been destroyed.
     pub(crate) fn bind(&self) -> bool {
         self.life.bind()
     }
 
-    /// Notes one thread less.
+    /// Counts one thread less that is bound to the arena.
     pub(crate) fn unbind(&self) {
         self.life.unbind();
     }
 
-    /// How many threads are bound to it.
+    /// How many threads are bound to the arena.
     pub(crate) fn bound(&self) -> u32 {
         self.life.bound()
     }
 
-    /// How often an arena of this index was destroyed.
+    /// How often an arena with this index was destroyed.
     pub(crate) fn ends(&self) -> u32 {
         self.life.ends()
     }
 
-    /// Begins the end of a created arena: from now on nobody allocates here. `false`: threads are
-    /// bound to it, or it lives no more.
+    /// Begins the end of a created arena: from now on no thread allocates here. `false`: threads
+    /// are bound to the arena, or it is not live.
     pub(crate) fn begin_end(&self) -> bool {
         self.life.begin_end()
     }
 
-    /// Bytes of unused pages that stay.
+    /// Bytes of the reserve: unused pages that stay.
     pub(crate) fn reserved_bytes(&self) -> usize {
         self.reserve.load(Relaxed) << LG_PAGE
     }
 
-    /// Whether any stay.
+    /// Whether the arena has a reserve.
     pub(crate) fn has_reserve(&self) -> bool {
         self.reserve.load(Relaxed) != 0
     }
 
-    /// The pages are like others from now on.
+    /// Gives up the reserve: its pages are like others from now on.
     pub(in crate::middle) fn forget_reserve(&self) {
         self.reserve.store(0, Relaxed);
     }
 
-    /// Purges unused pages until no more than these are left, or than the reserve, wherever it is
-    /// called.
+    /// Purges unused pages until at most `dirty` and `muzzy` ones are left, but leaves the reserve.
+    /// Purges at once, also inside an extent hook.
     pub(in crate::middle) fn purge_now(&self, dirty: usize, muzzy: usize) {
         let dirty = dirty.max(self.reserve.load(Relaxed));
         loop {
@@ -222,21 +222,21 @@ impl Arena {
         }
     }
 
-    /// Whether its unused pages go at once.
+    /// Whether the arena's unused pages are given back at once.
     #[inline]
     pub(crate) fn purges_at_once(&self) -> bool {
         self.at_once.load(Relaxed)
     }
 
-    /// Notes whether its unused pages go at once.
+    /// Sets whether the arena's unused pages are given back at once.
     pub(in crate::middle) fn set_purges_at_once(&self, at_once: bool) {
         self.at_once.store(at_once, Relaxed);
     }
 
-    /// Purges unused pages until no more than these are left, unless a fork is under way: the next
-    /// pass purges these pages too. Under no lock.
+    /// Purges unused pages until at most `dirty` and `muzzy` ones are left, unless a fork is under
+    /// way: then the next pass purges these pages too. Called under no lock.
     pub(in crate::middle) fn purge_by_hand(&self, dirty: usize, muzzy: usize) {
-        // Hooks may take their time, and a fork does not wait for them.
+        // Hooks may take long, and a fork does not wait for them.
         if self.is_hooked() {
             self.purge_beyond(dirty, muzzy);
         } else if let Some(_inside) = GATE.enter() {
@@ -244,42 +244,42 @@ impl Arena {
         }
     }
 
-    /// Whether its pages come by hooks.
+    /// Whether the arena's pages come from hooks.
     #[inline]
     pub(crate) fn is_hooked(&self) -> bool {
         self.hooked.load(Relaxed)
     }
 
-    /// The table of its hooks.
+    /// The table of the arena's hooks.
     pub(crate) fn hook_table(&self) -> *mut ExtentHooks {
         self.hooks.table()
     }
 
-    /// Whether its pages come by hooks, and the calling thread may not call any by the way.
+    /// Whether the arena has hooks that the calling thread may not call, being inside a hook.
     pub(crate) fn waits_for_hook(&self) -> bool {
         self.is_hooked() && callback::is_in_hook()
     }
 
-    /// Has its unused pages purged when the hook that runs in the calling thread is done.
+    /// Puts the purge of all unused pages off until the calling thread's hook is done.
     pub(in crate::middle) fn put_purge_off(&self) {
         self.owes_purge.store(true, Relaxed);
         purge_gate::note_hooked_due();
     }
 
-    /// Forgets the hooks: another life begins, without pages.
+    /// Forgets the hooks, because the arena begins another life, without pages.
     pub(in crate::middle) fn forget_hooks(&self) {
         self.hooks.set(core::ptr::null_mut());
         self.hooked.store(false, Relaxed);
         self.owes_purge.store(false, Relaxed);
     }
 
-    /// The functions that its pages come by.
+    /// The functions that the arena's pages come from.
     pub(in crate::middle) fn hooks(&self) -> &Hooks {
         &self.hooks
     }
 
-    /// Sets the table of its hooks, and returns the one before. From then on its pages come by
-    /// them.
+    /// Sets the table of hooks, and returns the one before. From then on the arena's pages come
+    /// from the new hooks.
     pub(in crate::middle) fn set_hooks(&'static self, table: *mut ExtentHooks) -> *mut ExtentHooks {
         let before = self.hooks.table();
         self.hooks.set(table);
@@ -288,17 +288,17 @@ impl Arena {
         before
     }
 
-    /// Whether a purge was put off. It is not from now on.
+    /// Returns whether a purge was put off, and clears that note.
     pub(in crate::middle) fn take_owed_purge(&self) -> bool {
         self.owes_purge.swap(false, Relaxed)
     }
 
-    /// Notes how many unused pages stay, whatever purges.
+    /// Sets the reserve: how many unused pages stay, whatever purges.
     pub(in crate::middle) fn note_reserve(&self, pages: usize) {
         self.reserve.store(pages, Relaxed);
     }
 
-    /// Notes that all its blocks were discarded.
+    /// Counts that all blocks of the arena were discarded.
     pub(in crate::middle) fn note_reset(&self) {
         self.resets.fetch_add(1, Relaxed);
     }
@@ -308,11 +308,12 @@ impl Arena {
         self.life.complete_end();
     }
 
-    /// Whether it has ended: then it lives again, as if just made. Under the lock of the list.
+    /// Brings the arena back to life, as if just made, if it has ended. Returns whether it had.
+    /// Called under the lock of the list.
     pub(in crate::middle) fn revive(&self) -> bool {
         let is_dead = self.life.is_dead();
         if is_dead {
-            // Nobody else changes what is dead.
+            // No other thread changes an arena that has ended.
             self.born.store(os::nanoseconds(), Relaxed);
             self.life.revive();
         }

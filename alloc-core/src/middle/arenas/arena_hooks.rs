@@ -1,7 +1,7 @@
 //! Arenas with extent hooks: what is done for them when no lock is held. See
 //! [`crate::back::hooked::hooked_pages`].
 //!
-//! A hook may hold a lock of the program's. So while one runs, its thread calls no hook by the way:
+//! A hook may hold a lock of the program. So a thread inside a hook does not call other hooks:
 //!
 //! ```text
 //!   it allocates        from the first arena; if that one has hooks too, what it lacks comes
@@ -22,10 +22,10 @@ use crate::back::runs::in_hand::InHand;
 use crate::ground::callback;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Neighbours made one before new memory is asked for.
+/// Pairs of free neighbours that are merged before new memory is requested.
 const MERGES: usize = 64;
 
-/// Some arena has hooks.
+/// Whether any arena ever had hooks.
 static HOOKED: AtomicBool = AtomicBool::new(false);
 /// Whether any arena ever had hooks.
 pub(crate) fn are_there() -> bool {
@@ -38,7 +38,7 @@ fn hooked() -> impl Iterator<Item = &'static Arena> {
     arena_list::all().filter(move |arena| any && arena.is_hooked())
 }
 
-/// Gives back what freed pages are to go at once, and what was put off. Under no lock.
+/// Purges arenas with hooks where pages are to go at once or a purge was put off. Under no lock.
 #[cold]
 #[inline(never)]
 pub(crate) fn tick() {
@@ -53,7 +53,7 @@ pub(crate) fn tick() {
     }
 }
 
-/// Ages the unused pages of arenas with hooks. Under no lock. Answers when it should come again.
+/// Ages the unused pages of arenas with hooks. Called under no lock. Returns when to call it again.
 pub(crate) fn decay(now: u64) -> Option<u64> {
     let mut next = None::<u64>;
     for arena in hooked() {
@@ -64,7 +64,7 @@ pub(crate) fn decay(now: u64) -> Option<u64> {
     next
 }
 
-/// Purges all unused pages of some arenas with hooks. Under no lock.
+/// Purges all unused pages of the `wanted` arenas with hooks. Called under no lock.
 pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     for arena in hooked().filter(|arena| wanted(arena)) {
         arena.pages.lock().allocator.hooks().file_ready();
@@ -72,8 +72,8 @@ pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     }
 }
 
-/// Makes the runs ready that an allocation of the calling thread lacked. Under no lock. `false`:
-/// there was none that could be.
+/// Makes the runs ready that an allocation of the calling thread lacked. Called under no lock.
+/// `false`: no run was made ready.
 #[cold]
 #[inline(never)]
 pub(crate) fn serve() -> bool {
@@ -84,7 +84,7 @@ pub(crate) fn serve() -> bool {
     for arena in hooked().filter(|arena| arena.is_live()) {
         let want = arena.pages.lock().allocator.hooks().begin_serving();
         let Some(want) = want else { continue };
-        // What a hook allocates by the way comes from the first arena.
+        // What a hook allocates comes from the first arena, whose own hooks are then not called.
         let by_the_way = arena.id() == 0 && callback::is_in_hook();
         served |=
             if by_the_way { take_new_by_default(arena, want) } else { make_ready(arena, want) };
@@ -93,10 +93,10 @@ pub(crate) fn serve() -> bool {
     served
 }
 
-/// In a forked child: what hooks had in hand in other threads stays as it is, and nobody waits for
-/// it.
+/// In a forked child: the runs that hooks of other threads had in hand stay as they are, and no
+/// thread waits for them.
 pub(crate) fn forget_in_child() {
-    // The hook that forks goes on in the child, and files what it has in hand.
+    // The hook that forks goes on in the child, and files the run that it has in hand.
     if callback::is_in_hook() {
         return;
     }
@@ -105,14 +105,14 @@ pub(crate) fn forget_in_child() {
     }
 }
 
-/// Sets the table, and answers the one before. From then on its pages come by hooks.
+/// Sets an arena's table of hooks, and returns the one before. From then on its pages use it.
 pub(crate) fn set(arena: &'static Arena, table: *mut ExtentHooks) -> *mut ExtentHooks {
     let before = arena.set_hooks(table);
     HOOKED.store(true, Relaxed);
     before
 }
 
-/// Makes a run ready, from those that are free or from new memory.
+/// Makes a wanted run ready, from free runs or from new memory.
 fn make_ready(arena: &'static Arena, want: Want) -> bool {
     let free = |exact| arena.pages.lock().allocator.hooks().take_for(want, exact);
     cut_free(arena, free(false), want)
@@ -122,7 +122,7 @@ fn make_ready(arena: &'static Arena, want: Want) -> bool {
         || make_ready_at_last(arena, want)
 }
 
-/// Makes one of all neighbours that may be; and then gives everything back, and asks again.
+/// Merges all neighbours that may be. If no run fits, gives all back and requests new memory.
 fn make_ready_at_last(arena: &'static Arena, want: Want) -> bool {
     while merge_free(arena) {
         let taken = arena.pages.lock().allocator.hooks().take_for(want, false);
@@ -142,7 +142,7 @@ fn make_ready_at_last(arena: &'static Arena, want: Want) -> bool {
     cut_new(arena, want)
 }
 
-/// Cuts a wanted run out of a free one. `false`: hooks refused; what there is was put back.
+/// Cuts a wanted run out of a free one. `false`: hooks refused, and the runs were put back.
 fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: Want) -> bool {
     let Some(mut taken) = taken else { return false };
     let Some(lead) = lead_of(taken.run(), want) else { return put_back(arena, taken) };
@@ -165,7 +165,7 @@ fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: Want) -> bool {
     true
 }
 
-/// Cuts a run that is in nobody's list in two. `Err`: refused.
+/// Cuts a run that is in no list in two. `Err`: refused.
 fn cut(arena: &'static Arena, taken: InHand, pages: usize) -> Result<(InHand, InHand), InHand> {
     let record = arena.pages.lock().allocator.hooks().record_for_cut();
     let Some(record) = record else { return Err(taken) };
@@ -194,7 +194,7 @@ fn put_back(arena: &'static Arena, taken: InHand) -> bool {
     false
 }
 
-/// Makes one run of two free neighbours, a few times. `false`: there are none that may be.
+/// Merges two free neighbours, up to [`MERGES`] times. `false`: none may be merged.
 fn merge_free(arena: &'static Arena) -> bool {
     let mut merged = false;
     for _ in 0..MERGES {
@@ -210,7 +210,7 @@ fn merge_free(arena: &'static Arena) -> bool {
     merged
 }
 
-/// Asks for a generous piece of new memory, or else for exactly what is wanted.
+/// Requests a large piece of new memory, or else exactly what is wanted.
 fn cut_new(arena: &'static Arena, want: Want) -> bool {
     let chunk = arena.pages.lock().allocator.hooks().next_chunk(want.pages);
     if chunk > want.pages
@@ -221,7 +221,7 @@ fn cut_new(arena: &'static Arena, want: Want) -> bool {
             arena.pages.lock().allocator.hooks().note_chunk();
             return true;
         }
-        // It may not be cut, so it is of no use.
+        // Hooks refuse to cut the piece, so it is of no use.
         give_back_whole(arena, run, chunk);
     }
     let taken = reserve(arena, want.pages, want.align);
@@ -237,7 +237,7 @@ fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> 
     taken
 }
 
-/// Makes exactly what is wanted ready, of memory from the system. No hook is asked.
+/// Makes exactly the wanted run ready, of memory from the system. No hook is called.
 fn take_new_by_default(arena: &'static Arena, want: Want) -> bool {
     let Some(got) = hook_calls::reserve_by_default(want.pages, want.align) else {
         return false;
@@ -252,7 +252,7 @@ fn take_new_by_default(arena: &'static Arena, want: Want) -> bool {
     is_taken
 }
 
-/// Gives a free run of `pages` pages back that was put back as it was; refused, it stays.
+/// Gives back a whole free run of `pages` pages that was put back before. If refused, it stays.
 fn give_back_whole(arena: &'static Arena, run: &'static Extent, pages: usize) {
     let taken = arena.pages.lock().allocator.hooks().take_run(run, pages);
     if let Some(taken) = taken {
@@ -260,7 +260,7 @@ fn give_back_whole(arena: &'static Arena, run: &'static Extent, pages: usize) {
     }
 }
 
-/// Gives a run back. `false`: refused; it was put back.
+/// Gives a run back. `false`: hooks refused, and the run was put back.
 fn give_back_taken(arena: &'static Arena, taken: InHand) -> bool {
     if !hook_calls::dalloc(arena.hooks(), &taken) {
         return put_back(arena, taken);
@@ -269,8 +269,8 @@ fn give_back_taken(arena: &'static Arena, taken: InHand) -> bool {
     true
 }
 
-/// Lengthens a block in place to `pages`, under no lock. Answers whether the new part reads
-/// zero; `None`: it cannot be.
+/// Lengthens a block in place to `pages`, under no lock. Returns whether the new part reads zero.
+/// `None`: it cannot be lengthened.
 pub(in crate::middle) fn grow(
     arena: &'static Arena,
     run: &'static Extent,
@@ -296,8 +296,8 @@ pub(in crate::middle) fn grow(
     }
 }
 
-/// Whether a block may be cut down in place to `pages`: then the record for what is cut off.
-/// Under no lock.
+/// Asks hooks whether a block may be cut down in place to `pages`. Returns the record for the part
+/// that is cut off. `None`: it may not. Called under no lock.
 pub(in crate::middle) fn may_shrink(
     arena: &'static Arena,
     run: &Extent,
@@ -314,7 +314,7 @@ pub(in crate::middle) fn may_shrink(
     None
 }
 
-/// Pages before the part of a run that a want fits in.
+/// How many pages of a run lie before the part that fits `want`. `None`: no part fits.
 fn lead_of(run: &Extent, want: Want) -> Option<usize> {
     let begin = run.fit(want.pages, want.align)?;
     Some((begin - run.base()) >> crate::ground::units::LG_PAGE)

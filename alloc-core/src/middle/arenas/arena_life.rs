@@ -1,15 +1,15 @@
-//! Whether an arena lives. A created arena can be destroyed, and its index can then be used again.
+//! Whether an arena is live. A created arena can be destroyed, and its index can be used again.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
 
-/// Whether an arena lives, and how many threads are bound to it.
+/// Whether an arena is live, and how many threads are bound to it.
 ///
-/// Who binds counts first and then looks whether it lives; who destroys says so first and then
-/// looks at the count. One of the two therefore sees the other.
+/// A thread that binds first counts itself and then reads the state. A thread that destroys first
+/// sets the state and then reads the count. So one of the two sees the other.
 pub(crate) struct Life {
     state: AtomicU8,
     bound: AtomicU32,
-    /// How often it ended.
+    /// How often the arena ended.
     ends: AtomicU32,
 }
 
@@ -18,18 +18,18 @@ const ENDING: u8 = 1;
 const DEAD: u8 = 2;
 
 impl Life {
-    /// It lives, and nobody is bound to it.
+    /// A live arena, with no thread bound to it.
     pub(in crate::middle) const fn new() -> Life {
         Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0), ends: AtomicU32::new(0) }
     }
 
-    /// Whether blocks may be allocated in it.
+    /// Whether blocks may be allocated in the arena.
     #[inline]
     pub(in crate::middle) fn is_live(&self) -> bool {
         self.state.load(Relaxed) == LIVE
     }
 
-    /// Notes one more thread that is bound to it. `false`: it does not live.
+    /// Counts one more thread that is bound to the arena. `false`: the arena is not live.
     pub(in crate::middle) fn bind(&self) -> bool {
         // SeqCst: pairs with the exchange in `begin_end`.
         self.bound.fetch_add(1, Ordering::SeqCst);
@@ -41,22 +41,22 @@ impl Life {
         lives
     }
 
-    /// Notes one thread less.
+    /// Counts one thread less that is bound to the arena.
     pub(in crate::middle) fn unbind(&self) {
         self.bound.fetch_sub(1, Relaxed);
     }
 
-    /// How many threads are bound to it.
+    /// How many threads are bound to the arena.
     pub(in crate::middle) fn bound(&self) -> u32 {
         self.bound.load(Relaxed)
     }
 
-    /// How often it ended.
+    /// How often the arena ended.
     pub(in crate::middle) fn ends(&self) -> u32 {
         self.ends.load(Relaxed)
     }
 
-    /// Begins its end. `false`: threads are bound to it, or it does not live.
+    /// Begins the end of the arena. `false`: threads are bound to the arena, or it is not live.
     pub(in crate::middle) fn begin_end(&self) -> bool {
         // SeqCst: pairs with the count in `bind`.
         if self.state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
@@ -72,19 +72,19 @@ impl Life {
 
     /// Ends what [`Life::begin_end`] began.
     pub(in crate::middle) fn complete_end(&self) {
-        // First, so that an arena that lives again is never taken for the one that ended.
+        // First, so that an arena that is live again is never taken for the one that ended.
         self.ends.fetch_add(1, Relaxed);
         // Release: pairs with the Acquire in `is_dead`.
         self.state.store(DEAD, Ordering::Release);
     }
 
-    /// Whether it has ended.
+    /// Whether the arena has ended.
     pub(in crate::middle) fn is_dead(&self) -> bool {
         // Acquire: pairs with the Release in `complete_end`.
         self.state.load(Ordering::Acquire) == DEAD
     }
 
-    /// Begins anew. Nobody else changes what is dead.
+    /// Makes the arena live again. No other thread changes the state of an arena that has ended.
     pub(in crate::middle) fn revive(&self) {
         self.state.store(LIVE, Relaxed);
     }

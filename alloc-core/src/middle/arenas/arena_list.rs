@@ -5,9 +5,9 @@
 //!   made   │  to be   │  created, some of them destroyed: their
 //!          │  made    │  indices are the first to be taken again
 //! ```
-//! Until the first arena is created, any index below the limit may become an automatic arena; from
-//! then on those below the limit of that moment are kept for them. Records are never unmapped, so
-//! an index leads to the same record in each of its lives.
+//! Until the first arena is created, any index below the limit may become an automatic arena. From
+//! then on the indices below the limit of that moment are kept for automatic ones. Records are
+//! never unmapped, so an index leads to the same record in each of its lives.
 
 use super::arena::Arena;
 use super::arena_settings;
@@ -20,20 +20,20 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 static ARENAS: [AtomicPtr<Arena>; MAX_ARENAS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_ARENAS];
-/// Automatic arenas.
+/// How many automatic arenas there are.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Where created arenas begin; 0: there are none yet.
+/// The first index of a created arena; 0: none was created yet.
 static RESERVED: AtomicU32 = AtomicU32::new(0);
-/// One behind the last created arena.
+/// One more than the index of the last created arena.
 static END: AtomicU32 = AtomicU32::new(0);
-/// Created arenas that live, and those ever destroyed.
+/// Created arenas that are live, and those ever destroyed.
 static CREATED: AtomicU32 = AtomicU32::new(0);
 static DESTROYED: AtomicU32 = AtomicU32::new(0);
 
-/// Guards the making of arenas, and their return to life.
+/// Guards the making of arenas and their return to life.
 pub(crate) static MAKING: RankedMutex<()> = RankedMutex::new(LockRank::Arenas, ());
 
-/// The arena with an index, if it has been made; it may have been destroyed since.
+/// The arena with an index, if it was made. It may have been destroyed since.
 #[inline]
 pub(crate) fn by_id(id: u32) -> Option<&'static Arena> {
     let slot = ARENAS.get(id as usize)?;
@@ -58,15 +58,15 @@ pub(crate) fn destroyed() -> u32 {
     DESTROYED.load(Ordering::Relaxed)
 }
 
-/// The first index that no automatic arena will have, as far as that is known: `None` before any
-/// arena was created.
+/// The first index that no automatic arena will have, as far as that is known. `None`: no arena was
+/// created yet.
 #[inline]
 pub(crate) fn reserved() -> Option<u32> {
     let reserved = RESERVED.load(Ordering::Relaxed);
     (reserved != 0).then_some(reserved)
 }
 
-/// One behind the largest index that a created arena ever had; 0: there was none.
+/// One more than the largest index that a created arena ever had; 0: none was created.
 pub(crate) fn end() -> u32 {
     // Acquire: pairs with the Release in `create`.
     END.load(Ordering::Acquire)
@@ -77,13 +77,13 @@ pub(crate) fn automatic() -> impl Iterator<Item = &'static Arena> {
     (0..count()).filter_map(by_id)
 }
 
-/// All arenas, those that have been destroyed too: they hold nothing.
+/// All arenas, also those that have been destroyed, which hold nothing.
 pub(crate) fn all() -> impl Iterator<Item = &'static Arena> {
     let end = end();
     automatic().chain((reserved().unwrap_or(end)..end).filter_map(by_id))
 }
 
-/// The next automatic arena, unless `limit` of them exist. `None` also without memory for it.
+/// Makes the next automatic arena, unless `limit` of them exist. `None` also without memory.
 pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
     let _making = MAKING.lock();
     let id = count();
@@ -98,8 +98,8 @@ pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
     Some(arena)
 }
 
-/// An arena for the program, where `limit` automatic ones may be: that of the lowest index whose
-/// arena was destroyed, or a new one. `None`: no index is left, or no memory.
+/// Makes an arena for the program, where `limit` automatic ones may be: the destroyed one of the
+/// lowest index, or a new one. `None`: no index is left, or no memory.
 pub(crate) fn create(limit: u32) -> Option<&'static Arena> {
     let _making = MAKING.lock();
     let first = reserved().unwrap_or_else(|| limit.max(count()));
@@ -123,13 +123,13 @@ pub(crate) fn create(limit: u32) -> Option<&'static Arena> {
     Some(arena)
 }
 
-/// Notes that a created arena is no more.
+/// Counts the end of a created arena.
 pub(in crate::middle) fn note_end() {
     CREATED.fetch_sub(1, Ordering::Relaxed);
     DESTROYED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Makes an arena known under its index. Under the lock.
+/// Makes an arena known under its index. Called under the lock.
 fn publish(arena: &'static Arena) {
     // SAFETY: the callers compared the index with the length.
     let slot = unsafe { at(&ARENAS, arena.id() as usize) };

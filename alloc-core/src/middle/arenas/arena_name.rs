@@ -1,8 +1,8 @@
-//! What people call an arena. Source: jemalloc(3) 5.3, `arena.<i>.name`.
+//! The name of an arena. Source: jemalloc(3) 5.3, `arena.<i>.name`.
 
 use crate::ground::text::Line;
 
-/// Bytes that a name may have, its NUL included.
+/// Bytes that a name may have, with its NUL.
 pub const NAME_BYTES: usize = 32;
 
 /// A name: NUL-terminated, at most [`NAME_BYTES`] long.
@@ -10,14 +10,14 @@ pub const NAME_BYTES: usize = 32;
 pub(crate) struct Name([u8; NAME_BYTES]);
 
 impl Name {
-    /// The name of an arena that nobody named: `auto_3`, or `manual_12` for a created one.
+    /// The name of an arena without one: `auto_3`, or `manual_12` for a created arena.
     pub(crate) fn of_arena(id: u32, created: bool) -> Name {
         let mut line = Line::<NAME_BYTES>::new();
         line.text(if created { "manual_" } else { "auto_" }).number(u64::from(id));
         Name::new(line.as_bytes())
     }
 
-    /// As much of a text as fits.
+    /// A name of as much of a text as fits.
     pub(crate) fn new(text: &[u8]) -> Name {
         let mut name = [0; NAME_BYTES];
         let text = text.split(|c| *c == 0).next().unwrap_or_default();
@@ -27,7 +27,7 @@ impl Name {
         Name(name)
     }
 
-    /// The bytes, and NULs to the end.
+    /// The bytes of the name, with NULs to the end.
     pub(crate) fn bytes(self) -> [u8; NAME_BYTES] {
         self.0
     }

@@ -23,14 +23,14 @@ pub(crate) struct ArenaPages {
     pub(crate) large: LargeCounts,
     /// Slabs.
     pub(crate) slabs: SlabCounts,
-    /// Entries that found the lock free.
+    /// How often a thread that chose this arena found the lock free.
     pub(crate) opens: u64,
-    /// What people call it.
+    /// The name of the arena.
     pub(crate) name: Name,
 }
 
 impl ArenaPages {
-    /// No pages yet.
+    /// The pages of a new arena: none yet.
     pub(in crate::middle) fn new(
         id: u32,
         created: bool,
@@ -46,7 +46,7 @@ impl ArenaPages {
         }
     }
 
-    /// A run for a large block.
+    /// Takes a run for a large block.
     pub(crate) fn allocate_large(
         &mut self,
         pages: usize,
@@ -64,13 +64,13 @@ impl ArenaPages {
         self.allocator.free(extent);
     }
 
-    /// The same, to be purged now.
+    /// As [`ArenaPages::free_large`], but returns a batch that the caller purges now.
     pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
         self.large.remove(extent.pages());
         self.allocator.free_into_batch(extent)
     }
 
-    /// A fresh slab, all blocks free, in the hands of `guard`.
+    /// Makes a slab of fresh pages, with all blocks free, guarded by `guard`.
     pub(crate) fn new_slab(
         &mut self,
         class: SizeClass,

@@ -1,4 +1,4 @@
-//! What may be set for each arena, and what arenas made later begin with. Source: jemalloc(3),
+//! Settings of each arena, and the ones that new arenas begin with. Source: jemalloc(3),
 //! `arena.<i>.dirty_decay_ms` and its neighbours.
 
 use super::arena::Arena;
@@ -8,25 +8,25 @@ use crate::ground::size_class::{page_class_floor, page_class_pages};
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
 
-/// Unused pages of which kind.
+/// A kind of unused pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Aging {
-    /// Those that still have memory.
+    /// Pages that still have memory.
     Dirty,
-    /// Those whose memory the system may have taken.
+    /// Pages whose memory the system may have taken.
     Muzzy,
 }
 
 const UNSET: isize = isize::MIN;
 static DIRTY: AtomicIsize = AtomicIsize::new(UNSET);
 static MUZZY: AtomicIsize = AtomicIsize::new(UNSET);
-/// The shortest decay time of dirty pages that was ever set, but for 0.
+/// The shortest decay time of dirty pages that was ever set, 0 aside.
 static SHORTEST: AtomicIsize = AtomicIsize::new(UNSET);
 
 const DSS_UNSET: u8 = u8::MAX;
 static DSS: AtomicU8 = AtomicU8::new(DSS_UNSET);
 
-/// The decay time in milliseconds that arenas made later begin with.
+/// The decay time in milliseconds that new arenas begin with.
 pub(crate) fn default_decay_ms(aging: Aging) -> isize {
     let (place, option) = match aging {
         Aging::Dirty => (&DIRTY, options::current().dirty_decay_ms),
@@ -38,7 +38,7 @@ pub(crate) fn default_decay_ms(aging: Aging) -> isize {
     }
 }
 
-/// Sets it. `false`: it is below -1.
+/// Sets the decay time that new arenas begin with. `false`: it is below -1.
 pub(crate) fn set_default_decay_ms(aging: Aging, millis: isize) -> bool {
     if millis < -1 {
         return false;
@@ -50,7 +50,7 @@ pub(crate) fn set_default_decay_ms(aging: Aging, millis: isize) -> bool {
     true
 }
 
-/// The decay time that the passes keep up with.
+/// The decay time that decides how often passes run.
 pub(crate) fn shortest_decay_ms() -> isize {
     match SHORTEST.load(Relaxed) {
         UNSET => options::current().dirty_decay_ms,
@@ -65,19 +65,19 @@ fn note_decay_ms(millis: isize) {
     }
 }
 
-/// When addresses come from the data segment in arenas made later.
+/// When new arenas take addresses from the data segment.
 pub(crate) fn default_dss() -> Dss {
     const SETTINGS: [Dss; 3] = [Dss::Disabled, Dss::Primary, Dss::Secondary];
     let set = SETTINGS.get(usize::from(DSS.load(Relaxed))).copied();
     set.unwrap_or(options::current().dss)
 }
 
-/// Sets it.
+/// Sets when new arenas take addresses from the data segment.
 pub(crate) fn set_default_dss(dss: Dss) {
     DSS.store(dss as u8, Relaxed);
 }
 
-/// Gives a new arena, or one that begins another life, the settings of the moment.
+/// Gives a new arena, or one that begins another life, the present settings.
 pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
     let dirty = default_decay_ms(Aging::Dirty);
     arena.forget_hooks();
@@ -94,8 +94,8 @@ pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
     note_decay_ms(dirty);
 }
 
-/// Brings an arena back to life that was destroyed. `false`: it was not. Under the lock of the
-/// list.
+/// Brings a destroyed arena back to life. `false`: it was not destroyed. Called under the lock of
+/// the list.
 pub(in crate::middle) fn revive(arena: &Arena) -> bool {
     let is_alive = arena.revive();
     if is_alive {
@@ -104,13 +104,13 @@ pub(in crate::middle) fn revive(arena: &Arena) -> bool {
     is_alive
 }
 
-/// The decay time in milliseconds: -1 never, 0 at once.
+/// The decay time of an arena in milliseconds: -1 never, 0 at once.
 pub(crate) fn decay_ms(arena: &Arena, aging: Aging) -> isize {
     arena.pages.lock().allocator.aging().millis(aging == Aging::Dirty)
 }
 
-/// Sets the decay time; pages that are unused now count as fully decayed. `false`: it is below
-/// -1.
+/// Sets the decay time of an arena. Pages that are unused now count as fully decayed. `false`: the
+/// time is below -1.
 pub(crate) fn set_decay_ms(arena: &Arena, aging: Aging, millis: isize) -> bool {
     if millis < -1 {
         return false;
@@ -128,32 +128,32 @@ pub(crate) fn set_decay_ms(arena: &Arena, aging: Aging, millis: isize) -> bool {
     true
 }
 
-/// When addresses come from the data segment.
+/// When an arena takes addresses from the data segment.
 pub(crate) fn dss(arena: &Arena) -> Dss {
     arena.pages.lock().allocator.source().dss()
 }
 
-/// Sets it.
+/// Sets when an arena takes addresses from the data segment.
 pub(crate) fn set_dss(arena: &Arena, dss: Dss) {
     arena.pages.lock().allocator.source().set_dss(dss);
 }
 
-/// What people call it.
+/// The name of an arena.
 pub(crate) fn name(arena: &Arena) -> Name {
     arena.pages.lock().name
 }
 
-/// Sets what people call it.
+/// Sets the name of an arena.
 pub(crate) fn set_name(arena: &Arena, name: Name) {
     arena.pages.lock().name = name;
 }
 
-/// Bytes up to which reservations made in advance grow.
+/// Bytes up to which an arena's reservations in advance grow.
 pub(crate) fn grow_limit(arena: &Arena) -> usize {
     arena.pages.lock().allocator.source().growth().limit() << LG_PAGE
 }
 
-/// Sets it, rounded down to a page class. `false`: less than a page.
+/// Sets [`grow_limit`], rounded down to a page class. `false`: less than a page.
 pub(crate) fn set_grow_limit(arena: &Arena, bytes: usize) -> bool {
     if bytes < PAGE {
         return false;
@@ -163,37 +163,37 @@ pub(crate) fn set_grow_limit(arena: &Arena, bytes: usize) -> bool {
     true
 }
 
-/// Bytes of pages with memory.
+/// Bytes of an arena's pages with memory.
 pub(crate) fn held(arena: &Arena) -> usize {
     arena.pages.lock().allocator.held() << LG_PAGE
 }
 
-/// Bytes that it may hold; 0: any.
+/// Bytes that an arena may hold; 0: any.
 pub(crate) fn limit(arena: &Arena) -> usize {
     arena.pages.lock().allocator.bounds().own()
 }
 
-/// Sets it.
+/// Sets how many bytes an arena may hold; 0: any.
 pub(crate) fn set_limit(arena: &Arena, bytes: usize) {
     arena.pages.lock().allocator.bounds().set_own(bytes);
 }
 
-/// Whether the bound of all arenas refuses it nothing.
+/// Whether the bound of all arenas together does not apply to an arena.
 pub(crate) fn is_limit_exempt(arena: &Arena) -> bool {
     arena.pages.lock().allocator.bounds().is_exempt()
 }
 
-/// Sets it.
+/// Sets whether the bound of all arenas together does not apply to an arena.
 pub(crate) fn set_limit_exempt(arena: &Arena, is_exempt: bool) {
     arena.pages.lock().allocator.bounds().set_exempt(is_exempt);
 }
 
-/// Bytes from which on a run that is freed is given back at once; 0: none is.
+/// Bytes from which on a freed run is given back at once; 0: no run is.
 pub(crate) fn oversize(arena: &Arena) -> usize {
     arena.pages.lock().allocator.aging().oversize()
 }
 
-/// Sets it.
+/// Sets from how many bytes on a freed run is given back at once; 0: no run is.
 pub(crate) fn set_oversize(arena: &Arena, bytes: usize) {
     arena.pages.lock().allocator.aging().set_oversize(bytes);
 }

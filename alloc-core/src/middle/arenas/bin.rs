@@ -1,8 +1,8 @@
 //! One size class of one arena: the slabs that no cache owns.
 //!
-//! They are shared: a cache's first refills of a class come from here under the bin's lock, so that
-//! thousands of threads need not own a slab for each class; and a cache that wants a slab adopts
-//! one from here before a fresh one is made.
+//! Caches share these slabs. A cache's first refills of a class come from here under the bin's
+//! lock, so thousands of threads need not own a slab for each class. A cache that wants a slab
+//! adopts one from here before a fresh one is made.
 
 use crate::ground::counters::OwnedCount;
 use crate::ground::sync::lock::RankedMutex;
@@ -16,17 +16,17 @@ use crate::middle::slabs::transfer_cache::TransferCache;
 /// One class of one arena.
 #[repr(align(64))]
 pub(crate) struct ArenaBin {
-    /// The slabs that no cache owns and that have free blocks. Full ones are in no list: a remote
-    /// free brings them back by way of `pending`.
+    /// The slabs that no cache owns and that have free blocks. Full ones are in no list; a remote
+    /// free brings them back through `pending`.
     pub(crate) slabs: RankedMutex<BinSlabs>,
     /// Slabs of this bin with remote frees.
     pub(crate) pending: PendingStack,
-    /// Blocks that left by way of the bin, past all caches, and that came back so. Written under
-    /// the bin's lock.
+    /// Blocks that left through the bin, past all caches (`filled`), and that came back so
+    /// (`flushed`). Written under the bin's lock.
     pub(crate) filled: OwnedCount,
     pub(crate) flushed: OwnedCount,
-    /// Of the latter, those that their slab's guard has yet to take in; and remote frees that the
-    /// bin took in as the guard.
+    /// `sent`: of the flushed blocks, those that their slab's guard has yet to take in. `absorbed`:
+    /// remote frees that the bin took in as the guard.
     pub(crate) sent: OwnedCount,
     pub(crate) absorbed: OwnedCount,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ArenaBin {
 /// What the bin's lock guards.
 pub(crate) struct BinSlabs {
     pub(crate) partial: SlabList,
-    /// Blocks that wait for the next thread that asks.
+    /// Blocks that wait for the next request.
     pub(crate) transfer: TransferCache,
     /// Refills that found the lock free.
     pub(crate) opens: u64,
@@ -63,7 +63,7 @@ impl ArenaBin {
         }
     }
 
-    /// Whether nobody ever had anything to do with it: walkers pass it by without its lock.
+    /// Whether no thread ever took the bin's lock. Walkers skip such a bin without its lock.
     #[inline]
     pub(crate) fn is_untouched(&self) -> bool {
         self.slabs.counts().taken == 0
@@ -71,7 +71,7 @@ impl ArenaBin {
 }
 
 impl BinSlabs {
-    /// A slab to adopt, the fullest end of the list first used.
+    /// Takes out a slab to be adopted: the first of the list, where the fullest ones are.
     pub(crate) fn pop(&mut self) -> Option<&'static Slab> {
         let slab = self.partial.first()?;
         self.partial.remove(slab);

@@ -1,12 +1,12 @@
 //! Which arena a thread takes pages from, and when a new one is made.
 //!
-//! One arena at the start. A thread that finds a lock of its arena taken (that of the pages, or of
-//! a bin whose slabs are shared) tries the others once, and its own for a few microseconds more; if
-//! all stay taken and fewer than the limit exist, a new one is made and becomes the thread's home;
-//! else it waits. Source: vmalloc(3), "regions for malloc".
+//! There is one arena at the start. A thread that finds a lock of its arena taken (that of the
+//! pages, or of a bin whose slabs are shared) tries the others once, and its own for a few
+//! microseconds more. If all stay taken and fewer arenas than the limit exist, a new one is made
+//! and becomes the thread's home; else the thread waits. Source: vmalloc(3), "regions for malloc".
 //!
-//! A thread without caches comes to a bin for each block, and for a moment only: it moves to
-//! another arena when it has met others there often.
+//! A thread without caches uses a bin for each block, and for a moment only. It moves to another
+//! arena when it has met other threads there often.
 
 use super::arena::Arena;
 use super::arena_list;
@@ -22,20 +22,20 @@ use crate::ground::sync::lock::{Guard, RankedMutex, SPINS};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crossbeam_utils::Backoff;
 
-/// How many arenas beside the first there may be unless somebody says otherwise. Source:
+/// How many arenas beside the first there may be unless [`set_regmax`] sets another number. Source:
 /// vmalloc(3).
 const DEFAULT_REGMAX: u32 = 64;
 const UNSET: u32 = u32::MAX;
 
-/// Entries that searched for an arena, and that waited for one.
+/// Entries that searched for an arena, and entries that waited for one.
 pub(crate) static PROBES: SharedCount = SharedCount::new();
 pub(crate) static WAITS: SharedCount = SharedCount::new();
 
-/// What `opt.narenas` or the CPUs allow; 0 until asked.
+/// The number of arenas that `opt.narenas` or the CPUs allow; 0 until asked.
 static WANTED: AtomicU32 = AtomicU32::new(0);
 static REGMAX: AtomicU32 = AtomicU32::new(UNSET);
 
-/// The largest number of automatic arenas. Asks the system at the first call.
+/// The largest number of automatic arenas. The first call asks the system.
 pub(crate) fn limit() -> u32 {
     let explicit = options::current().narenas;
     let limit = match REGMAX.load(Relaxed) {
@@ -47,7 +47,7 @@ pub(crate) fn limit() -> u32 {
     limit.min(arena_list::reserved().unwrap_or(u32::MAX))
 }
 
-/// How many arenas beside the first there may be, where the CPUs do not say fewer.
+/// How many arenas beside the first there may be, if the CPUs allow as many.
 pub(crate) fn regmax() -> u32 {
     match REGMAX.load(Relaxed) {
         UNSET => DEFAULT_REGMAX,
@@ -55,8 +55,8 @@ pub(crate) fn regmax() -> u32 {
     }
 }
 
-/// Sets how many arenas beside the first there may be, and answers what it was. Arenas that exist
-/// stay.
+/// Sets how many arenas beside the first there may be, and returns the number before. Existing
+/// arenas stay.
 pub(crate) fn set_regmax(regmax: u32) -> u32 {
     match REGMAX.swap(regmax.min(UNSET - 1), Relaxed) {
         UNSET => DEFAULT_REGMAX,
@@ -94,13 +94,13 @@ fn percpu_arenas() -> u32 {
     }
 }
 
-/// The index of the arena of a CPU. Hyper-threads of one core are half of all CPUs apart, as a rule
-/// and in jemalloc.
+/// The index of the arena of a CPU. As a rule, and in jemalloc, the hyper-threads of one core are
+/// half of all CPUs apart.
 fn arena_of_cpu(cpu: u32, arenas: u32) -> u32 {
     cpu % arenas.max(1)
 }
 
-/// Moves `home` to the arena of the CPU that the thread runs on, and answers it.
+/// Moves `home` to the arena of the CPU that the thread runs on, and returns that arena.
 fn follow_cpu(home: &Home) -> &'static Arena {
     let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, wanted())));
     match arena {
@@ -112,17 +112,17 @@ fn follow_cpu(home: &Home) -> &'static Arena {
     }
 }
 
-/// The arena for what goes past the caches.
+/// The arena for requests past the caches.
 pub(crate) fn at_home(home: &Home) -> &'static Arena {
     if is_percpu() && !home.is_bound() { follow_cpu(home) } else { home.get() }
 }
 
-/// The arena that the next thread moves to, in turn.
+/// The index of the arena that the next thread moves to, in turn.
 static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
 
-/// Notes that a thread found a bin of an arena taken by another one, past the caches. Where that is
-/// its home, and happens all the time, it moves to the next arena, which is made if it must be.
-/// Under no lock of an arena.
+/// Notes that a thread found a bin of the arena `met_in` taken by another thread, past the caches.
+/// If that arena is its home and this happens often, the thread moves to the next arena, which is
+/// made if needed. Called under no lock of an arena.
 #[cold]
 #[inline(never)]
 pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
@@ -139,8 +139,8 @@ pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
     }
 }
 
-/// The arenas where unused memory may be taken before new one in `arena`: for who is bound to it,
-/// and with arenas by CPU, none.
+/// The arenas whose unused memory may be taken before new memory in `arena`. A thread that is bound
+/// to `arena` has none, nor has one with an arena by CPU.
 pub(in crate::middle) fn others(
     home: &Home,
     arena: &'static Arena,
@@ -149,7 +149,7 @@ pub(in crate::middle) fn others(
     arena_list::automatic().filter(move |other| !core::ptr::eq(*other, arena)).take(count)
 }
 
-/// The automatic arena with an index, made now if it must be.
+/// The automatic arena with index `id`, made now if needed.
 pub(crate) fn automatic(id: u32) -> Option<&'static Arena> {
     if id >= limit() {
         return None;
@@ -165,9 +165,9 @@ pub(crate) fn is_automatic(id: u32) -> bool {
     arena_list::reserved().is_none_or(|reserved| id < reserved)
 }
 
-/// Calls `take` on the pages of an arena until it answers something: for memory that is unused but
-/// there, in the arena that [`enter`] finds and then in the others that are free just now; after
-/// that for new memory in the first. So no arena grows while another keeps memory that nobody uses.
+/// Calls `take` on the pages of arenas until it returns a value: first for unused memory, in the
+/// arena that [`enter`] finds and then in the others whose lock is free; at last for new memory in
+/// the first one. So no arena grows while another keeps unused memory.
 pub(crate) fn with_pages<R>(
     home: &Home,
     mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
@@ -203,8 +203,7 @@ impl Entered for BinSlabs {
     }
 }
 
-/// Takes the lock of `home`, or of another arena that is free just now. A new arena becomes the
-/// home.
+/// Takes the lock of `home`, or of another arena whose lock is free. A new arena becomes the home.
 pub(in crate::middle) fn enter<T: Entered>(
     home: &Home,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
@@ -242,7 +241,7 @@ pub(in crate::middle) fn enter<T: Entered>(
     (arena, lock(arena).lock())
 }
 
-/// Tries a little longer: a lock that is held for a moment is no reason for one more arena, which
+/// Tries a little longer. A lock that is held for a moment is no reason for one more arena, which
 /// would keep its own unused pages from then on.
 fn open_soon<T: Entered>(lock: &'static RankedMutex<T>) -> Option<Guard<'static, T>> {
     let backoff = Backoff::new();
@@ -276,9 +275,9 @@ mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::thread;
 
-    /// At least three of at most eight, however many CPUs there are. Until the guard goes no other
-    /// test makes one. Arenas whose pages lie in a buffer would hinder other tests: these are of
-    /// the system's.
+    /// At least three arenas of at most eight, however many CPUs there are. Until the guard is
+    /// dropped no other test makes one. Arenas whose pages lie in a buffer would hinder other
+    /// tests, so these take theirs from the system.
     fn arenas() -> (MutexGuard<'static, ()>, Vec<&'static Arena>) {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +323,7 @@ mod tests {
         }
     }
 
-    /// All locks are taken when a thread comes, and that of its home is given back while it spins.
+    /// All locks are taken when a thread comes. That of its home is released while it spins.
     #[test]
     fn a_lock_that_is_held_for_a_moment_makes_no_arena() {
         static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
@@ -338,7 +337,7 @@ mod tests {
             if arena.id() != 0 {
                 return &OTHERS;
             }
-            // First of all, then among all, then for a moment more.
+            // The home's lock is tried first, then among all, then for a moment more.
             looks.set(looks.get() + 1);
             if looks.get() == 3 {
                 drop(held.take());
@@ -380,7 +379,7 @@ mod tests {
         let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
         loop {
             let (count, waits) = (arena_list::count(), WAITS.get());
-            // One thread each: the witness of lock order would not let one hold two bins.
+            // One thread for each lock: the witness of lock order lets no thread hold two bins.
             let holders = arena_list::automatic().map(|arena| {
                 let (ready, is_ready) = channel();
                 let (release, released) = channel::<()>();

@@ -4,28 +4,28 @@ use super::arena::Arena;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Ordering::Relaxed};
 
 /// Meetings in a bin past the caches until a thread moves; twice as many after each move, up to
-/// this many doublings. One with caches comes to a bin once for many blocks, and goes elsewhere for
-/// that time only.
+/// `DOUBLINGS` times. A thread with caches uses a bin once for many blocks, and goes to another
+/// arena for that time only.
 pub(in crate::middle) const PATIENCE: u32 = 64;
 const DOUBLINGS: u32 = 16;
 
-/// The arena that a thread takes pages from first. Written by its thread, read by anyone.
+/// The arena that a thread takes pages from first. Written by its thread, read by any thread.
 pub(crate) struct Home {
     arena: AtomicPtr<Arena>,
-    /// The thread was told to stay: it takes from no other arena, and waits where it must.
+    /// The thread was told to stay: it takes from no other arena, and waits if need be.
     bound: AtomicBool,
-    /// Meetings with others past the caches since it moved because of them, and such moves.
+    /// Meetings with others past the caches since the last move, and moves because of meetings.
     pub(in crate::middle) meetings: AtomicU32,
     moves: AtomicU32,
 }
 
 impl Home {
-    /// A home that the thread leaves where it meets others.
+    /// A home that the thread leaves if it meets other threads there often.
     pub(crate) const fn new(arena: &'static Arena) -> Home {
         Home { arena: AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()), ..Home::none() }
     }
 
-    /// None yet: one is set before anybody asks.
+    /// No home yet. One is set before any thread reads it.
     pub(crate) const fn none() -> Home {
         Home {
             arena: AtomicPtr::new(core::ptr::null_mut()),
@@ -35,29 +35,29 @@ impl Home {
         }
     }
 
-    /// The arena.
+    /// The arena that this home stands for.
     #[inline]
     pub(crate) fn get(&self) -> &'static Arena {
-        // Acquire: pairs with the Release in `set`; another thread's may be a new arena.
+        // Acquire: pairs with the Release in `set`; the home of another thread may be a new arena.
         let arena = self.arena.load(Ordering::Acquire);
         // SAFETY: arenas live for ever; null is stored by `none` alone, and an owner sets its home
-        // before it lets anybody see it.
+        // before another thread sees the owner.
         unsafe { &*arena }
     }
 
-    /// Whether the thread stays here.
+    /// Whether the thread was told to stay here.
     pub(crate) fn is_bound(&self) -> bool {
         self.bound.load(Relaxed)
     }
 
-    /// Says whether the thread stays here. It has met nobody yet.
+    /// Sets whether the thread stays here, and forgets its meetings and moves.
     pub(crate) fn bind(&self, bound: bool) {
         self.bound.store(bound, Relaxed);
         self.meetings.store(0, Relaxed);
         self.moves.store(0, Relaxed);
     }
 
-    /// Moves.
+    /// Makes another arena the home.
     pub(crate) fn set(&self, arena: &'static Arena) {
         // Release: pairs with the Acquire in `get`.
         self.arena.store(core::ptr::from_ref(arena).cast_mut(), Ordering::Release);

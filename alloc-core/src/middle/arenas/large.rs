@@ -1,4 +1,4 @@
-//! Large blocks: a run of pages each, straight from an arena.
+//! Large blocks: a run of pages for each, taken from an arena.
 
 use super::arena::Arena;
 use super::arena_hooks;
@@ -17,13 +17,13 @@ use crate::ground::options;
 use crate::ground::size_class::{MAX_RUN_PAGES, class_round};
 use crate::ground::units::{LG_PAGE, PAGE, round_up};
 
-/// No block shorter than this is moved by the system: below, copying is faster.
+/// The system moves no block shorter than this, because copying is faster then.
 const SHORTEST_MOVE: usize = 512 << 10;
 
-/// Where a large block is to come from.
+/// The place that a large block comes from.
 #[derive(Clone, Copy)]
 pub(crate) enum From<'a> {
-    /// A thread's home, or whichever arena is free.
+    /// A thread's home, or another arena whose lock is free.
     Home(&'a Home),
     /// This arena and no other.
     Arena(&'static Arena),
@@ -32,7 +32,7 @@ pub(crate) enum From<'a> {
 /// Bytes of the longest block, and the largest alignment: the last large class.
 pub(crate) const LONGEST: usize = MAX_RUN_PAGES * PAGE;
 
-/// Bytes that a large request of `size` gets, `None` above the largest.
+/// Bytes that a large request of `size` bytes gets. `None`: it is above the largest.
 pub(crate) const fn usable(size: usize) -> Option<usize> {
     match class_round(size) {
         Some(rounded) if rounded <= LONGEST => Some(round_up(rounded, PAGE)),
@@ -40,8 +40,8 @@ pub(crate) const fn usable(size: usize) -> Option<usize> {
     }
 }
 
-/// A block of `bytes` bytes, a multiple of the page, at a multiple of `align`, of which its caller
-/// writes the first `filled`; 0: it must read zero, so it may be hardly touched. `None`: no memory.
+/// A block of `bytes` bytes, whole pages, at a multiple of `align`. The caller writes the first
+/// `filled` bytes; 0: it must read zero, so it may be hardly touched. `None`: no memory.
 pub(crate) fn allocate(
     from: From<'_>,
     bytes: usize,
@@ -57,7 +57,7 @@ pub(crate) fn allocate(
                 locked.allocate_large(pages, align, fresh(memory, filled))
             };
             choose_arena::with_pages(home, take)
-                // No room for more: addresses that other arenas have kept may do.
+                // No room for more; addresses that other arenas have kept may do.
                 .or_else(|| {
                     let mut others = arena_list::automatic().filter(|_| !home.is_bound());
                     others.find_map(|arena| allocate_in(arena, pages, align, filled))
@@ -75,7 +75,7 @@ fn allocate_in(
     arena.pages.lock().allocate_large(pages, align, fresh(Memory::Any, filled))
 }
 
-/// The same memory, for who writes the first `filled` bytes of it.
+/// What memory to take where `memory` is allowed and the caller writes the first `filled` bytes.
 fn fresh(memory: Memory, filled: usize) -> Memory {
     match memory {
         Memory::Any if huge_end::ends_early(filled) => Memory::Begun,
@@ -93,8 +93,8 @@ pub(crate) fn free(extent: &'static Extent) {
         return arena.purge_if_at_once();
     }
     drop(pages);
-    // Closed while a fork is under way: it waits among the unused ones. A fork does not wait for
-    // hooks.
+    // Closed while a fork is under way; then the run is kept among the unused ones. A fork does not
+    // wait for hooks.
     let inside = GATE.enter().filter(|_| !arena.is_hooked());
     if inside.is_none() && !arena.is_hooked() {
         return arena.pages.lock().free_large(extent);
@@ -104,7 +104,7 @@ pub(crate) fn free(extent: &'static Extent) {
     arena.pages.lock().allocator.file_batch(batch);
 }
 
-/// Takes large blocks back, under one lock those that follow each other and are of one arena.
+/// Takes large blocks back. Blocks of one arena that follow each other are freed under one lock.
 pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
     let mut extents = extents.peekable();
     while let Some(extent) = extents.peek() {
@@ -117,13 +117,13 @@ pub(crate) fn free_all(extents: impl Iterator<Item = &'static Extent>) {
     }
 }
 
-/// Bytes of the whole pages that a request of `size` takes, `None` above the largest.
+/// Bytes of the whole pages that a request of `size` takes. `None`: it is above the largest.
 pub(crate) const fn whole_pages(size: usize) -> Option<usize> {
     if size > LONGEST { None } else { Some(round_up(if size == 0 { 1 } else { size }, PAGE)) }
 }
 
-/// Makes a large block at least `size` bytes long where it stands. `false`: it cannot be; nothing
-/// changed. A shorter block gives its end back.
+/// Makes a large block at least `size` bytes long in place; a shorter block gives its end back.
+/// `false`: that cannot be done, and nothing changed.
 pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
     let Some(bytes) = usable(size) else { return false };
     let (before, pages) = (extent.bytes(), bytes >> LG_PAGE);
@@ -169,7 +169,7 @@ pub(crate) fn resize(extent: &'static Extent, size: usize, zero: bool) -> bool {
 }
 
 /// Makes a large block at least `size` bytes long, at a multiple of `align`, by moving its memory
-/// to other addresses; what is added reads zero. `None`: that cannot be, or copying is as good;
+/// to other addresses. The new part reads zero. `None`: that cannot be done, or copying is as good;
 /// nothing changed.
 pub(crate) fn lengthen_by_move(
     extent: &'static Extent,
@@ -181,7 +181,7 @@ pub(crate) fn lengthen_by_move(
     if before < SHORTEST_MOVE || bytes <= before {
         return None;
     }
-    // A run that a reset may meet stands still.
+    // A run of a created arena is not moved, because a reset may come in between.
     let arena = arena_list::by_id(extent.arena())
         .filter(|arena| !arena.is_created() && !arena.is_hooked())?;
     let (provider, new) = {
@@ -199,7 +199,7 @@ pub(crate) fn lengthen_by_move(
     Some(new)
 }
 
-/// Makes ready a fresh block of which its caller will fill `size` bytes.
+/// Prepares a fresh block of which its caller will fill `size` bytes.
 pub(crate) fn make_ready(extent: &'static Extent, size: usize) {
     if extent.zeroed.get() && extent.bytes() >= huge::SHORTEST {
         back_by_huge_pages(extent, size);
@@ -208,7 +208,7 @@ pub(crate) fn make_ready(extent: &'static Extent, size: usize) {
     }
 }
 
-/// A block that changes its size, or is used again, may need the room at its end.
+/// Asks for huge pages at a block's end, which a resized or reused block may need.
 fn back_room(extent: &'static Extent) {
     if huge::has_room(extent)
         && let Some(arena) = arena_list::by_id(extent.arena())
@@ -224,7 +224,7 @@ fn back_by_huge_pages(extent: &'static Extent, size: usize) {
     huge::back(provider, extent, huge_end::worth_huge_pages(extent, size));
 }
 
-/// Makes all of a fresh block read zero, if it does not yet.
+/// Makes all of a fresh block read zero, if it does not do so yet.
 pub(crate) fn make_zero(extent: &'static Extent) {
     if extent.zeroed.get() {
         return;

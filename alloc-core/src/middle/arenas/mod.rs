@@ -1,4 +1,4 @@
-//! Arenas: their pages and bins, their settings, and the choice of one.
+//! Arenas: their pages, bins and settings, and the choice of one.
 
 pub(crate) mod arena_name;
 pub(crate) mod purge_gate;

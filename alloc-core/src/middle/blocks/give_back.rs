@@ -1,11 +1,11 @@
-//! Blocks on their way home, many at a time.
+//! Blocks that are returned to their slabs, many at a time.
 //!
-//! Into a slab of the cache's own, into one of an arena's bin whose lock is free, and into those of
-//! an owner that does nothing ([`visit`]), blocks go one after the other by plain
-//! ORs. For any other slab they are grouped by the 64-bit word that they
-//! belong to, and a group is one atomic OR; the block itself is never touched. Misuse is noticed
-//! here at no cost to the fast path: bits already set are a double free, an offset that is no
-//! multiple of the size an interior pointer, another class a wrong size.
+//! Blocks go one after the other by plain ORs into a slab that the cache owns, into one of an
+//! arena's bin whose lock is free, and into those of an owner that does nothing ([`visit`]). For
+//! any other slab the blocks are grouped by the 64-bit word that they belong to, and a group is one
+//! atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
+//! path: a bit already set is a double free, an offset that is no multiple of the size an interior
+//! pointer, another class a wrong size.
 
 use super::last_words::{died_twice, find_slab, interior};
 use super::passing_on;
@@ -26,15 +26,15 @@ use crate::middle::slabs::misuse::Misuse;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
-/// Groups held open at a time. Their atomic ORs then follow each other: no look-up waits for one,
-/// as it must behind an atomic operation, so those of many blocks overlap.
+/// Groups held open at a time. Their atomic ORs then follow each other. A look-up behind an atomic
+/// operation must wait for it; without one in between, the look-ups of many blocks overlap.
 const GROUPS: usize = 32;
-/// Blocks that are taken one by one before it is looked whether they follow each other.
+/// Blocks that are taken one by one before a look at whether they follow each other.
 const SCATTERED: usize = GROUPS;
 /// Places that a group may be found by.
 const KEYS: usize = 64;
 
-/// Blocks of one word of a slab that somebody else guards.
+/// Blocks of one word of a slab that this batch cannot lock.
 #[derive(Clone, Copy)]
 struct Group {
     slab: &'static Slab,
@@ -47,11 +47,11 @@ struct Group {
 struct Groups {
     each: [Option<Group>; GROUPS],
     count: usize,
-    /// Where the newest group of a key lies; it may be closed by now.
+    /// The place of the newest group of a key. That group may be closed by now.
     newest: [u8; KEYS],
 }
 
-/// A batch of one class on its way home.
+/// A batch of blocks of one class that is returned to slabs.
 struct Batch<'a> {
     owner: &'static Owner,
     state: &'a mut OwnerState,
@@ -59,25 +59,25 @@ struct Batch<'a> {
     grid: Grid,
     /// An arena whose bin of the class this batch has locked.
     held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
-    /// Another owner whose lock this batch holds, once it has asked for one.
+    /// Another owner whose lock this batch holds, if it has `asked` for one and got it.
     visit: Option<Visit>,
     asked: bool,
     remote: u64,
-    /// Among them, blocks that their guard has yet to take in.
+    /// Among the `remote` blocks, those that their guard has yet to take in.
     sent: u64,
     groups: Groups,
 }
 
-/// How blocks get into a slab.
+/// How blocks get into their slab.
 #[derive(Clone, Copy)]
 enum Way {
-    /// It is the cache's own.
+    /// The cache owns the slab.
     Own,
-    /// The owner that guards it is locked by this batch.
+    /// The owner that guards the slab is locked by this batch.
     Visit,
-    /// The bin that guards it is locked by this batch.
+    /// The bin that guards the slab is locked by this batch.
     Bin,
-    /// Somebody else guards it.
+    /// This batch does not hold the lock that guards the slab.
     Remote,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn give_back(
     let mut left = blocks;
     while let Some(first) = left.first() {
         let slab = find_slab(class, first.expose_provenance());
-        // Read now: with its last block home the slab may become another's.
+        // Read now: once its last block is returned, the slab may get another arena.
         let arena = slab.arena();
         let way = batch.way(slab);
         let same = batch.add_same(way, slab, left);
@@ -133,7 +133,7 @@ fn slab_in(block: *mut u8, bin_offset: usize, arena: u32) -> Option<&'static Sla
 }
 
 impl Batch<'_> {
-    /// Gives back the blocks at the beginning that lie in one slab; answers how many they are.
+    /// Gives back the first of `blocks`, as many as lie in `slab`. Returns how many.
     #[inline]
     fn add_same(&mut self, way: Way, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
         match way {
@@ -169,9 +169,9 @@ impl Batch<'_> {
     fn add_remote(&mut self, slab: &'static Slab, blocks: &[*mut u8]) -> usize {
         let (base, size) = (slab.base(), self.class.size());
         let end = base + self.grid.bytes();
-        // The word at hand stays in registers while blocks of it follow each other.
+        // The current word stays in registers while blocks of it follow each other.
         let (mut word, mut mask, mut bit) = (0, 0u64, 0u64);
-        // Where the block behind the last one begins, and how many went before this word.
+        // Where the block behind the last one begins, and how many blocks came before this word.
         let (mut next, mut before, mut count) = (0, 0, 0);
         for block in blocks {
             let address = block.expose_provenance();
@@ -202,8 +202,8 @@ impl Batch<'_> {
         count as usize
     }
 
-    /// Gives back blocks that lie about in slabs of one arena, one by one, as long as they go the
-    /// same way; answers how many.
+    /// Gives back blocks that are scattered over slabs of one arena, one by one, as long as the way
+    /// is the same. Returns how many.
     #[inline]
     fn add_scattered(&mut self, way: Way, blocks: &[*mut u8], arena: u32) -> usize {
         let count = match (way, &mut self.visit) {
@@ -224,7 +224,7 @@ impl Batch<'_> {
         count
     }
 
-    /// The same in slabs that other caches own.
+    /// As [`Batch::add_scattered`], for slabs that other caches own.
     fn add_scattered_remote(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
         let (grid, id) = (self.grid, self.owner.id());
         let (bytes, bin_offset) = (grid.bytes(), self.class.bin() * BIN_BYTES);
@@ -257,7 +257,7 @@ impl Batch<'_> {
             });
         }
         match &self.held {
-            // Under the lock the guard is what it is.
+            // Under the lock the guard does not change.
             Some((arena, _)) if arena.id() == slab.arena() => match slab.remote.guard() {
                 Some(Guard::Bin) => Way::Bin,
                 _ => Way::Remote,
@@ -266,18 +266,18 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether this batch holds the lock of a slab's owner. It asks for one, the first it meets.
+    /// Whether this batch holds the lock of owner `id` of a slab. It asks only the first it meets.
     fn visits(&mut self, slab: &Slab, id: u32) -> bool {
         if !self.asked {
             self.asked = true;
             self.visit = visit::visit(&mut self.state.neighbour, id);
         }
         let visit = self.visit.as_ref().filter(|visit| visit.owner.id() == id);
-        // Under the lock the guard is what it is.
+        // Under the lock the guard does not change.
         visit.is_some() && slab.remote.is_owned_by(id)
     }
 
-    /// Joins blocks with the open group of their word, or opens one. `base` is their slab's.
+    /// Joins blocks with the open group of their word, or opens one. `base` is that of their slab.
     #[inline(always)]
     fn add(&mut self, base: usize, new: Group) {
         let key = (base / PAGE + new.word as usize) % KEYS;
@@ -340,8 +340,8 @@ impl Groups {
     }
 }
 
-/// Puts the blocks at the beginning that lie in a slab into it, whose guard's lock is held; answers
-/// how many they are.
+/// Puts the first of `blocks`, as many as lie in `slab`, into it. Returns how many. The lock of the
+/// slab's guard is held.
 #[inline]
 fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
     match slab.put_run(grid, blocks) {
@@ -352,8 +352,8 @@ fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
     }
 }
 
-/// Puts blocks that lie about in slabs of one arena that the owner `id` guards, whose lock is held,
-/// into them; answers how many it took before it met another.
+/// Puts blocks that are scattered over slabs of one arena into them, as long as the owner `id`,
+/// whose lock is held, guards the slabs. Returns how many.
 fn put_scattered(
     id: u32,
     state: &mut OwnerState,
@@ -368,7 +368,7 @@ fn put_scattered(
         if !slab.remote.is_owned_by(id) {
             break;
         }
-        // What is wrong with a block is found again, and said, by the way of a run.
+        // A bad block is left here; the way of a run then finds it again and reports it.
         let Ok(1) = slab.put_run(grid, core::slice::from_ref(block)) else { break };
         state.refile(slab, 1);
         count += 1;

@@ -8,7 +8,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::slabs::slab::Slab;
 
-/// The slab of a block of a class. Dies if it has none, or one of another class.
+/// The slab of a block of a class. Ends the process if the block has none, or one of another class.
 pub(in crate::middle) fn find_slab(class: SizeClass, address: usize) -> &'static Slab {
     let entry = page_map::lookup(address);
     if entry.bin_offset() == class.bin() * BIN_BYTES
@@ -19,7 +19,7 @@ pub(in crate::middle) fn find_slab(class: SizeClass, address: usize) -> &'static
     reject(entry, class, address)
 }
 
-/// Dies of a block that is not what its cache bin holds.
+/// Ends the process for a block that its cache bin should not hold.
 #[cold]
 #[inline(never)]
 fn reject(entry: Entry, class: SizeClass, address: usize) -> ! {
@@ -32,7 +32,7 @@ fn reject(entry: Entry, class: SizeClass, address: usize) -> ! {
     }
 }
 
-/// Dies of a pointer inside a slab that is not where a block begins.
+/// Ends the process for a pointer inside a slab at which no block begins.
 #[cold]
 #[inline(never)]
 pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
@@ -41,7 +41,7 @@ pub(crate) fn interior(slab: &Slab, address: usize) -> ! {
     fatal::interior_free(address, slab.base() + slot * class.size(), slab.place())
 }
 
-/// Dies of a pointer that no slab holds: inside a large block, freed before, or not ours at all.
+/// Ends the process for a pointer into no slab: in a large block, freed before, or foreign.
 #[cold]
 #[inline(never)]
 pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
@@ -62,20 +62,20 @@ pub(crate) fn invalid(address: usize, size: Option<usize>) -> ! {
     }
 }
 
-/// Dies of blocks whose bits are set already.
+/// Ends the process for blocks whose bits are set already.
 #[cold]
 #[inline(never)]
 pub(in crate::middle) fn died_twice(slab: &Slab, word: u32, twice: u64) -> ! {
     fatal::double_free(slab.block_at(word as usize, twice.trailing_zeros()), slab.place())
 }
 
-/// Whether the block of a slab at an address seems to be free. Nothing is locked, so the answer may
-/// be a moment old.
+/// Whether the block of a slab at an address seems to be free. Nothing is locked, so the result may
+/// be out of date.
 #[cold]
 pub(crate) fn looks_free(slab: &Slab, address: usize) -> bool {
     let slot = slab.class().slot_around(address.wrapping_sub(slab.base()));
     let Some(word) = slab.free_words().get(slot / 64) else { return false };
-    // SAFETY: a word of the record; it may be a moment old.
+    // SAFETY: a word of the record; it may be out of date.
     let free = unsafe { word.as_ptr().read_volatile() };
     (free | slab.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
 }

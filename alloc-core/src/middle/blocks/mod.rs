@@ -1,4 +1,4 @@
-//! The ways of blocks between caches and slabs.
+//! The paths of blocks between caches and slabs.
 
 #[allow(unsafe_code)]
 pub(crate) mod slab_guard;

@@ -1,5 +1,5 @@
-//! The slabs that a cache owns: taking blocks of them, and taking in what others have freed. Under
-//! the owner's lock.
+//! The slabs that a cache owns: taking blocks from them, and taking in what others have freed.
+//! Under the owner's lock.
 
 use super::shared_slabs;
 use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
@@ -11,9 +11,9 @@ use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
 
-/// Takes up to `want` blocks from slabs of its own, the lowest free ones of each; when all are
-/// dry, what others have freed; then a slab that nobody owns; then a fresh one. Less than
-/// `want` where its own slabs have less; none without memory.
+/// Takes up to `want` blocks from the owner's slabs, the lowest free ones of each. If these have
+/// none, takes in what others have freed, then adopts a slab that no cache owns, then makes a fresh
+/// one. Returns how many: fewer than `want` if the owner's slabs have fewer, 0 without memory.
 pub(crate) fn fill(
     owner: &'static Owner,
     state: &mut OwnerState,
@@ -23,8 +23,8 @@ pub(crate) fn fill(
 ) -> usize {
     debug_assert!(!class.is_shared(), "the transfer cache takes its blocks, and knows no owners");
     owner.effort.add(Deed::RefillOwned, 1);
-    // What others freed is memory that nobody uses: take it in before touching more. Where a
-    // slab has many words that costs more, and is done now and then.
+    // Take in what others freed before touching more memory. Where a slab has many words that costs
+    // more, so it is done only now and then.
     if is_cheap_to_absorb(class) || owner.activity.get().is_multiple_of(8) {
         drain(owner, state, class);
     }
@@ -54,7 +54,7 @@ pub(crate) fn fill(
     }
 }
 
-/// Adopts a slab or makes one. `false`: no memory.
+/// Adopts a slab from a bin or makes one. `false`: no memory.
 fn obtain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) -> bool {
     let slab = adopt(owner, class).or_else(|| {
         let guard = Guard::Owner(owner.id());
@@ -84,7 +84,7 @@ fn adopt(owner: &'static Owner, class: SizeClass) -> Option<&'static Slab> {
     Some(slab)
 }
 
-/// Takes in what others have freed into its slabs of a class.
+/// Takes in what others have freed into the owner's slabs of a class.
 pub(crate) fn drain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
     let pending = owner.pending(class);
     if pending.is_empty() {

@@ -1,4 +1,4 @@
-//! Blocks on their way between the bins of a cache and its depots. Under the owner's lock.
+//! Blocks that move between the bins of a cache and its depots. Under the owner's lock.
 
 use super::give_back::give_back;
 use crate::back::map::page_map;
@@ -8,8 +8,8 @@ use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
-/// Takes blocks that a full bin gives up: parks the first of them, within `most` bytes for all
-/// classes, and sends the rest home.
+/// Takes blocks that a full bin gives up. Keeps the first of them in the depot, within `most` bytes
+/// for all classes, and returns the others to their slabs.
 pub(crate) fn spill(
     owner: &'static Owner,
     state: &mut OwnerState,
@@ -30,8 +30,8 @@ pub(crate) fn spill(
     }
 }
 
-/// Whether blocks seem to come from slabs of this cache, or of its arena's bins: the first and
-/// the last do. Those of others are wanted there.
+/// Whether blocks seem to come from slabs of this cache, or of its arena's bins, judged by the
+/// first and the last one. Blocks of other slabs are wanted there.
 fn made(owner: &Owner, blocks: &[Slot]) -> bool {
     let ends = [blocks.first(), blocks.last()];
     ends.into_iter().flatten().all(|block| {
@@ -44,8 +44,8 @@ fn made(owner: &Owner, blocks: &[Slot]) -> bool {
     })
 }
 
-/// Takes up to `want` parked blocks, the newest, and writes them to `slots`, the newest last.
-/// Answers how many.
+/// Takes up to `want` of the newest blocks from the depot, and writes them to `slots`, the newest
+/// last. Returns how many.
 ///
 /// # Safety
 /// `slots` has room for `want` blocks.
@@ -70,19 +70,19 @@ pub(crate) unsafe fn unpark(
     n
 }
 
-/// One step of collection: half of what lay untouched for some rounds goes home.
+/// One step of collection: half of the blocks untouched for some rounds return to their slabs.
 pub(crate) fn age_depot(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
     let n = state.depots.of(class).age();
     send_home(owner, state, class, n);
 }
 
-/// Sends all parked blocks of a class home, and forgets how many there were.
+/// Returns all blocks in the depot of a class to slabs, and forgets what the depot learned.
 pub(crate) fn empty_depot(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
     send_home(owner, state, class, usize::MAX);
     state.depots.of(class).close(class);
 }
 
-/// The same for all classes.
+/// Returns all blocks in the depots of all classes to slabs: see [`empty_depot`].
 pub(crate) fn empty_depots(owner: &'static Owner, state: &mut OwnerState) {
     if state.depots.bytes > 0 {
         SizeClass::all().for_each(|class| empty_depot(owner, state, class));

@@ -1,5 +1,5 @@
-//! Blocks of classes of which caches own no slabs: they wait at their bin for the next thread that
-//! asks, or go into their slabs. See [`crate::middle::slabs::transfer_cache`].
+//! Blocks of classes of which caches own no slabs. They wait at their bin for the next request, or
+//! go into their slabs. See [`crate::middle::slabs::transfer_cache`].
 
 use super::last_words::{died_twice, find_slab, interior, invalid};
 use super::shared_slabs::refile;
@@ -18,8 +18,8 @@ use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::transfer_cache::Slot;
 
-/// Takes a block that comes home to a bin: for the next thread that asks, and where there is no
-/// room, after the older half of what waits there has gone home. Under the bin's lock.
+/// Takes a block that is returned to a bin, and keeps it for the next request. If there is no room,
+/// the older half of the waiting blocks goes into slabs first. Under the bin's lock.
 fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
     if slabs.transfer.holds(block) {
         died_waiting(block);
@@ -37,7 +37,7 @@ fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
     }
 }
 
-/// Sends all blocks that wait into their slabs. Under the bin's lock.
+/// Puts all waiting blocks into their slabs. Under the bin's lock.
 pub(in crate::middle) fn empty(arena: &'static Arena, slabs: &mut BinSlabs) {
     send_home(arena, slabs, slabs.transfer.count());
     slabs.transfer.age();
@@ -56,7 +56,7 @@ fn send_home(arena: &'static Arena, slabs: &mut BinSlabs, n: usize) {
 
 fn put_home(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
     let address = block.expose_provenance();
-    // Both were looked at when it came; what has changed since belongs to others.
+    // Both were checked when the block came. A change since then is a fault of others.
     let Some(slab) = Slab::of(page_map::lookup(address)) else { invalid(address, None) };
     let Some(slot) = slab.class().slot_at(address.wrapping_sub(slab.base())) else {
         interior(slab, address)
@@ -67,7 +67,7 @@ fn put_home(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
     refile(arena, slabs, slab, 1);
 }
 
-/// Gives blocks of a class of which caches own no slabs back, one by one. The caller holds the
+/// Gives back blocks of a class of which caches own no slabs, one by one. The caller holds the
 /// owner's lock.
 pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, blocks: &[Slot]) {
     let home = owner.ledger.home_or(class.index(), owner.home.get().id());
@@ -79,7 +79,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
         let address = block.expose_provenance();
         let slab = find_slab(class, address);
         let Some(slot) = grid.slot_at(address - slab.base()) else { interior(slab, address) };
-        // Read now: with its last block home the slab may become another's.
+        // Read now: once its last block is returned, the slab may get another arena.
         let id = slab.arena();
         if id != home.arena() {
             elsewhere += 1;
@@ -91,7 +91,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
             held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
         }
         match &mut held {
-            // Under the lock the guard is what it is.
+            // Under the lock the guard does not change.
             Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
                 pass_on(arena, slabs, *block);
                 slabs.transfer.set_cpu(cpu);
@@ -109,7 +109,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
     owner.effort.add(Deed::Flush, 1);
 }
 
-/// Sends a block home to a slab whose guard is busy.
+/// Frees a block remotely, to a slab whose guard is busy.
 #[inline(never)]
 fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
     match free_remotely(slab, class, slot / 64, 1 << (slot % 64)) {
@@ -123,7 +123,7 @@ fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
     }
 }
 
-/// Dies of a block that came home while it waits.
+/// Ends the process for a block that is returned while it already waits.
 #[cold]
 #[inline(never)]
 fn died_waiting(block: Slot) -> ! {

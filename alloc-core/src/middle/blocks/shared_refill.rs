@@ -7,9 +7,9 @@ use crate::middle::arenas::choose_arena::{enter, others};
 use crate::middle::arenas::home::Home;
 use crate::middle::effort::{Deed, Effort};
 
-/// Takes up to `want` blocks of slabs that no cache owns, in the order of
-/// [`with_pages`](crate::middle::arenas::choose_arena::with_pages). Returns how many, and of which
-/// arena: none without memory.
+/// Takes up to `want` blocks from slabs that no cache owns, in the order of
+/// [`with_pages`](crate::middle::arenas::choose_arena::with_pages). Returns how many, and from
+/// which arena; 0 blocks without memory.
 pub(crate) fn fill_shared(
     home: &Home,
     class: SizeClass,

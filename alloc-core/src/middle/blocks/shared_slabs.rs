@@ -1,5 +1,5 @@
-//! The slabs of an arena's bins, which threads share: taking blocks of them, and filing them where
-//! they belong after blocks came back. Under the bin's lock.
+//! The slabs of an arena's bins, which threads share: taking blocks from them, and filing them
+//! where they belong after blocks came back. Under the bin's lock.
 
 use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
 use crate::back::page_allocator::Memory;
@@ -15,8 +15,8 @@ use crate::middle::slabs::slab_links::ListName;
 /// Bytes of slabs of one class that a bin keeps while all their blocks are free.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// Takes up to `want` blocks of slabs of this bin, new ones if it must and `memory` lets it.
-/// Returns how many: none without memory.
+/// Takes up to `want` blocks from slabs of this bin, and from new slabs if needed and if `memory`
+/// allows. Returns how many: 0 without memory.
 pub(crate) fn fill(
     arena: &'static Arena,
     slabs: &mut BinSlabs,
@@ -56,7 +56,7 @@ pub(crate) fn fill(
         drain(arena, slabs, class, effort);
         if slabs.partial.first().is_none() {
             let mut pages = arena.pages.lock();
-            // Shared slabs are filled; of others the threads take a few lines each.
+            // Slabs of shared classes get filled; of others each thread takes a few lines.
             let memory = memory.filled_if(class.is_shared());
             let slab = pages.new_slab(class, Guard::Bin, memory);
             let Some(slab) = slab else { return 0 };
@@ -89,8 +89,8 @@ pub(crate) fn drain(
     unsafe { pending.drain(Guard::Bin, take, stack_of_remote) };
 }
 
-/// Puts a slab of this bin where it belongs after blocks came back; all free, it goes, but for
-/// a few spare ones.
+/// Files a slab of this bin where it belongs after `freed` blocks came back. A slab whose blocks
+/// are all free is released, except for a few spare ones.
 pub(crate) fn refile(
     arena: &'static Arena,
     slabs: &mut BinSlabs,
@@ -108,7 +108,7 @@ pub(crate) fn refile(
     }
 }
 
-/// Gives a slab without a block in use back to the arena. `false`: it is still on a stack.
+/// Gives a slab without a block in use back to the arena. `false`: it is still on a pending stack.
 pub(in crate::middle) fn release(
     arena: &'static Arena,
     slabs: &mut BinSlabs,

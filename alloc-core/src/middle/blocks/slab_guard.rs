@@ -1,4 +1,4 @@
-//! Between a slab and its guard: where remote frees go, and what is taken in from there.
+//! Between a slab and its guard: where remote frees go, and how the guard takes them in.
 
 use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
@@ -8,7 +8,7 @@ use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::{Freed, Guard, PendingStack, Remote};
 use crate::middle::slabs::slab::Slab;
 
-/// Takes in a slab's remote frees, or dies of a double free among them.
+/// Takes in a slab's remote frees. Ends the process if a double free is among them.
 pub(crate) fn absorb(slab: &'static Slab) -> usize {
     match slab.absorb() {
         Ok(taken) => taken,
@@ -24,7 +24,7 @@ pub(crate) fn is_cheap_to_absorb(class: SizeClass) -> bool {
     class.words() <= 4
 }
 
-/// Frees blocks of a slab that somebody else guards. `Err`: the bits that were freed already.
+/// Frees blocks of a slab that another lock guards. `Err`: the bits that were freed already.
 #[inline(always)]
 pub(crate) fn free_remotely(
     slab: &'static Slab,
@@ -32,14 +32,14 @@ pub(crate) fn free_remotely(
     word: usize,
     mask: u64,
 ) -> Result<Freed, u64> {
-    // Read while the blocks are still allocated, so that the slab stands still.
+    // Read while the blocks are still allocated, so the arena of the slab cannot change.
     let arena = slab.arena();
     // SAFETY: the blocks are the caller's to free, and records live for ever.
     let done = unsafe { slab.remote.free(word, mask, |guard| stack_of(guard, arena, class)) };
     done.map_err(|twice| twice.0)
 }
 
-/// Frees one block so, past all caches. `false`: it was free already.
+/// As [`free_remotely`], for one block, past all caches. `false`: it was free already.
 pub(crate) fn free_one_remotely(
     slab: &'static Slab,
     class: SizeClass,
@@ -53,7 +53,7 @@ pub(crate) fn free_one_remotely(
     true
 }
 
-/// The stack on which a guard finds slabs of one class and arena.
+/// The stack on which a guard finds its slabs of one class and arena.
 pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*const PendingStack> {
     match guard {
         Guard::Owner(id) => owner::by_id(id).map(|owner| &raw const *owner.pending(class)),
@@ -61,7 +61,7 @@ pub(crate) fn stack_of(guard: Guard, arena: u32, class: SizeClass) -> Option<*co
     }
 }
 
-/// The same for a slab that is PENDING, so that its arena and class stand still.
+/// As [`stack_of`], for a slab that is PENDING, so that its arena and class cannot change.
 pub(crate) fn stack_of_remote(remote: *const Remote, guard: Guard) -> Option<*const PendingStack> {
     // SAFETY: what lies on a pending stack is the field of a slab's record.
     let slab = unsafe { Slab::of_remote(remote) };

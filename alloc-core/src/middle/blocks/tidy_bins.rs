@@ -1,4 +1,4 @@
-//! Sending home what waits in the bins of an arena, and giving back slabs without a block in use.
+//! Returns the blocks that wait in the bins of an arena to their slabs, and gives back empty slabs.
 
 use super::passing_on;
 use super::shared_slabs::{drain, release};

@@ -10,7 +10,7 @@ use crate::middle::effort::UNCACHED;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
-/// One block past all caches, and whether another thread had the bin. Null: no memory.
+/// One new block past all caches, and whether another thread held the bin. Null: no memory.
 pub(crate) fn allocate(arena: &'static Arena, class: SizeClass) -> (*mut u8, bool) {
     let mut block = core::ptr::null_mut();
     let bin = arena.bin(class);
@@ -21,8 +21,8 @@ pub(crate) fn allocate(arena: &'static Arena, class: SizeClass) -> (*mut u8, boo
     (block, was_taken)
 }
 
-/// Takes one block back past all caches. Under the bin's lock even where the slab is a cache's,
-/// so that a fork never meets a free half done.
+/// Takes one block back past all caches. Takes the bin's lock even if a cache owns the slab, so
+/// that a fork never finds a free half done.
 pub(crate) fn free(arena: &'static Arena, slab: &'static Slab, slot: usize, block: usize) {
     let class = slab.class();
     let bin = arena.bin(class);

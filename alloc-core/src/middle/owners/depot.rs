@@ -1,13 +1,14 @@
 //! Blocks of one class that a cache keeps beyond its bin: a stack of pointers, in chunks.
 //!
-//! A bin that overflows spills its oldest blocks here, and an empty bin takes the newest back: bin
-//! and depot are one deep stack, and a block that goes through costs two copies of its pointer
-//! where the way home and back costs a look-up, a bit set and a bit found. Guarded by the lock of
-//! the cache's owner, so whoever holds that may send the blocks home: an idle thread pins nothing.
+//! A bin that overflows spills its oldest blocks here, and an empty bin takes the newest back. So
+//! bin and depot are one deep stack. A block that goes through costs two copies of its pointer,
+//! where its way to the slab and back costs a look-up, a bit set and a bit found. The lock of the
+//! cache's owner guards the depot. Any thread that holds it may return the blocks to their slabs,
+//! so an idle thread pins nothing.
 //!
-//! How deep it may get is learned. What comes from slabs after as much went home need not have
-//! gone: the depot may hold as much more. What lies untouched for some rounds of collection goes
-//! home, and the depth with it.
+//! The depth of a depot is learned. Blocks that come from slabs after as many were returned to them
+//! could have stayed, so the depot may hold as many more. Blocks that lie untouched for some rounds
+//! of collection are returned, and the depth falls with them.
 
 use crate::back::metadata;
 use crate::ground::checked::at_mut;
@@ -17,20 +18,20 @@ use core::ptr::NonNull;
 /// A block.
 pub(in crate::middle) type Slot = *mut u8;
 
-/// What the depots of one thread hold at most, and all of them together, in bytes.
+/// Bytes that the depots of one thread hold at most, and those of all threads together.
 const THREAD_BYTES: usize = 1 << 20;
 const ALL_BYTES: usize = 16 << 20;
-/// log2 of the slots of a chunk: a page of pointers to small blocks, eight lines to larger ones.
+/// log2 of the slots of a chunk: a page for small blocks, eight cache lines for larger ones.
 const LG_SMALL: u32 = 9;
 const LG_LARGE: u32 = 6;
 /// The largest of the small blocks.
 const SMALL: usize = 512;
-/// Rounds of collection between two looks at what lies untouched: a round is some 600 KiB of
-/// requests, 160 KiB of the smallest, and a depot may take a few megabytes of them to get empty.
+/// Rounds of collection between two looks at untouched blocks. A round is some 600 KiB of requests,
+/// 160 KiB of the smallest, and it may take a few megabytes of them to empty a depot.
 const ROUNDS: u8 = 16;
 
-/// Bytes that the depots of each of `caches` threads may hold together. When a block of a slab that
-/// threads share is to come, all depots together get no more than one may hold.
+/// Bytes that the depots of each of `caches` threads may hold together. For blocks of slabs that
+/// threads share (`of_shared`), all threads together get no more than one may hold.
 pub(crate) fn share(caches: u64, of_shared: bool) -> usize {
     let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
     THREAD_BYTES.min(if of_shared { THREAD_BYTES } else { ALL_BYTES } / caches)
@@ -43,31 +44,31 @@ fn lg_chunk(class: SizeClass) -> u32 {
 /// The depots of one cache.
 pub(crate) struct Depots {
     each: [Depot; CLASSES],
-    /// What all their blocks weigh.
+    /// Bytes of all their blocks.
     pub(in crate::middle) bytes: usize,
 }
 
-/// The parked blocks of one class.
+/// The kept blocks of one class.
 pub(in crate::middle) struct Depot {
-    /// The chunk that is filled and emptied; its first slot holds the one below.
+    /// The chunk that is filled and emptied. Its first slot holds the chunk below.
     top: Option<NonNull<Slot>>,
     /// Blocks in the top chunk.
     in_top: u16,
-    /// Rounds of collection since the blocks were last looked at, and the fewest since.
+    /// Rounds of collection since the last look at the blocks, and the fewest blocks since.
     rounds: u8,
     fewest: u32,
     /// Blocks in all chunks, and how many there may be.
     pub(in crate::middle) count: u32,
     depth: u32,
-    /// Blocks that went home and have not been asked for since.
+    /// Blocks that were returned to slabs and not taken from there again since.
     pub(in crate::middle) gone: u32,
 }
 
-// SAFETY: chunks are memory of ours, reached under the lock of the owner only.
+// SAFETY: chunks are memory of this allocator, reached under the lock of the owner only.
 unsafe impl Send for Depot {}
 
 impl Depots {
-    /// They hold nothing, and may not.
+    /// Depots that hold nothing, and may not yet.
     pub(crate) const fn new() -> Depots {
         Depots { each: [const { Depot::new() }; CLASSES], bytes: 0 }
     }
@@ -77,8 +78,8 @@ impl Depots {
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
-    /// Notes that `n` blocks of a class came from slabs: as many as went home before need not
-    /// have. Whether the depot may hold any.
+    /// Notes that `n` blocks of a class came from slabs. The depth grows by as many of them as were
+    /// returned to slabs before. Returns whether the depot may hold any block.
     pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
         let depot = self.of(class);
         let back = depot.gone.min(n as u32);
@@ -96,12 +97,13 @@ impl Depot {
         Depot { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
     }
 
-    /// How many more blocks there may be.
+    /// How many more blocks the depot may hold.
     pub(in crate::middle) fn room(&self) -> usize {
         self.depth.saturating_sub(self.count) as usize
     }
 
-    /// Takes the first of `blocks`, as many as there is room for within `bytes`; answers how many.
+    /// Takes the first of `blocks`, as many as there is room for, or none if these exceed `bytes`.
+    /// Returns how many.
     pub(in crate::middle) fn park(
         &mut self,
         class: SizeClass,
@@ -121,7 +123,7 @@ impl Depot {
             let some = left.len().min(slots - above);
             // SAFETY: behind the link and the blocks the chunk has room for `some`.
             let place = unsafe { top.as_ptr().add(1 + above) };
-            // SAFETY: as above; the blocks come from a bin's array.
+            // SAFETY: `place` has room for `some` slots; the blocks come from a bin's array.
             unsafe { place.copy_from_nonoverlapping(left.as_ptr(), some) };
             self.in_top += some as u16;
             self.count += some as u32;
@@ -130,8 +132,8 @@ impl Depot {
         n - left.len()
     }
 
-    /// Takes the newest blocks, at most `most`, of those that lie together: where they lie, the
-    /// newest last, until the depot is used again; and how many.
+    /// Takes up to `most` of the newest blocks, out of the top chunk alone. Returns where they lie,
+    /// the newest last, until the depot is used again; and how many they are.
     pub(in crate::middle) fn lift(
         &mut self,
         class: SizeClass,
@@ -152,7 +154,7 @@ impl Depot {
         Some((blocks, some))
     }
 
-    /// How many blocks were not needed; the depth goes with them.
+    /// One step of collection. Returns how many blocks were not needed; the depth falls with them.
     pub(in crate::middle) fn age(&mut self) -> usize {
         self.rounds += 1;
         if self.rounds < ROUNDS {
@@ -166,7 +168,7 @@ impl Depot {
         idle as usize
     }
 
-    /// Lets go of the last chunk, which is empty, and forgets what was learned.
+    /// Frees the last chunk, which is empty, and forgets what was learned.
     pub(in crate::middle) fn close(&mut self, class: SizeClass) {
         debug_assert_eq!(self.count, 0);
         if self.top.is_some() {
@@ -185,14 +187,14 @@ impl Depot {
         Some(())
     }
 
-    /// Lets go of the top chunk, which is empty; the one below is full.
+    /// Frees the top chunk, which is empty. The one below is full.
     fn drop_chunk(&mut self, class: SizeClass) {
         let Some(top) = self.top else { return };
-        // SAFETY: the link of a chunk of ours.
+        // SAFETY: the link of a chunk of this depot.
         let below = unsafe { top.read() };
         self.top = NonNull::new(below.cast());
         self.in_top = if self.top.is_some() { (1 << lg_chunk(class)) - 1 } else { 0 };
-        // SAFETY: the chunk came from `allocate_array` of this length; nobody uses it any more.
+        // SAFETY: the chunk came from `allocate_array` of this length, and is in use no more.
         unsafe { metadata::free_array(top, lg_chunk(class)) };
     }
 }
@@ -205,7 +207,7 @@ mod tests {
         range.map(|n| core::ptr::without_provenance_mut(n * 16)).collect()
     }
 
-    /// All that `depot` gives when asked for `step` blocks at a time, the newest first.
+    /// All blocks that `depot` returns when asked for `step` at a time, the newest first.
     fn lifted(depot: &mut Depot, class: SizeClass, step: usize) -> Vec<usize> {
         let mut all = Vec::new();
         while let Some((blocks, some)) = depot.lift(class, step) {

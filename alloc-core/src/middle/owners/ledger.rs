@@ -4,10 +4,10 @@
 //! ```text
 //!   class ──▶ account of the home ──▶ account of another arena ──▶ …
 //! ```
-//! A block is charged to the arena of its slab, when it leaves the slab and when it comes home;
-//! refills, flushes and requests to the arena that is the cache's home at the time. Accounts are
-//! made on demand and live for ever, so that counts only grow. They are written under the lock of
-//! the cache's owner.
+//! A block is charged to the arena of its slab, when it leaves the slab and when it is returned to
+//! it. Refills, flushes and requests are charged to the arena that is the cache's home at the time.
+//! Accounts are made on demand and live for ever, so counts only grow. They are written under the
+//! lock of the cache's owner.
 
 use super::run_cache;
 use crate::back::metadata;
@@ -20,21 +20,22 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 pub(crate) const SLOTS: usize = CLASSES + run_cache::LENGTHS;
 const _: () = assert!(SLOTS <= u64::BITS as usize);
 
-/// What one cache had to do with one arena, in blocks of one class.
+/// What went between one cache and one arena, in blocks of one class.
 pub(crate) struct Account {
     next: AtomicPtr<Account>,
     arena: u32,
-    /// Blocks that left its slabs for the cache; of runs: that were kept, and used again.
+    /// Blocks that left the arena's slabs for the cache. Of runs: kept ones that were used again.
     pub(crate) filled: OwnedCount,
-    /// Blocks that the cache sent home to its slabs.
+    /// Blocks that the cache returned to the arena's slabs.
     pub(crate) flushed: OwnedCount,
-    /// Refills and flushes while it was the home.
+    /// Refills and flushes while the arena was the home.
     pub(crate) fills: OwnedCount,
     pub(crate) flushes: OwnedCount,
-    /// Requests while it was the home; the present home's are what the others' leave over.
+    /// Requests while the arena was the home; for the present home see [`Ledger::requests`].
     requests: OwnedCount,
-    /// Blocks flushed to slabs that somebody else guards; among them those sent by an atomic OR,
-    /// which their guard has yet to take in; and those that this cache took in as the guard.
+    /// `remote`: blocks flushed to slabs with another guard. `sent`: those of them that the guard
+    /// has yet to take in after an atomic OR. `absorbed`: blocks that this cache took in as the
+    /// guard.
     pub(crate) remote: OwnedCount,
     pub(crate) sent: OwnedCount,
     pub(crate) absorbed: OwnedCount,
@@ -42,7 +43,7 @@ pub(crate) struct Account {
 
 /// The accounts of one cache.
 pub(crate) struct Ledger {
-    /// Which lists have an account.
+    /// A bit for each list that has an account.
     used: AtomicU64,
     lists: [AtomicPtr<Account>; SLOTS],
 }
@@ -50,13 +51,13 @@ pub(crate) struct Ledger {
 /// Sums over the accounts of one class.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Blocks that the cache was given.
+    /// Blocks that the cache took.
     pub(crate) filled: u64,
-    /// Blocks that it gave back.
+    /// Blocks that the cache gave back.
     pub(crate) flushed: u64,
 }
 
-/// Counts for which there is no memory: the first arena is charged.
+/// The account to count on where there is no memory for one. It charges the first arena.
 static LOST: Account = Account::new(0);
 
 impl Account {
@@ -75,7 +76,7 @@ impl Account {
         }
     }
 
-    /// The arena's index.
+    /// The index of the account's arena.
     #[inline]
     pub(crate) fn arena(&self) -> u32 {
         self.arena
@@ -96,17 +97,17 @@ impl Ledger {
         }
     }
 
-    /// A bit for each list that has an account: for each class that the cache ever served.
+    /// A bit for each list that has an account, so for each class that the cache ever served.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The accounts of a list, the home's first.
+    /// The accounts of a list, that of the home first.
     pub(crate) fn accounts(&self, slot: usize) -> impl Iterator<Item = &'static Account> {
         core::iter::successors(self.first(slot), |account| account.next())
     }
 
-    /// Adds up a list.
+    /// The sums over the accounts of a list.
     pub(crate) fn counts(&self, slot: usize) -> Counts {
         self.accounts(slot).fold(Counts::default(), |sum, account| Counts {
             filled: sum.filled + account.filled.get(),
@@ -121,19 +122,19 @@ impl Ledger {
         unsafe { self.lists.get(slot)?.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The account of the home, whichever that was at the last refill.
+    /// The account of the arena that was the home at the last refill.
     #[inline]
     pub(crate) fn home(&self, slot: usize) -> &'static Account {
         self.first(slot).unwrap_or(&LOST)
     }
 
-    /// The same, opened now for `arena` if there is none.
+    /// As [`Ledger::home`], but opens an account for `arena` if the list has none.
     #[inline]
     pub(crate) fn home_or(&self, slot: usize, arena: u32) -> &'static Account {
         self.first(slot).or_else(|| self.find(slot, arena)).unwrap_or(&LOST)
     }
 
-    /// The account of an arena.
+    /// The account of an arena in a list, opened if there is none.
     #[inline]
     pub(crate) fn of(&self, slot: usize, arena: u32) -> &'static Account {
         match self.first(slot) {
@@ -142,7 +143,7 @@ impl Ledger {
         }
     }
 
-    /// Makes an arena the home, of whose requests `requests` tells all that the cache ever served.
+    /// Makes `arena` the home. `requests` returns all requests that the cache ever served.
     #[inline]
     pub(crate) fn settle(&self, slot: usize, arena: u32, requests: impl Fn() -> u64) {
         if self.first(slot).is_none_or(|first| first.arena != arena) {
@@ -150,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Requests that an account stands for, of all that the cache ever served of the class.
+    /// The requests counted to an account, of `all` that the cache ever served of the class.
     pub(crate) fn requests(&self, slot: usize, account: &Account, all: u64) -> u64 {
         match self.first(slot) {
             Some(first) if core::ptr::eq(first, account) => all.saturating_sub(self.away(first)),
@@ -158,7 +159,7 @@ impl Ledger {
         }
     }
 
-    /// Requests of homes that were.
+    /// The requests counted to arenas that were the home before.
     fn away(&self, first: &'static Account) -> u64 {
         core::iter::successors(first.next(), |account| account.next())
             .map(|account| account.requests.get())
@@ -172,10 +173,10 @@ impl Ledger {
         known.or_else(|| self.add(slot, arena))
     }
 
-    /// Opens an account, behind the home's if there is one.
+    /// Opens an account, behind that of the home if there is one.
     fn add(&self, slot: usize, arena: u32) -> Option<&'static Account> {
         let list = self.lists.get(slot)?;
-        // Lines of their own, or two that nobody else writes to.
+        // So aligned an account lies in at most two cache lines, which no other thread writes to.
         let memory = metadata::allocate(size_of::<Account>(), 16)?.cast::<Account>();
         // SAFETY: fresh memory of the right size and alignment.
         unsafe { memory.write(Account::new(arena)) };
@@ -200,7 +201,7 @@ impl Ledger {
         if core::ptr::eq(old, new) {
             return;
         }
-        // What it has itself is what its new place will not ask for.
+        // `old` gets all requests that no other account has. Its earlier requests are among them.
         old.requests.reset();
         let away = self.away(old);
         old.requests.add(requests.saturating_sub(away));

@@ -1,33 +1,33 @@
 //! The owner whose blocks a cache freed last, and when its lock is worth a try.
 
-/// The owner whose blocks a cache freed last, and the slow paths it had taken by then.
+/// The owner whose blocks a cache freed last, and how many slow paths it had taken by then.
 #[derive(Clone, Copy)]
 pub(crate) struct Neighbour {
     id: u32,
     activity: u64,
-    /// Batches until the next question, and how many they were after the last one.
+    /// Batches until the next look at an owner, and how many there were after the last one.
     left: u8,
     pause: u8,
 }
 
-/// Batches that pass at most between two questions.
+/// Batches that pass at most between two looks.
 const LONGEST: u8 = 15;
 
 impl Neighbour {
-    /// Nobody yet: no owner has as many slow paths behind it.
+    /// No neighbour yet: no owner has taken that many slow paths.
     pub(crate) const fn none() -> Neighbour {
         Neighbour { id: 0, activity: u64::MAX, left: 0, pause: 0 }
     }
 
-    /// Whether it is time to look at an owner again. Each batch asks once.
+    /// Whether it is time to look at an owner again. Called once for each batch.
     pub(in crate::middle) fn is_time(&mut self) -> bool {
         let is_time = self.left == 0;
         self.left = self.left.saturating_sub(1);
         is_time
     }
 
-    /// Notes which owner it is, and how many slow paths that has behind it. Returns whether it took
-    /// none since the last look.
+    /// Notes the owner with number `id`, which has taken `activity` slow paths. Returns whether it
+    /// took none since the last look.
     pub(in crate::middle) fn is_idle(&mut self, id: u32, activity: u64) -> bool {
         if self.id == id && self.activity == activity {
             self.pause = 0;

@@ -1,9 +1,9 @@
-//! What a thread cache owns: slabs, under its lock. The owner of a slab is a *cache*, no thread.
+//! What a thread cache owns: slabs, under its lock. The owner of a slab is a *cache*, not a thread.
 //!
 //! Every slow path of a cache (refill, flush, collection, exit) holds its owner's lock:
-//! uncontended, once per batch. Push and pop never take it. Whoever else holds it (the decay pass,
-//! a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what others
-//! have freed.
+//! uncontended, once per batch. Push and pop never take it. Any other holder of the lock (the decay
+//! pass, a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what
+//! others have freed.
 
 use super::depot::Depots;
 use super::ledger::{Counts, Ledger};
@@ -30,21 +30,21 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub(crate) struct Owner {
     id: AtomicU32,
     pending: [PendingStack; CLASSES],
-    /// What it was given and gave back, by arena. Written under the lock.
+    /// The blocks that the cache took and gave back, by arena. Written under the lock.
     pub(crate) ledger: Ledger,
-    /// Blocks in its depots now, by class.
+    /// Blocks in the cache's depots now, by class.
     parked: [AtomicU32; CLASSES],
     /// Where new slabs and large blocks come from.
     pub(crate) home: Home,
-    /// What its slow paths did. Written under the lock.
+    /// What the slow paths did. Written under the lock.
     pub(crate) effort: Effort,
     /// Slow paths so far. Written under the lock.
     pub(crate) activity: OwnedCount,
-    /// The slabs.
+    /// The slabs, and what else the lock guards.
     pub(crate) state: RankedMutex<OwnerState>,
 }
 
-/// Bytes of slabs of one class that are kept while all their blocks are free: making a slab and
+/// Bytes of slabs of one class that are kept while all their blocks are free. Making a slab and
 /// taking it back costs as much as a few dozen blocks.
 const SPARE_BYTES: usize = 128 << 10;
 
@@ -56,11 +56,11 @@ pub(crate) struct OwnerState {
     /// Blocks beyond what the bins hold.
     pub(crate) depots: Depots,
     pub(in crate::middle) seen_activity: u64,
-    /// When a pass first found it idle.
+    /// When a pass first found the owner idle.
     pub(in crate::middle) idle_since: u64,
     /// All slabs were given up, and no slow path was taken since.
     pub(in crate::middle) at_rest: bool,
-    /// The neighbour whose blocks it freed last.
+    /// The owner whose blocks the cache freed last.
     pub(in crate::middle) neighbour: Neighbour,
 }
 
@@ -77,7 +77,7 @@ static OWNERS: [AtomicPtr<Block>; (MAX_OWNER as usize + 1) / BLOCK] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; (MAX_OWNER as usize + 1) / BLOCK];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The owner with a number.
+/// The owner with number `id`.
 #[inline]
 pub(crate) fn by_id(id: u32) -> Option<&'static Owner> {
     let slot = OWNERS.get(id as usize / BLOCK)?;
@@ -97,7 +97,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Owner> {
     (0..COUNT.load(Ordering::Acquire)).filter_map(by_id)
 }
 
-/// The next number for an owner, with a place for it. `None`: no memory. Under the registry's lock.
+/// The next owner's number, with a place for it. `None`: no memory. Under the registry's lock.
 pub(crate) fn next_id() -> Option<u32> {
     let id = COUNT.load(Ordering::Relaxed);
     let slot = OWNERS.get(id as usize / BLOCK)?;
@@ -110,7 +110,7 @@ pub(crate) fn next_id() -> Option<u32> {
     Some(id)
 }
 
-/// Makes an owner known under its number, which is [`next_id`]. Under the registry's lock.
+/// Makes an owner known under its number, which is [`next_id`]. Called under the registry's lock.
 pub(crate) fn register(owner: &'static Owner) {
     let id = owner.id();
     let Some(slot) = OWNERS.get(id as usize / BLOCK) else { return };
@@ -125,7 +125,7 @@ pub(crate) fn register(owner: &'static Owner) {
 }
 
 impl Owner {
-    /// An owner of nothing, with neither number nor home: see [`Owner::begin`].
+    /// An owner without slabs, number and home: see [`Owner::begin`].
     pub(crate) const fn new() -> Owner {
         Owner {
             id: AtomicU32::new(0),
@@ -151,43 +151,43 @@ impl Owner {
         }
     }
 
-    /// Gives it its number and its first home. Before anybody else knows it.
+    /// Gives the owner its number and its first home. Called before another thread knows the owner.
     pub(crate) fn begin(&self, id: u32, home: &'static Arena) {
         self.id.store(id, Ordering::Relaxed);
         self.home.set(home);
     }
 
-    /// Its number.
+    /// The owner's number.
     #[inline]
     pub(crate) fn id(&self) -> u32 {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Where others leave slabs of a class.
+    /// The stack on which other threads leave slabs of a class.
     #[inline(always)]
     pub(crate) fn pending(&self, class: SizeClass) -> &PendingStack {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at(&self.pending, class.index()) }
     }
 
-    /// Blocks of a class in its depot now.
+    /// Blocks of a class in the cache's depot now.
     pub(crate) fn in_depot(&self, class: SizeClass) -> usize {
         self.parked.get(class.index()).map_or(0, |parked| parked.load(Ordering::Relaxed) as usize)
     }
 
-    /// Notes how many there are. Under the lock.
+    /// Notes how many blocks of a class are in the depot. Called under the lock.
     pub(in crate::middle) fn set_parked(&self, class: SizeClass, count: u32) {
         if let Some(parked) = self.parked.get(class.index()) {
             parked.store(count, Ordering::Relaxed);
         }
     }
 
-    /// Blocks of a class that the cache was given and gave back. Under the lock.
+    /// Blocks of a class that the cache took and gave back. Called under the lock.
     pub(crate) fn counts(&self, class: SizeClass) -> Counts {
         self.ledger.counts(class.index())
     }
 
-    /// A run for a large block from those that the cache keeps.
+    /// Takes a run for a large block from the runs that the cache keeps.
     pub(crate) fn take_run(&self, pages: usize, align: usize) -> Option<&'static Extent> {
         let mut state = self.state.lock();
         self.activity.add(1);
@@ -211,7 +211,7 @@ impl Owner {
 }
 
 impl OwnerState {
-    /// How many of its slabs of a class have free blocks.
+    /// How many slabs of a class have free blocks.
     pub(crate) fn partial_slabs(&self, class: SizeClass) -> usize {
         self.bins.get(class.index()).map_or(0, |slabs| slabs.partial.length())
     }
@@ -221,8 +221,8 @@ impl OwnerState {
         unsafe { at_mut(&mut self.bins, class.index()) }
     }
 
-    /// Puts a slab of this owner where it belongs after `freed` blocks came back. All free it goes
-    /// back to its arena, but for a few spare ones.
+    /// Files a slab of this owner where it belongs after `freed` blocks came back. A slab whose
+    /// blocks are all free goes back to its arena, except for a few spare ones.
     #[inline]
     pub(crate) fn refile(&mut self, slab: &'static Slab, freed: usize) {
         if !slab.stays_in_place(freed) {

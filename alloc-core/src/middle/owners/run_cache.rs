@@ -1,13 +1,13 @@
-//! Large blocks that a thread cache keeps: a few runs, the newest reused first.
+//! Large blocks that a thread cache keeps: a few runs, of which the newest is reused first.
 //!
 //! A server that reads into buffers of 32 to 512 KiB and drops them would otherwise take its
-//! arena's lock twice for each, and fault the pages in again whenever decay was quicker. A run that
-//! is kept stays active for its arena, and its record says [`ExtentState::Kept`], so that freeing
-//! it once more is noticed. Guarded by the lock of the cache's owner: whoever holds that may empty
-//! it, so an idle thread pins nothing.
+//! arena's lock twice for each buffer, and fault the pages in again whenever decay was quicker. A
+//! kept run stays active for its arena, but its record says [`ExtentState::Kept`], so a second free
+//! of it is noticed. The lock of the cache's owner guards the runs. Any holder of it may give them
+//! back, so an idle thread pins nothing.
 //!
-//! Only runs of exactly the length asked for are reused: a block's usable size stays what `nallocx`
-//! says, and a program that asks for all lengths gets no longer blocks than it asked for.
+//! Only a run of exactly the requested length is reused. So a block's usable size stays what
+//! `nallocx` says, and a program that requests all lengths gets no longer blocks than it requested.
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::ground::size_class::{MAX_CACHED, page_class_ceil};
@@ -16,30 +16,30 @@ use crate::middle::arenas::large;
 
 /// Runs kept at most.
 const MOST: usize = 32;
-/// Lengths that are kept, in pages. The shortest is that of the largest class of slabs, whose
-/// requests come here where canaries leave no room for them.
+/// Lengths that are kept, in pages. The shortest is that of the largest class of slabs: requests of
+/// that class come here where canaries leave no room for them in a slab.
 const SHORTEST: usize = MAX_CACHED / PAGE;
 const LONGEST: usize = (512 << 10) / PAGE;
 /// How many classes of lengths these are.
 pub(crate) const LENGTHS: usize = page_class_ceil(LONGEST) + 1 - page_class_ceil(SHORTEST);
-/// A thread keeps nothing before it asked for so many such runs; overflows weigh against requests,
-/// so a thread that only frees keeps nothing either.
+/// A thread keeps nothing before it has requested so many such runs. Overflows count against
+/// requests, so a thread that only frees keeps nothing either.
 const SEVERAL: u8 = 4;
 const WORTH_MOST: u8 = 16;
 
-/// Bytes that one thread keeps at most, and all of them together.
+/// Bytes that one thread keeps at most, and all threads together.
 const THREAD_BYTES: usize = 1 << 20;
 const ALL_BYTES: usize = 64 << 20;
 
 /// The runs that one thread cache keeps, the oldest first.
 pub(crate) struct RunCache {
     runs: [Option<&'static Extent>; MOST],
-    /// Their pages, so that a search reads no record.
+    /// The pages of each run, so that a search reads no record.
     lengths: [u16; MOST],
     count: usize,
     pages: usize,
     worth: u8,
-    /// The fewest runs since collection last came by.
+    /// The fewest runs since the last step of collection.
     fewest: usize,
 }
 
@@ -49,13 +49,13 @@ pub(crate) const fn is_kept(bytes: usize) -> bool {
     bytes >> LG_PAGE >= SHORTEST && bytes >> LG_PAGE <= LONGEST
 }
 
-/// Which of [`LENGTHS`] a kept run's is.
+/// Which of the [`LENGTHS`] classes a kept run of `pages` pages belongs to.
 #[inline]
 pub(crate) const fn length_class(pages: usize) -> usize {
     page_class_ceil(pages) - page_class_ceil(SHORTEST)
 }
 
-/// The class of runs of pages that one of [`LENGTHS`] is.
+/// The class of runs of pages for one of the [`LENGTHS`] classes.
 pub(crate) const fn page_class(length: usize) -> usize {
     length + page_class_ceil(SHORTEST)
 }
@@ -67,7 +67,7 @@ pub(crate) fn share(caches: u64) -> usize {
 }
 
 impl RunCache {
-    /// Nothing is kept.
+    /// A cache that keeps no run.
     pub(crate) const fn new() -> RunCache {
         RunCache { runs: [None; MOST], lengths: [0; MOST], count: 0, pages: 0, worth: 0, fewest: 0 }
     }
@@ -82,8 +82,8 @@ impl RunCache {
         self.runs.iter().flatten().copied()
     }
 
-    /// The newest run of exactly `pages` pages at a multiple of `align`, active again. It does not
-    /// read zero.
+    /// Takes the newest run of exactly `pages` pages at a multiple of `align`, and makes it active
+    /// again. Its memory does not read zero.
     pub(crate) fn take(&mut self, pages: usize, align: usize) -> Option<&'static Extent> {
         self.worth = (self.worth + 1).min(WORTH_MOST);
         let at = self.newest(pages, align.max(PAGE))?;
@@ -93,8 +93,8 @@ impl RunCache {
         Some(run)
     }
 
-    /// Keeps a run that its thread frees, if it is worth it, within `most` bytes. `Ok(false)`: it
-    /// goes to its arena. `Err`: the run is not in use.
+    /// Keeps a run that its thread frees, if it is worth it, within `most` bytes. `Ok(false)`: the
+    /// caller gives it to its arena. `Err`: the run is not in use.
     pub(crate) fn keep(&mut self, run: &'static Extent, most: usize) -> Result<bool, ()> {
         if self.worth < SEVERAL || run.bytes() > most {
             return Ok(false);
@@ -118,7 +118,7 @@ impl RunCache {
         Ok(true)
     }
 
-    /// Sends the older half home, and more until no more than `most` bytes are left.
+    /// Gives the older half back to the arenas, and more until at most `most` bytes are left.
     fn make_room(&mut self, most: usize) {
         let mut left = self.bytes();
         let mut n = 0;
@@ -132,18 +132,18 @@ impl RunCache {
         self.send_home(n);
     }
 
-    /// Sends all runs home.
+    /// Gives all runs back to their arenas.
     pub(crate) fn empty(&mut self) {
         self.send_home(self.count);
     }
 
-    /// Sends all runs home, and forgets how the thread behaved: it is gone, or has slept for long.
+    /// As [`RunCache::empty`], and forgets how the thread behaved: it has ended, or slept for long.
     pub(crate) fn forget(&mut self) {
         self.empty();
         self.worth = 0;
     }
 
-    /// One step of collection: half of what was not needed since the last one goes home.
+    /// One step of collection: gives back half of the runs not needed since the last step.
     pub(crate) fn age(&mut self) {
         self.send_home(self.fewest.div_ceil(2));
         self.fewest = self.count;
@@ -151,7 +151,7 @@ impl RunCache {
 
     fn send_home(&mut self, n: usize) {
         let Some(oldest) = self.runs.get(..n).filter(|runs| !runs.is_empty()) else { return };
-        // Before they are freed: after that the records are their arenas'.
+        // Before the runs are freed, because after that their records belong to the arenas.
         self.pages -= oldest.iter().flatten().map(|run| run.pages()).sum::<usize>();
         large::free_all(oldest.iter().flatten().copied());
         self.close_gap(0, n);
@@ -159,7 +159,7 @@ impl RunCache {
         self.fewest = self.fewest.min(self.count);
     }
 
-    /// Moves what lies behind `n` places that begin at `at` down over them.
+    /// Moves the runs behind the `n` places that begin at `at` down over these places.
     fn close_gap(&mut self, at: usize, n: usize) {
         for place in at..self.count {
             let next = self.runs.get(place + n).copied().flatten();
@@ -173,10 +173,10 @@ impl RunCache {
         }
     }
 
-    /// Where the newest run of so many pages at a multiple of `align` is.
+    /// Where the newest run of `pages` pages at a multiple of `align` is.
     fn newest(&self, pages: usize, align: usize) -> Option<usize> {
         let wanted = pages as u16;
-        // Without a branch, so that the processor looks at eight at a time.
+        // Without a branch, so that the processor compares eight at a time.
         let mut found = 0u32;
         for (place, length) in self.lengths.iter().enumerate() {
             found |= u32::from(*length == wanted) << place;

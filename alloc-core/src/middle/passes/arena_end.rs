@@ -1,10 +1,10 @@
 //! The end of what a created arena holds, and of the arena: reset and destroy. Source: jemalloc(3),
 //! `arena.<i>.reset`, `arena.<i>.destroy`.
 //!
-//! A reset takes the locks of all caches and of the arena's bins, so that no slab changes hands:
-//! slabs of the arena are struck from the lists of their guards, and each run in use becomes
-//! an unused one. Blocks of the arena that still lie in a thread's cache are noticed when they go
-//! home, unless their place has been handed out anew.
+//! A reset takes the locks of all caches and of the arena's bins, so that no slab changes hands.
+//! Slabs of the arena are struck from the lists of their guards, and each run in use becomes an
+//! unused one. Blocks of the arena that still lie in a thread's cache are noticed when they are
+//! returned, unless their place has been handed out anew.
 //!
 //! ```text
 //!   live ──reset──▶ live
@@ -35,8 +35,8 @@ pub(crate) fn complete_end(arena: &Arena) {
     arena_list::note_end();
 }
 
-/// Discards every block of an arena. The caller holds the locks of the pass and of the list of
-/// caches: no cache is made meanwhile.
+/// Discards every block of an arena. The caller holds the lock of the pass and that of the list of
+/// caches, so no cache is made meanwhile.
 pub(crate) fn discard_all(arena: &'static Arena) {
     for owner in owner::all() {
         owner.state.lock_for_fork();
@@ -64,7 +64,7 @@ pub(crate) fn discard_all(arena: &'static Arena) {
     }
 }
 
-/// Takes in what was freed remotely, and strikes the arena's slabs from all lists.
+/// Takes in the blocks that were freed remotely, and strikes the arena's slabs from all lists.
 fn strike(arena: &'static Arena) {
     for class in SizeClass::all() {
         // SAFETY: this thread holds the lock.
@@ -87,10 +87,10 @@ fn strike(arena: &'static Arena) {
 
 /// Ends a slab that is in no list.
 ///
-/// Nobody frees a block of it meanwhile: each remote free, from its bit to the push on a stack, is
-/// made under the lock of an owner ([`give_back`](crate::middle::blocks::give_back)) or of the
+/// No thread frees a block of it meanwhile. Each remote free, from its bit to the push on a stack,
+/// is made under the lock of an owner ([`give_back`](crate::middle::blocks::give_back)) or of the
 /// arena's bin ([`uncached`](crate::middle::blocks::uncached)), and stacks are drained under these
-/// locks; this thread holds all of them, and so does a fork. So a slab that is PENDING lies on the
+/// locks. This thread holds all of them, and so does a fork. So a slab that is PENDING lies on the
 /// stack of its guard. One look there is enough, and a slab that is still PENDING after it would
 /// stay so for ever.
 fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
@@ -106,7 +106,7 @@ fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
     arena.take_back(slab);
 }
 
-/// Takes a slab off the pending stack that it may lie on.
+/// Takes a slab off the pending stack on which it may lie.
 fn take_in(arena: &'static Arena, slab: &'static Slab, class: SizeClass) {
     let Some(guard) = slab.remote.guard() else { return };
     let Some(stack) = stack_of(guard, arena.id(), class) else { return };
@@ -130,11 +130,11 @@ fn take_in(arena: &'static Arena, slab: &'static Slab, class: SizeClass) {
     unsafe { stack.drain(guard, take, stack_of_remote) };
 }
 
-/// Gives all addresses of an arena back, of which no block is in use; what the system does not take
-/// goes to the first arena. Under no lock.
+/// Gives all addresses of an arena back, of which no block is in use. Addresses that the system
+/// does not take go to the first arena. The caller holds no lock.
 pub(crate) fn give_addresses_back(arena: &'static Arena) {
     loop {
-        // Closed while a fork is under way, which does not wait for hooks.
+        // The gate is closed while a fork is under way, which does not wait for hooks.
         let inside = GATE.enter();
         if inside.is_none() && !arena.is_hooked() {
             os::yield_now();
@@ -144,7 +144,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
         let (next, is_done) = {
             let allocator = &mut arena.pages.lock().allocator;
             let next = allocator.take_unused();
-            // Under one lock: what another thread has in hand may be filed at any moment.
+            // Under one lock: another thread may file a run that it has in hand at any moment.
             let is_done = next.is_none() && allocator.hooks().is_at_rest();
             if is_done {
                 allocator.hooks().forget_wants();
@@ -155,12 +155,12 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             return;
         }
         let Some(extent) = next else {
-            // Another thread is giving some back, or asks hooks for more.
+            // Another thread gives a run back, or asks hooks for more.
             os::yield_now();
             continue;
         };
         let provider = arena.provider();
-        // It has left the page map: somebody else may be given the addresses at once.
+        // The run has left the page map; another thread may get the addresses at once.
         let gone = if arena.is_hooked() {
             hook_calls::dalloc_or_destroy(arena.hooks(), extent.run());
             true
@@ -224,7 +224,7 @@ mod tests {
         command
     }
 
-    /// Only a fault of the allocator's own makes such a slab: a push that never comes.
+    /// Only a fault of the allocator itself makes such a slab: a push that never comes.
     #[test]
     fn a_pending_slab_on_no_stack_ends_the_process() {
         let name = concat!(module_path!(), "::child").trim_start_matches("lumalloc::");
@@ -247,7 +247,7 @@ mod tests {
         if std::env::var_os("LUMALLOC_LOST_SLAB").is_none() {
             return;
         }
-        // SAFETY: where the process would wait for ever, it ends.
+        // SAFETY: the alarm ends the process where it would wait for ever.
         unsafe { libc::alarm(60) };
         let (arena, slab) = with_a_full_slab();
         std::println!(

@@ -1,9 +1,10 @@
-//! The decay pass: whoever comes by a slow path when it is due runs it, one thread at a time; or a
-//! thread that does nothing else (`front/life/background.rs`), or any thread that is lent for it.
+//! The decay pass. The thread that takes a slow path when a pass is due runs it, one thread at a
+//! time; or a thread that does nothing else (`front/life/background.rs`), or any thread that is
+//! lent for it.
 //!
-//! It takes in what idle owners' blocks were freed remotely, gives up empty slabs, and ages each
-//! arena's unused pages. A producer that sleeps therefore does not pin what its consumers freed, as
-//! long as anybody allocates.
+//! A pass takes in the remotely freed blocks of idle owners, gives up empty slabs, and ages each
+//! arena's unused pages. So a producer that sleeps does not pin what its consumers freed, as long
+//! as any thread allocates.
 
 use super::hole_pass::{self, Look};
 use super::idle_owner;
@@ -19,10 +20,10 @@ use crate::middle::blocks::tidy_bins;
 use crate::middle::owners::owner;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Passes in one decay time; an owner that is idle for as long gives up its slabs.
+/// Passes in one decay time. An owner that is idle for a whole decay time gives up its slabs.
 const PASSES: u64 = 40;
 
-/// One pass at a time.
+/// The lock of the pass: one pass at a time.
 pub(crate) static PASS: RankedMutex<()> = RankedMutex::new(LockRank::Pass, ());
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +46,7 @@ pub(crate) fn tick() {
     }
 }
 
-/// Gives back what growth owes.
+/// Purges the pages that arenas are to give back for their growth: see [`debt`].
 #[cold]
 #[inline(never)]
 fn pay() {
@@ -55,7 +56,7 @@ fn pay() {
 }
 
 fn pay_all() {
-    // Arenas with hooks owe nothing.
+    // Growth is not counted for arenas with hooks.
     for arena in arena_list::all() {
         let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
         if let Some(keep) = keep {
@@ -77,8 +78,8 @@ fn run_due(now: u64) {
     arena_hooks::decay(now);
 }
 
-/// Runs a pass now, due or not, and pays what growth owes. Answers when the next should be, in
-/// milliseconds of [`os::coarse_millis`]; `None`: when somebody has taken a slow path.
+/// Runs a pass now, due or not, and purges what growth calls for. Returns when the next pass should
+/// be, in milliseconds of [`os::coarse_millis`]. `None`: not before a thread takes a slow path.
 pub(crate) fn pass(now: u64) -> Option<u64> {
     let next = {
         let _pass = PASS.lock();
@@ -91,12 +92,12 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
     [next, arena_hooks::decay(now)].into_iter().flatten().min()
 }
 
-/// Milliseconds between passes while anybody is active.
+/// Milliseconds between passes while any thread is active.
 pub(crate) fn period() -> u64 {
     interval(arena_settings::shortest_decay_ms())
 }
 
-/// Milliseconds between passes, for a decay time.
+/// Milliseconds between passes, for a decay time of `dirty_decay_ms`.
 fn interval(dirty_decay_ms: isize) -> u64 {
     match dirty_decay_ms {
         ..=-1 => 1000,
@@ -123,8 +124,8 @@ fn run(now: u64) -> Option<u64> {
     (next != u64::MAX).then_some(next)
 }
 
-/// Looks for holes in slabs if it is time. Answers when the next look should be; `None`: when
-/// something was freed.
+/// Looks for holes in slabs if it is time. Returns when the next look should be. `None`: not before
+/// something is freed.
 fn look_for_holes(now: u64, period: u64) -> Option<u64> {
     let decay = options::current().dirty_decay_ms;
     if decay < 0 {
@@ -144,8 +145,8 @@ fn look_for_holes(now: u64, period: u64) -> Option<u64> {
     look.waiting.then_some(due)
 }
 
-/// Drains every owner and every bin, idle or not: what can be free, is. Where addresses are not to
-/// be kept, unused ones go back, for the system to hand out again as one.
+/// Drains every owner and every bin, idle or not, and frees what can be freed. Where addresses are
+/// not to be kept (`retain` is off), unused ones go back, so that the system can join them.
 pub(crate) fn settle() {
     if !options::current().retain {
         purge(|_| true);
@@ -155,7 +156,7 @@ pub(crate) fn settle() {
     settle_all();
 }
 
-/// The same, and purges all unused pages of some arenas.
+/// As [`settle`], but also purges all unused pages of the `wanted` arenas.
 pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
     purge_locked(&wanted);
     // Hooks run under no lock.

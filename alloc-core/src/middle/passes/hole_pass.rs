@@ -1,5 +1,5 @@
-//! Looking for holes: the decay pass looks at slabs four times in a decay time, the sparsest first,
-//! and gives back the pages that were free at every look for a whole decay time.
+//! The search for holes: the decay pass looks at slabs four times in a decay time, the sparsest
+//! first, and gives back the pages that were free at every look for a whole decay time.
 //!
 //! The locks of guards are held for a limited number of system calls at a time.
 
@@ -17,35 +17,36 @@ use core::cell::Cell;
 
 /// Looks in one decay time.
 pub(crate) const LOOKS: u64 = 4;
-/// System calls while one lock is held, and in one look at one guard.
+/// System calls while one lock is held, and how often one look takes a guard's lock.
 const CALLS: usize = 32;
 const HOLDS: usize = 16;
 /// Slabs of one list that are looked at, from its sparse end.
 const LOOKED_AT: usize = 4096;
-/// Slabs in huge pages are given holes from this part of their pages on.
+/// A slab in huge pages gives holes back only if they are at least this part of its pages.
 const PART_OF_HUGE: u32 = 8;
 
 /// One look at the slabs of one guard or of many.
 pub(crate) struct Look<'a> {
-    /// Its number, and how many looks ago a page must have been free; 0: now.
+    /// The number of this look, and how many looks ago a page must have been free; 0: now.
     number: u16,
     age: u16,
-    /// Which arenas' pages are given back.
+    /// The arenas whose pages are given back.
     wanted: &'a dyn Fn(&Arena) -> bool,
     calls: usize,
-    /// Pages wait for their time, or for the next look.
+    /// Whether pages wait for their time, or for the next look.
     pub(crate) waiting: bool,
 }
 
 impl<'a> Look<'a> {
-    /// A look that gives back what has been free for [`LOOKS`] whole looks; or all at once.
+    /// A look for pages that were free for [`LOOKS`] whole looks; with `at_once`, for all free
+    /// ones.
     pub(crate) fn new(number: u64, at_once: bool, wanted: &'a dyn Fn(&Arena) -> bool) -> Look<'a> {
         let age = if at_once { 0 } else { LOOKS as u16 + 1 };
         Look { number: number as u16, age, wanted, calls: 0, waiting: false }
     }
 
-    /// Calls `hold` with this look, a few times over if there is much to do. Each time it takes the
-    /// lock of a guard anew.
+    /// Calls `hold` with this look, several times if there is much to do. Each time `hold` takes
+    /// the lock of a guard anew.
     pub(crate) fn by_holds(&mut self, mut hold: impl FnMut(&mut Look<'a>)) {
         for _ in 0..if self.age == 0 { usize::MAX } else { HOLDS } {
             self.calls = CALLS;
@@ -80,14 +81,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The pages that were free long enough, of those that are free now.
+    /// Those of the `free` pages that were free long enough.
     fn ripe(&mut self, holes: &Holes, free: Pages) -> Pages {
         let ripe = holes.ripe(free, self.number, self.age);
         self.waiting |= ripe == 0 && holes.is_any_idle();
         ripe
     }
 
-    /// Gives pages back, those that follow each other by one call.
+    /// Gives pages back, with one call for pages that follow each other.
     fn purge(&mut self, slab: &'static Slab, arena: &Arena, pages: Pages) {
         let Some(extent) = slab.extent() else { return };
         let provider = arena.provider();
@@ -106,17 +107,17 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether holes are worth less than the huge page that they would cost.
+/// Whether holes are worth less than the huge page that they would break.
 fn is_worth_less(slab: &Slab, pages: Pages) -> bool {
     let few = pages.count_ones() * PART_OF_HUGE < u32::from(slab.class().row().slab_pages);
     few && slab.extent().is_some_and(chunk_notes::is_in_huge_pages)
 }
 
-/// The pages of a slab in which blocks lie, all of them free.
+/// The pages of a slab that hold blocks, all of them free.
 fn free_pages(slab: &Slab) -> Pages {
     let class = slab.class();
     let slots = class.slots();
-    // Less than a page in free blocks: no page is free.
+    // The free blocks are less than a page, so no page is free.
     if (slots - slab.used()) * class.size() < PAGE {
         return 0;
     }

@@ -1,4 +1,4 @@
-//! What becomes of an owner's slabs while its thread does nothing, and after it.
+//! What is done with an owner's slabs while its thread does nothing, and after its thread's end.
 
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
@@ -9,8 +9,8 @@ use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
-/// Hands all slabs on: those that are all free go back to their arena, the rest to its bin.
-/// What was known of a neighbour is old by the time the cache works again, for any thread.
+/// Hands all slabs of an owner on: those that are all free to their arena, the others to its bin.
+/// Forgets the neighbour, which is out of date when the cache works again, for any thread.
 pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     state.runs.forget();
     parking::empty_depots(owner, state);
@@ -35,9 +35,9 @@ pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     }
 }
 
-/// One decay pass over this owner at `now`: nothing while it is active; else what others freed
-/// is taken in and empty slabs go back; and idle for `patience`, it gives up all slabs. Answers
-/// when it should be looked at again. `None`: when somebody takes a slow path.
+/// One decay pass over this owner at `now`. Does nothing while the owner is active. Else takes in
+/// what others freed and gives empty slabs back; an owner that was idle for `patience` gives up all
+/// slabs. Returns when to look at it again. `None`: not before it takes a slow path.
 pub(crate) fn pass(owner: &'static Owner, now: u64, period: u64, patience: u64) -> Option<u64> {
     let Some(mut state) = owner.state.try_lock() else { return Some(now + period) };
     if owner.activity.get() != state.seen_activity {
@@ -74,7 +74,7 @@ fn tidy(owner: &'static Owner, state: &mut OwnerState) {
     }
 }
 
-/// Gives a slab that is in no list of its owner to its arena: its pages, or the slab to the bin.
+/// Gives a slab that is in no list to its arena: the pages if it is empty, else the slab to a bin.
 fn orphan(slab: &'static Slab) {
     let Some(arena) = arena_list::by_id(slab.arena()) else { return };
     if slab.used() == 0 && slab.remote.release() {

@@ -1,4 +1,4 @@
-//! What is done for nobody in particular: passes over arenas and owners, and ends.
+//! Work that no request asks for: passes over arenas and owners, and the end of arenas.
 
 pub(crate) mod idle_owner;
 pub(crate) mod reserve;

@@ -1,7 +1,7 @@
-//! The reserve of an arena: unused pages with memory that stay, whatever purges. For threads that
-//! must go on when there is no memory left, or when others are stuck in the allocator: a thread
-//! whose arena has one purges for nobody, waits for no other arena, and its allocations fail at
-//! once where nothing is left (see `front/life/background.rs` and `front/miss/retry.rs`).
+//! The reserve of an arena: unused pages with memory that stay, whatever purges. It is for threads
+//! that must go on when no memory is left, or when others are stuck in the allocator. A thread
+//! whose arena has one does not purge for others and waits for no other arena, and its allocations
+//! fail at once where nothing is left (see `front/life/background.rs` and `front/miss/retry.rs`).
 
 use super::idle_owner;
 use crate::ground::units::PAGE;
@@ -10,8 +10,8 @@ use crate::middle::blocks::tidy_bins;
 use crate::middle::owners::owner;
 use core::ptr;
 
-/// Sets how many bytes stay, in whole pages, and purges what is unused beyond. Slabs without a
-/// block in use are unused pages too: those of its threads are given back before.
+/// Sets how many bytes of unused pages stay in `arena`, in whole pages, and purges the rest. Slabs
+/// without a block in use are unused pages too, so its threads' ones are given back before.
 pub(crate) fn set(arena: &'static Arena, bytes: usize) {
     arena.note_reserve(bytes.div_ceil(PAGE));
     owner::all().filter(|owner| ptr::eq(owner.home.get(), arena)).for_each(idle_owner::settle);

@@ -1,9 +1,9 @@
-//! How far a fresh slab has been used: pages that no block was taken of yet.
+//! How far a fresh slab has been used: its pages that no block was taken of yet.
 //!
-//! Blocks are taken lowest first, or by whole lines, so that `n` blocks in use at a time have
-//! touched at least the pages that they fill. What was touched once stays so. All slabs together
-//! are counted in [`crate::back::placement::untouched`]; a slab that was used up once is looked at
-//! no more.
+//! Blocks are taken lowest first, or by whole lines. So `n` blocks that are in use at a time have
+//! touched at least the pages that they fill. A page that was touched once stays so. The pages of
+//! all slabs together are counted in [`crate::back::placement::untouched`]. A slab that was used up
+//! once is no longer looked at.
 
 use crate::back::map::extent::Extent;
 use crate::back::placement::untouched;
@@ -18,12 +18,12 @@ pub(crate) struct FreshPages {
 }
 
 impl FreshPages {
-    /// None.
+    /// No untouched pages.
     pub(crate) const fn new() -> FreshPages {
         FreshPages { left: Cell::new(0), in_huge: Cell::new(false) }
     }
 
-    /// Begins with the pages of a fresh slab, if they have not been used before.
+    /// Counts the pages of a fresh slab as untouched, if they have not been used before.
     pub(in crate::middle) fn begin(&self, run: &Extent) {
         if run.zeroed.get() {
             self.in_huge.set(chunk_notes::is_in_huge_pages(run));
@@ -32,7 +32,7 @@ impl FreshPages {
         }
     }
 
-    /// Whether there are any.
+    /// Whether untouched pages are left.
     #[inline(always)]
     pub(in crate::middle) fn are_left(&self) -> bool {
         self.left.get() != 0
@@ -42,13 +42,13 @@ impl FreshPages {
         usize::from(self.left.get())
     }
 
-    /// Notes how many pages `used` bytes of blocks have touched at least, of the slab's `pages`.
+    /// Notes that blocks of `used` bytes, of the slab's `pages`, have touched what they fill.
     #[inline(never)]
     pub(in crate::middle) fn note_used(&self, used: usize, pages: usize) {
         self.end_at(pages.saturating_sub(used.div_ceil(PAGE)));
     }
 
-    /// Notes that no more than so many are left.
+    /// Notes that at most `most` untouched pages are left.
     pub(in crate::middle) fn end_at(&self, most: usize) {
         let left = self.left();
         if most < left {

@@ -1,7 +1,7 @@
-//! Holes: whole free pages inside sparse slabs, whose memory goes back to the system while other
-//! blocks of the slab are in use.
+//! Holes: whole free pages inside sparse slabs, whose memory is given back to the system while
+//! other blocks of the slab are in use.
 //!
-//! A page that was free at every look for a whole decay time is given back, once: its mark stands
+//! A page that was free at every look for a whole decay time is given back, once. Its mark stands
 //! until a block that lies in it is handed out. Marks and purging are under the lock of the slab's
 //! guard, as free bits are. [`crate::middle::passes::hole_pass`] looks for holes.
 
@@ -10,7 +10,7 @@ use crate::ground::units::LG_PAGE;
 use crate::middle::arena_counts::MAX_ARENAS;
 use core::cell::Cell;
 
-/// Pages ever given back so.
+/// Pages ever given back as holes.
 pub(crate) static PURGED: SharedCount = SharedCount::new();
 /// Pages of slabs in use that have no memory, by arena.
 static IN_ARENAS: [SharedCount; MAX_ARENAS] = [const { SharedCount::new() }; MAX_ARENAS];
@@ -18,27 +18,27 @@ static IN_ARENAS: [SharedCount; MAX_ARENAS] = [const { SharedCount::new() }; MAX
 /// A bit for each page of a slab.
 pub(in crate::middle) type Pages = u16;
 
-/// What is known of a slab's pages. Guarded as the slab's free bits are.
+/// What is known of a slab's pages. Guarded by the same lock as the slab's free bits.
 pub(crate) struct Holes {
-    /// Given back, and not used since.
+    /// Pages given back, and not used since.
     purged: Cell<Pages>,
-    /// Free at every look since the one with that number.
+    /// Pages free at every look since the one with number `since`.
     idle: Cell<Pages>,
     since: Cell<u16>,
 }
 
-/// Pages of slabs in use that have no memory, of the arena with an index.
+/// Pages of slabs in use that have no memory, of the arena with index `arena`.
 pub(crate) fn in_arena(arena: u32) -> usize {
     IN_ARENAS.get(arena as usize).map_or(0, SharedCount::get) as usize
 }
 
 impl Holes {
-    /// All pages have memory, or never had.
+    /// No page has a mark.
     pub(in crate::middle) const fn new() -> Holes {
         Holes { purged: Cell::new(0), idle: Cell::new(0), since: Cell::new(0) }
     }
 
-    /// Whether there are marks that a block handed out might contradict.
+    /// Whether there are marks that have to go when a block is handed out.
     #[inline(always)]
     pub(in crate::middle) fn is_marked(&self) -> bool {
         self.purged.get() | self.idle.get() != 0
@@ -49,25 +49,25 @@ impl Holes {
         self.idle.get() != 0
     }
 
-    /// Forgets all marks of a slab of an arena.
+    /// Forgets all marks. `arena` is the arena of the slab.
     pub(in crate::middle) fn clear(&self, arena: u32) {
         self.idle.set(0);
         let purged = self.purged.take().count_ones();
         self.note_refilled(purged, arena);
     }
 
-    /// Forgets that pages were free.
+    /// Forgets that `pages` were free.
     pub(in crate::middle) fn forget_idle(&self, pages: Pages) {
         self.idle.set(self.idle.get() & !pages);
     }
 
-    /// Of these pages those that have memory, as far as is known.
+    /// Those of `pages` that have memory, as far as is known.
     pub(in crate::middle) fn with_memory(&self, pages: Pages) -> Pages {
         pages & !self.purged.get()
     }
 
-    /// The pages that were free at each of the last `age` looks, of those that are free at the look
-    /// with this number. 0: there are none.
+    /// Those of the `free` pages that were free at each of the last `age` looks. `number` is the
+    /// number of this look. 0: there are none.
     pub(in crate::middle) fn ripe(&self, free: Pages, number: u16, age: u16) -> Pages {
         let still = self.idle.get() & free;
         if still == 0 {
@@ -79,7 +79,7 @@ impl Holes {
         if number.wrapping_sub(self.since.get()) >= age { still } else { 0 }
     }
 
-    /// Notes that pages of a slab of an arena were given back.
+    /// Notes that `pages` of a slab of `arena` were given back.
     pub(in crate::middle) fn note_purged(&self, pages: Pages, arena: u32) {
         self.purged.set(self.purged.get() | pages);
         let count = u64::from(pages.count_ones());
@@ -89,7 +89,7 @@ impl Holes {
         }
     }
 
-    /// Notes that the blocks of `mask` in word `word` are handed out, of a slab of an arena with
+    /// Notes that the blocks of `mask` in word `word` are handed out. The slab is of `arena`, with
     /// blocks of `size` bytes.
     #[cold]
     #[inline(never)]
@@ -104,7 +104,7 @@ impl Holes {
     }
 
     /// Notes that the bytes from `from` up to `to` of the slab are used again. Returns how many
-    /// pages get memory by that.
+    /// pages get memory by this use.
     fn touch(&self, from: usize, to: usize) -> u32 {
         let touched = range(from >> LG_PAGE, (to - 1) >> LG_PAGE);
         let before = self.purged.get();
@@ -153,7 +153,7 @@ mod tests {
         assert!(holes.is_marked() && holes.is_any_idle());
         assert_eq!((in_arena(ARENA), holes.with_memory(0b11)), (3, 1));
         assert_eq!(holes.touch(PAGE - 64, PAGE), 0, "the page before");
-        // Across two of them.
+        // Across two pages.
         holes.note_taken(ARENA, 128, 0, 1 << 63);
         assert_eq!((holes.purged.get(), in_arena(ARENA)), (0b1100, 2));
         holes.note_taken(ARENA, 3 * PAGE / 2, 0, 0b10);

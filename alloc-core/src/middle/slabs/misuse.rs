@@ -1,8 +1,8 @@
-//! What may be wrong with a block that comes back to its slab.
+//! What may be wrong with a block that is returned to its slab.
 
-/// What may be wrong with a block that comes back.
+/// What may be wrong with a block that is returned to its slab.
 pub(crate) enum Misuse {
-    /// This address is not where a block begins.
+    /// No block begins at this address.
     Interior(usize),
     /// The block at this address is free already.
     Twice(usize),

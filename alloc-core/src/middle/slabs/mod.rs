@@ -1,4 +1,4 @@
-//! Slabs: their free blocks, remote frees, lists, and the queue of a bin.
+//! Slabs: their free blocks, remote frees and lists, and the queue of a bin.
 
 #[allow(unsafe_code)]
 pub(crate) mod remote_free;

@@ -1,8 +1,8 @@
-//! The protocol of remote frees: blocks that go home to a slab somebody else guards.
+//! The protocol of remote frees: blocks that are returned to a slab whose guard is another.
 //!
 //! A slab is *guarded* by one lock at a time: that of the thread cache that owns it, or that of its
-//! arena's bin. The guard alone touches the slab's free bits, its count and its list. Everybody
-//! else frees through the words here, without a lock and without touching the block.
+//! arena's bin. Only the holder of that lock touches the slab's free bits, its count and its list.
+//! All other threads free through the words here, without a lock and without touching the block.
 //!
 //! ```text
 //!   state  = │ generation:32 │ owner cache:24 │ … │ PENDING:1 │ kind:2 │
@@ -12,25 +12,25 @@
 //!     └───release─────┴────release───────┘      generation + 1, only without PENDING
 //! ```
 //!
-//! *Freer*: its block is still allocated, so the generation stands. It sets the block's bit in a
-//! remote word (a bit already set is a double free), then reads the state: where the generation has
-//! changed or PENDING is set, it is finished. Else it tries to set PENDING; the winner pushes the
-//! slab on the pending stack of the guard that the state named, and touches nothing afterwards.
+//! *Freer*: its block is still allocated, so the generation stands. The freer sets the block's bit
+//! in a remote word (a bit already set is a double free), then reads the state. If the generation
+//! has changed or PENDING is set, it is finished. Else it tries to set PENDING. The winner pushes
+//! the slab on the pending stack of the guard that the state named, and touches nothing afterwards.
 //!
 //! *Drainer*, under its lock: takes the whole stack in one swap, so there is no ABA. For each slab
-//! it reads the link first. If the slab is its own it clears PENDING, then swaps every remote word
-//! into the free words. If not, it forwards the slab, PENDING kept, to its present guard's stack.
+//! it reads the link first. If it guards the slab, it clears PENDING, then swaps every remote word
+//! into the free words. If not, it forwards the slab, PENDING kept, to its present guard.
 //!
-//! *Release*: by the guard, when all blocks are free: only from PENDING = 0; a failure means that a
-//! push is under way. *Orphan* and *adopt* keep PENDING: a slab that lies on the stack of a cache
-//! that gave it up is forwarded when that stack is drained, by the decay pass or by the cache's
-//! next user.
+//! *Release*: by the guard, when all blocks are free, and only from PENDING = 0. A failure means
+//! that a push is under way. *Orphan* and *adopt* keep PENDING: a slab that lies on the stack of a
+//! cache that gave it up is forwarded when that stack is drained, by the decay pass or by the
+//! cache's next user.
 //!
 //! Why no wake-up is lost: both sides do a read-modify-write on the same word. If the drainer's
-//! swap misses a bit, the freer's OR comes after it in that word's order and so reads from it (or
-//! from a later OR, a release sequence): Release of the swap pairs with Acquire of the OR. The
+//! swap misses a bit, the freer's OR comes after the swap in that word's order and so reads from it
+//! (or from a later OR, a release sequence): Release of the swap pairs with Acquire of the OR. The
 //! drainer cleared PENDING before its swap, so the freer's read of the state sees it cleared, and
-//! pushes.
+//! the freer pushes.
 
 use crate::ground::sync::seam::{AtomicPtr, AtomicU64, Ordering};
 
@@ -84,13 +84,13 @@ impl State {
     }
 }
 
-/// The part of a slab's record that others write: a line of its own.
+/// The part of a slab's record that threads write without the guard's lock: a line of its own.
 #[repr(C, align(64))]
 pub(crate) struct Remote {
     state: AtomicU64,
-    /// The next slab on a pending stack. Belongs to whoever set PENDING, until drained.
+    /// The next slab on a pending stack. Belongs to the thread that set PENDING, until drained.
     next: AtomicPtr<Remote>,
-    /// One bit for each block that somebody else freed.
+    /// One bit for each block that was freed remotely.
     words: &'static [AtomicU64],
 }
 
@@ -99,12 +99,12 @@ pub(crate) struct PendingStack {
     head: AtomicPtr<Remote>,
 }
 
-/// What a remote free took.
+/// What a remote free did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Freed {
-    /// It was the first of a series: the slab was pushed on its guard's stack.
+    /// It was the first of a series, so it pushed the slab on its guard's stack.
     pub(crate) pushed: bool,
-    /// Times that another thread came between.
+    /// How often another thread came between.
     pub(crate) retries: u32,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Freed {
 pub(crate) struct DoubleFree(pub(crate) u64);
 
 impl Remote {
-    /// The shared part of a new record: free, generation 0.
+    /// The part of a new record that threads share: free, generation 0.
     #[cfg(not(loom))]
     pub(crate) const fn new(words: &'static [AtomicU64]) -> Remote {
         let next = AtomicPtr::new(core::ptr::null_mut());
@@ -126,7 +126,7 @@ impl Remote {
         State(self.state.load(Ordering::Relaxed)).guard()
     }
 
-    /// Whether the cache `id` guards the slab. Its holder may rely on a "yes".
+    /// Whether the cache `id` guards the slab. The holder of that cache's lock may rely on `true`.
     #[inline]
     pub(crate) fn is_owned_by(&self, id: u32) -> bool {
         const MASK: u64 = (MAX_OWNER as u64) << OWNER_SHIFT | KIND;
@@ -135,22 +135,22 @@ impl Remote {
         self.state.load(Ordering::Relaxed) & MASK == mine
     }
 
-    /// Whether another cache than `id` guards the slab. A moment later it may be a bin.
+    /// Whether another cache than `id` guards the slab. A moment later a bin may guard it.
     #[inline]
     pub(crate) fn is_owned_by_other(&self, id: u32) -> bool {
-        // Relaxed: as above.
+        // Relaxed: only the holder of the owner's lock can change it; the result may be old.
         let state = self.state.load(Ordering::Relaxed);
         state & KIND == OWNED && (state >> OWNER_SHIFT) as u32 & MAX_OWNER != id
     }
 
-    /// FREE → guarded. The caller made the record ready and is alone with it.
+    /// FREE → guarded. The caller made the record ready, and no other thread uses it.
     pub(crate) fn birth(&self, guard: Guard) {
         let generation = State(self.state.load(Ordering::Relaxed)).generation();
-        // Release: pairs with the Acquire in `free` and `drain`: they see the record made ready.
+        // Release: pairs with the Acquire in `free` and `drain`, which see the record made ready.
         self.state.store(State::new(generation, guard).0, Ordering::Release);
     }
 
-    /// Hands the slab from one guard to another, PENDING kept. The caller holds both locks.
+    /// Hands the slab from one guard to another and keeps PENDING. The caller holds both locks.
     pub(crate) fn transfer(&self, to: Guard) {
         let mut now = State(self.state.load(Ordering::Relaxed));
         loop {
@@ -165,7 +165,7 @@ impl Remote {
         }
     }
 
-    /// Guarded → FREE, all blocks being free. `false`: a push is under way; leave it.
+    /// Guarded → FREE. All blocks are free. `false`: a push is under way, and nothing changed.
     #[must_use]
     pub(crate) fn release(&self) -> bool {
         let now = State(self.state.load(Ordering::Relaxed));
@@ -178,7 +178,7 @@ impl Remote {
         self.state.compare_exchange(now.0, then, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Frees the blocks of `mask` in word `word`. `stack_of` names each guard's stack.
+    /// Frees the blocks of `mask` in word `word`. `stack_of` returns each guard's stack.
     ///
     /// # Safety
     /// The caller owns these blocks, and the record lives for ever.
@@ -210,8 +210,8 @@ impl Remote {
         Ok(self.announce(now, stack_of))
     }
 
-    /// The rest of [`Remote::free`] where a bit is set and the slab was not PENDING: sets that and
-    /// pushes the slab on its guard's stack, unless another thread does.
+    /// The rest of [`Remote::free`] after the bit is set and the slab was seen not PENDING. Sets
+    /// PENDING and pushes the slab on its guard's stack, unless another thread does.
     #[inline(never)]
     fn announce(
         &self,
@@ -221,8 +221,8 @@ impl Remote {
         let (mut now, mut retries) = (seen, 0);
         loop {
             let then = now.0 | PENDING;
-            // AcqRel: pairs with the clearing in `drain`. Of those who find it not pending, one
-            // wins and owns its link.
+            // AcqRel: pairs with the clearing in `drain`. Of the threads that find the slab not
+            // PENDING, one wins and owns its link.
             let done =
                 self.state.compare_exchange(now.0, then, Ordering::AcqRel, Ordering::Acquire);
             match done {
@@ -241,7 +241,7 @@ impl Remote {
         Freed { pushed: true, retries }
     }
 
-    /// Takes the bits of one remote word. Under the guard's lock, after PENDING was cleared.
+    /// Takes the bits of one remote word. Called under the guard's lock, after PENDING was cleared.
     #[inline]
     pub(crate) fn take_word(&self, word: usize) -> u64 {
         // AcqRel: Acquire pairs with the Release of the ORs that set the bits; Release pairs with
@@ -249,7 +249,7 @@ impl Remote {
         self.words.get(word).map_or(0, |remote| remote.swap(0, Ordering::AcqRel))
     }
 
-    /// The bits of one remote word as they are now, for last words.
+    /// The bits of one remote word at this moment, for last words.
     #[cfg(not(loom))]
     pub(crate) fn seen(&self, word: usize) -> u64 {
         self.words.get(word).map_or(0, |remote| remote.load(Ordering::Relaxed))
@@ -263,13 +263,13 @@ impl PendingStack {
         PendingStack { head: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Whether nothing lies here, as far as one look tells.
+    /// Whether the stack is empty, as far as one look tells.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts a slab on top; answers how often another thread came between.
+    /// Pushes a slab. Returns how often another thread came between.
     fn push(&self, slab: &Remote) -> u32 {
         let record = core::ptr::from_ref(slab).cast_mut();
         let mut head = self.head.load(Ordering::Relaxed);
@@ -287,8 +287,8 @@ impl PendingStack {
         }
     }
 
-    /// Takes all slabs. Those of `me` have PENDING cleared and go to `take`, which must then take
-    /// all their remote words; the rest are forwarded. The caller holds the lock of `me`.
+    /// Takes all slabs. Those that `me` guards have PENDING cleared and go to `take`, which must
+    /// take all their remote words. The others are forwarded. The caller holds the lock of `me`.
     ///
     /// # Safety
     /// Records and stacks live for ever.
@@ -304,7 +304,7 @@ impl PendingStack {
             let record: *const Remote = next;
             // SAFETY: what lies on a stack is a record, and records live for ever.
             let slab = unsafe { &*record };
-            // The link first: once PENDING is cleared or the slab is forwarded it is not ours.
+            // The link first: once PENDING is cleared or the slab forwarded, others may write it.
             next = slab.next.load(Ordering::Relaxed);
             // Acquire: pairs with the Release in `transfer`.
             let guard = State(slab.state.load(Ordering::Acquire)).guard();
@@ -341,7 +341,7 @@ mod tests {
 
     /// Frees blocks of the first word. Every guard has the stack `to`.
     fn free(slab: &Remote, mask: u64, to: &'static PendingStack) -> Result<Freed, DoubleFree> {
-        // SAFETY: records of these tests live for ever, and nobody else has their blocks.
+        // SAFETY: records of these tests live for ever, and no other thread has their blocks.
         unsafe { slab.free(0, mask, |_| Some(core::ptr::from_ref(to))) }
     }
 
@@ -352,7 +352,7 @@ mod tests {
     ) -> Vec<*const Remote> {
         let mut slabs = Vec::new();
         let stack_of = |_, _| Some(core::ptr::from_ref(other));
-        // SAFETY: these tests are alone with their slabs, as if they held every lock.
+        // SAFETY: no other thread uses the slabs of these tests, as if the test held every lock.
         unsafe { stack.drain(me, |slab| slabs.push(slab), stack_of) };
         slabs
     }

@@ -2,9 +2,10 @@
 //!
 //! The slab of the models has two blocks and one word. The *guard* is a loom mutex around the free
 //! bits, as the cache lock is. At the end nothing may be lost: every freed block is among the free
-//! bits, or still among the remote bits with the slab on somebody's stack.
+//! bits, or still among the remote bits with the slab on a stack.
 
 use super::*;
+use crate::ground::sync::seam::model;
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
@@ -12,17 +13,17 @@ use loom::thread;
 const CACHE: u32 = 1;
 const OTHER: u32 = 2;
 
-// SAFETY: loom tells of every touch of the cells that is not ordered with the others.
+// SAFETY: loom reports every access to the cells that is not ordered with the others.
 unsafe impl Sync for World {}
 
-// SAFETY: as above.
+// SAFETY: loom reports every access to the cells that is not ordered with the others.
 unsafe impl Send for World {}
 
 struct World {
     slab: &'static Remote,
-    /// The free words of the slab, with the lock of whoever guards it (one lock stands for both).
+    /// The free words of the slab, with the lock of its guard (one lock stands for all guards).
     mine: Mutex<u64>,
-    /// The memory of the two blocks: written by who frees, read by who takes them in.
+    /// The memory of the two blocks: written by the freer, read by the drainer that takes them in.
     blocks: [UnsafeCell<u64>; 2],
     stack: PendingStack,
     other: PendingStack,
@@ -67,7 +68,7 @@ impl World {
     fn free(&self, mask: u64) {
         for (index, block) in self.blocks.iter().enumerate() {
             if mask >> index & 1 == 1 {
-                // SAFETY: the freer's block until it is freed.
+                // SAFETY: the block is the freer's until it is freed.
                 block.with_mut(|word| unsafe { *word = mask });
             }
         }
@@ -83,7 +84,7 @@ impl World {
             *free |= bits;
             for (index, block) in self.blocks.iter().enumerate() {
                 if bits >> index & 1 == 1 {
-                    // SAFETY: taken in, so the drainer's.
+                    // SAFETY: the block is taken in, so it is the drainer's.
                     let seen = block.with(|word| unsafe { *word });
                     assert_ne!(seen & 1 << index, 0, "the freer's last write is lost");
                 }
@@ -111,12 +112,6 @@ fn two_freers(world: &Arc<World>) -> [thread::JoinHandle<()>; 2] {
         let world = Arc::clone(world);
         thread::spawn(move || world.free(mask))
     })
-}
-
-fn model(f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(f);
 }
 
 #[test]
@@ -178,7 +173,7 @@ fn loom_release_and_rebirth_never_meet_a_late_push() {
     });
 }
 
-/// What a push publishes is the link too: the slab below must not be lost.
+/// A push publishes the link too, so the slab below must not be lost.
 #[test]
 fn loom_slabs_on_one_stack_are_all_found() {
     model(|| {
@@ -196,7 +191,7 @@ fn loom_slabs_on_one_stack_are_all_found() {
         let mut drain = || {
             // SAFETY: records live for ever.
             let take = |slab: *const Remote| found += unsafe { &*slab }.take_word(0);
-            // SAFETY: as above.
+            // SAFETY: records live for ever, the stack until the end of the model.
             unsafe { stack.drain(Guard::Owner(CACHE), take, |_, _| Some(Arc::as_ptr(&stack))) };
         };
         drain();
@@ -212,8 +207,56 @@ fn loom_a_double_free_is_seen() {
         let world = world(0b11);
         world.free(0b01);
         let stack_of = |guard| world.stack_of(guard);
-        // SAFETY: a bug of the program's on purpose: nothing is drained in between.
+        // SAFETY: a deliberate bug of the program; nothing is drained in between.
         let again = unsafe { world.slab.free(0, 0b01, stack_of) };
         assert_eq!(again, Err(DoubleFree(0b01)));
+    });
+}
+
+/// Frees a block of a slab that another cache owns, as a give-back does: under that cache's lock if
+/// it is free and the cache still owns the slab, otherwise as a remote free.
+fn give_back(world: &World, mask: u64) {
+    if let Ok(mut free) = world.mine.try_lock()
+        && world.slab.is_owned_by(CACHE)
+    {
+        assert_eq!(*free & mask, 0, "freed twice");
+        *free |= mask;
+        return;
+    }
+    world.free(mask);
+}
+
+#[test]
+fn loom_a_block_given_back_under_its_owner_s_lock_is_not_lost_when_the_owner_gives_up() {
+    model(|| {
+        let world = world(0b11);
+        let freers = [0b01, 0b10].map(|mask| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || give_back(&world, mask))
+        });
+        {
+            let mut free = world.mine.lock().unwrap();
+            world.drain(&world.stack, Guard::Owner(CACHE), &mut free);
+            world.slab.transfer(Guard::Bin);
+        }
+        freers.into_iter().for_each(|freer| freer.join().unwrap());
+        assert_eq!(world.settle(), 0b11);
+    });
+}
+
+/// Two caches free each other's blocks, each under its own lock: neither waits for the other.
+#[test]
+fn loom_two_caches_that_give_each_other_blocks_back_do_not_wait_for_each_other() {
+    model(|| {
+        let worlds = [world(0b01), world(0b01)];
+        let threads = [0, 1].map(|own| {
+            let worlds = worlds.clone();
+            thread::spawn(move || {
+                let _own = worlds[own].mine.lock().unwrap();
+                give_back(&worlds[1 - own], 0b01);
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        worlds.iter().for_each(|world| assert_eq!(world.settle() & 0b01, 0b01));
     });
 }

@@ -1,10 +1,10 @@
-//! A slab: one extent cut into equal blocks, its record out of line.
+//! A slab: one extent cut into equal blocks, with its record out of line.
 //!
 //! ```text
 //!   line 0   base, extent, links, used, class …      written under the guard's lock
-//!   line 1   state, pending link                     written by anyone: see remote_free
+//!   line 1   state, pending link                     written by any thread: see remote_free
 //!   then     free words    [u64; n]                  1 = free, guarded
-//!   then     remote words  [u64; n]                  1 = freed by somebody else
+//!   then     remote words  [u64; n]                  1 = freed remotely
 //! ```
 //! `n` is a power of two, so that records of one length are recycled for any class that needs it.
 
@@ -23,7 +23,7 @@ use crate::ground::size_class::{Grid, MAX_WORDS, SizeClass};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 
-/// log2 of the lengths that records come in, plus one.
+/// How many lengths records have: one for each log2 of their words.
 pub(crate) const RECORD_CLASSES: usize = MAX_WORDS.trailing_zeros() as usize + 1;
 
 /// The record of a slab.
@@ -35,15 +35,15 @@ pub(crate) struct Slab {
     used: Cell<u32>,
     arena: Cell<u32>,
     class: Cell<SizeClass>,
-    /// log2 of the words that follow, twice.
+    /// log2 of the number of free words, and of remote words, that follow.
     lg_words: u8,
     /// No word before this one has a free bit.
     first: Cell<u8>,
-    /// Half of its blocks.
+    /// Half of the slab's number of blocks.
     half: Cell<u16>,
     pub(in crate::middle) fresh: FreshPages,
     pub(in crate::middle) holes: Holes,
-    /// The part that others write.
+    /// The part that threads write without the guard's lock.
     pub(crate) remote: Remote,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn lg_words(class: SizeClass) -> usize {
     class.words().next_power_of_two().trailing_zeros() as usize
 }
 
-/// Bytes of one kind of words. Both kinds begin on lines of their own.
+/// Bytes of the free words, or of the remote words. Each kind begins on a cache line of its own.
 const fn words_bytes(lg: usize) -> usize {
     let bytes = 8 << lg;
     if bytes < 64 { 64 } else { bytes }
@@ -120,7 +120,7 @@ impl Slab {
         }
     }
 
-    /// The slab of a page-map word, if it is a slab's.
+    /// The slab that a page-map word names, if it names one.
     #[inline(always)]
     pub(crate) fn of(entry: Entry) -> Option<&'static Slab> {
         if entry.bin_offset() == 0 {
@@ -141,44 +141,44 @@ impl Slab {
         unsafe { &*record.cast::<Slab>() }
     }
 
-    /// What the page map says for each of its pages.
+    /// The page-map word for each page of the slab.
     pub(crate) fn entry(&'static self) -> Entry {
         let offset = self.class().bin() * crate::ground::size_class::BIN_BYTES;
         Entry::of_record(core::ptr::from_ref(self).cast(), offset as u16)
     }
 
-    /// Its first address.
+    /// The slab's first address.
     #[inline]
     pub(crate) fn base(&self) -> usize {
         self.base.get()
     }
 
-    /// The class of its blocks.
+    /// The class of the slab's blocks.
     #[inline]
     pub(crate) fn class(&self) -> SizeClass {
         self.class.get()
     }
 
-    /// The arena it is charged to.
+    /// The arena that the slab is charged to.
     #[inline]
     pub(crate) fn arena(&self) -> u32 {
         self.arena.get()
     }
 
-    /// The run of pages under it.
+    /// The run of pages under the slab.
     #[inline]
     pub(crate) fn extent(&self) -> Option<&'static Extent> {
         self.extent.get()
     }
 
-    /// What is known of it, for a message.
+    /// What is known of the slab, for a message.
     pub(crate) fn place(&self) -> Place {
         let guard = self.remote.guard();
         let owner = if let Some(Guard::Owner(id)) = guard { Some(id) } else { None };
         Place { size: self.class().size(), arena: self.arena(), owner }
     }
 
-    /// log2 of the words of its record.
+    /// log2 of the free words of the record.
     pub(crate) fn lg_words(&self) -> usize {
         usize::from(self.lg_words)
     }
@@ -189,13 +189,13 @@ impl Slab {
         self.used.get() as usize
     }
 
-    /// Blocks that are neither free nor freed remotely. Under the guard's lock.
+    /// Blocks that are neither free nor freed remotely. Called under the guard's lock.
     pub(crate) fn in_use(&self) -> usize {
         let remote: u32 = (0..self.class().words()).map(|n| self.remote.seen(n).count_ones()).sum();
         self.used().saturating_sub(remote as usize)
     }
 
-    /// Whether no block is free, remote ones apart.
+    /// Whether no block is free. Remotely freed blocks do not count as free.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.used() == self.class().slots()
@@ -210,7 +210,7 @@ impl Slab {
         unsafe { core::slice::from_raw_parts(words, 1 << self.lg_words) }
     }
 
-    /// Takes up to `want` free blocks, lowest first, and hands each to `give`. Answers how many.
+    /// Takes up to `want` free blocks, lowest first, and hands each to `give`. Returns how many.
     #[inline]
     pub(crate) fn take_lowest(&self, want: usize, mut give: impl FnMut(*mut u8)) -> usize {
         let size = self.class().size();
@@ -246,8 +246,8 @@ impl Slab {
         self.note_used(want - left)
     }
 
-    /// Takes up to `want` free blocks of cache lines that are free to the last byte, and hands each
-    /// to `give`. Returns how many.
+    /// Takes up to `want` free blocks, of cache lines whose blocks are all free, and hands each to
+    /// `give`. Returns how many.
     pub(crate) fn take_lines(&self, want: usize, mut give: impl FnMut(*mut u8)) -> usize {
         let (size, group) = (self.class().size(), self.class().blocks_of_lines());
         let mut left = want;
@@ -265,7 +265,7 @@ impl Slab {
         self.note_used(want - left)
     }
 
-    /// Notes that the blocks of `taken` in a word are handed out.
+    /// Notes that the blocks of `taken` in word `word` are handed out.
     #[inline(always)]
     fn note_word(&self, word: usize, taken: u64) {
         if self.holes.is_marked() {
@@ -273,7 +273,7 @@ impl Slab {
         }
     }
 
-    /// Counts blocks that were handed out, and returns how many they are.
+    /// Counts `taken` blocks that were handed out, and returns `taken`.
     #[inline(always)]
     fn note_used(&self, taken: usize) -> usize {
         self.used.set(self.used.get() + taken as u32);
@@ -284,8 +284,8 @@ impl Slab {
         taken
     }
 
-    /// Puts the `count` blocks of `mask` in word `word` back. `Err`: the bits that were free
-    /// already.
+    /// Puts the `count` blocks of `mask` in word `word` back. `Err`: the bits that were already
+    /// free.
     #[inline]
     pub(crate) fn put(&self, word: usize, mask: u64, count: usize) -> Result<(), u64> {
         debug_assert_eq!(mask.count_ones() as usize, count);
@@ -303,13 +303,13 @@ impl Slab {
         Ok(())
     }
 
-    /// Puts back the blocks at the beginning that lie here; answers how many they are. After an
-    /// error the slab is half done.
+    /// Puts back the first of `blocks`, as many as lie in this slab, and returns how many. After an
+    /// error some of them are back and not counted.
     #[inline(always)]
     pub(crate) fn put_run(&self, grid: Grid, blocks: &[*mut u8]) -> Result<usize, Misuse> {
         let (base, words) = (self.base(), self.free_words());
         let (mut count, mut lowest) = (0, usize::MAX);
-        // The block behind the last one, which is found without a division.
+        // The slot and the offset behind the last block, found without a division.
         let (mut slot, mut behind) = (0, usize::MAX);
         for block in blocks {
             let offset = block.expose_provenance().wrapping_sub(base);
@@ -341,7 +341,7 @@ impl Slab {
         Ok(count)
     }
 
-    /// Takes in what others have freed. Under the guard's lock, after PENDING was cleared.
+    /// Takes in remotely freed blocks. Called under the guard's lock, after PENDING was cleared.
     pub(crate) fn absorb(&self) -> Result<usize, (usize, u64)> {
         let mut taken = 0;
         for word in 0..self.class().words() {
@@ -355,31 +355,31 @@ impl Slab {
         Ok(taken)
     }
 
-    /// Whether it may stay where it is in the list of partial slabs after `freed` blocks came back.
+    /// Whether the slab may stay in its place in the partial list after `freed` blocks came back.
     #[inline]
     pub(crate) fn stays_in_place(&self, freed: usize) -> bool {
         let used = self.used();
         self.list() == ListName::Partial && used != 0 && !self.became_sparse(freed)
     }
 
-    /// Whether the last `freed` blocks made it half empty.
+    /// Whether the last `freed` blocks brought the slab below half of its blocks in use.
     #[inline]
     pub(in crate::middle) fn became_sparse(&self, freed: usize) -> bool {
         let half = usize::from(self.half.get());
         self.used() < half && self.used() + freed >= half
     }
 
-    /// The address of the block of one bit.
+    /// The address of the block that a bit of a word stands for.
     pub(crate) fn block_at(&self, word: usize, bit: u32) -> usize {
         self.base() + (word * 64 + bit as usize) * self.class().size()
     }
 
-    /// Which list it is in.
+    /// Which list the slab is in.
     pub(crate) fn list(&self) -> ListName {
         self.links.list.get()
     }
 
-    /// Judges itself: counts and bits agree.
+    /// Checks that counts and bits agree.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let free: u32 = self.free_words().iter().map(|word| word.get().count_ones()).sum();

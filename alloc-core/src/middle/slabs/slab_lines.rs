@@ -2,8 +2,8 @@
 
 use core::cell::Cell;
 
-/// Takes up to `want` bits out of `word` of groups of `group` (1, 2, 4 or 8) that are all ones, and
-/// hands each to `take`. Returns how many.
+/// Takes up to `want` bits out of `word`, from groups of `group` bits (1, 2, 4 or 8) that are all
+/// ones, and hands each to `take`. Returns how many.
 #[inline]
 pub(in crate::middle) fn take_groups(
     word: &Cell<u64>,
@@ -23,7 +23,7 @@ pub(in crate::middle) fn take_groups(
     taken
 }
 
-/// The bits of `word` in groups of `group` (1, 2, 4 or 8) that are all ones.
+/// The bits of `word` that lie in groups of `group` bits (1, 2, 4 or 8) that are all ones.
 fn whole_groups(word: u64, group: usize) -> u64 {
     let mut whole = word;
     let mut step = 1;

@@ -6,25 +6,25 @@ use core::cell::Cell;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum ListName {
-    /// In none: full and guarded by a bin, or a free record.
+    /// In no list: full and guarded by a bin, or a free record.
     None,
-    /// Has free blocks.
+    /// The slab has free blocks.
     Partial,
-    /// Has none (kept only by caches, so that they know what they own).
+    /// The slab has no free block. Only caches keep this list, so that they know what they own.
     Full,
 }
 
-/// The place of a record in a list. Guarded as the slab's free bits are.
+/// The place of a record in a list. Guarded by the same lock as the slab's free bits.
 pub(in crate::middle) struct Links<T: 'static> {
     pub(in crate::middle) next: Cell<Option<&'static T>>,
     pub(in crate::middle) previous: Cell<Option<&'static T>>,
     pub(in crate::middle) list: Cell<ListName>,
-    /// It is kept in its list although all its blocks are free.
+    /// The slab is kept in its list although all its blocks are free.
     pub(in crate::middle) spare: Cell<bool>,
 }
 
 impl<T> Links<T> {
-    /// In no list.
+    /// A place in no list.
     pub(in crate::middle) const fn new() -> Links<T> {
         Links {
             next: Cell::new(None),

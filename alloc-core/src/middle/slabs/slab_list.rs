@@ -1,13 +1,13 @@
-//! Lists of slabs, links in the records.
+//! Lists of slabs, with the links in the records.
 
 use super::slab::Slab;
 use super::slab_links::ListName;
 use crate::ground::units::PAGE;
 
-/// A list of so many slabs is long: as a rule they fill a huge page.
+/// A list of so many slabs is long. As a rule they fill a huge page.
 const LONG: usize = 32;
 
-/// Slabs of one guard and class, in both directions, links in the records.
+/// Slabs of one guard and class, linked in both directions through their records.
 #[derive(Default)]
 pub(crate) struct SlabList {
     head: Option<&'static Slab>,
@@ -22,12 +22,12 @@ impl SlabList {
         SlabList { head: None, tail: None, length: 0, spares: 0 }
     }
 
-    /// Whether a cache with these full slabs will fill the next one too.
+    /// Whether the list is long: a cache with so many full slabs will fill the next one too.
     pub(crate) fn is_long(&self) -> bool {
         self.length >= LONG
     }
 
-    /// How many there are.
+    /// How many slabs there are.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
@@ -38,7 +38,7 @@ impl SlabList {
         self.head
     }
 
-    /// Adds a slab at the front: it is used next.
+    /// Adds a slab at the front, where it is used next.
     pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
         slab.links.list.set(name);
         slab.links.previous.set(None);
@@ -51,7 +51,7 @@ impl SlabList {
         self.length += 1;
     }
 
-    /// Adds a slab at the back: it is used last.
+    /// Adds a slab at the back, where it is used last.
     pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
         slab.links.list.set(name);
         slab.links.next.set(None);
@@ -64,7 +64,7 @@ impl SlabList {
         self.length += 1;
     }
 
-    /// Takes out a slab that is here.
+    /// Takes out a slab that is in this list.
     pub(crate) fn remove(&mut self, slab: &'static Slab) {
         let (previous, next) = (slab.links.previous.take(), slab.links.next.take());
         match previous {
@@ -80,7 +80,7 @@ impl SlabList {
         self.use_spare(slab);
     }
 
-    /// Takes out all slabs that answer to a description.
+    /// Takes out all slabs for which `unwanted` returns `true`.
     pub(in crate::middle) fn remove_if(&mut self, unwanted: impl Fn(&Slab) -> bool) {
         let mut next = self.head;
         while let Some(slab) = next {
@@ -91,8 +91,8 @@ impl SlabList {
         }
     }
 
-    /// Keeps a slab that is here although all its blocks are free, to be used last. `false`: it is
-    /// not the only one, and as many as `bytes` hold are kept already.
+    /// Keeps a slab of this list although all its blocks are free, to be used last. `false`: it is
+    /// not the only slab, and as many spare ones as `bytes` hold are kept already.
     pub(crate) fn keep_spare(&mut self, slab: &'static Slab, bytes: usize) -> bool {
         let each = usize::from(slab.class().row().slab_pages) * PAGE;
         if self.length > 1 && (self.spares + 1) * each > bytes {
@@ -105,7 +105,7 @@ impl SlabList {
         true
     }
 
-    /// Notes that blocks of a slab that is here are about to be used.
+    /// Notes that blocks of a slab of this list are about to be used.
     #[inline]
     pub(crate) fn use_spare(&mut self, slab: &Slab) {
         if slab.links.spare.replace(false) {
@@ -123,20 +123,20 @@ impl SlabList {
         }
     }
 
-    /// Puts a slab that is here, and of which `freed` blocks have just come back, at the back when
-    /// that made it sparse: nearly full slabs are used first, so that sparse ones get to empty.
+    /// Moves a slab of this list to the back if the `freed` blocks that just came back made it
+    /// sparse. Nearly full slabs are used first, so that sparse ones become empty.
     pub(crate) fn settle(&mut self, slab: &'static Slab, freed: usize) {
         if slab.became_sparse(freed) {
             self.move_to_back(slab);
         }
     }
 
-    /// All slabs, the one that is used last first.
+    /// All slabs, in reverse order of use.
     pub(crate) fn sparsest_first(&self) -> impl Iterator<Item = &'static Slab> {
         core::iter::successors(self.tail, |slab| slab.links.previous.get())
     }
 
-    /// The first slab that answers to a description.
+    /// The first slab for which `wanted` returns `true`.
     pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
         let mut next = self.head;
         while let Some(slab) = next {
@@ -158,7 +158,7 @@ mod tests {
 
     const SLABS: usize = 8;
 
-    /// A list beside what should be in it: numbers of slabs in order, and which are spare.
+    /// A list beside the expected state: numbers of slabs in order, and which are spare.
     struct Model {
         slabs: [&'static Slab; SLABS],
         list: SlabList,
@@ -218,7 +218,7 @@ mod tests {
                     self.spare[n] = false;
                 }
                 6 if is_here => {
-                    // It becomes sparse when the 33rd of 64 blocks in use comes back.
+                    // A slab becomes sparse when the 33rd of 64 blocks in use comes back.
                     let used = slab.used();
                     slab.take_lowest(32 - used, |_| ());
                     self.list.settle(slab, 1);

@@ -79,7 +79,7 @@ fn the_words_of_a_record_follow_it_on_lines_of_their_own() {
         for (n, word) in slab.free_words().iter().enumerate() {
             let mark = 1 << (n % 64);
             word.set(!mark);
-            // SAFETY: nobody else has blocks of the record, which lives for ever.
+            // SAFETY: no other thread has blocks of the record, which lives for ever.
             unsafe { slab.remote.free(n, mark, |_| None) }.unwrap();
         }
         let remote = LINES + (8 << lg).max(64);
@@ -192,7 +192,7 @@ impl Model {
         slots.iter().for_each(|slot| self.free[*slot] = false);
     }
 
-    /// The slots from `first` on, in steps, that are in use.
+    /// The slots in use from `first` on, in steps of `step`, at most `most`.
     fn in_use(&self, first: usize, step: usize, most: usize) -> Vec<usize> {
         let slots = (first..self.free.len()).step_by(step);
         slots.filter(|slot| !self.free[*slot] && !self.remote[*slot]).take(most).collect()
@@ -202,7 +202,7 @@ impl Model {
         let size = self.slab.class().size();
         let address = |slot: &usize| self.slab.base() + slot * size;
         let mut blocks: Vec<usize> = slots.iter().map(address).collect();
-        // What lies behind the slab is not put.
+        // A block behind the slab is not put.
         blocks.push(self.slab.base() + self.slab.class().slots() * size);
         let blocks: Vec<*mut u8> =
             blocks.into_iter().map(core::ptr::with_exposed_provenance_mut).collect();

@@ -1,22 +1,23 @@
 //! Blocks that threads pass on to each other: a short queue before the slabs of an arena's bin.
 //!
-//! A buffer of a few pages that one thread fills and another frees goes home in a batch of few, and
-//! is soon asked for again. By way of its slab that costs a bit set and a bit found, slabs moved
-//! from list to list, and, as a slab has two or four blocks only, every other time a slab made or
-//! ended. Here it costs a pointer written and read, and no record is written that other threads
-//! read.
+//! A buffer of a few pages that one thread fills and another frees is returned in a batch of few
+//! blocks, and is soon requested again. By way of its slab that costs a bit set and a bit found,
+//! and slabs moved from list to list. As a slab has two or four blocks only, every other time a
+//! slab is made or ended too. Through this queue it costs a pointer written and read, and no record
+//! is written that other threads read.
 //!
-//! Where another processor asks, the oldest block is taken first. The newest is still in the cache
-//! of the processor that read and freed it, from where another one that fills it again must fetch
-//! line after line; by the time that a block has waited for its turn it has left that cache for one
-//! that they share. Who asks on the very processor that freed last takes the newest: they are in
-//! its own cache, and the others need not come back to it.
+//! A thread on another processor takes the oldest block first. The newest is still in the cache of
+//! the processor that read and freed it, from where another one that fills it again must fetch line
+//! after line. By the time that a block has waited for its turn, it has left that cache for one
+//! that the processors share. A thread on the processor that freed last takes the newest blocks:
+//! they are in that processor's cache, and the older ones need not come back to it.
 //!
-//! How long the queue may get is learned, as for [`crate::middle::owners::depot`]: blocks that come
-//! from slabs after as many went there need not have gone. For classes of slabs of a few blocks,
-//! which caches do not own. What waits here is out of its slab, but counts as home. Guarded by the
-//! bin's lock; a decay pass sends all of it home, so nothing stays longer than that unused; where
-//! unused memory is to go at once, nothing waits.
+//! The length that the queue may reach is learned, as for [`crate::middle::owners::depot`]: blocks
+//! that come from slabs after as many were returned there could have stayed. The queue serves
+//! classes of slabs of a few blocks, which caches do not own. A block that waits here is out of its
+//! slab, but counts as returned. The bin's lock guards the queue. A decay pass returns all of its
+//! blocks to their slabs, so none stays unused for longer. Where unused memory is to be given back
+//! at once, no block waits.
 
 use crate::back::metadata;
 use crate::ground::units::LG_PAGE;
@@ -25,20 +26,20 @@ use core::ptr::NonNull;
 /// A block.
 pub(in crate::middle) type Slot = *mut u8;
 
-/// The most blocks of a class, and how many there may be before anything is known.
+/// The most blocks of a class, and how many there may be before anything is learned.
 const MOST: usize = 128;
 const FIRST: usize = 8;
 
 /// The queue of one class of one arena.
 pub(crate) struct TransferCache {
-    /// Made with the first block.
+    /// Made when the first block comes.
     ring: Option<NonNull<Ring>>,
-    /// Where the oldest block lies, and how many there are.
+    /// The place of the oldest block, and how many blocks there are.
     oldest: usize,
     count: usize,
-    /// How many there may be.
+    /// How many blocks there may be.
     depth: usize,
-    /// Blocks that went into slabs for want of room, and have not been asked for since.
+    /// Blocks that went into slabs because there was no room, and have not been requested since.
     gone: usize,
     /// The processor that the newest block was freed on, as far as known.
     cpu: Option<u32>,
@@ -46,11 +47,12 @@ pub(crate) struct TransferCache {
 
 struct Ring {
     blocks: [Slot; MOST],
-    /// What tells most blocks apart, a quarter as long: whether one waits here is seen at a glance.
+    /// A key of each block, a quarter as long: tells quickly, as a rule, whether a block waits
+    /// here.
     keys: [u16; MOST],
 }
 
-// SAFETY: the ring is memory of ours, reached under the lock of the bin only.
+// SAFETY: the ring is memory of this allocator, reached under the lock of the bin only.
 unsafe impl Send for TransferCache {}
 
 fn key(block: Slot) -> u16 {
@@ -58,7 +60,7 @@ fn key(block: Slot) -> u16 {
 }
 
 impl TransferCache {
-    /// Nothing waits here.
+    /// An empty queue.
     pub(in crate::middle) const fn new() -> TransferCache {
         TransferCache { ring: None, oldest: 0, count: 0, depth: FIRST, gone: 0, cpu: None }
     }
@@ -79,12 +81,12 @@ impl TransferCache {
         self.count
     }
 
-    /// Notes which processor the newest block was freed on, as far as known.
+    /// Notes which processor the newest block was freed on, as far as is known.
     pub(in crate::middle) fn set_cpu(&mut self, cpu: Option<u32>) {
         self.cpu = cpu;
     }
 
-    /// How many blocks lie in a range of addresses.
+    /// How many blocks lie in the `bytes` bytes from `base` on.
     pub(crate) fn count_within(&self, base: usize, bytes: usize) -> usize {
         self.blocks().filter(|block| (*block as usize).wrapping_sub(base) < bytes).count()
     }
@@ -94,7 +96,7 @@ impl TransferCache {
     pub(in crate::middle) fn holds(&self, block: Slot) -> bool {
         let Some(ring) = self.ring().filter(|_| self.count > 0) else { return false };
         let key = key(block);
-        // All of them, old ones too, and without a branch: the processor looks at eight at a time.
+        // All keys, old ones too, and without a branch, so the processor compares eight at a time.
         let seen = ring.keys.iter().fold(false, |seen, other| seen | (*other == key));
         seen && self.blocks().any(|other| other == block)
     }
@@ -111,7 +113,7 @@ impl TransferCache {
             self.ring = ring.map(NonNull::from);
         }
         let at = (self.oldest + self.count) % MOST;
-        // SAFETY: made above, and never unmapped; nobody else reaches it.
+        // SAFETY: made above, and never unmapped; only the holder of the bin's lock reaches it.
         let Some(ring) = self.ring.map(|mut ring| unsafe { ring.as_mut() }) else { return false };
         if let (Some(slot), Some(place)) = (ring.blocks.get_mut(at), ring.keys.get_mut(at)) {
             (*slot, *place) = (block, key(block));
@@ -120,8 +122,8 @@ impl TransferCache {
         true
     }
 
-    /// Takes up to `want` blocks for a thread that runs on the processor that `cpu` answers: the
-    /// newest first where that has just freed it, else the oldest. Answers how many.
+    /// Takes up to `want` blocks for a thread that runs on the processor that `cpu` returns: the
+    /// newest first if that processor freed the newest, else the oldest first. Returns how many.
     #[inline]
     pub(in crate::middle) fn take(
         &mut self,
@@ -157,7 +159,8 @@ impl TransferCache {
         n
     }
 
-    /// Notes that `n` blocks came from slabs: as many as went there before need not have.
+    /// Notes that `n` blocks came from slabs. The queue may get longer by as many of them as went
+    /// there before for want of room.
     #[inline]
     pub(in crate::middle) fn note_refill(&mut self, n: usize) {
         let back = self.gone.min(n);
@@ -165,12 +168,12 @@ impl TransferCache {
         self.depth = (self.depth + back).min(MOST);
     }
 
-    /// Notes that `n` blocks go into slabs for want of room.
+    /// Notes that `n` blocks go into slabs because there is no room.
     pub(in crate::middle) fn note_gone(&mut self, n: usize) {
         self.gone = (self.gone + n).min(MOST);
     }
 
-    /// Forgets half of what was learned.
+    /// Forgets half of the learned length.
     pub(in crate::middle) fn age(&mut self) {
         self.depth = (self.depth / 2).max(FIRST);
         self.gone = 0;

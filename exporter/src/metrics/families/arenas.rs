@@ -1,25 +1,26 @@
-//! Arenas: by name always, each by its index when it is asked for.
+//! Arenas: always by name, and each by its index when that is asked for.
 use crate::metrics::family::Source::{Arena, Made};
 use crate::metrics::family::{Def, Unit, counter, gauge, info};
 use crate::metrics::group::Group::{Arenas, NamedArenas};
 use crate::metrics::made;
 
-/// A gauge by name.
+/// Returns a gauge by name.
 const fn named(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     gauge(name, unit, NamedArenas, Arena(keys))
 }
 
-/// A gauge by index.
+/// Returns a gauge by index.
 const fn each(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     gauge(name, unit, Arenas, Arena(keys))
 }
 
-/// A counter by index.
+/// Returns a counter by index.
 const fn counts(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     counter(name, unit, Arenas, Arena(keys))
 }
 
-/// The sums over all arenas are those of the families without `arena` in their name.
+/// The families by name. Their sums over all arenas equal the families without `arena` in their
+/// name.
 pub(super) static NAMED: &[Def] = &[
     named(
         "lumalloc_arena_allocated_bytes",

@@ -1,25 +1,25 @@
-//! Classes, locks and slow paths, finely: over all arenas, those that were destroyed among them.
+//! Classes, locks and slow paths in detail, over all arenas, including destroyed ones.
 use crate::metrics::family::Classes;
 use crate::metrics::family::Source::{Class, Each, Sum};
 use crate::metrics::family::{Def, Unit, counter, gauge};
 use crate::metrics::group::Group;
 
-/// A gauge by small class.
+/// Returns a gauge by small class.
 const fn bin(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     gauge(name, unit, Group::Bins, Class(Classes::Bins, keys))
 }
 
-/// A counter by small class.
+/// Returns a counter by small class.
 const fn bin_counts(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     counter(name, unit, Group::Bins, Class(Classes::Bins, keys))
 }
 
-/// A gauge by class of runs.
+/// Returns a gauge by class of runs.
 const fn runs(name: &'static str, unit: Unit, keys: &'static [&'static str]) -> Def {
     gauge(name, unit, Group::Extents, Class(Classes::Extents, keys))
 }
 
-/// A counter of the slow paths.
+/// Returns a counter of the slow paths.
 const fn work(name: &'static str, keys: &'static [&'static str]) -> Def {
     counter(name, Unit::None, Group::Engine, Sum(keys))
 }
@@ -124,7 +124,7 @@ pub(super) static EXTENTS: &[Def] = &[
     .says("Bytes in runs without memory."),
 ];
 
-/// One number of every lock.
+/// The source of one number for every lock.
 macro_rules! every_lock {
     ($field:literal) => {
         Each(

@@ -1,8 +1,8 @@
-//! Every key is in a family, or has a reason not to be.
+//! Every key is in a family, or has a reason not to be in one.
 use crate::metrics::families;
 use lumalloc_namespace::facts;
 
-/// Patterns of names (`*`: anything) with the reason why no family has them.
+/// Patterns of names (`*` is anything), with the reason why no family has these keys.
 const EXCUSES: &[(&str, &str)] = &[
     ("approximate_stats.active", "lumalloc_active_bytes says it exactly"),
     ("arena.<i>.decay", "an action"),
@@ -76,7 +76,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("vm.stat.s_free", "what stats.allocated leaves of vm.stat.extent"),
 ];
 
-/// Whether a name is of a pattern.
+/// Whether a name fits a pattern.
 fn is_of(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(begin) => name.starts_with(begin),

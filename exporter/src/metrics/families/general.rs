@@ -1,4 +1,4 @@
-//! What was built and set, and the exporter itself.
+//! Facts of the build, settings, and the exporter itself.
 use crate::metrics::family::Source::{Made, Own, Sum, Texts};
 use crate::metrics::family::{Def, Unit, counter, gauge, info};
 use crate::metrics::group::Group::{Build, Exporter, Settings};

@@ -1,20 +1,20 @@
-//! Where memory is, by the allocator's count and by the system's.
+//! Where the memory is, as the allocator and the system count it.
 use crate::metrics::family::Source::{Own, Sum};
 use crate::metrics::family::{Def, Unit, counter, gauge};
 use crate::metrics::group::Group::{Memory, Process};
 
-/// A gauge of bytes.
+/// Returns a gauge of bytes.
 const fn bytes(name: &'static str, keys: &'static [&'static str]) -> Def {
     gauge(name, Unit::Bytes, Memory, Sum(keys))
 }
 
-/// A gauge of things.
+/// Returns a gauge of things.
 const fn count(name: &'static str, keys: &'static [&'static str]) -> Def {
     gauge(name, Unit::None, Memory, Sum(keys))
 }
 
-/// The first seven that are of resident memory add up to it: allocated, slab free, remote pending,
-/// thread caches, dirty, muzzy, metadata.
+/// The families of memory. The first seven add up to the resident bytes: allocated, slab free,
+/// remote pending, thread caches, dirty, muzzy, metadata.
 pub(super) static MEMORY: &[Def] = &[
     bytes("lumalloc_allocated_bytes", &["stats.allocated"]),
     bytes("lumalloc_slab_free_bytes", &["stats.rss.slab_free"])

@@ -7,7 +7,8 @@ mod work;
 
 use super::family::Def;
 
-/// Every family, in the order in which it is served: families of one collector are neighbours.
+/// Every family, in the order in which families are served. Families of one collector are
+/// neighbours.
 pub(super) static TABLE: &[&[Def]] = &[
     general::BUILD,
     general::SETTINGS,

@@ -1,4 +1,4 @@
-//! Allocations, and what they made the allocator do.
+//! Allocations, and the work that they caused in the allocator.
 use crate::metrics::family::Source::{Each, Made, Sum};
 use crate::metrics::family::{Def, Unit, counter, histogram};
 use crate::metrics::group::Group::{Locks, Purging, Traffic, Work};

@@ -1,10 +1,10 @@
-//! Which keys a request may write: a short list, and the reason for each that is not on it.
+//! The keys that requests may write, and the reason for each key that they may not.
 use super::refusal::Refusal;
 use crate::namespace::Target;
 use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
 
-/// What may be written or done.
+/// The keys that may be written or triggered.
 const ALLOWED: [&str; 20] = [
     "arena.<i>.decay",
     "arena.<i>.dirty_decay_ms",
@@ -28,7 +28,7 @@ const ALLOWED: [&str; 20] = [
     "vm.regmax",
 ];
 
-/// Whether a key may be written, or done.
+/// Checks that a key may be written or triggered.
 pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
     if ALLOWED.contains(&row.name) {
         return Ok(());
@@ -39,8 +39,8 @@ pub(super) fn check(row: &'static Fact) -> Result<(), Refusal> {
     Err(Refusal::Forbidden(row, reason(row)))
 }
 
-/// Whether it may be written for this arena: not a limit of the exporter's own, which serves the
-/// request that would undo it.
+/// Checks that a key may be written for this arena. The limit of the exporter's own arena may not,
+/// because the exporter serves the request that would undo it.
 pub(super) fn check_arena(target: &Target, own: Option<u32>) -> Result<(), Refusal> {
     let is_own = own.is_some_and(|own| target.mib().get(1) == Some(&(own as usize)));
     if is_own && target.row.name == "arena.<i>.limit" {
@@ -50,7 +50,7 @@ pub(super) fn check_arena(target: &Target, own: Option<u32>) -> Result<(), Refus
     Ok(())
 }
 
-/// Why it is not.
+/// Returns why a key may not be written.
 fn reason(row: &Fact) -> &'static str {
     let of = |branch: &str| row.name.starts_with(branch);
     if of("thread.") || of("tcache.") {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Whatever is added to the namespace is closed until it is put on the list.
+    /// A key that is added to the namespace is closed until it is put on the list.
     #[test]
     fn no_other_key_is_open() {
         let open = facts().iter().filter(|row| check(row).is_ok());

@@ -1,4 +1,4 @@
-//! What there is: every key with its description.
+//! The list of every key with its description.
 use super::allow;
 use crate::answer::{Answer, body};
 use crate::format::{Bad, Format};
@@ -8,7 +8,7 @@ use lumalloc_namespace::{Door, Fact, Type, facts};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 
-/// `GET /ctl`
+/// Answers `GET /ctl`.
 pub(super) fn list(asked: &Asked) -> Result<Answer, Bad> {
     let format = Format::of(asked, Format::Json)?;
     let text = match format {
@@ -21,7 +21,7 @@ pub(super) fn list(asked: &Asked) -> Result<Answer, Bad> {
     Ok(body(format.kind(), text))
 }
 
-/// What is known of a key without asking the allocator.
+/// Describes a key without asking the allocator.
 pub(super) fn described(row: &'static Fact) -> Map<String, Json> {
     let mut told = Map::new();
     let mut tell = |name: &str, value: Json| drop(told.insert(name.into(), value));
@@ -41,18 +41,18 @@ pub(super) fn described(row: &'static Fact) -> Map<String, Json> {
     told
 }
 
-/// Whether `POST` is taken, and does something here.
+/// Whether `POST` is taken, and has an effect in this build.
 fn is_posted(row: &'static Fact) -> bool {
     row.door != Door::Absent && allow::check(row).is_ok()
 }
 
-/// A line for each key.
+/// Returns a table with a line for each key.
 fn table() -> String {
     let mut text = String::from("name  type  unit  access  stability  get  post  help\n");
     for row in facts() {
         let get = if walk::is_told(row) { "get" } else { "-" };
         let post = if is_posted(row) { "post" } else { "-" };
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "{}  {}  {}  {}  {}  {get}  {post}  {}",
@@ -67,8 +67,8 @@ fn table() -> String {
     text
 }
 
-/// As text: of a key its value alone, of a branch a line for each key below, of what was done a
-/// word.
+/// Returns a value as text: of a key only its value, of a branch a line for each key below, of an
+/// action one word.
 pub(super) fn plain(value: &Json) -> String {
     let object = value.as_object();
     if let Some(value) = object.and_then(|object| object.get("value")) {

@@ -1,4 +1,4 @@
-//! What is wrong with a request to the namespace, in one line, and its status.
+//! Why a request to the namespace is refused, in one line, and the status.
 use super::suggest;
 use crate::answer::{Answer, line};
 use crate::format::Bad;
@@ -13,37 +13,37 @@ use std::fmt;
 /// Why a request is not served.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// A parameter of the address.
+    /// A parameter of the address is wrong.
     Parameter(Bad),
-    /// No key's name is so long.
+    /// No key has so long a name.
     LongName(usize),
-    /// There is no such key; perhaps another one was meant.
+    /// There is no such key. Perhaps another key was meant.
     Unknown(String, Option<String>),
-    /// The key exists, its index does not.
+    /// The key exists, but its index does not.
     NoIndex(String),
     /// A branch has no value of its own.
     Branch(String),
     /// The key has no value here.
     NoValue(&'static Fact),
-    /// There is nothing to read: it is done, or written.
+    /// The key has nothing to read. It is triggered or written.
     PostOnly(&'static Fact),
-    /// It is not told, for this reason.
+    /// The value of the key is not shown, for this reason.
     NotTold(&'static Fact, &'static str),
-    /// It cannot be written at all.
+    /// The key cannot be written at all.
     ReadOnly(&'static Fact),
-    /// It may not be written by requests, for this reason.
+    /// Requests may not write the key, for this reason.
     Forbidden(&'static Fact, &'static str),
-    /// An action with a value.
+    /// The request gives a value to an action.
     TakesNothing(&'static Fact),
     /// The body is not JSON.
     NotJson(&'static Fact, String),
-    /// The body is an object without a value.
+    /// The body is an object with other fields than one `value`.
     Object(&'static Fact),
-    /// The value is of another type.
+    /// The value is not of the type of the key.
     WrongType(&'static Fact, Json),
-    /// A limit below the bytes held now.
+    /// The limit is below the bytes that are held now.
     BelowHeld(&'static Fact, Json, usize),
-    /// The key answers this, to this value.
+    /// The key returned this error for this value.
     Refused(&'static Fact, Error, Option<Json>),
 }
 
@@ -52,12 +52,12 @@ impl Refusal {
         Refusal::Unknown(name.into(), suggest::nearest(name))
     }
 
-    /// A name of a row that the allocator does not know.
+    /// Returns the refusal of a name of a row that the allocator does not know.
     pub(super) fn no_index(row: &'static Fact, name: &str) -> Refusal {
         if row.has_index() { Refusal::NoIndex(name.into()) } else { Refusal::NoValue(row) }
     }
 
-    /// A key whose value is not for requests.
+    /// Returns the refusal of a key whose value is not shown.
     pub(super) fn not_told(row: &'static Fact) -> Refusal {
         match row.door {
             Door::Absent => Refusal::NoValue(row),
@@ -172,7 +172,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The type of the value that a key takes.
+/// Returns the type of the value that a key takes.
 fn wanted(row: &Fact) -> String {
     let kind = if row.name == ARENA_NAME { c"text" } else { row.kind.c_name() };
     let kind = kind.to_string_lossy();
@@ -183,7 +183,7 @@ fn wanted(row: &Fact) -> String {
     }
 }
 
-/// The beginning of what was given.
+/// Returns the beginning of the given value.
 fn shown(given: &Json) -> String {
     let text = given.to_string();
     let cut = text.char_indices().nth(64).map_or(text.len(), |(end, _)| end);
@@ -191,7 +191,7 @@ fn shown(given: &Json) -> String {
     format!("{}{dots}", text.get(..cut).unwrap_or_default())
 }
 
-/// What a key means by an error.
+/// Returns what a key means by an error.
 fn meaning(error: Error) -> &'static str {
     match error {
         Error::NoEntry => "it does not exist here (ENOENT)",

@@ -1,7 +1,7 @@
-//! The name that was meant.
+//! Suggests the key that was meant by an unknown name.
 use lumalloc_namespace::facts;
 
-/// The key whose name is nearest, with the numbers that were given; `None` when none is near.
+/// Returns the key whose name is nearest, with the given numbers. Returns `None` if none is near.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let given: Vec<&str> = name.split('.').collect();
     let plain = pattern(name);
@@ -11,7 +11,7 @@ pub(super) fn nearest(name: &str) -> Option<String> {
     (distance <= name.len().div_ceil(3)).then(|| with_numbers(row, &given))
 }
 
-/// A name with `#` for an index, so that numbers do not count as letters.
+/// Returns a name with `#` for each index, so that numbers do not count as letters.
 fn pattern(name: &str) -> String {
     let is_index = |part: &str| {
         part.starts_with('<') || !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
@@ -21,7 +21,7 @@ fn pattern(name: &str) -> String {
     parts.join(".")
 }
 
-/// A row's name with the numbers that stand at its indices' places in another name.
+/// Returns a row's name with the numbers that another name has in the places of its indices.
 fn with_numbers(row: &str, given: &[&str]) -> String {
     let part = |(place, part): (usize, &str)| match given.get(place) {
         Some(number) if part.starts_with('<') && pattern(number) == "#" => (*number).to_string(),
@@ -30,7 +30,7 @@ fn with_numbers(row: &str, given: &[&str]) -> String {
     row.split('.').enumerate().map(part).collect::<Vec<_>>().join(".")
 }
 
-/// How many letters must be added, left out or replaced to make one of the other.
+/// Returns how many letters must be added, left out or replaced to make one text of the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! The soak: everything at once for as long as it is told. `tests/soak SECONDS` starts it.
+//! The soak test: everything at once for a given time. `tests/soak SECONDS` starts it.
 //!
 //! | what runs | file |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | redis-server under redis-benchmark and snapshots by forked children | [`redis`] |
 //!
 //! Each second the identities of each snapshot are checked, and the resident memory is noted. At
-//! the end the load stops, each process purges once, and must be small; and in the last quarter of
-//! the time none may have been larger than in the second.
+//! the end the load stops, each process purges once, and must then be small. In the last quarter of
+//! the time, no process may be larger than in the second quarter.
 
 mod program;
 mod redis;
@@ -24,7 +24,7 @@ use lumalloc_tests::{liblumalloc, liblumalloc_exporter};
 use program::Program;
 use redis::Redis;
 
-/// What the parts of the soak share.
+/// The data that the parts of the soak share.
 struct Soak {
     dir: PathBuf,
     stop: AtomicBool,
@@ -38,7 +38,7 @@ impl Soak {
     }
 }
 
-/// A directory that goes when the soak ends.
+/// A directory that is removed when the soak ends.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -51,7 +51,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What is left there harms nobody.
+        // Files left behind do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -76,7 +76,7 @@ fn arenas(soak: &Soak) -> Result<(), String> {
     Program::soak(soak, "arenas", "background_thread:true,dirty_decay_ms:1000")
 }
 
-/// A part of the soak, which runs until the soak is over. Errors: what went wrong.
+/// A part of the soak, which runs until the soak is over. The error says what went wrong.
 type Part = fn(&Soak) -> Result<(), String>;
 
 const PARTS: [(&str, Part); 4] = [
@@ -86,7 +86,7 @@ const PARTS: [(&str, Part); 4] = [
     ("redis", Redis::soak),
 ];
 
-/// Runs all parts until the time is over or one has ended. The answer is what went wrong.
+/// Runs all parts until the time is over or one has ended. Returns what went wrong.
 fn run_parts(soak: &Soak, duration: Duration) -> Vec<String> {
     let begin = Instant::now();
     thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn run_parts(soak: &Soak, duration: Duration) -> Vec<String> {
 }
 
 fn soak(seconds: u64) -> Result<String, String> {
-    // Built before the time begins.
+    // The libraries are built before the time begins.
     liblumalloc();
     liblumalloc_exporter();
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! A program of ours with the exporter, scraped all the time.
+//! A test program with the exporter, which is scraped all the time.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,9 +17,9 @@ use lumalloc_tests::{cc, liblumalloc, liblumalloc_exporter};
 
 use super::Soak;
 
-/// Far more than an answer takes on a busy machine.
+/// Far longer than an answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What is asked for in turn, without a pause.
+/// The paths that are requested in turn, without a pause.
 const SCRAPED: [&str; 6] =
     ["/metrics", "/metrics?collect[]=bins,arenas", "/stats", "/ctl/stats", "/doctor", "/ctl"];
 
@@ -27,12 +27,12 @@ const SCRAPED: [&str; 6] =
 pub(crate) struct Program {
     child: Child,
     socket: PathBuf,
-    /// It destroys arenas.
+    /// Whether the program destroys arenas.
     arenas_end: bool,
 }
 
 impl Program {
-    /// Runs `tests/c/soak.c` in that mode until the soak is over. Errors: what went wrong.
+    /// Runs `tests/c/soak.c` in a mode until the soak is over. The error says what went wrong.
     pub(crate) fn soak(soak: &Soak, mode: &str, conf: &str) -> Result<(), String> {
         let program = Program::start(&soak.dir, mode, conf);
         program.wait_until_served()?;
@@ -65,7 +65,7 @@ impl Program {
         Program { child, socket, arenas_end: mode == "arenas" }
     }
 
-    /// Waits for the exporter, as long as the program lives.
+    /// Waits for the exporter, as long as the program runs.
     fn wait_until_served(&self) -> Result<(), String> {
         let state = format!("/proc/{}/stat", self.child.id());
         while self.get("/-/ready").is_err() {
@@ -78,7 +78,7 @@ impl Program {
         Ok(())
     }
 
-    /// What the exporter answers. Errors: none, or another status than 200.
+    /// The exporter's answer. It is an error if there is none, or if its status is not 200.
     fn get(&self, path: &str) -> Result<String, String> {
         let failed = |what: &dyn std::fmt::Display| format!("GET {path}: {what}");
         let ask = || {
@@ -107,7 +107,7 @@ impl Program {
         Ok(())
     }
 
-    /// Checks the identities each second until the soak is over, or `is_done`.
+    /// Checks the identities each second until the soak is over, or until `is_done` is true.
     fn watch(&self, soak: &Soak, is_done: impl Fn() -> bool) -> Result<Resident, String> {
         let mut resident = Resident::new(self.child.id());
         let mut watch = if self.arenas_end { Watch::where_arenas_end() } else { Watch::default() };
@@ -121,7 +121,7 @@ impl Program {
         Ok(resident)
     }
 
-    /// Stops the load, and judges what is left.
+    /// Stops the load, and checks the remaining memory.
     fn finish(mut self) -> Result<(), String> {
         drop(self.child.stdin.take());
         let mut text = String::new();
@@ -140,7 +140,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

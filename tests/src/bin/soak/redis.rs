@@ -20,11 +20,11 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Runs the server until the soak is over. Errors: what went wrong.
+    /// Runs the server until the soak is over. The error says what went wrong.
     pub(crate) fn soak(soak: &Soak) -> Result<(), String> {
         let redis = Redis::start(&soak.dir);
         redis.wait_until_served()?;
-        // From then on it has about as much data as it ever will.
+        // After this round the server has about as much data as it ever will.
         redis.round(0)?;
         let end = AtomicBool::new(false);
         let resident = thread::scope(|scope| {
@@ -38,7 +38,7 @@ impl Redis {
         resident.check_growth()
     }
 
-    /// Without a port: clients come by a socket of its own.
+    /// Starts a server without a port. Clients use a unix socket.
     fn start(dir: &Path) -> Redis {
         let socket = dir.join("redis.socket");
         let server = Command::new(find_program("redis-server"))
@@ -64,7 +64,7 @@ impl Redis {
         Err("redis-server does not answer".into())
     }
 
-    /// What the server answers to a command.
+    /// Sends a command to the server and returns its answer.
     fn ask(&self, command: &[&str]) -> Result<String, String> {
         self.client("redis-cli", command)
     }
@@ -85,14 +85,15 @@ impl Redis {
         Err(format!("{program} {args:?}: {}\n{text}{errors}", ending(output.status)))
     }
 
-    /// The field `name:123` of `INFO memory`.
+    /// Reads the field `name:123` of `INFO memory`.
     fn info(text: &str, name: &str) -> Result<u64, String> {
         let field = text.lines().find_map(|line| line.trim_end().strip_prefix(name));
         let number = field.and_then(|rest| rest.strip_prefix(':')?.parse().ok());
         number.ok_or_else(|| format!("INFO memory has no {name}"))
     }
 
-    /// Notes the resident memory between two rounds: during one, the list is there or is not.
+    /// Runs rounds and notes the resident memory between them. During a round the list comes and
+    /// goes.
     fn load(&self, end: &AtomicBool) -> Result<Resident, String> {
         let mut resident = Resident::new(self.server.id());
         for round in 1.. {
@@ -106,19 +107,20 @@ impl Redis {
         Ok(resident)
     }
 
-    /// The benchmark by values of several sizes, now and then with a child that writes a snapshot.
+    /// Runs the benchmark with values of several sizes, sometimes with a child that writes a
+    /// snapshot.
     fn round(&self, round: u32) -> Result<(), String> {
         const TESTS: &str = "set,get,incr,lpush,lpop,sadd,spop,hset,zadd,mset";
         const COMMON: [&str; 11] =
             ["-n", "20000", "-c", "20", "-r", "1000", "-P", "8", "-q", "-t", TESTS];
         if round % 4 == 1 {
-            // It is refused while one is under way.
+            // This is refused while another snapshot is being written.
             let _ = self.ask(&["bgsave"]);
         }
         for size in ["100", "2000", "20000"] {
             self.client("redis-benchmark", &[&COMMON[..], &["-d", size]].concat())?;
         }
-        // The list keeps what lpush and lpop leave.
+        // The list holds the values that lpush added and lpop did not remove.
         self.ask(&["del", "mylist"])?;
         Ok(())
     }
@@ -138,13 +140,13 @@ impl Redis {
         Ok(())
     }
 
-    /// Empties the server, purges once, and judges what is left.
+    /// Empties the server, purges once, and checks the remaining memory.
     fn finish(mut self) -> Result<(), String> {
         self.ask(&["flushall", "sync"])?;
         self.ask(&["memory", "purge"])?;
         let used = Redis::info(&self.ask(&["info", "memory"])?, "used_memory")?;
         check_end(rss_kib(self.server.id()), used >> 10)?;
-        // The connection ends before an answer.
+        // The connection ends before there is an answer.
         let _ = self.ask(&["shutdown", "nosave"]);
         let status = self.server.wait().map_err(|error| error.to_string())?;
         if status.success() { Ok(()) } else { Err(ending(status)) }
@@ -153,7 +155,7 @@ impl Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }

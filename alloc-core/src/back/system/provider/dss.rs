@@ -1,8 +1,8 @@
 //! The data segment: pages by sbrk(2), before or after the system's other addresses. Source:
 //! jemalloc(3), `opt.dss`.
 //!
-//! Others may move the break too: what they took is skipped, and never touched. What comes from
-//! here stays ours for ever: it is purged, but neither given back nor moved.
+//! Other code may move the break too. What it took is skipped, and never touched. Memory of the
+//! segment is kept for ever: it is purged, but neither given back nor moved.
 
 use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::options::{self, Dss};
@@ -13,17 +13,17 @@ use crate::ground::units::checked_round_up;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// So often is the break moved again after somebody else has moved it in between.
+/// How often the break is moved again after other code has moved it in between.
 const TRIES: usize = 8;
 
-/// One move of the break at a time; for fork too.
+/// The lock for moves of the break, which fork takes too.
 pub(crate) static BREAK: RankedMutex<()> = RankedMutex::new(LockRank::Break, ());
 
-/// What was ever taken lies between these; what others took there is no mapping of ours.
+/// All that was ever taken lies between these. What other code took there is in no run.
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// `inner`, with the data segment before it or after it, as the options say.
+/// `inner`, with the data segment before or after it, as the options say.
 pub(crate) struct WithBreak<P> {
     inner: P,
 }
@@ -40,15 +40,15 @@ fn is_in_segment(base: NonNull<u8>) -> bool {
     address >= LOWEST.load(Relaxed) && address < HIGHEST.load(Relaxed)
 }
 
-/// Moves the break by `bytes`; the answer is where it was.
+/// Moves the break by `bytes` and returns where it was.
 fn move_break(bytes: usize) -> Option<usize> {
     let bytes = isize::try_from(bytes).ok()?;
-    // SAFETY: only ever moved up, so nobody loses memory.
+    // SAFETY: the break is only ever moved up, so no code loses memory.
     let before = os::keep_errno(|| unsafe { libc::sbrk(bytes) });
     if before.addr() == usize::MAX { None } else { Some(before.expose_provenance()) }
 }
 
-/// `size` bytes of the data segment at a multiple of `align`.
+/// Takes `size` bytes of the data segment at a multiple of `align`.
 fn take(size: usize, align: usize) -> Option<Reserved> {
     let _moving = BREAK.lock();
     for _ in 0..TRIES {
@@ -56,7 +56,7 @@ fn take(size: usize, align: usize) -> Option<Reserved> {
         let base = checked_round_up(now, align)?;
         let end = base.checked_add(size)?;
         let before = move_break(end - now)?;
-        // Somebody else was faster: what we have now may still do.
+        // Other code may have moved the break. What was taken may still suffice.
         let base = checked_round_up(before, align)?;
         if base + size > before + (end - now) {
             continue;
@@ -69,8 +69,8 @@ fn take(size: usize, align: usize) -> Option<Reserved> {
     None
 }
 
-// SAFETY: the segment's memory is fresh, readable and writable, and nobody else's; the rest is
-// `inner`'s answer.
+// SAFETY: the segment's memory is fresh, readable and writable, and no other code has it. The rest
+// is what `inner` returns.
 unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         self.reserve_by(options::current().dss, size, align)

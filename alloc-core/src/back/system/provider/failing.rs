@@ -20,7 +20,7 @@ pub enum Refused {
     All,
     /// Reserving addresses.
     Reserve,
-    /// Making a table of the allocator's own writable.
+    /// Making a table of the allocator writable.
     MakeWritable,
     /// Giving addresses back.
     Release,
@@ -43,7 +43,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Each kind, and all of them together.
+    /// Each kind, and [`Refused::All`].
     #[cfg_attr(not(feature = "testing"), expect(unreachable_pub, reason = "as the type"))]
     pub const EACH: [Refused; 12] = [
         Refused::All,
@@ -61,14 +61,14 @@ impl Refused {
     ];
 }
 
-/// `inner`, with every `period`-th call of a kind refused; 0 refuses none.
+/// `inner`, with every `period`-th call of a kind refused. 0 refuses none.
 pub(crate) struct Failing<P> {
     inner: P,
     period: AtomicU64,
     kind: AtomicU8,
-    /// Calls of that kind.
+    /// Calls of the refused kind.
     calls: AtomicU64,
-    /// The next page that is shifted loses its new place.
+    /// Whether the next page that is shifted loses its new place.
     loses: AtomicBool,
 }
 
@@ -83,13 +83,13 @@ impl<P> Failing<P> {
         }
     }
 
-    /// From now on every `period`-th call of a kind fails; 0: none, 1: all.
+    /// Makes every `period`-th call of a kind fail from now on. 0 is none, 1 is all.
     pub(crate) fn fail_every(&self, period: u64, kind: Refused) {
         self.kind.store(kind as u8, Relaxed);
         self.period.store(period, Relaxed);
     }
 
-    /// The next shift of pages is one in which somebody else takes the new place.
+    /// Makes the next shift of pages one in which other code takes the new place.
     #[cfg(test)]
     pub(crate) fn lose_next(&self) {
         self.loses.store(true, Relaxed);
@@ -108,7 +108,7 @@ impl<P> Failing<P> {
     }
 }
 
-// SAFETY: hands on what `inner` answers, or refuses without changing anything.
+// SAFETY: returns what `inner` returns, or refuses without changing anything.
 unsafe impl<P: PageProvider> PageProvider for Failing<P> {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         if self.refuses(Refused::Reserve) { None } else { self.inner.reserve(size, align) }
@@ -174,7 +174,7 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
             return Moved::Refused;
         }
         if self.loses.swap(false, Relaxed) {
-            // SAFETY: the new place is the caller's, who is told that it is gone.
+            // SAFETY: the caller owns the new place, and is told that it is gone.
             unsafe { self.inner.release(to, size) };
             return Moved::Lost;
         }

@@ -5,9 +5,9 @@ use crate::ground::units::round_up;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-// No lock of the standard library: the thread sanitizer does not see what orders its threads.
+// No lock of the standard library, because the thread sanitizer does not see how it orders threads.
 
-/// Carves a buffer from its beginning; what is released is not handed out again.
+/// Carves a buffer from its beginning. Released memory is not handed out again.
 pub(crate) struct Fixed {
     next: AtomicUsize,
     end: usize,
@@ -40,7 +40,7 @@ pub(crate) fn keep<T: ?Sized + Send>(value: Box<T>) -> &'static mut T {
     }
 }
 
-/// What was kept, linked for the leak checker alone.
+/// A kept value, linked for the leak checker alone.
 struct Kept {
     #[expect(dead_code, reason = "held for the leak checker alone")]
     value: *mut u8,

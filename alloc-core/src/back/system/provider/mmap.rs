@@ -1,4 +1,4 @@
-//! Pages by mmap(2), back by madvise(2) and munmap(2).
+//! Pages from mmap(2), given back by madvise(2) and munmap(2).
 
 use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::calls::{self, Call};
@@ -7,16 +7,16 @@ use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-/// So often in a row may the system refuse a move that was begun: each time addresses may be lost.
+/// How often in a row the system may refuse a move that was begun. Each time addresses may be lost.
 const MOST_REFUSED: usize = 16;
 
-/// As many pages are looked at when those with memory are counted.
+/// How many pages are looked at when those with memory are counted.
 const LOOKED_AT: usize = 2048;
 
-/// The system.
+/// The provider of the system's pages.
 pub(crate) struct Mmap;
 
-// SAFETY: mmap answers fresh, private, readable and writable memory that stays until munmap.
+// SAFETY: mmap returns fresh, private, readable and writable memory that stays until munmap.
 unsafe impl PageProvider for Mmap {
     fn reserve(&self, size: usize, align: usize) -> Option<Reserved> {
         let base = map(size, libc::PROT_READ | libc::PROT_WRITE)?;
@@ -25,7 +25,7 @@ unsafe impl PageProvider for Mmap {
         }
         unmap(base, size);
         let larger = size.checked_add(align)?;
-        // Without access, so that the system does not count what is cut off again.
+        // Without access, so that the system does not count the parts that are cut off again.
         let base = trim(map(larger, libc::PROT_NONE)?, larger, size, align);
         if !make_accessible(base, size) {
             unmap(base, size);
@@ -68,7 +68,7 @@ unsafe impl PageProvider for Mmap {
         let is_resident = |page: &&u8| **page & 1 == 1;
         let resident = pages.iter().filter(is_resident).count() * (each >> LG_PAGE);
         let leading = pages.iter().take_while(is_resident).count() * (each >> LG_PAGE);
-        // Of a very long run the beginning stands for all.
+        // The beginning of a very long run stands for all of it.
         Some(Resident { pages: resident * (size / looked_at), leading })
     }
 
@@ -78,9 +78,9 @@ unsafe impl PageProvider for Mmap {
     }
 
     unsafe fn renew(&self, base: NonNull<u8>, size: usize) -> bool {
-        // The system takes the old pages away before it refuses new ones, where it has no room to
-        // note these. What is missing then is mapped as before; where nothing is missing the
-        // second call is refused.
+        // If the system has no room to note new pages, it takes the old ones away before it
+        // refuses. Then what is missing is mapped as before. If nothing is missing, the second call
+        // is refused.
         is_whole_pages(base, size)
             && (map_at(base, size, libc::MAP_FIXED) == Some(base) || map_there(base, size))
     }
@@ -139,7 +139,7 @@ impl Refusals {
         self.0.load(Relaxed) >= MOST_REFUSED
     }
 
-    /// Notes how a move went, and answers it.
+    /// Notes the result of a move, and returns it.
     fn note(&self, is_done: bool) -> bool {
         if !is_done {
             self.0.fetch_add(1, Relaxed);
@@ -150,13 +150,13 @@ impl Refusals {
     }
 }
 
-/// What came of a move that the system refused: it may have removed what was at the new place, and
-/// if somebody else is there by now, hands off.
+/// The result of a move that the system refused. It may have removed what was at the new place. If
+/// other code has mapped memory there by now, the place is lost.
 fn taken_back(to: NonNull<u8>, size: usize) -> Moved {
     if map_there(to, size) { Moved::Refused } else { Moved::Lost }
 }
 
-/// New memory at `base`, where nothing is mapped yet. `false`: something is.
+/// Maps new memory at `base`, where nothing is mapped yet. Returns `false` if something is.
 pub(crate) fn map_there(base: NonNull<u8>, size: usize) -> bool {
     match map_at(base, size, libc::MAP_FIXED_NOREPLACE) {
         Some(got) if got == base => true,
@@ -168,13 +168,13 @@ pub(crate) fn map_there(base: NonNull<u8>, size: usize) -> bool {
     }
 }
 
-/// New memory at `base`, which is the caller's with `MAP_FIXED`; with `MAP_FIXED_NOREPLACE` an old
-/// kernel may answer another place.
+/// Maps new memory at `base`, which the caller owns with `MAP_FIXED`. With `MAP_FIXED_NOREPLACE` an
+/// old kernel may return another place.
 fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | how;
     calls::count(Call::Mmap);
-    // SAFETY: replaces only what is the caller's, whose contents are not needed.
+    // SAFETY: replaces only what the caller owns, whose contents are not needed.
     let got = os::keep_errno(|| unsafe {
         libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
     });
@@ -185,23 +185,23 @@ fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bo
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (from, to) = (from.as_ptr().cast(), to.as_ptr());
     calls::count(Call::Mremap);
-    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    // SAFETY: the caller owns both ranges, and the new one is not used.
     let got = os::keep_errno(|| unsafe { libc::mremap(from, size, new_size, flags, to) });
     got == to.cast()
 }
 
-/// Moves memory so that the old mapping stays, empty. `false`: it is where it was, and there may be
-/// nothing at the new place any more.
+/// Moves memory so that the old mapping stays, empty. Returns `false` if the memory is where it
+/// was. The new place may be unmapped then.
 fn shift(from: NonNull<u8>, size: usize, to: NonNull<u8>) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     let (from, to) = (from.as_ptr().cast(), to.as_ptr());
     calls::count(Call::Mremap);
-    // SAFETY: both ranges are the caller's; nobody uses the new one.
+    // SAFETY: the caller owns both ranges, and the new one is not used.
     let got = os::keep_errno(|| unsafe { libc::mremap(from, size, size, flags, to) });
     got == to.cast()
 }
 
-/// Whether the system can do that at all (Linux 5.7). Tried once.
+/// Whether the system can [`shift`] memory at all (Linux 5.7). Tried once.
 fn can_shift() -> bool {
     static ANSWER: Tried = Tried::new();
     ANSWER.get(|| {
@@ -231,13 +231,13 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
 fn make_accessible(base: NonNull<u8>, size: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     calls::count(Call::Mprotect);
-    // SAFETY: the caller's range is its own, and becomes only more accessible.
+    // SAFETY: the caller owns the range, which becomes only more accessible.
     os::keep_errno(|| unsafe { libc::mprotect(base.as_ptr().cast(), size, protection) }) == 0
 }
 
 fn unmap(base: NonNull<u8>, size: usize) -> bool {
     calls::count(Call::Munmap);
-    // SAFETY: the callers own the range and use it no more.
+    // SAFETY: the caller owns the range and uses it no more.
     os::keep_errno(|| unsafe { libc::munmap(base.as_ptr().cast(), size) }) == 0
 }
 
@@ -258,7 +258,7 @@ fn trim(base: NonNull<u8>, larger: usize, size: usize, align: usize) -> NonNull<
     aligned
 }
 
-/// The whole system pages inside a range: all of it where pages are 4 KiB.
+/// The whole system pages inside a range, which are all of it if pages have 4 KiB.
 fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
     let page = system_page();
     let address = base.as_ptr() as usize;
@@ -273,7 +273,7 @@ fn inner_pages(base: NonNull<u8>, size: usize) -> Option<(NonNull<u8>, usize)> {
 
 fn advise(base: NonNull<u8>, size: usize, advice: i32) -> bool {
     calls::count(Call::Madvise);
-    // SAFETY: the caller's range is its own; its contents are not needed, or the advice keeps them.
+    // SAFETY: the caller owns the range. Its contents are not needed, or the advice keeps them.
     os::keep_errno(|| unsafe { libc::madvise(base.as_ptr().cast(), size, advice) }) == 0
 }
 
@@ -288,13 +288,13 @@ fn system_page() -> usize {
     page
 }
 
-/// Whether MADV_DONTNEED really zeroes (some emulators ignore it). Tried once.
+/// Whether `MADV_DONTNEED` really zeroes (some emulators ignore it). Tried once.
 fn purge_zeroes() -> bool {
     static ANSWER: Tried = Tried::new();
     ANSWER.get(try_purge)
 }
 
-/// What the system can do, found out at the first question.
+/// An ability of the system, tried at the first call.
 struct Tried(AtomicU8);
 
 impl Tried {
@@ -321,9 +321,9 @@ impl Tried {
 fn try_purge() -> bool {
     let size = system_page();
     let Some(page) = map(size, libc::PROT_READ | libc::PROT_WRITE) else { return false };
-    // SAFETY: the page was mapped above and is ours.
+    // SAFETY: the page was just mapped.
     unsafe { page.write_volatile(1) };
-    // SAFETY: as above.
+    // SAFETY: the page was just mapped.
     let zeroed = advise(page, size, libc::MADV_DONTNEED) && unsafe { page.read_volatile() } == 0;
     unmap(page, size);
     zeroed
@@ -359,15 +359,15 @@ mod tests {
         let to = unsafe { got.base.add(size) };
         // SAFETY: just reserved.
         unsafe { got.base.write_bytes(7, size) };
-        // SAFETY: both ranges are ours.
+        // SAFETY: the test owns both ranges.
         let moved = unsafe { Mmap.shift_pages(got.base, size, to) };
         assert_eq!(moved, if can_shift() { Moved::Here } else { Moved::Refused });
         let expected = if moved == Moved::Here { [0, 7] } else { [7, 0] };
         // SAFETY: all of it is mapped.
         let bytes = [got.base, to].map(|place| unsafe { place.read() });
         assert_eq!(bytes, expected);
-        // What the system refuses changes nothing: this is no multiple of its page.
-        // SAFETY: both ranges are ours.
+        // The system refuses a length that is no multiple of its page, and changes nothing.
+        // SAFETY: the test owns both ranges.
         assert_eq!(unsafe { Mmap.shift_pages(got.base, 1, to) }, Moved::Refused);
         // SAFETY: the whole reservation, not used any more.
         assert!(unsafe { Mmap.release(got.base, 3 * size) });
@@ -381,21 +381,21 @@ mod tests {
         let to = unsafe { got.base.add(2 * size) };
         // SAFETY: just reserved.
         unsafe { got.base.write_bytes(7, size) };
-        // Two mappings: the system moves one at a time.
+        // Two mappings, of which the system moves one at a time, so it refuses the move.
         let read_only = |begin: NonNull<u8>| {
-            // SAFETY: half of what is to be moved, which is ours.
+            // SAFETY: half of what is to be moved, which the test owns.
             unsafe { libc::mprotect(begin.as_ptr().cast(), size / 2, libc::PROT_READ) }
         };
         assert_eq!(read_only(got.base), 0);
-        // SAFETY: both ranges are ours.
+        // SAFETY: the test owns both ranges.
         let moved = unsafe { Mmap.move_pages(got.base, size, to, 2 * size) };
-        // By whether the system looks at the old place or clears the new one first.
+        // It depends on whether the system checks the old place or clears the new one first.
         assert!(matches!(moved, Moved::Lost | Moved::Refused), "{moved:?}");
         for at in [0, size - 1] {
             // SAFETY: inside what was reserved.
             assert_eq!(unsafe { got.base.as_ptr().wrapping_add(at).read() }, 7);
         }
-        // SAFETY: what is ours whatever happened, and not used any more.
+        // SAFETY: the test owns the old place in both cases, and does not use it any more.
         assert!(unsafe { Mmap.release(got.base, size) });
     }
 

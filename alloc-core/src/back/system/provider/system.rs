@@ -1,4 +1,4 @@
-//! The provider that everything uses unless an arena brings its own.
+//! The provider of all memory, except for arenas that have their own.
 
 use crate::back::system::page_provider::PageProvider;
 
@@ -11,7 +11,7 @@ pub(crate) fn system() -> &'static dyn PageProvider {
     &SYSTEM
 }
 
-/// The provider, with a tap that tests may turn.
+/// The provider, which tests can make refuse calls.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn system() -> &'static dyn PageProvider {
     &super::failing::SYSTEM

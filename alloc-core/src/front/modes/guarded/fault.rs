@@ -1,8 +1,9 @@
-//! The fault handler: says what a touch of a guard or of a freed sample was, then lets the process
-//! die of it as it would have.
+//! The fault handler: reports what a touch of a guard or of a freed sample was, then lets the
+//! process die of the fault as it would have died without the handler.
 //!
-//! It is installed where samples are taken only, and chained: a fault elsewhere goes to the handler
-//! of before, and after a report that handler is put back, so that the fault comes again to it.
+//! The handler is installed only where samples are taken, and it is chained. A fault elsewhere goes
+//! to the previous handler. After a report the previous handler is restored, so that the fault
+//! comes again and reaches that handler.
 
 use super::{FREED, LIVE, SLOTS, UNIT, UNUSED, holds, page_of, pages_before, slot};
 use crate::ground::fatal;
@@ -18,10 +19,10 @@ unsafe impl Sync for Before {}
 
 static BEFORE: Before = Before(UnsafeCell::new(None));
 
-/// Installs the handler. Once, at start.
+/// Installs the handler. Called once, at start.
 pub(crate) fn watch() {
     let before = signal::set_fault_handler(on_fault);
-    // SAFETY: at start, by one thread; nobody has touched a guard yet.
+    // SAFETY: at start, by one thread; no guard has been touched yet.
     unsafe { *BEFORE.0.get() = before };
 }
 
@@ -40,11 +41,11 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     {
         return;
     }
-    // The fault comes again, to whoever was there before.
+    // The fault comes again and reaches the previous handler.
     signal::restore_fault_handler(before.as_ref());
 }
 
-/// Names the sample that was meant: the one touched, or the nearer one beside a guard.
+/// Reports the sample that was meant: the touched one, or the nearer one next to a guard.
 fn report(address: usize, instruction: usize) {
     let unit = UNIT.load(Relaxed);
     let pages = pages_before(address);

@@ -1,15 +1,15 @@
-//! Guarded samples (`opt.guarded_sample`): now and then a small block gets a page of its own
-//! between pages that nobody may touch.
+//! Guarded samples (`opt.guarded_sample`): now and then a small block gets its own page between
+//! pages that no thread may touch.
 //!
 //! ```text
 //!   guard │ slot 0 │ guard │ slot 1 │ guard │ …        one reservation, made at start
 //!            block at the end of its page, or at the beginning
 //! ```
-//! What is freed stays out of reach until its slot is used again, slots in turn. A touch of a guard
-//! or of a freed slot is a fault, and [`fault`] says what it was. A write between block and guard
-//! is found by the free ([`rest`]). Which requests get a sample is the matter of
-//! `front/supply/countdown.rs`; frees that tell the size are that of `front/refill/layouts.rs`. The
-//! idea is GWP-ASan's.
+//! A freed sample stays inaccessible until its slot is used again; slots are used in turn. A touch
+//! of a guard or of a freed slot is a fault, and [`fault`] reports what it was. The free finds a
+//! write between block and guard ([`rest`]). `front/supply/countdown.rs` decides which requests get
+//! a sample, and `front/supply/layouts.rs` handles frees that tell the size. The idea is from
+//! GWP-ASan.
 
 pub(crate) mod gap;
 mod rest;
@@ -23,24 +23,24 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// So many samples live, or wait freed, at a time.
+/// The number of samples that are live, or wait freed, at a time.
 pub(crate) const SLOTS: usize = 128;
 
-/// Return addresses kept of an allocation and of a free.
+/// Return addresses that are kept of an allocation and of a free.
 const TRACE: usize = fatal::TRACE;
 
 const UNUSED: usize = 0;
 const LIVE: usize = 1;
 const FREED: usize = 2;
 
-/// One slot. Written under the lock; read without it for last words.
+/// One slot. Written under the lock; read without it for the report of a fault.
 struct Slot {
     state: AtomicUsize,
     block: AtomicUsize,
     size: AtomicUsize,
     /// The bin that would have served the request.
     bin: AtomicUsize,
-    /// What the rest of the page is filled with.
+    /// The pattern in the rest of the page.
     pattern: AtomicU64,
     allocated_by: AtomicUsize,
     freed_by: AtomicUsize,
@@ -53,15 +53,14 @@ static TABLE: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 /// The slot that is tried next.
 pub(crate) static NEXT: RankedMutex<usize> = RankedMutex::new(LockRank::Guarded, 0);
 
-/// Samples so far, those of them that were freed, and requests that should have got one and did
-/// not.
+/// Samples made, samples freed, and requests that should have got one and did not.
 pub(crate) static MADE: SharedCount = SharedCount::new();
 pub(crate) static FREED_SO_FAR: SharedCount = SharedCount::new();
 pub(crate) static FAILED: SharedCount = SharedCount::new();
 
-/// The first address of the reservation; 0: there is none.
+/// The first address of the reservation. 0 if there is none.
 static BASE: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of a slot, and of a guard: a page of the system's.
+/// Bytes of a slot, and of a guard: a page of the system.
 static UNIT: AtomicUsize = AtomicUsize::new(0);
 
 impl Slot {
@@ -83,7 +82,7 @@ impl Slot {
         self.state.load(Relaxed) == state
     }
 
-    /// What is known of it, for last words.
+    /// Returns what is known of the sample, for a report.
     fn sample(&self) -> Sample {
         let read = |trace: &[AtomicUsize; TRACE]| trace.each_ref().map(|at| at.load(Relaxed));
         Sample {
@@ -97,8 +96,8 @@ impl Slot {
     }
 }
 
-/// Reserves the slots and watches for faults. Once, at start. Without addresses for them there are
-/// no samples.
+/// Reserves the slots and installs the fault handler. Called once, at start. Without addresses for
+/// them there are no samples.
 pub(crate) fn prepare() {
     let unit = os::system_page();
     let Some(base) = os::reserve_untouchable((2 * SLOTS + 1) * unit) else { return };
@@ -108,14 +107,14 @@ pub(crate) fn prepare() {
     fault::watch();
 }
 
-/// Whether an address lies among the slots and guards.
+/// Returns whether an address lies among the slots and guards.
 #[inline]
 pub(crate) fn holds(address: usize) -> bool {
     let base = BASE.load(Relaxed);
     base != 0 && address.wrapping_sub(base) < (2 * SLOTS + 1) * UNIT.load(Relaxed)
 }
 
-/// Whether samples are taken.
+/// Returns whether samples are taken.
 #[inline]
 pub(crate) fn is_on() -> bool {
     BASE.load(Relaxed) != 0
@@ -125,8 +124,8 @@ fn page_of(index: usize) -> usize {
     BASE.load(Relaxed) + (2 * index + 1) * UNIT.load(Relaxed)
 }
 
-/// A block of its own for a request that the class would serve. `None`: too large for a page, all
-/// slots are in use, or the system has no memory.
+/// Makes a sample for a request that the class would serve. Returns `None` if it is too large for a
+/// page, all slots are in use, or the system has no memory.
 pub(crate) fn allocate(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
     let block = make(class, size, align);
     if block.is_some() {
@@ -154,7 +153,7 @@ fn make(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
     let block = if gap::draw() & 1 == 0 { page } else { page + unit - room };
     let pattern = rest::pattern(u64::from(gap::draw()) << 32 | u64::from(gap::draw()));
     for range in [page..block, block + size..page + unit] {
-        // SAFETY: parts of the page that was just opened, which nobody knows yet.
+        // SAFETY: parts of the page that was just opened, which no other thread knows yet.
         unsafe { rest::fill(range, pattern) };
     }
     let slot = slot(index);
@@ -179,12 +178,13 @@ fn note(trace: &[AtomicUsize; TRACE]) {
     }
 }
 
-/// Pages of the range before the one that an address lies in.
+/// Returns how many pages of the reservation lie before the page of an address.
 fn pages_before(address: usize) -> usize {
     address.wrapping_sub(BASE.load(Relaxed)) / UNIT.load(Relaxed).max(1)
 }
 
-/// The slot whose page an address lies in, or dies: it lies in a guard or in none that was used.
+/// Returns the slot whose page an address lies in. Ends the process if it is in a guard or in a
+/// slot that was never used.
 fn slot_of(address: usize) -> &'static Slot {
     let pages = pages_before(address);
     if pages.is_multiple_of(2) || slot(pages / 2).is(UNUSED) {
@@ -193,7 +193,7 @@ fn slot_of(address: usize) -> &'static Slot {
     slot(pages / 2)
 }
 
-/// Takes a sample back, or dies. The address is one that [`holds`].
+/// Frees a sample, or ends the process. The address is one that [`holds`].
 pub(crate) fn free(address: usize) {
     let _next = NEXT.lock();
     let slot = slot_of(address);
@@ -212,12 +212,12 @@ pub(crate) fn free(address: usize) {
     os::close_page(address & !(unit - 1), unit);
 }
 
-/// Dies if something was written between a live sample and its guards.
+/// Ends the process if something was written between a live sample and its guards.
 fn judge_rest(slot: &Slot) {
     let (block, unit) = (slot.block.load(Relaxed), UNIT.load(Relaxed));
     let (page, end) = (block & !(unit - 1), block + slot.size.load(Relaxed));
     let pattern = slot.pattern.load(Relaxed);
-    // SAFETY: the page of a live sample is open, and this part of it is the allocator's.
+    // SAFETY: the page of a live sample is open, and this part of it belongs to the allocator.
     if let Some(address) = unsafe { rest::damaged(end..page + unit, pattern) } {
         fatal::guarded_overflow_found(address, &slot.sample());
     }
@@ -227,7 +227,7 @@ fn judge_rest(slot: &Slot) {
     }
 }
 
-/// The slot of a live sample that begins at an address.
+/// Returns the slot of a live sample that begins at an address.
 fn live_at(address: usize) -> Option<&'static Slot> {
     if !holds(address) {
         return None;
@@ -236,17 +236,18 @@ fn live_at(address: usize) -> Option<&'static Slot> {
     (slot.is(LIVE) && slot.block.load(Relaxed) == address).then_some(slot)
 }
 
-/// Bytes that a sample may hold: what was asked for. `None`: no sample begins there.
+/// Returns the bytes that a sample may hold, which is the requested size. `None` if no sample
+/// begins there.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
     live_at(address).map(|slot| slot.size.load(Relaxed))
 }
 
-/// The bin that would have served a sample's request. `None`: no sample begins there.
+/// Returns the bin that would have served a sample's request. `None` if no sample begins there.
 pub(crate) fn bin_of(address: usize) -> Option<usize> {
     live_at(address).map(|slot| slot.bin.load(Relaxed))
 }
 
-/// Dies of a sample that was freed by another size than its own.
+/// If a sample begins at the address, ends the process because it was freed by a wrong size.
 #[cold]
 pub(crate) fn wrong_size(address: usize, given: usize) {
     if let Some(slot) = live_at(address) {

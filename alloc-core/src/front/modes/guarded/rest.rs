@@ -1,23 +1,23 @@
-//! The rest of a sample's page: bytes that nobody may write, and no guard lies there.
+//! The rest of a sample's page: bytes that the program may not write, and that are no guard.
 //!
 //! ```text
 //!   guard │ rest │ block │ rest │ guard        one of the two is short, or empty
 //! ```
-//! It is filled with a pattern when the sample is made, and compared when the sample is freed: an
-//! overflow that does not reach the guard is found then. The pattern is random for each sample.
-//! All its bytes are odd, so that the zero byte at a string's end always differs.
+//! The rest is filled with a pattern when the sample is made, and compared when the sample is
+//! freed. So an overflow that does not reach the guard is found at the free. The pattern is random
+//! for each sample. All its bytes are odd, so that the zero byte at a string's end always differs.
 
 use core::ops::Range;
 
 /// Makes all bytes of a pattern odd.
 const ODD: u64 = 0x0101_0101_0101_0101;
 
-/// The pattern that random bits make.
+/// Makes a pattern from random bits.
 pub(super) fn pattern(bits: u64) -> u64 {
     bits | ODD
 }
 
-/// What the byte at an address is to read.
+/// Returns the byte of the pattern at an address.
 fn byte_at(pattern: u64, address: usize) -> u8 {
     pattern.to_le().rotate_right(8 * (address as u32 % 8)) as u8
 }
@@ -26,7 +26,7 @@ fn pointer(address: usize) -> *mut u8 {
     core::ptr::with_exposed_provenance_mut(address)
 }
 
-/// Whether a word lies at an address that ends before `end`.
+/// Returns whether an aligned word at an address ends at or before `end`.
 fn is_word(address: usize, end: usize) -> bool {
     address.is_multiple_of(8) && end - address >= 8
 }
@@ -34,7 +34,7 @@ fn is_word(address: usize, end: usize) -> bool {
 /// Fills a range of addresses.
 ///
 /// # Safety
-/// It is mapped, and the caller's to write.
+/// The range must be mapped, and the caller must be allowed to write it.
 pub(super) unsafe fn fill(range: Range<usize>, pattern: u64) {
     let mut at = range.start;
     while at < range.end {
@@ -50,10 +50,10 @@ pub(super) unsafe fn fill(range: Range<usize>, pattern: u64) {
     }
 }
 
-/// The first address in a range whose byte is not what [`fill`] wrote.
+/// Returns the first address in a range whose byte differs from what [`fill`] wrote.
 ///
 /// # Safety
-/// It is mapped, and nobody has business there.
+/// The range must be mapped, and no thread may write to it.
 pub(super) unsafe fn damaged(range: Range<usize>, pattern: u64) -> Option<usize> {
     let mut at = range.start;
     while at < range.end {

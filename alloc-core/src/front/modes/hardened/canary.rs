@@ -4,11 +4,11 @@
 //!   in use    │ usable bytes …                  │ seal(address)  │
 //!   free      │ zeroes, up to 1 KiB             │ !seal(address) │
 //! ```
-//! The word is written when a block is handed out and judged when it comes back, so what is neither
-//! seal nor broken seal is an overflow, and a broken seal a second free: an honest program cannot
-//! die of it, since the word is none of its usable bytes. The seal is a secret mixed with the
-//! address, so that one block's does not tell another's. Large blocks have none: their pages are
-//! judged by the page map.
+//! The word is written when a block is handed out and checked when it is freed. If it is neither
+//! the seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
+//! program cannot fail the check, because the word is none of its usable bytes. The seal is a
+//! secret mixed with the address, so that one block's seal does not reveal another's. Large blocks
+//! have none, because the page map checks their pages.
 
 use crate::ground::fatal;
 use crate::ground::os;
@@ -17,7 +17,7 @@ use crate::middle::blocks::last_words;
 use crate::middle::slabs::slab::Slab;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes at the end of each small block.
+/// Bytes of the canary at the end of each small block.
 pub(crate) const BYTES: usize = 8;
 
 /// Blocks up to this size are zeroed when they are freed.
@@ -25,25 +25,25 @@ pub(crate) const ZEROED: usize = 1024;
 
 static SECRET: AtomicU64 = AtomicU64::new(0);
 
-/// Draws the secret, which is odd. Once, before the first block.
+/// Draws the secret, which is odd. Called once, before the first block.
 pub(crate) fn prepare() {
     SECRET.store(os::random() | 1, Relaxed);
 }
 
-/// What a request takes, rounded so that its class is a multiple of `align`: [`size_for_align`]
-/// with a canary.
+/// Returns what a request needs with its canary, rounded so that its class is a multiple of
+/// `align`: [`size_for_align`] with a canary.
 #[inline(always)]
 pub(crate) const fn room(size: usize, align: usize) -> Option<usize> {
     size_for_align(if size == 0 { 1 } else { size }.saturating_add(BYTES), align)
 }
 
-/// The secret, for who keeps it near.
+/// Returns the secret, for callers that keep a copy.
 pub(crate) fn secret() -> u64 {
     SECRET.load(Relaxed)
 }
 
-/// What the word of a block in use says. Odd, as the secret is and no block's address, so that a
-/// string's end never looks like it.
+/// Returns the value of the last word of a block in use. It is odd, because the secret is odd and
+/// no block's address is, so that the zero byte at a string's end never matches it.
 #[inline(always)]
 pub(crate) fn seal_by(secret: u64, address: usize) -> u64 {
     secret ^ address as u64
@@ -62,20 +62,20 @@ fn word_of(block: *mut u8, class: SizeClass) -> *mut u64 {
 /// Seals a block that is handed out.
 ///
 /// # Safety
-/// It is a free block of that class, and the caller's.
+/// `block` must be a free block of that class that belongs to the caller.
 #[inline(always)]
 pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass) {
-    // SAFETY: the last word of the caller's block; classes but the first are multiples of 16, and
-    // no request is so small that it gets the first.
+    // SAFETY: the last word of the caller's block. All classes but the first are multiples of 16,
+    // and no request is so small that it gets the first class.
     unsafe { word_of(block, class).write(seal_of(block as usize)) };
 }
 
-/// Breaks the seal of a block that comes back, or dies: it is no block, free already, or was
-/// overrun. `bin` is the bin of the slab's class, as the page map says it: what follows need not
-/// wait for the record. Answers the class.
+/// Breaks the seal of a freed block and returns its class. Ends the process if the address is no
+/// block, or the block is free already or overrun. `bin` is the bin of the slab's class from the
+/// page map, so that the check need not wait for the slab's record.
 ///
 /// # Safety
-/// The address lies in the slab.
+/// The address must lie in the slab.
 #[inline(always)]
 pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClass {
     let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
@@ -94,7 +94,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
     class
 }
 
-/// Dies of a block whose seal is not whole.
+/// Ends the process because the seal of a block is not intact.
 #[cold]
 #[inline(never)]
 fn misused(slab: &Slab, address: usize, is_broken: bool) -> ! {

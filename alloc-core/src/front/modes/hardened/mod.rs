@@ -1,13 +1,15 @@
-//! The hardened tier (`opt.hardened`): misuse is looked for at each call, and made harder to use.
+//! The hardened tier (`opt.hardened`): misuse is looked for at each call, and is harder to exploit.
 //!
-//! - [`canary`]: the last 8 bytes of each small block are ours, so that an overflow, a second free
-//!   and a wrong size end the process at the free;
-//! - [`quarantine`]: a freed block of up to 1 KiB is zeroed, and trades places with an earlier one;
-//! - [`order`]: a refill's blocks are shuffled, so that neighbours in time are not in space;
-//! - [`wipe`]: the zeroes and the broken seal, in few stores.
+//! - [`canary`]: the last 8 bytes of each small block belong to the allocator, so that an overflow,
+//!   a second free and a wrong size end the process at the free;
+//! - [`quarantine`]: a freed block of up to 1 KiB is zeroed, and swapped with an earlier freed
+//!   block;
+//! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
+//!   are not neighbours in memory;
+//! - [`wipe`]: writes the zeroes and the broken seal in few stores.
 //!
-//! All of it is behind a façade (`front/cache/facade.rs`): the fast paths know nothing of it. Its
-//! malloc and free are `front/miss/sealed.rs`.
+//! The tier works behind a façade (`front/cache/facade.rs`), without a test on the fast paths. Its
+//! malloc and free are in `front/miss/sealed.rs`.
 
 pub(crate) mod random;
 pub(crate) mod canary;

@@ -1,27 +1,29 @@
 //! Random order of reuse: the blocks of a refill are shuffled.
 //!
-//! Slabs give their lowest free blocks first; a batch of them is put in random order before it is
-//! used, so that an overflow does not know whom it hits. A shuffle of the batch was chosen before a
-//! random place in the slab: it mixes as well, and the slab's pages are still used from one end.
+//! Slabs give their lowest free blocks first. A batch of them is put in random order before it is
+//! used, so that an attacker cannot tell which block an overflow hits. Shuffling the batch was
+//! chosen over a random place in the slab, because it mixes as well, and the slab's pages are still
+//! used from one end.
 
 use super::random::Random;
 use crate::front::bins::cache_bin::CacheBin;
 
-/// The first refills of a class ask for so many blocks, or there would be nothing to shuffle.
+/// The first refills of a class ask for this many blocks, because fewer would leave nothing to
+/// shuffle.
 pub(crate) const FEWEST: usize = 7;
 
 /// Shuffles the blocks of a bin (Fisher and Yates).
 ///
 /// # Safety
-/// The caller is the bin's thread.
+/// The caller must be the bin's thread.
 pub(crate) unsafe fn shuffle(bin: &CacheBin, random: &Random) {
     let oldest = bin.base().wrapping_add(1);
-    // Lent: for all the compiler knows, a slot is where the generator lies.
+    // The generator is lent, because the compiler must assume that a slot overlaps the generator.
     random.lend(|random| {
         for last in (1..bin.level()).rev() {
             let other = random.below(last + 1);
             let (one, two) = (oldest.wrapping_add(last), oldest.wrapping_add(other));
-            // SAFETY: both are below the bin's level, so written slots of this thread's.
+            // SAFETY: both are below the bin's level, so they are written slots of this thread.
             unsafe { one.swap(two) };
         }
     });

@@ -1,8 +1,8 @@
-//! Quarantine: a freed block trades places with a random one that was freed before it.
+//! Quarantine: a freed block is swapped with a random block that was freed before it.
 //!
 //! A thread has one ring for all classes up to 1 KiB: at most 32 blocks, 32 KiB. A ring for each
-//! class would hold more for longer, and crowd the processor's caches. The ring is its thread's;
-//! others count what lies in it.
+//! class would hold more blocks for longer, and crowd the processor's caches. Only its thread
+//! changes the ring; other threads count its blocks.
 
 use super::canary::ZEROED;
 use super::random::Random;
@@ -16,16 +16,18 @@ const PLACES: usize = 1 << LG_PLACES;
 /// The ring of one thread.
 pub(crate) struct Quarantine {
     blocks: [AtomicPtr<u8>; PLACES],
-    /// Where the bins of these blocks stand, in units of [`OFFSET_UNIT`]; 0: there is no block.
+    /// The offsets of the bins of these blocks, in units of [`OFFSET_UNIT`]. 0 if there is no
+    /// block.
     units: [AtomicU32; PLACES],
 }
 
-/// A block that has waited.
+/// A block that has left the quarantine.
 #[derive(Clone, Copy)]
 pub(crate) struct Waited {
     /// The block.
     pub(crate) block: *mut u8,
-    /// The offset of its bin in a thread cache, in units of [`OFFSET_UNIT`]; 0: there is none.
+    /// The offset of its bin in a thread cache, in units of [`OFFSET_UNIT`]. 0 if there is no
+    /// block.
     pub(crate) units: usize,
 }
 
@@ -42,8 +44,8 @@ impl Quarantine {
         }
     }
 
-    /// Takes in a block of a class that waits, whose bin stands at `units`; answers another that
-    /// has waited, if one has.
+    /// Puts a block whose bin stands at `units` into a random place, and returns the block that was
+    /// in this place, if there was one.
     #[inline(always)]
     pub(crate) fn exchange(&self, units: usize, block: *mut u8, random: &Random) -> Waited {
         debug_assert!(units <= const { SizeClass::of(ZEROED).bin() * (BIN_BYTES / OFFSET_UNIT) });
@@ -58,7 +60,8 @@ impl Quarantine {
         Waited { block: goes, units: from as usize }
     }
 
-    /// Lets all blocks go, the thread's own or those of one that is no more.
+    /// Passes all blocks to `each` and empties the ring. Called by the ring's thread, or after it
+    /// is gone.
     pub(crate) fn release(&self, mut each: impl FnMut(SizeClass, *mut u8)) {
         for (block, units) in self.blocks.iter().zip(&self.units) {
             if let Some(class) = class_at(units.load(Relaxed)) {
@@ -68,7 +71,7 @@ impl Quarantine {
         }
     }
 
-    /// How many blocks of a class wait.
+    /// Returns how many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
         if class.size() > ZEROED {
             return 0;
@@ -76,7 +79,7 @@ impl Quarantine {
         self.waiting().filter(|its| *its == class).count()
     }
 
-    /// The classes of the blocks that wait, one for each.
+    /// Returns the class of each block that waits.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = SizeClass> {
         self.units.iter().filter_map(|units| class_at(units.load(Relaxed)))
     }

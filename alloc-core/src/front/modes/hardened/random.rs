@@ -1,31 +1,33 @@
-//! A small generator of numbers that a program cannot guess from its own addresses alone.
+//! A small random number generator whose numbers a program cannot guess from its own addresses.
 
 use crate::ground::os;
 use core::cell::Cell;
 
-/// One thread's generator: the upper bits of a 64-bit product (with the upper half of the
-/// multiplier of Knuth's MMIX, which fits into an instruction, and an odd seed from the system).
+/// The generator of one thread: the upper bits of a 64-bit product. The multiplier is the upper
+/// half of that of Knuth's MMIX, which fits into an instruction. The seed is odd and comes from the
+/// system.
 pub(crate) struct Random(Cell<u64>);
 
 impl Random {
-    /// A generator with a seed of its own.
+    /// Creates a generator with its own seed.
     pub(crate) fn new() -> Random {
         Random(Cell::new(os::random() | 1))
     }
 
-    /// A number below `2^bits`, which is 1 to 32.
+    /// Returns a number below `2^bits`. `bits` is 1 to 32.
     #[inline(always)]
     pub(crate) fn bits(&self, bits: u32) -> usize {
         (self.next() >> (64 - bits)) as usize
     }
 
-    /// A number below another.
+    /// Returns a number below `bound`.
     #[inline(always)]
     pub(crate) fn below(&self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// Lends the generator to who draws many numbers, and can keep it in a register.
+    /// Lends the generator to a function that draws many numbers, so that it can stay in a
+    /// register.
     #[inline(always)]
     pub(crate) fn lend(&self, draw: impl FnOnce(&Random)) {
         let lent = Random(Cell::new(self.0.get()));

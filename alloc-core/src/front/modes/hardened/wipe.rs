@@ -1,10 +1,10 @@
-//! Zeroes over a freed block of up to 1 KiB, and a broken seal behind them.
+//! Writes zeroes over a freed block of up to 1 KiB, and a broken seal behind them.
 //!
-//! What costs time is to guess how long the block is, so a straight line of stores serves many
-//! sizes: they overlap where the block is shorter. With masked stores of 64 bytes (AVX-512) all
-//! sizes up to 256 bytes share one line; without, each doubling has its own: four chunks of a
-//! quarter of its largest. What is longer is the system's to zero, with whatever the processor has
-//! for it.
+//! The expensive part is a mispredicted branch on the block's length. Therefore one straight line
+//! of stores serves many sizes, and the stores overlap if the block is shorter. With masked stores
+//! of 64 bytes (AVX-512) all sizes up to 256 bytes share one line. Without them each doubling has
+//! its own line: four chunks, each a quarter of the largest size; longer blocks are left to the C
+//! library, which uses what the processor has.
 
 use super::canary::BYTES;
 use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
@@ -12,7 +12,7 @@ use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
 #[cfg(target_arch = "x86_64")]
 cpufeatures::new!(masked_stores, "avx512bw");
 
-/// Where the bins stand of the largest classes of three doublings.
+/// The offsets of the bins of the largest classes of three doublings.
 const UNITS: [usize; 3] = [units(64), units(128), units(256)];
 
 const fn units(size: usize) -> usize {
@@ -26,18 +26,18 @@ fn are_stores_masked() -> bool {
     false
 }
 
-/// Where the last bin stands, in units of [`OFFSET_UNIT`], whose blocks masked stores wipe; 0 where
-/// the processor or the system has none. Asks the processor the first time.
+/// Returns the offset of the last bin whose blocks masked stores wipe, in units of [`OFFSET_UNIT`],
+/// or 0 if the processor or the system has none. Asks the processor the first time.
 pub(crate) fn masked_units() -> usize {
     if are_stores_masked() { UNITS[2] } else { 0 }
 }
 
-/// Wipes a block of a class and writes its last word. What it branches by is where the class's bin
-/// stands, in units of [`OFFSET_UNIT`], which is known before the room is.
+/// Wipes a block of a class and writes its last word. Branches on `units`, the offset of the
+/// class's bin in units of [`OFFSET_UNIT`], because `units` is known before `room`.
 ///
 /// # Safety
-/// `room` bytes and a word at `block` are the caller's, together a class's size, from 16 to
-/// [`ZEROED`](super::canary::ZEROED); `masked` is what [`masked_units`] says, or 0.
+/// `room` bytes and a word at `block` must be the caller's, together a class's size, from 16 to
+/// [`ZEROED`](super::canary::ZEROED). `masked` must be what [`masked_units`] returns, or 0.
 #[inline(always)]
 pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: usize) {
     if units <= masked {
@@ -49,10 +49,10 @@ pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, 
     }
 }
 
-/// [`wipe`] of longer blocks, or by a lesser processor.
+/// [`wipe`] for longer blocks, or without masked stores.
 ///
 /// # Safety
-/// As there.
+/// As [`wipe`].
 #[inline(never)]
 unsafe fn wipe_otherwise(block: *mut u8, units: usize, room: usize, word: u64) {
     let last = block.wrapping_add(room).cast::<u64>();
@@ -64,7 +64,7 @@ unsafe fn wipe_otherwise(block: *mut u8, units: usize, room: usize, word: u64) {
         }
         // SAFETY: the caller's promise.
         unsafe { last.write(word) };
-        // Now, so that this call ends the function.
+        // Written first, so that the next call ends the function.
         // SAFETY: the caller's promise.
         return unsafe { block.write_bytes(0, room) };
     }
@@ -89,10 +89,11 @@ mod masked {
 
     const STORE: usize = 64;
     const BINS: usize = UNITS[2] / units(8) + 1;
-    /// Bytes of the table for each unit of a bin's place.
+    /// Bytes of the table for each unit of a bin's offset.
     const UNIT: usize = size_of::<Line>() / units(8);
 
-    /// Which bytes of a store of a class are written, and where the others behind the first one go.
+    /// The mask of the bytes that each store of a class writes, and the offsets of the stores
+    /// behind the first one.
     #[derive(Clone, Copy)]
     struct Line {
         mask: u64,
@@ -107,7 +108,7 @@ mod masked {
         while size <= 4 * STORE {
             let (first, mut store) = (if size < STORE { size } else { STORE }, 0);
             let line = &mut lines[SizeClass::of(size).bin()];
-            // The last of the sizes of a class, its own, is what stays.
+            // The largest of the sizes of a class, the class's own size, is written last and stays.
             line.mask = u64::MAX >> (STORE - first);
             while store < 3 {
                 let (place, last) = ((store + 1) * STORE, size - first);
@@ -119,10 +120,10 @@ mod masked {
         lines
     }
 
-    /// [`wipe`](super::wipe) of up to 256 bytes.
+    /// [`wipe`](super::wipe) for up to 256 bytes.
     ///
     /// # Safety
-    /// As there.
+    /// As [`wipe`](super::wipe).
     #[target_feature(enable = "avx512bw")]
     pub(super) unsafe fn wipe(block: *mut u8, bin_units: usize, room: usize, word: u64) {
         // SAFETY: the caller's promise: no bin behind the last one of the table.
@@ -141,10 +142,11 @@ mod masked {
         unsafe { block.wrapping_add(room).cast::<u64>().write(word) };
     }
 
-    /// [`wipe`](super::wipe) of more than 256 bytes: whole lines, as all those classes are.
+    /// [`wipe`](super::wipe) for more than 256 bytes. The block is whole lines, as all those
+    /// classes are.
     ///
     /// # Safety
-    /// As there.
+    /// As [`wipe`](super::wipe).
     #[target_feature(enable = "avx512bw")]
     pub(super) unsafe fn wipe_lines(block: *mut u8, room: usize, word: u64) {
         let (zeroes, last) = (_mm512_setzero_si512(), room + BYTES - STORE);
@@ -162,14 +164,15 @@ mod masked {
     }
 }
 
-/// Nobody has the others' masked stores.
+/// Never called, because other processors have no masked stores.
 #[cfg(not(target_arch = "x86_64"))]
 mod masked {
     pub(super) unsafe fn wipe(_: *mut u8, _: usize, _: usize, _: u64) {}
     pub(super) unsafe fn wipe_lines(_: *mut u8, _: usize, _: u64) {}
 }
 
-/// A size of at most four quarters, and, but for the smallest, of more than two.
+/// Zeroes `size` bytes by four stores of `QUARTER` bytes. `size` must be at most four quarters and,
+/// except for the smallest quarter, more than two.
 #[inline(always)]
 unsafe fn quarters<const QUARTER: usize>(block: *mut u8, size: usize) {
     for place in [0, (size >> 2) & !15, (size >> 1) & !15, size - QUARTER] {
