@@ -1,5 +1,5 @@
-//! Where pages lie: addresses that go back or stay, the data segment, huge pages. Each scenario is
-//! a child of its own.
+//! The addresses of pages: addresses that are given back or kept, the data segment, huge pages.
+//! Each scenario runs in a child process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -31,7 +31,7 @@ fn child() {
 
 // --- addresses ---------------------------------------------------------------------------------
 
-/// From now on the process may have so many bytes of addresses more than it has.
+/// Limits the process to `more` bytes of addresses beyond those that it has.
 fn limit_addresses(more: usize) {
     let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
     let pages: usize = text.split(' ').next().expect("a word").parse().expect("a number");
@@ -49,9 +49,8 @@ fn without_retain_addresses_go_back() {
     play_well("addresses_kept", "");
 }
 
-/// Several blocks of a third of the addresses, one after the other: the system must have had each
-/// Blocks of a third of the addresses and more, one after the other: the system must have had each
-/// back before it can give the next, larger one.
+/// Allocates blocks of a third of the addresses and more, one after the other. The system must have
+/// got each block back before it can give the next, larger one.
 fn addresses_back(go_back: bool) {
     let started = raw::malloc(100 << 10);
     limit_addresses(300 * MIB);
@@ -62,7 +61,7 @@ fn addresses_back(go_back: bool) {
             continue;
         }
         touch(block, 0, MIB);
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(block) };
     }
     assert!(control::purge(control::ARENAS_ALL));
@@ -72,14 +71,14 @@ fn addresses_back(go_back: bool) {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let null = std::ptr::null_mut();
-    // SAFETY: new memory anywhere.
+    // SAFETY: the call maps new memory anywhere.
     let others = unsafe { libc::mmap(null, 280 * MIB, protection, flags, -1, 0) };
     assert_eq!(others != libc::MAP_FAILED, go_back, "memory for somebody else");
-    // SAFETY: a live block, not used after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(started) };
 }
 
-/// The data segment first, with somebody else who moves its end too.
+/// The data segment is used first, while other code moves its end too.
 #[test]
 fn dss_takes_addresses_from_the_data_segment() {
     play_well("segment", "dss:primary");
@@ -90,14 +89,14 @@ fn dss_takes_addresses_from_the_data_segment() {
 
 fn segment(expected: bool) {
     let end = || {
-        // SAFETY: only asks.
+        // SAFETY: the call changes nothing.
         unsafe { libc::sbrk(0) }.addr()
     };
     let begin = end();
     let mut theirs = Vec::new();
     let sizes = [100, 3 * MIB, 700 << 10, 40 * MIB];
     let mut blocks = sizes.map(|size| {
-        // SAFETY: moves the end up, as anybody may.
+        // SAFETY: the call moves the end up, as any code may.
         theirs.push(unsafe { libc::sbrk(5000) }.cast::<u8>());
         let block = raw::malloc_zeroed(size);
         assert_eq!((begin..end()).contains(&block.addr()), expected, "{size}");
@@ -105,24 +104,24 @@ fn segment(expected: bool) {
         block
     });
     for place in &theirs {
-        // SAFETY: ours by sbrk.
+        // SAFETY: the test took this memory by `sbrk`.
         unsafe { place.write_bytes(7, 5000) };
     }
     for (block, size) in blocks.iter_mut().zip(sizes) {
-        // SAFETY: a live block, used no more after.
+        // SAFETY: a live block, not used afterwards.
         *block = unsafe { raw::realloc(*block, 2 * size) };
         assert_touched(*block, size);
         // SAFETY: a live block, this long.
         unsafe { block.write_bytes(1, 2 * size) };
     }
     for block in blocks {
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(block) };
     }
     assert!(control::purge(control::ARENAS_ALL));
     for place in theirs {
         for at in 0..5000 {
-            // SAFETY: ours by sbrk.
+            // SAFETY: the test took this memory by `sbrk`.
             assert_eq!(unsafe { place.wrapping_add(at).read() }, 7, "somebody else's memory");
         }
     }
@@ -144,25 +143,25 @@ fn huge_default() {
     assert!(!is_advised(small), "a small block");
     assert!(!is_advised(zeros), "zeros may never be touched");
     touch(long, 0, 16 * MIB);
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     let longer = unsafe { raw::realloc(long, 40 * MIB) };
     assert_eq!(is_advised(longer), listens(), "moved");
     assert_touched(longer, 16 * MIB);
     touch(longer, 0, 40 * MIB);
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(longer) };
     let totals = observe::totals();
     assert!(totals.dirty >= 40 * MIB, "{totals:#?}");
     let used_before = raw::malloc(30 * MIB);
     assert_eq!(is_advised(used_before), listens(), "as it was");
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(used_before) };
     assert!(control::purge(control::ARENAS_ALL));
     assert!(!flags().iter().any(|(_, _, flags)| flags.contains(" hg ")), "purged");
-    // A zeroed block in what was advised takes small pages, and is zero.
+    // A zeroed block in memory that was advised takes small pages, and is zero.
     let long = raw::malloc(16 * MIB);
     touch(long, 0, PAGE);
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(long) };
     let zeros = raw::malloc_zeroed(16 * MIB);
     // SAFETY: a live block.
@@ -180,10 +179,10 @@ fn huge_everywhere(expected: bool) {
     let (small, long) = (raw::malloc(100), raw::malloc(16 * MIB));
     assert_eq!([is_advised(small), is_advised(long)], [expected; 2]);
     touch(long, 0, 16 * MIB);
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     let longer = unsafe { raw::realloc(long, 40 * MIB) };
     assert_eq!(is_advised(longer), expected, "moved");
-    // SAFETY: a live block, used no more after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(longer) };
     assert!(control::purge(control::ARENAS_ALL));
     let again = raw::malloc(40 * MIB);

@@ -1,4 +1,4 @@
-//! Blocks of arenas that were reset or destroyed end the process when they come home late.
+//! A late free of a block whose arena was reset or destroyed ends the process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -26,7 +26,7 @@ fn large_block_of_a_destroyed_arena() {
 #[ignore = "the scenarios of the tests above"]
 fn child() {
     let Some(name) = scenario() else { return };
-    // A bin with room, so that what is freed stays in the cache.
+    // Gives the bin room, so that freed blocks stay in the cache.
     free(raw::malloc(100));
     let arena = arenas::create().expect("an arena");
     let size = if name == "large" { 100_000 } else { 100 };
@@ -37,10 +37,10 @@ fn child() {
         free(block);
     }
     let ended = if name == "reset" {
-        // SAFETY: none: a block is used after, which is the mistake that is tested.
+        // SAFETY: none. A block is used afterwards, which is the mistake that is tested.
         unsafe { arenas::reset(arena) }
     } else {
-        // SAFETY: none, as above.
+        // SAFETY: none. A block is used afterwards, which is the mistake that is tested.
         unsafe { arenas::destroy(arena) }
     };
     assert!(ended);
@@ -52,6 +52,6 @@ fn child() {
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: a block of ours, or the mistake that is tested.
+    // SAFETY: a block of this allocator, or the mistake that is tested.
     unsafe { raw::free(block) };
 }

@@ -16,18 +16,18 @@ fn create() -> u32 {
     arenas::create().expect("an arena")
 }
 
-/// Ends an arena of whose blocks nobody uses any.
+/// Ends an arena none of whose blocks is used any more.
 fn destroy(arena: u32) -> bool {
-    // SAFETY: the tests use no block of the arena any more.
+    // SAFETY: the tests no longer use a block of the arena.
     unsafe { arenas::destroy(arena) }
 }
 
 fn reset(arena: u32) -> bool {
-    // SAFETY: as above.
+    // SAFETY: the tests no longer use a block of the arena.
     unsafe { arenas::reset(arena) }
 }
 
-/// Blocks of all kinds: small ones, each size a few, and large ones.
+/// Allocates blocks of all kinds: a few small ones of each size, and large ones.
 fn blocks(arena: u32) -> Vec<*mut u8> {
     let sizes = (0..60).flat_map(|n| [8 + n * 13, 100 + n * 131, 3000 + n * 200]);
     let large = [20_000, 100_000, 1 << 20, 5 << 20];
@@ -71,17 +71,17 @@ fn blocks_stay_in_their_arena_and_move_when_told() {
     let _alone = alone();
     let (one, two) = (create(), create());
     let block = raw::allocate(100, Flags::NONE.arena(one));
-    // SAFETY: 100 bytes.
+    // SAFETY: the block has 100 bytes.
     unsafe { block.write_bytes(7, 100) };
-    // SAFETY: a block of ours.
+    // SAFETY: a block of this allocator.
     let same = unsafe { raw::reallocate(block, 110, Flags::NONE.arena(one)) };
     assert_eq!(same, block);
-    // SAFETY: a block of ours.
+    // SAFETY: a block of this allocator.
     let moved = unsafe { raw::reallocate(block, 100_000, Flags::NONE.arena(two)) };
     assert_eq!(arenas::lookup(moved), Some(two));
     // SAFETY: the first 100 bytes were copied.
     assert!((0..100).all(|at| unsafe { moved.wrapping_add(at).read() } == 7));
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(moved, Flags::NONE.uncached()) };
     assert!(destroy(one) && destroy(two));
 }
@@ -91,11 +91,11 @@ fn lookup_knows_blocks_and_nothing_else() {
     let _alone = alone();
     let automatic = raw::malloc(100);
     assert!(arenas::lookup(automatic).is_some_and(|arena| arena < narenas()));
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(automatic) };
     let large = raw::malloc(100_000);
     assert!(arenas::lookup(large).is_some());
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(large) };
     let foreign = Box::leak(Box::new([0u8; 100])).as_ptr();
     for pointer in [std::ptr::null(), std::ptr::without_provenance(usize::MAX), foreign] {
@@ -138,11 +138,11 @@ fn destroyed_memory_is_gone() {
     assert!(after.retained <= before.retained);
 }
 
-/// Whether a page is in memory. `None`: it is not mapped.
+/// Whether a page is in memory, or `None` if it is not mapped.
 fn mincore(page: usize) -> Option<bool> {
     let mut answer = 0u8;
     let place = std::ptr::with_exposed_provenance_mut(page);
-    // SAFETY: one byte for one page.
+    // SAFETY: `answer` has one byte, for one page.
     let status = unsafe { libc::mincore(place, 4096, &raw mut answer) };
     (status == 0).then_some(answer & 1 == 1)
 }
@@ -151,14 +151,14 @@ fn mincore(page: usize) -> Option<bool> {
 fn owned_slabs_are_stripped_from_other_threads_caches() {
     let _alone = alone();
     let arena = create();
-    // Frees by other threads leave slabs pending on the bins' stacks.
+    // Frees by other threads leave pending slabs on the stacks of the bins.
     let blocks: Vec<usize> = blocks(arena).into_iter().map(|block| block as usize).collect();
     thread::scope(|scope| {
         for part in blocks.chunks(40) {
             scope.spawn(move || {
                 for block in part.iter().step_by(2) {
                     let block = std::ptr::with_exposed_provenance_mut(*block);
-                    // SAFETY: a block of ours, freed once.
+                    // SAFETY: a block of this allocator, freed once.
                     unsafe { raw::free(block) };
                 }
                 flush_thread_cache();
@@ -184,7 +184,7 @@ fn other_arenas_work_while_one_is_reset() {
                         let kept: Vec<Block> = (0..20).filter_map(fill).collect();
                         for block in kept {
                             block.check(block.length);
-                            // SAFETY: a block of ours, freed once.
+                            // SAFETY: a block of this allocator, freed once.
                             unsafe { raw::free(block.ptr()) };
                         }
                     }
@@ -220,12 +220,12 @@ fn decay_times_are_set_for_one_and_for_those_made_later() {
     assert_eq!(arenas::decay_ms(arena, Pages::Dirty), None);
 }
 
-/// Frees a large block of an arena, and answers whether its memory is still there.
+/// Frees a large block of an arena, and returns whether its memory is still there.
 fn stays_after_free(arena: u32) -> bool {
     let block = raw::allocate(1 << 20, Flags::NONE.arena(arena));
     // SAFETY: a fresh block of this size.
     unsafe { block.write_bytes(1, 1 << 20) };
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(block, Flags::NONE.arena(arena)) };
     mincore(block as usize).expect("its addresses stay")
 }
@@ -257,7 +257,7 @@ fn a_written_decay_time_purges_what_is_unused_now() {
     let block = raw::allocate(1 << 20, Flags::NONE.arena(arena).zeroed());
     // SAFETY: a fresh block of this size.
     unsafe { block.write_bytes(1, 1 << 20) };
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(block, Flags::NONE.arena(arena)) };
     assert_eq!(mincore(block as usize), Some(true));
     assert!(arenas::set_decay_ms(arena, Pages::Dirty, 10_000));
@@ -278,7 +278,7 @@ fn names_and_the_rest() {
     assert!(arenas::set_dss(arena, Dss::Primary));
     assert_eq!(arenas::dss(arena), Some(Dss::Primary));
     let from_segment = raw::allocate(100, Flags::NONE.arena(arena));
-    // SAFETY: asks where the break is.
+    // SAFETY: the call only returns the break.
     assert!((from_segment as usize) < unsafe { libc::sbrk(0) } as usize);
     assert!(destroy(arena), "what the system does not take goes to the first arena");
     let arena = create();

@@ -1,5 +1,5 @@
 //! The background thread, in children: an idle process, forks, toggling, refusals, exits. This
-//! program lives on lumalloc. Figures are awaited, never timed.
+//! program allocates by lumalloc. The tests await figures and never measure time.
 #![allow(unsafe_code)]
 
 mod common;
@@ -32,7 +32,7 @@ fn child() {
     }
 }
 
-/// Bytes of this process in physical memory, counted page by page.
+/// The bytes of this process in physical memory, counted page by page.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
     let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
@@ -54,7 +54,7 @@ fn background_threads() -> usize {
     threads().iter().filter(|name| *name == "lumalloc_bg").count()
 }
 
-/// Waits for something that must come, without allocating anything large meanwhile.
+/// Waits for an event that must come, without large allocations meanwhile.
 #[track_caller]
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -69,7 +69,7 @@ fn doze(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// Allocates and writes small and large blocks, frees them all, and answers RSS from before.
+/// Allocates and writes small and large blocks, frees them all, and returns the RSS from before.
 fn dirty(bytes: usize) -> usize {
     let before = resident();
     let large = raw::malloc(bytes / 2);
@@ -86,7 +86,7 @@ fn dirty(bytes: usize) -> usize {
 fn idle() {
     let before = dirty(64 * MIB);
     assert!(control::background_thread());
-    // Only the kernel is asked from here on: the file is read into memory that is there.
+    // From here on only the kernel is asked. The file is read into memory that exists already.
     let text = &mut [0u8; 4096];
     wait_for("return of memory", || {
         doze(50);
@@ -95,13 +95,13 @@ fn idle() {
     assert_eq!(background_threads(), 1);
 }
 
-/// RSS by system calls alone.
+/// The RSS, read by system calls alone.
 fn rss_without_allocating(text: &mut [u8]) -> usize {
-    // SAFETY: a path that is a C string.
+    // SAFETY: the path is a C string.
     let fd = unsafe { libc::open(c"/proc/self/smaps_rollup".as_ptr(), libc::O_RDONLY) };
     // SAFETY: the buffer is writable for its length.
     let length = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: opened above.
+    // SAFETY: `fd` is open.
     unsafe { libc::close(fd) };
     let text = std::str::from_utf8(&text[..length as usize]).expect("text");
     let at = text.find("Rss:").expect("Rss") + 4;
@@ -118,11 +118,11 @@ fn an_idle_process_gives_its_memory_back() {
 fn kept() {
     let before = dirty(64 * MIB);
     assert!(!control::background_thread());
-    // Many times the decay time; nobody comes by a slow path.
+    // Many times the decay time. No thread takes a slow path meanwhile.
     doze(1000);
     assert!(rss_without_allocating(&mut [0; 4096]) > before + 32 * MIB);
     assert_eq!(background_threads(), 0);
-    // Turned on now, it finds what is old.
+    // The thread is turned on now and finds the old pages.
     assert!(control::set_background_thread(true));
     wait_for("return of memory", || {
         doze(50);
@@ -135,7 +135,7 @@ fn without_it_an_idle_process_keeps_its_memory() {
     play_well("kept", "dirty_decay_ms:100");
 }
 
-/// Blocks of a thread that sleeps, freed by another one that then sleeps too.
+/// Blocks of a sleeping thread are freed by another thread, which then sleeps too.
 fn owned() {
     let (send, receive) = std::sync::mpsc::channel::<Vec<Box<[u8; 1000]>>>();
     let (park, parked) = std::sync::mpsc::channel::<()>();
@@ -159,7 +159,7 @@ fn what_a_sleeping_thread_s_blocks_left_is_given_back() {
     play_well("owned", "background_thread:true,dirty_decay_ms:300");
 }
 
-/// When there is nothing to purge it does not wake up at all; the next unused page wakes it.
+/// With nothing to purge the background thread does not wake up. The next unused page wakes it.
 fn sleeps() {
     let mut last = 0;
     for _ in 0..3 {
@@ -168,7 +168,7 @@ fn sleeps() {
             doze(50);
             rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
         });
-        // No run in a while: in one tenth of that time, a nap would have ended.
+        // No run for a while. A nap would have ended within one tenth of that time.
         wait_for("a long sleep", || {
             let runs = observe::totals().background_runs;
             doze(500);
@@ -186,16 +186,16 @@ fn it_sleeps_while_nothing_is_unused_and_is_woken_when_something_is() {
 }
 
 fn forked(f: impl FnOnce()) {
-    // SAFETY: the other threads are this library's, or none.
+    // SAFETY: no other threads run, or only those of this library.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
         let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-        // SAFETY: ends the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(i32::from(!well)) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child just made.
+    // SAFETY: the call waits for the child just made.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     assert_eq!(status, 0, "the child's status");
 }
@@ -244,7 +244,7 @@ fn toggle() {
                 while !stop.load(Ordering::Relaxed) {
                     drop((0..50).map(|n| vec![1u8; n * 700]).collect::<Vec<_>>());
                     control::set_background_thread(true);
-                    // The processors are not to be the bottleneck: there are 2000 hand-overs.
+                    // The processors must not be the bottleneck: there are 2000 hand-overs.
                     doze(1);
                 }
             })
@@ -260,7 +260,7 @@ fn toggle() {
     traffic.into_iter().for_each(|thread| thread.join().expect("a thread"));
     assert!(control::set_background_thread(false));
     assert_eq!(observe::totals().background_threads, 0);
-    // The last one may still be on its way out of the C library.
+    // The last background thread may still be leaving the C library.
     wait_for("end of the thread", || background_threads() == 0);
 }
 
@@ -272,14 +272,14 @@ fn a_thousand_times_on_and_off_under_traffic() {
 
 const REFUSAL: &str = "<lumalloc>: the background thread cannot be started (error 11)\n";
 
-/// From here on no thread can be made: no address space for a stack.
+/// From here on no thread can be made, because there is no address space for a stack.
 fn no_more_threads() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is readable.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const none) }, 0);
-    // SAFETY: takes a number; root would not be bound by the limit.
+    // SAFETY: the call takes only numbers. Root would not be bound by the limit.
     if unsafe { libc::geteuid() } == 0 {
-        // SAFETY: takes a number.
+        // SAFETY: the call takes only numbers.
         assert_eq!(unsafe { libc::setuid(65_534) }, 0);
     }
 }
@@ -303,7 +303,7 @@ fn a_refused_thread_is_reported_and_nothing_else_happens() {
 
 fn lent() {
     let before = dirty(32 * MIB);
-    // What the background thread does, by a thread that is there anyway.
+    // A thread of the program does the work of the background thread.
     while let Some(wait) = control::decay_pass() {
         std::thread::sleep(wait.max(Duration::from_millis(5)));
     }

@@ -14,7 +14,7 @@ fn child() {
     }
 }
 
-/// In a thread of its own: the main thread's first caches are made like all others.
+/// Runs in a new thread. The first caches of the main thread are made like all others.
 fn told_tcache() {
     for (size, most) in [(1000, 3 * 1024), (64, 64 << 10), (2000, 0), (4000, 0), (8, 64 << 10)] {
         let blocks: Vec<_> = (0..100).map(|_| raw::malloc(size)).collect();

@@ -1,5 +1,5 @@
-//! Misuse ends the process by SIGABRT, with one line that says what is known. Each way to die is
-//! played in a child, which tells beforehand what its last words must be.
+//! Misuse ends the process by SIGABRT, with a line that says what is known. Each case runs in a
+//! child, which announces the expected message.
 #![allow(unsafe_code)]
 
 mod common;
@@ -66,28 +66,28 @@ deaths!(
     resize_of_a_foreign_pointer,
 );
 
-/// Frees, by look-up.
+/// Frees a block by look-up.
 fn free(address: usize) {
-    // SAFETY: none: this is the mistake that is tested.
+    // SAFETY: none. This is the mistake that is tested.
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(address)) };
 }
 
-/// Frees, by size.
+/// Frees a block by size.
 fn free_sized(address: usize, size: usize) {
-    // SAFETY: none: this is the mistake that is tested.
+    // SAFETY: none. This is the mistake that is tested.
     unsafe { raw::free_sized(std::ptr::with_exposed_provenance_mut(address), size) };
 }
 
-/// Frees, past the cache.
+/// Frees a block past the cache.
 fn free_uncached(address: usize) {
-    // SAFETY: none: this is the mistake that is tested.
+    // SAFETY: none. This is the mistake that is tested.
     unsafe {
         raw::deallocate(std::ptr::with_exposed_provenance_mut(address), Flags::NONE.uncached())
     };
 }
 
 fn query(address: usize) -> usize {
-    // SAFETY: none: this is the mistake that is tested.
+    // SAFETY: none. This is the mistake that is tested.
     unsafe { raw::usable_size(std::ptr::with_exposed_provenance_mut(address)) }
 }
 
@@ -97,7 +97,7 @@ fn malloc(size: usize) -> usize {
     ptr.expose_provenance()
 }
 
-/// Gives the bin of a class an array, so that it takes what is pushed.
+/// Gives the bin of a class an array, so that it takes freed blocks.
 fn warm(size: usize) {
     free(malloc(size));
 }
@@ -132,7 +132,7 @@ mod scenes {
     }
 
     pub(super) fn double_free_of_an_owned_slabs_block() {
-        // More than the shared slabs' refills give: the last block's slab belongs to this cache.
+        // More blocks than shared slabs' refills give, so this cache owns the last block's slab.
         let blocks: Vec<usize> = (0..1000).map(|_| malloc(64)).collect();
         let block = blocks[999];
         free(block);
@@ -155,7 +155,7 @@ mod scenes {
         }
     }
 
-    /// Frees blocks of another cache on a thread of its own, each of another word than the last.
+    /// Frees blocks of another cache on a new thread, each in another word than the one before.
     fn free_scattered(blocks: Vec<usize>) {
         let freer = move || {
             warm(64);
@@ -193,7 +193,7 @@ mod scenes {
     }
 
     pub(super) fn double_free_of_a_large_block() {
-        // Neighbours in use on both sides, so that the run stays as long as it is.
+        // Neighbours in use on both sides keep the run as long as it is.
         let blocks = [malloc(100_000), malloc(100_000), malloc(100_000)];
         tell(&format!("double free of {:#x} (size 114688, arena 0)", blocks[1]));
         free(blocks[1]);
@@ -208,7 +208,7 @@ mod scenes {
     }
 
     pub(super) fn double_free_of_a_kept_block() {
-        // After a few requests the thread keeps what it frees, and has it still.
+        // After a few requests the thread keeps what it frees, so this block is still cached.
         let blocks: Vec<usize> = (0..8).map(|_| malloc(100_000)).collect();
         free(blocks[1]);
         assert_eq!(lumalloc::observe::totals().cached, 114_688);
@@ -229,7 +229,7 @@ mod scenes {
     }
 
     pub(super) fn foreign_never_mapped() {
-        // Also this thread's, and the process's, first call.
+        // This is also the first call of the thread and of the process.
         foreign_free(0x1234_5000);
     }
 
@@ -237,10 +237,10 @@ mod scenes {
         let block = malloc(100);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-        // Near the heap, under one leaf of the page map.
+        // Near the heap, under the same leaf of the page map.
         let near = (block & !0xffff_ffff) + 0x1000;
         let hint = std::ptr::without_provenance_mut(near);
-        // SAFETY: new memory, replacing nothing.
+        // SAFETY: the call maps new memory and replaces none.
         let got = unsafe { libc::mmap(hint, 4096, access, flags, -1, 0) };
         let got = got.expose_provenance();
         foreign_free(if got == usize::MAX { near } else { got });
@@ -298,7 +298,7 @@ mod scenes {
     }
 
     pub(super) fn interior_end_of_a_slab() {
-        // 64 KiB hold 585 blocks of 112 bytes; the 16 bytes after them are nobody's.
+        // 64 KiB hold 585 blocks of 112 bytes. The 16 bytes after them belong to no block.
         let block = malloc(100);
         let base = block & !0xffff;
         free(base + 585 * 112);
@@ -374,14 +374,14 @@ mod scenes {
 
     pub(super) fn realloc_of_a_foreign_pointer() {
         foreign_query(0x10_0000);
-        // SAFETY: none: this is the mistake that is tested.
+        // SAFETY: none. This is the mistake that is tested.
         let _never = unsafe { raw::realloc(std::ptr::with_exposed_provenance_mut(0x10_0000), 10) };
     }
 
     pub(super) fn resize_of_a_foreign_pointer() {
         let ptr = std::ptr::with_exposed_provenance_mut(0x10_0000);
         foreign_query(0x10_0000);
-        // SAFETY: none: this is the mistake that is tested.
+        // SAFETY: none. This is the mistake that is tested.
         let _never = unsafe { raw::resize_in_place(ptr, 10, 0, Flags::NONE) };
     }
 }

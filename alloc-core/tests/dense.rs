@@ -1,5 +1,5 @@
-//! Large heaps in huge pages: what `smaps` says of them, what they cost in faults, and that holes
-//! in them go back to the system. Each scenario is a child of its own.
+//! Large heaps in huge pages: what `smaps` reports of them, how many faults they take, and that
+//! holes in them are given back to the system. Each scenario runs in a child process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -32,19 +32,19 @@ fn child() {
     }
 }
 
-/// A number of `/proc/vmstat`.
+/// A counter of `/proc/vmstat`.
 fn vmstat(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/vmstat").expect("vmstat");
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What `smaps` says of all mappings, in bytes.
+/// Sums over all mappings in `smaps`, in bytes.
 #[derive(Debug)]
 struct Memory {
-    /// In mappings for which huge pages were asked.
+    /// Bytes in mappings for which huge pages were requested.
     advised: usize,
-    /// In huge pages.
+    /// Bytes in huge pages.
     huge: usize,
     resident: usize,
 }
@@ -69,15 +69,15 @@ fn memory() -> Memory {
 }
 
 fn faults() -> i64 {
-    // SAFETY: all-zero is a valid value.
+    // SAFETY: an all-zero `rusage` is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: writable.
+    // SAFETY: `usage` is writable.
     assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) }, 0);
     usage.ru_minflt
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: the callers' blocks are live, and used no more after.
+    // SAFETY: the callers' blocks are live, and not used afterwards.
     unsafe { raw::free(block) };
 }
 
@@ -90,7 +90,7 @@ fn a_large_heap_grows_by_huge_pages_and_gives_them_back() {
     play_well("small_pages", "retain:false");
 }
 
-/// 64 MiB of blocks that are too short for huge pages of their own.
+/// Fills 64 MiB with blocks that are too short for their own huge pages.
 fn large_heap(huge: bool) {
     let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
     let blocks: Vec<_> = (0..64 * MIB / BLOCK)
@@ -141,7 +141,7 @@ fn a_heap_of_many_classes_grows_by_huge_pages_from_eight_mib_on() {
     play_well("classes_in_small_pages", "retain:false");
 }
 
-/// 24 MiB of blocks of all sizes up to a page, as many of each.
+/// Fills 24 MiB with blocks of all sizes up to a page, equally many of each.
 fn classes(huge: bool) {
     let (before, fallbacks) = (faults(), vmstat("thp_fault_fallback "));
     let mut blocks = Vec::new();
@@ -163,7 +163,7 @@ fn classes(huge: bool) {
     }
 }
 
-/// Slabs of threads that hardly touch them are not backed by huge pages, but for a small part.
+/// Slabs of threads that hardly touch them are not backed by huge pages, except for a small part.
 #[test]
 fn slabs_that_are_hardly_touched_take_small_pages() {
     play_well("sparse", "");
@@ -178,7 +178,7 @@ fn sparse() {
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                // More than come from slabs that threads share.
+                // More blocks than come from slabs that threads share.
                 let sizes = (0..24).map(|n| 16 * (n + 1)).flat_map(|size| [size; 20]);
                 let blocks: Vec<_> = sizes.map(raw::malloc).collect();
                 blocks.iter().for_each(|block| touch(*block, 0, 1));
@@ -190,7 +190,7 @@ fn sparse() {
         ready.wait();
         let (after, totals) = (memory(), observe::totals());
         end.wait();
-        // Most of what the slabs hold was never touched.
+        // Most of the slabs' memory was never touched.
         assert!(totals.active > 44 * MIB, "{totals:#?}");
         assert!(after.huge <= before.huge + 8 * MIB, "{before:?} {after:?}");
         assert!(after.resident <= before.resident + 32 * MIB, "{before:?} {after:?}");
@@ -198,7 +198,7 @@ fn sparse() {
     large.into_iter().for_each(free);
 }
 
-/// Below 8 MiB what is left of a chunk would be much; but not where one class alone grows.
+/// Below 8 MiB the unused rest of a chunk would be too much, except where a single class grows.
 #[test]
 fn a_small_heap_takes_small_pages_but_for_a_class_that_is_filled() {
     play_well("small_heap", "");
@@ -217,7 +217,7 @@ fn small_heap() {
     blocks.into_iter().for_each(free);
 }
 
-/// What is asked for as zeros may be hardly touched.
+/// Zeroed blocks may be hardly touched.
 #[test]
 fn zeros_take_small_pages_in_a_large_heap() {
     play_well("zeros", "");
@@ -234,8 +234,8 @@ fn zeros() {
 
 // --- holes -------------------------------------------------------------------------------------
 
-/// Three quarters of a heap in huge pages, freed here and there, go back when purged; what is in
-/// use stays as it is, and the system is not asked to fill the holes again.
+/// Three quarters of a heap in huge pages, freed here and there, are given back by a purge. The
+/// blocks in use stay as they are, and the system is not asked to fill the holes again.
 #[test]
 fn holes_in_huge_pages_go_back() {
     play_well("holes", "");
@@ -253,7 +253,7 @@ fn holes() {
     assert!(after.resident + 44 * MIB < before.resident, "{before:?} {after:?}");
     assert!(after.advised <= before.advised / 8, "{before:?} {after:?}");
     kept.iter().for_each(|(_, block)| assert_touched(**block, BLOCK));
-    // The holes are used again, and read zero where they are asked to.
+    // The holes are used again, and read zero where zeroed blocks are requested.
     let zeros: Vec<_> = (0..32 * MIB / BLOCK).map(|_| raw::malloc_zeroed(BLOCK)).collect();
     for block in zeros {
         for at in (0..BLOCK).step_by(PAGE) {
@@ -265,8 +265,8 @@ fn holes() {
     kept.into_iter().for_each(|(_, block)| free(*block));
 }
 
-/// A C block is as long as its class, but the huge page in which a request ends is not for a few
-/// kilobytes of it; one that grows gets it.
+/// A C block is as long as its class. The huge page in which the request ends is not taken for a
+/// few kilobytes of it, but a block that grows gets that page.
 #[test]
 fn the_end_of_a_request_takes_no_huge_page_for_a_few_bytes() {
     if listens() {
@@ -283,7 +283,7 @@ fn room() {
     assert_eq!(asked.advised - before.advised, 4 * HUGE, "{asked:?}");
     assert!(asked.resident < before.resident + 4 * HUGE + MIB, "{before:?} {asked:?}");
     for more in [5 * HUGE, 6 * HUGE] {
-        // SAFETY: a live block, used no more after.
+        // SAFETY: a live block, not used afterwards.
         block = unsafe { raw::realloc(block, more) };
         let grown = memory();
         assert_eq!(grown.advised - before.advised, more, "{grown:?}");
@@ -291,7 +291,7 @@ fn room() {
     assert_touched(block, 4 * HUGE + 20 * PAGE);
     free(block);
     assert!(control::purge(control::ARENAS_ALL));
-    // One that is not as long as that huge page.
+    // A block whose class ends before that huge page does.
     let before = memory();
     let block = raw::malloc(2 * HUGE + PAGE);
     touch(block, 0, 2 * HUGE + PAGE);

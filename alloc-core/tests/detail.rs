@@ -22,7 +22,7 @@ fn malloc(size: usize) -> usize {
 }
 
 fn free(address: usize) {
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(address)) };
 }
 
@@ -45,14 +45,14 @@ fn large(detail: &Detail, size: usize) -> LargeStats {
     detail.merged().unwrap().lextents[class]
 }
 
-/// A class of small blocks before and after `deeds`, on a thread of its own in an arena of its own:
-/// nobody else's blocks are counted, and nobody else's entry sends the thread to another arena.
-fn small_deeds(size: usize, deeds: impl FnOnce() + Send + 'static) -> (BinStats, BinStats, Arena) {
+/// A class of small blocks before and after `events`, which runs on a new thread in a new arena. So
+/// no other blocks are counted, and no other thread sends this one to another arena.
+fn small_deeds(size: usize, events: impl FnOnce() + Send + 'static) -> (BinStats, BinStats, Arena) {
     let arena = Arena::new().unwrap();
     let before = bin(&taken(), arena, size);
     let thread = thread::spawn(move || {
         let _scope = arena.enter().unwrap();
-        deeds();
+        events();
         bin(&taken(), arena, size)
     });
     (before, thread.join().unwrap(), arena)
@@ -72,7 +72,7 @@ fn small_blocks_against_a_model() {
     assert_eq!(after.nmalloc - after.ndalloc, 600);
     let (out, back) = (after.nmalloc - before.nmalloc, after.ndalloc - before.ndalloc);
     assert!((1000..1100).contains(&out) && out - back == 600, "{out} {back}");
-    // 8 blocks a slab. Nobody else has any.
+    // 8 blocks per slab. No other thread has any.
     assert!((75..=130).contains(&after.curslabs), "{after:?}");
     assert!(after.nslabs >= 125 && after.nslabs - before.nslabs < 140, "{after:?}");
     assert!(after.nonfull_slabs <= after.curslabs, "{after:?}");
@@ -100,12 +100,12 @@ fn blocks_past_the_caches_are_counted_one_by_one() {
     let (before, after, _) = small_deeds(SIZE, || {
         let flags = Flags::NONE.uncached();
         let blocks: Vec<_> = (0..10).map(|_| raw::allocate(SIZE, flags)).collect();
-        // SAFETY: live blocks, and nobody uses them after.
+        // SAFETY: live blocks, not used afterwards.
         blocks[..3].iter().for_each(|block| unsafe { raw::deallocate(*block, flags) });
     });
     let (out, back) = (after.nmalloc - before.nmalloc, after.ndalloc - before.ndalloc);
     assert_eq!((out, back, after.nrequests - before.nrequests), (10, 3, 10));
-    // Four blocks a slab: three slabs, of which the first has one block left.
+    // Four blocks per slab: three slabs, of which the first has one block left.
     assert_eq!((after.curregs, after.cached, after.curslabs), (7, 0, 3));
     assert_eq!((after.nfills, after.nflushes), (before.nfills, before.nflushes));
 }
@@ -123,9 +123,9 @@ fn large_blocks_against_a_model() {
         assert_eq!((is.nrequests - was.nrequests, is.curlextents - was.curlextents), (5, 3));
         let allocated = |detail: &Detail| detail.merged().unwrap().large.allocated;
         assert!(allocated(&after) - allocated(&before) >= 9 << 20);
-        // Moved to another class it is another block.
+        // A block that moves to another class counts as another block.
         let ptr = std::ptr::with_exposed_provenance_mut(blocks[4]);
-        // SAFETY: a live block, used no more.
+        // SAFETY: a live block, not used afterwards.
         let longer = unsafe { raw::realloc(ptr, 20 << 20) };
         assert!(!longer.is_null());
         let moved = taken();
@@ -170,7 +170,7 @@ fn unused_runs_are_counted_by_class_and_state() {
     };
     assert_eq!(bytes(|class| class.dirty_bytes), all.space.pdirty * PAGE);
     assert_eq!(bytes(|class| class.muzzy_bytes), all.space.pmuzzy * PAGE);
-    // Pages inside slabs are no runs.
+    // Free pages inside slabs are not runs.
     assert_eq!(bytes(|class| class.retained_bytes) + detail.totals().holes, all.space.retained);
     assert!(all.extents.iter().any(|class| class.nretained > 0));
     assert!(all.extents.iter().any(|class| class.ndirty > 0));
@@ -189,7 +189,7 @@ fn locks_have_a_history_that_can_begin_anew() {
     assert_eq!(waits, 0);
 }
 
-/// What must hold of every snapshot.
+/// Checks what must hold of every snapshot.
 fn judge(detail: &Detail) {
     let (totals, all) = (detail.totals(), detail.merged().unwrap());
     let arenas: Vec<&ArenaStats> =
@@ -221,7 +221,7 @@ fn judge(detail: &Detail) {
     assert!(totals.resident <= totals.mapped + totals.metadata);
 }
 
-/// Counts of all classes of an arena, which never go back.
+/// The counts of all classes of an arena, which never decrease.
 fn counters(arena: &ArenaStats) -> Vec<u64> {
     let bins = arena.bins.iter().flat_map(|bin| {
         [bin.nmalloc, bin.ndalloc, bin.nrequests, bin.nfills, bin.nflushes, bin.nslabs]
@@ -251,7 +251,7 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
                         free(live.swap_remove(at));
                     }
                     if random.below(2000) == 0 {
-                        // Somebody else frees the rest.
+                        // Another thread frees the rest.
                         let rest = std::mem::take(&mut live);
                         thread::spawn(move || rest.into_iter().for_each(free)).join().unwrap();
                     }
@@ -276,7 +276,7 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
             before = now;
         }
         stop.store(true, Ordering::Relaxed);
-        // The scope alone waits for their closures, not for what their caches send home.
+        // The scope waits only for the closures, not until the caches have returned their blocks.
         workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
     });
     let detail = taken();
@@ -284,7 +284,7 @@ fn invariants_hold_and_counts_never_go_back_while_threads_run() {
     let simple = totals();
     assert_eq!(detail.totals().active, simple.active);
     assert_eq!(detail.totals().remote_frees, simple.remote_frees);
-    // Nobody runs: not a block is miscounted.
+    // No thread runs, so not one block may be miscounted.
     assert_eq!(detail.totals().allocated, simple.allocated);
 }
 
@@ -315,7 +315,7 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
         assert_eq!((lived.small.nmalloc, lived.large.nmalloc), (2 * n as u64, n as u64));
         assert_eq!(lived.bins[class_of(20_000)].curregs, n, "slabs end at 32 KiB");
         assert!(lived.allocated() >= n * 225_000 && lived.space.tcache_bytes == 0);
-        // SAFETY: nobody uses its blocks any more.
+        // SAFETY: the blocks of the arena are no longer used.
         assert!(unsafe { arenas::destroy(index) });
         detail.refresh();
         judge(&detail);
@@ -334,14 +334,14 @@ fn a_destroyed_arena_leaves_its_counts_and_the_next_of_its_index_begins_at_none(
 fn an_arena_in_the_place_of_another_is_no_older_than_itself() {
     let _alone = alone();
     let [place, other] = [0; 2].map(|_| arenas::create().expect("an arena"));
-    // SAFETY: it has no blocks.
+    // SAFETY: the arena has no blocks.
     assert!(unsafe { arenas::destroy(place) });
     assert_eq!(arenas::create(), Some(place), "the lowest index is used again");
     let detail = taken();
     let age = |index: u32| detail.arena(index as usize).unwrap().uptime;
     assert!(age(place) < age(other), "{} {}", age(place), age(other));
     for arena in [place, other] {
-        // SAFETY: it has no blocks.
+        // SAFETY: the arena has no blocks.
         assert!(unsafe { arenas::destroy(arena) });
     }
 }

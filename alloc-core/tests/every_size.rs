@@ -1,4 +1,4 @@
-//! Every size that has a class of its own to get wrong, and every alignment.
+//! Every size at a class boundary and all small ones, and every alignment.
 #![allow(unsafe_code)]
 
 mod common;
@@ -7,20 +7,20 @@ use common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
 use common::{alone, assert_empty};
 use lumalloc::{MAX_SIZE, PAGE, raw};
 
-/// Sizes of all classes up to 1 GiB: 8, multiples of 16 to 128, then four per doubling.
+/// The sizes of all classes up to 1 GiB: 8, multiples of 16 to 128, then four per doubling.
 fn classes() -> Vec<usize> {
     let small = std::iter::once(8).chain((1..=8).map(|n| n * 16));
     let groups = (7..30).flat_map(|lg| (1..=4).map(move |step| (1 << lg) + step * (1 << (lg - 2))));
     small.chain(groups).collect()
 }
 
-/// What jemalloc(3)'s table says, and whole pages above 32 KiB.
+/// The usable size by the table of jemalloc(3), with whole pages above 32 KiB.
 fn expected(size: usize) -> usize {
     let class = *classes().iter().find(|class| **class >= size).expect("a class");
     if class > 32 << 10 { class.next_multiple_of(PAGE) } else { class }
 }
 
-/// Allocates, writes all, checks, and frees by look-up (`sized` false) or by size.
+/// Allocates a block, writes and checks all of it, and frees it by look-up or by size (`sized`).
 fn one(size: usize, id: u64, sized: bool) {
     let ptr = keeps_errno(|| raw::malloc(size));
     assert!(!ptr.is_null(), "no memory for {size}");
@@ -83,10 +83,10 @@ fn sanit_many_of_each_class_live_together() {
         assert!(ends.windows(2).all(|pair| pair[0] + class <= pair[1]), "{class} overlaps");
         for (index, block) in blocks.iter().enumerate() {
             if index % 2 == 0 {
-                // SAFETY: live, and freed once.
+                // SAFETY: a live block, freed once.
                 unsafe { raw::free(block.ptr()) };
             } else {
-                // SAFETY: live, and freed once; its size.
+                // SAFETY: a live block of this size, freed once.
                 unsafe { raw::free_sized(block.ptr(), class) };
             }
         }

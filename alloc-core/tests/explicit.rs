@@ -1,4 +1,4 @@
-//! Caches that belong to no thread, used by one, by several in turn, and by several at once.
+//! Caches that belong to no thread, used by one thread, by several in turn, and by several at once.
 #![allow(unsafe_code)]
 
 mod common;
@@ -13,7 +13,7 @@ use std::thread;
 
 fn free(block: &Block, flags: Flags) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::deallocate(block.ptr(), flags) };
 }
 
@@ -63,7 +63,7 @@ fn numbers_of_no_cache_are_refused() {
     assert_empty();
 }
 
-/// A random walk with one cache or more; large blocks, zeros and alignments too.
+/// A random walk with one cache or more, including large blocks, zeros and alignments.
 fn walk(seed: u64, caches: &[u32]) {
     let mut random = Random::new(seed);
     let mut live: Vec<Block> = Vec::new();
@@ -166,11 +166,11 @@ fn a_child_keeps_all_of_them() {
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let well = raw::allocate(64, flags) == block && totals().fork_abandoned == 0;
-        // SAFETY: ends the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(i32::from(!well)) };
     }
     let mut status = 1;
-    // SAFETY: waits for the child just made.
+    // SAFETY: the call waits for the child just made.
     unsafe { libc::waitpid(pid, &raw mut status, 0) };
     assert_eq!(status, 0);
     assert!(tcache::destroy(id));

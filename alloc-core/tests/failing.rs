@@ -1,6 +1,6 @@
-//! A system that refuses: every n-th call for pages fails. What cannot be had is null, nothing that
-//! was had is lost or changed, and it goes on afterwards. Each n is played in a child of its own,
-//! in which the very first calls fail too.
+//! A system that refuses: every n-th call for pages fails. A request that cannot be served gets
+//! null, no block is lost or changed, and the allocator goes on afterwards. Each n runs in its own
+//! child, in which the very first calls fail too.
 #![allow(unsafe_code)]
 
 mod common;
@@ -60,7 +60,7 @@ fn a_cache_that_cannot_have_a_number_costs_nothing() {
     play_well("numbers", "");
 }
 
-/// A start without memory is made again; the options are read once.
+/// A start without memory is repeated, but the options are read once.
 #[test]
 fn options_are_read_once_although_the_start_fails() {
     let outcome = play("late_start", &[("LUMALLOC_CONF", "narenas:3,nonsense:1")]);
@@ -85,7 +85,7 @@ fn child() {
     }
 }
 
-/// A block of some kind, or null with ENOMEM.
+/// Allocates a block of some kind, or gets null with ENOMEM.
 fn make(random: &mut Random, id: u64) -> Option<Block> {
     let size = if random.below(20) == 0 { random.below(3 << 20) } else { random.size() };
     let align = 1 << random.below(18);
@@ -108,7 +108,7 @@ fn make(random: &mut Random, id: u64) -> Option<Block> {
     Block::filled(ptr, size, id)
 }
 
-/// Changes a block's size; where there is no memory it is as it was.
+/// Changes the size of a block. Without memory the block must be as it was.
 fn change(random: &mut Random, block: Block) -> Block {
     let most = 1 << random.below(22);
     let size = random.below(most);
@@ -125,11 +125,11 @@ fn change(random: &mut Random, block: Block) -> Block {
 
 fn free(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block.ptr()) };
 }
 
-/// Some hundred steps of every kind. Answers how many requests came to nothing.
+/// Takes some hundred steps of every kind. Returns the number of refused requests.
 fn cycle(seed: u64) -> usize {
     let mut random = Random::new(seed);
     let (mut live, mut refused) = (Vec::new(), 0);
@@ -155,12 +155,12 @@ fn cycle(seed: u64) -> usize {
     refused
 }
 
-/// Addresses that the allocator holds, whatever their state.
+/// The bytes of addresses that the allocator holds in any state.
 fn held(totals: &Totals) -> usize {
     totals.active + totals.dirty + totals.muzzy + totals.retained
 }
 
-/// Everything works, and every page comes back to the lists that it came from.
+/// Everything works again, and every page returns to the lists that it came from.
 fn goes_on() {
     fail_system_calls(0);
     for seed in 0..3 {
@@ -176,9 +176,9 @@ fn storm(n: u64) {
     if n == 1 {
         assert_eq!(refused, 8 * 400, "memory out of nowhere");
     }
-    // Chunks of addresses grow with the heap, and which calls fail depends on when pages decay: one
-    // may come late, but all of them are never more than some 100 MiB. What fails halfway and is
-    // lost is lost in every turn.
+    // Chunks of addresses grow with the heap, and which calls fail depends on when pages decay. A
+    // chunk may come late, but all chunks are never more than some 100 MiB. Memory that a failure
+    // halfway loses is lost in every turn.
     rounds(0);
     let mut before = totals();
     for turn in 1.. {
@@ -197,7 +197,7 @@ fn storm(n: u64) {
     goes_on();
 }
 
-/// With memory in hand and none to be had, requests are served until it is used up, then not.
+/// Memory in hand serves requests while the system has none. Requests fail when it is used up.
 fn drought() {
     cycle(1);
     fail_system_calls(1);
@@ -212,7 +212,7 @@ fn drought() {
         assert!(live.len() * size >= 1 << 20, "{} blocks of {size}", live.len());
         // Growth fails too, and changes nothing.
         let last = live.pop().expect("a block");
-        // SAFETY: a live block; null leaves it as it is.
+        // SAFETY: a live block, which null leaves as it is.
         assert!(unsafe { raw::realloc(last.ptr(), 1 << 30) }.is_null());
         live.push(last);
         live.into_iter().for_each(free);
@@ -230,7 +230,7 @@ fn refused_purge() {
     fail_system_calls(1);
     assert!(control::purge(control::ARENAS_ALL));
     let after = totals();
-    // Purging first takes back what is empty; not one page may be missing.
+    // A purge first takes empty slabs back. Not one page may be missing.
     assert_eq!(held(&after), held(&before));
     assert!(after.dirty >= before.dirty);
     assert_eq!(after.purged_pages, before.purged_pages);
@@ -279,28 +279,28 @@ fn cycle_of_a_thread(seed: u64) -> Vec<Block> {
     live
 }
 
-/// Caches whose numbers one table holds; the next one needs another table.
+/// The number of caches in one table. The next cache needs another table.
 const NUMBERS: usize = 4096;
-/// Bytes of such a table.
+/// The bytes of one table.
 const TABLE: usize = NUMBERS * 8;
-/// Bytes of records that the allocator asks the system for at a time.
+/// The bytes of records that the allocator requests from the system at a time.
 const RECORDS: usize = 2 << 20;
 
 unsafe extern "C" fn no(_: *mut c_void, _: usize, _: usize, _: usize, _: u32) -> bool {
     false
 }
 
-/// Takes the smallest record there is. `false`: none is left.
+/// Takes the smallest record there is. Returns `false` if none is left.
 fn take_record() -> bool {
-    // SAFETY: the function takes what it is given, which is nothing.
+    // SAFETY: the function ignores its argument.
     unsafe { limits::set_callback(Some(no), std::ptr::null_mut()) }
 }
 
 /// There is memory for a cache's record, but none for the table that its number needs.
 fn numbers() {
-    // One cache is this thread's.
+    // One cache belongs to this thread.
     while tcache::create().is_some() {}
-    // A slab for those who are past the caches.
+    // A slab for allocations past the caches.
     let past = Flags::NONE.arena(0).uncached();
     let kept = Block::filled(raw::allocate(10, past), 10, 1).expect("a block");
     let caches = usize::try_from(totals().thread_caches).expect("a count");
@@ -333,7 +333,7 @@ fn once() {
     free(Block::filled(raw::malloc(10), 10, 1).expect("a block"));
 }
 
-/// Leaves just so many bytes of records until more is asked of the system.
+/// Leaves `bytes` bytes of records until the allocator asks the system for more.
 fn leave_records(bytes: usize) {
     fail_system_calls(1);
     while take_record() {}
@@ -344,8 +344,8 @@ fn leave_records(bytes: usize) {
     (1..(RECORDS - bytes) / record).for_each(|_| assert!(take_record()));
 }
 
-/// One more thread allocates while the system refuses: once, for the record of its own that it
-/// keeps, then a few times, and when there is memory again. What is held before and after each.
+/// A new thread allocates while the system refuses: once, for the record that it keeps, then a few
+/// times, and again when there is memory. Returns the totals before and after each step.
 fn one_too_many() -> [Totals; 4] {
     let step = Barrier::new(2);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Junk and zero fill (`opt.junk`, `opt.zero`), by every door, in children.
+//! Junk and zero fill (`opt.junk`, `opt.zero`), through every function that allocates, in children.
 #![allow(unsafe_code)]
 
 mod common;
@@ -9,7 +9,7 @@ use lumalloc::options::{Junk, current};
 use lumalloc::raw::{self, Flags};
 use std::alloc::{GlobalAlloc, Layout};
 
-/// Small, at the borders, large.
+/// Small sizes, sizes at the borders, large sizes.
 const SIZES: [usize; 12] = [1, 8, 16, 100, 128, 1000, 4096, 14336, 32760, 32768, 40_000, 3_000_000];
 
 const ALLOCATED: u8 = 0xa5;
@@ -22,7 +22,7 @@ fn usable(ptr: *mut u8) -> usize {
 
 fn bytes<'a>(ptr: *mut u8, from: usize, to: usize) -> &'a [u8] {
     assert!(!ptr.is_null() && from <= to);
-    // SAFETY: memory of the allocator's, which stays mapped; nobody writes meanwhile.
+    // SAFETY: mapped memory of the allocator, to which no thread writes meanwhile.
     unsafe { std::slice::from_raw_parts(ptr.wrapping_add(from), to - from) }
 }
 
@@ -32,7 +32,7 @@ fn all(ptr: *mut u8, from: usize, to: usize, byte: u8) {
     assert_eq!(wrong, None, "of {from}..{to}");
 }
 
-/// What a fresh block reads under these options; `None`: anything.
+/// The byte that a fresh block reads under these options, or `None` for any.
 fn fresh() -> Option<u8> {
     let options = current();
     match (options.zero, options.junk.alloc) {
@@ -42,7 +42,7 @@ fn fresh() -> Option<u8> {
     }
 }
 
-/// Allocates by each door, each time after the memory was written full and freed.
+/// Allocates by each function, each time after the memory was written full and freed.
 fn every_door() {
     type Door = fn(usize) -> *mut u8;
     let doors: [Door; 6] = [
@@ -52,7 +52,7 @@ fn every_door() {
         |size| raw::allocate(size, Flags::NONE.arena(0).align(64)),
         // SAFETY: a layout of this size, which is not 0.
         |size| unsafe { Lumalloc.alloc(Layout::from_size_align(size, 16).expect("a layout")) },
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         |size| unsafe { raw::realloc(raw::malloc(20), size) },
     ];
     for size in SIZES {
@@ -79,7 +79,7 @@ fn every_door() {
     }
 }
 
-/// What is freed reads 0x5a; the last block of a slab stays mapped, and a large one dirty.
+/// Freed memory reads 0x5a. The slab stays mapped after its last block, a large block dirty.
 fn freed() {
     let is_filled = current().junk.free;
     for size in SIZES {
@@ -97,13 +97,13 @@ fn freed() {
                 // SAFETY: a live block, freed once.
                 2 => unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) },
                 _ => {
-                    // SAFETY: a live block, not used after: it moves.
+                    // SAFETY: a live block, not used afterwards, because it moves.
                     let moved = unsafe { raw::realloc_aligned(ptr, size * 5, 8192) };
                     // SAFETY: a live block, freed once.
                     unsafe { raw::free(moved) };
                 }
             }
-            // A large block may have moved with its pages, or have been purged.
+            // A large block may have moved with its pages or may have been purged.
             if is_filled && (way < 3 || usable <= 32 << 10) {
                 all(ptr, 0, usable, FREED);
             } else if !is_filled && !current().hardened && way < 3 {
@@ -117,8 +117,8 @@ fn freed() {
     }
 }
 
-/// A large block that grows where it stands is filled behind what it had; one that shrinks leaves
-/// junk.
+/// A large block that grows in place is filled behind its old end. One that shrinks leaves junk
+/// there.
 fn in_place() {
     let ptr = raw::malloc(1 << 20);
     // SAFETY: a live block, this long.
@@ -137,7 +137,7 @@ fn in_place() {
     if let Some(byte) = fresh() {
         all(ptr, less, more, byte);
     }
-    // SAFETY: a live block; what was there stays.
+    // SAFETY: a live block, whose contents stay.
     let less = unsafe { raw::resize_in_place(ptr, 256 << 10, 0, Flags::NONE) };
     // SAFETY: a live block.
     let more = unsafe { raw::resize_in_place(ptr, 1 << 20, 0, Flags::NONE.zeroed()) };
@@ -148,14 +148,14 @@ fn in_place() {
     moved();
 }
 
-/// What a large block gains by moving is filled too.
+/// The bytes that a large block gains by moving are filled too.
 fn moved() {
     for zeroed in [false, true] {
         let (ptr, _behind) = (raw::malloc(1 << 20), raw::malloc(1 << 20));
         // SAFETY: a live block, this long.
         unsafe { ptr.write_bytes(0x77, 1 << 20) };
         let flags = if zeroed { Flags::NONE.zeroed() } else { Flags::NONE };
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         let longer = unsafe { raw::reallocate(ptr, 5 << 20, flags) };
         all(longer, 0, 1 << 20, 0x77);
         if let Some(byte) = if zeroed { Some(0) } else { fresh() } {

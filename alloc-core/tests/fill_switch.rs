@@ -1,4 +1,4 @@
-//! Fill switched on and off under running threads.
+//! Fill is switched on and off under running threads.
 #![allow(unsafe_code)]
 
 mod common;
@@ -11,8 +11,8 @@ use std::thread;
 
 const ROUNDS: u32 = 200;
 
-/// Fill goes on and off under threads that do nothing but allocate; what they begin after the
-/// switch has returned is filled.
+/// Fill is switched under threads that only allocate. Allocations that begin after the switch has
+/// returned are filled.
 #[test]
 fn fill_is_switched_under_running_threads() {
     let _alone = alone();
@@ -21,22 +21,22 @@ fn fill_is_switched_under_running_threads() {
     let seen = |index: usize| {
         let mut seen = 0;
         while !STOP.load(Ordering::Relaxed) {
-            // Acquire: pairs with the Release below.
+            // Acquire: pairs with the Release in the loop over `ROUNDS`.
             let round = ROUND.load(Ordering::Acquire);
             let size = 16 + index * 16;
             let block = raw::malloc(size);
             // SAFETY: a live block of that size.
             let byte = unsafe { block.wrapping_add(size - 1).read() };
-            // SAFETY: as above.
+            // SAFETY: a live block of that size.
             unsafe { block.write_bytes(1, size) };
-            // SAFETY: freed once.
+            // SAFETY: a live block, freed once.
             unsafe { raw::free(block) };
             if round % 2 == 1 && ROUND.load(Ordering::Acquire) == round {
                 assert_eq!(byte, 0xa5, "round {round}");
                 seen += 1;
             }
             if seen % 64 == 0 {
-                // Fronts change while the switch looks at them.
+                // The thread's fronts change while the switch looks at them.
                 let _scope = own::enter(seen / 64 % 2);
                 drop(own::enter(2));
             }
@@ -48,13 +48,13 @@ fn fill_is_switched_under_running_threads() {
         let fill = Fill { junk_allocated: round % 2 == 1, ..Fill::default() };
         assert!(control::set_fill(fill));
         assert_eq!(control::fill(), fill);
-        // Release: pairs with the Acquire above.
+        // Release: pairs with the Acquire in `seen`.
         ROUND.store(round, Ordering::Release);
         let short = thread::spawn(move || {
             let block = raw::malloc(500);
             // SAFETY: a live block of that size.
             let byte = unsafe { block.read() };
-            // SAFETY: freed once.
+            // SAFETY: a live block, freed once.
             unsafe { raw::free(block) };
             byte
         });

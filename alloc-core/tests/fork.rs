@@ -1,5 +1,5 @@
-//! Forks of a process whose other threads are in the middle of everything. This program lives on
-//! lumalloc. All runs in a child with an alarm, so that a deadlock is a failure.
+//! Forks of a process whose other threads are in the middle of operations. This program allocates
+//! by lumalloc. All runs in a child with an alarm, so that a deadlock is a failure.
 #![allow(unsafe_code)]
 
 mod common;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
 
-/// Forks in one scenario.
+/// The number of forks in one scenario.
 const FORKS: usize = 100;
 
 #[test]
@@ -48,27 +48,27 @@ fn child() {
     }
 }
 
-/// Seconds until a child that does not end is taken for one that hangs. A grandchild's are fewer:
-/// its parent must be there to end it.
+/// Seconds after which a child that has not ended counts as hanging. `GRANDCHILD` is less, because
+/// the parent of the grandchild must still be there to end it.
 const CHILD: u64 = 40;
 const GRANDCHILD: u64 = 15;
 
 /// Runs `f` in a forked child and panics unless it returns.
 fn forked(patience: u64, f: impl FnOnce()) {
-    // SAFETY: the allocator is what is tested; `f` keeps away from locks of the standard library
-    // that another thread may hold.
+    // SAFETY: the allocator is what is tested. `f` avoids locks of the standard library that
+    // another thread may hold.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
         let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-        // SAFETY: ends the process, without what the parent's threads would have to do.
+        // SAFETY: the call ends the process without cleanup for the parent's threads.
         unsafe { libc::_exit(i32::from(!well)) };
     }
     assert_eq!(wait(pid, Duration::from_secs(patience)), 0, "the child's status");
 }
 
-/// Runs `f` on a thread of its own, in a child: the standard library's threads take a lock of its
-/// own as they begin and end, which one of the parent's may have held at the fork.
+/// Runs `f` on a new thread in a child. Threads of the standard library take a lock as they begin
+/// and end, which a thread of the parent may have held at the fork.
 fn on_a_thread<F: FnOnce() + Send>(f: F) {
     extern "C" fn run<F: FnOnce()>(f: *mut c_void) -> *mut c_void {
         // SAFETY: the box that was leaked for this thread.
@@ -78,18 +78,18 @@ fn on_a_thread<F: FnOnce() + Send>(f: F) {
     }
     let mut thread = 0;
     let f = Box::into_raw(Box::new(f)).cast();
-    // SAFETY: the thread gets the closure, which is joined before what it borrows is gone.
+    // SAFETY: the thread owns the closure, and is joined before what it borrows ends.
     let made = unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), run::<F>, f) };
     assert_eq!(made, 0, "a thread in the child");
-    // SAFETY: just made, and joined once.
+    // SAFETY: the thread was just made, and is joined once.
     assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
 }
 
-/// The status of a child. One that hangs, perhaps inside `fork` itself, is killed.
+/// Waits for a child and returns its status. A child that hangs, perhaps in `fork`, is killed.
 fn wait(pid: libc::pid_t, patience: Duration) -> i32 {
     let hang = Instant::now() + patience;
     let mut status = 0;
-    // SAFETY: asks for the child just made.
+    // SAFETY: the call waits for the child just made.
     while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
         if Instant::now() > hang {
             // SAFETY: the child was made here and has not been waited for.
@@ -100,7 +100,7 @@ fn wait(pid: libc::pid_t, patience: Duration) -> i32 {
     status
 }
 
-/// Allocates, checks and frees a good deal.
+/// Allocates, checks and frees many blocks.
 fn busy(seed: u64, steps: usize) {
     let mut random = Random::new(seed);
     let mut live: Vec<Block> = Vec::new();
@@ -116,11 +116,11 @@ fn busy(seed: u64, steps: usize) {
 
 fn free(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block.ptr()) };
 }
 
-/// One block of each class: a new cache makes an array for each of its bins, and gives them back.
+/// Allocates one block of each class, so that a new cache makes and gives back all its arrays.
 fn every_class() {
     for lg in 3..16 {
         for step in 0..4 {
@@ -130,7 +130,7 @@ fn every_class() {
     }
 }
 
-/// Threads that allocate, free each other's blocks, come and go, until `stop`.
+/// Threads that allocate, free each other's blocks, begin and end, until `stop`.
 struct Traffic {
     stop: Arc<AtomicBool>,
     steps: Arc<AtomicU64>,
@@ -216,7 +216,7 @@ fn traffic() {
     traffic.end();
 }
 
-/// Blocks of all sizes, some of them other threads', keep their contents and can be freed on either
+/// Blocks of all sizes, some from another thread, keep their contents and can be freed on either
 /// side of the fork.
 fn contents() {
     let mut random = Random::new(5);
@@ -246,7 +246,7 @@ fn contents() {
     mine.into_iter().chain(theirs).for_each(free);
 }
 
-/// The child drops what a waiting thread had cached, and says so; the parent's numbers stay.
+/// The child drops a waiting thread's cached blocks and counts them. The parent's counts stay.
 fn abandoned() {
     let (ready, is_ready) = sync_channel::<()>(0);
     let (go_on, may_go_on) = sync_channel::<()>(0);
@@ -263,7 +263,7 @@ fn abandoned() {
         assert!(after.fork_abandoned > before.fork_abandoned);
         assert_eq!(after.thread_caches, 1, "one thread is left");
         busy(5, 500);
-        // A thread of the child takes the dead cache over.
+        // A thread of the child takes over the cache of the dead thread.
         on_a_thread(|| busy(6, 500));
     });
     assert_eq!(observe::totals().fork_abandoned, before.fork_abandoned);

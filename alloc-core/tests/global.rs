@@ -46,7 +46,7 @@ fn collections_keep_what_they_hold() {
     assert!(queue.iter().zip(first..).all(|(boxed, n)| **boxed == [n; 9]));
 }
 
-/// By reallocation from 1 byte to 64 MiB, through every class and into runs that grow in place.
+/// Reallocates from 1 byte to 64 MiB, through every class and into runs that grow in place.
 #[test]
 fn strings_and_vectors_grow_and_shrink() {
     let mut text = String::new();
@@ -68,8 +68,8 @@ fn strings_and_vectors_grow_and_shrink() {
     assert!(vec![0u8; 3 << 20].iter().all(|byte| *byte == 0));
 }
 
-/// The four functions of the trait, for layouts that collections do not ask for: by way of
-/// alignments beyond a page and sizes from one byte on.
+/// The four functions of the trait, for layouts that collections do not ask for: alignments beyond
+/// a page, and sizes from one byte on.
 #[test]
 fn layouts_of_every_kind_are_reallocated() {
     let sizes = [1, 8, 100, 4000, 4096, 5000, 32_768, 32_769, 70_000, 300_000];
@@ -79,7 +79,7 @@ fn layouts_of_every_kind_are_reallocated() {
                 reallocated(Layout::from_size_align(size, align).expect("a layout"), new_size);
             }
         }
-        // What a thread's cache must not hold is noticed when it is flushed.
+        // A flush notices blocks that a thread's cache must not hold.
         lumalloc::control::flush_thread_cache();
     }
 }
@@ -151,7 +151,7 @@ impl Drop for Last {
     fn drop(&mut self) {
         let more: Vec<String> = self.0.iter().map(|text| text.repeat(3)).collect();
         assert!(more.iter().zip(&self.0).all(|(three, one)| three.len() == 3 * one.len()));
-        // A second thread-local, made and destroyed while the first one goes.
+        // A second thread-local, made and destroyed while the first one is destroyed.
         LATE.with_borrow_mut(|late| late.push(vec![1; 100_000]));
     }
 }
@@ -172,8 +172,8 @@ fn thread_local_destructors_allocate_and_free() {
     }
 }
 
-/// The same by keys of pthreads, whose destructors run after this allocator's own: after the
-/// thread's cache is gone. Played alone, so that the totals are exact.
+/// Destructors of pthread keys allocate and free after the destructor of this allocator, when the
+/// thread's cache is gone. The scenario runs alone, so that the totals are exact.
 #[test]
 fn destructors_after_the_last_word_go_past_the_caches() {
     play_well("late", "");
@@ -204,15 +204,15 @@ unsafe extern "C" fn destroy(value: *mut libc::c_void) {
 
 fn late() {
     let mut key = 0;
-    // The allocator's own key came first, with this program's first allocation.
-    // SAFETY: `key` is a place for the answer.
+    // The allocator made its key before this one, at the first allocation of the program.
+    // SAFETY: `key` is writable.
     assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(destroy)) }, 0);
     KEY.set(key).expect("once");
     let run = || {
         std::thread::spawn(|| {
             let value = raw::malloc(100);
             let key = *KEY.get().expect("the key");
-            // SAFETY: a live key.
+            // SAFETY: the key is live.
             assert_eq!(unsafe { libc::pthread_setspecific(key, value.cast()) }, 0);
         })
         .join()

@@ -1,5 +1,5 @@
-//! C's `realloc` leaves room behind blocks that grow step by step, and by their size they are freed
-//! by who looks.
+//! C's `realloc` leaves room behind blocks that grow step by step. The frees that look up the class
+//! accept each size that such a block may have.
 #![allow(unsafe_code)]
 
 mod common;
@@ -10,7 +10,7 @@ use common::{alone, assert_empty};
 use lumalloc::control::flush_thread_cache;
 use lumalloc::raw::{self, Flags};
 
-/// `realloc` as C has it.
+/// `realloc` as in C.
 fn grown(ptr: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: a live block, or null.
     if unsafe { raw::stays(ptr, size) } {
@@ -84,7 +84,7 @@ fn room_is_for_the_next_step_only() {
     assert_empty();
 }
 
-/// Anything from what was asked for to what there is, by both of those who look.
+/// Both frees that look up the class accept any size from the requested to the usable one.
 #[test]
 fn sized_frees_find_the_class_of_a_block_with_room() {
     let _alone = alone();
@@ -101,12 +101,12 @@ fn sized_frees_find_the_class_of_a_block_with_room() {
             }
         }
     }
-    // Wrong bins would be noticed here.
+    // The flush would notice wrong bins.
     flush_thread_cache();
     assert_empty();
 }
 
-/// By a size of another class than these two the process ends at once, and says why.
+/// A sized free with a size of any other class ends the process at once, with a message.
 #[test]
 fn a_wrong_size_is_noticed_at_once() {
     for (block, size, class) in [(100, 120, 112), (1000, 768, 1024), (100_000, 100, 114_688)] {
@@ -131,6 +131,6 @@ fn child() {
     let number = |name| std::env::var(name).expect("set").parse().expect("a number");
     let ptr = raw::malloc(number("BLOCK"));
     tell(&format!("{:#x}", ptr.expose_provenance()));
-    // SAFETY: the allocator is to notice the size.
+    // SAFETY: the mistake that is tested: the allocator must notice the size.
     unsafe { raw::free_roomy(ptr, number("SIZE"), 1) };
 }

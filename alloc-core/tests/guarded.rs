@@ -1,4 +1,4 @@
-//! Guarded samples: what touches them wrongly faults, and one line says what it was.
+//! Guarded samples: a wrong access to one faults, and one line says what was wrong.
 #![allow(unsafe_code)]
 
 mod common;
@@ -24,7 +24,7 @@ fn dies(name: &str, signal: i32, expected: &str) {
     let outcome: Outcome = play(name, &[CONF]);
     assert_eq!(outcome.signal, Some(signal), "{outcome:#?}");
     assert_eq!(plain(&outcome.stderr), format!("<lumalloc>: {expected}\n"), "{outcome:#?}");
-    // The block that was told is the block that is named.
+    // The message names the block that the child told.
     let [block] = outcome.told.as_slice() else { panic!("{outcome:#?}") };
     assert!(outcome.stderr.contains(block), "{outcome:#?}");
 }
@@ -82,7 +82,7 @@ fn samples_are_blocks_like_others() {
     }
 }
 
-/// A free that tells the size finds a sample, by C's doors and by Rust's, at once.
+/// A sized free detects a freed sample at once, by the C functions and by Rust's.
 #[test]
 fn sized_frees_know_samples() {
     let text = "double free of #: the guarded block # (size 100), allocated by thread #, freed by \
@@ -112,7 +112,7 @@ fn samples_are_counted() {
     }
 }
 
-/// One in about a hundred is a sample, and none without the option.
+/// About one in a hundred is a sample, and none without the option.
 #[test]
 fn samples_are_as_many_as_asked_for() {
     let count = |conf| play_well("count", conf)[0].parse::<usize>().expect("a number");
@@ -149,7 +149,7 @@ fn child() {
         Some("inside") => free(sample(false) + 16),
         Some("elsewhere") => {
             free(sample(true));
-            // Unmapped, and none of ours.
+            // Unmapped, and not an address of this allocator.
             read(0x10);
         }
         Some("work") => work(),
@@ -157,21 +157,21 @@ fn child() {
             let block = sample(true);
             // SAFETY: a live block, and the mistake that is tested.
             unsafe { raw::free_sized(pointer(block), 100) };
-            // SAFETY: as above.
+            // SAFETY: the block was freed, which is the mistake that is tested.
             unsafe { raw::free_sized(pointer(block), 100) };
         }
         Some("flags") => {
             let block = sample(false);
             // SAFETY: a live block, and the mistake that is tested.
             unsafe { raw::deallocate_sized(pointer(block), 100, Flags::NONE) };
-            // SAFETY: as above.
+            // SAFETY: the block was freed, which is the mistake that is tested.
             unsafe { raw::deallocate_sized(pointer(block), 100, Flags::NONE) };
         }
         Some("layout") => {
             let block = layout_sample();
             // SAFETY: a live block, and the mistake that is tested.
             unsafe { Lumalloc.dealloc(block, LAYOUT) };
-            // SAFETY: as above.
+            // SAFETY: the block was freed, which is the mistake that is tested.
             unsafe { Lumalloc.dealloc(block, LAYOUT) };
         }
         Some("layouts") => layouts(),
@@ -202,14 +202,14 @@ fn layout_sample() -> *mut u8 {
         if is_sample(block.expose_provenance(), 100) {
             return block;
         }
-        // SAFETY: a live block of this layout, not used after.
+        // SAFETY: a live block of this layout, not used afterwards.
         unsafe { Lumalloc.dealloc(block, LAYOUT) };
     }
     panic!("no sample");
 }
 
-/// Threads have filled their bins before the first layout comes; those that live on free samples
-/// by layout, made by others.
+/// Threads have filled their bins before the first layout comes. A thread that runs on frees by
+/// layout samples that another thread made.
 fn layouts() {
     let (send, receive) = std::sync::mpsc::channel::<Vec<usize>>();
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();
@@ -232,7 +232,7 @@ fn layouts() {
     let samples = (0..50).map(|_| layout_sample().expose_provenance()).collect();
     send.send(samples).expect("the thread");
     other.join().expect("the thread");
-    // What was freed by layout serves again, the slow way and the fast one.
+    // Blocks that were freed by layout are allocated again, on the slow path and the fast one.
     let blocks: Vec<usize> = (0..2000).map(|_| raw::malloc(100).expose_provenance()).collect();
     let different: HashSet<&usize> = blocks.iter().collect();
     assert_eq!(different.len(), blocks.len());
@@ -242,7 +242,7 @@ fn layouts() {
     }
 }
 
-/// Made, live and failed add up to what was asked for, and samples are no blocks of their class.
+/// Made, live and failed samples add up to the requests. Samples do not count as blocks of a class.
 fn counts() {
     let before = observe::guarded_samples();
     let (allocated, requests) = (observe::totals().allocated, observe::totals().requests);
@@ -263,7 +263,7 @@ fn counts() {
     assert_eq!(observe::totals().allocated, allocated);
 }
 
-/// Every size by every way, over threads, with more alive than there are slots.
+/// Every size by every function, over threads, with more live blocks than slots.
 fn work() {
     let round = || {
         let mut seen = HashSet::new();
@@ -280,7 +280,7 @@ fn work() {
             bytes.fill(*size as u8);
         }
         for (n, (block, size)) in blocks.into_iter().enumerate() {
-            // SAFETY: a live block, not used after.
+            // SAFETY: a live block, not used afterwards.
             let moved = unsafe { raw::realloc(pointer(block), size + 30) };
             // SAFETY: a live block, this long.
             let bytes = unsafe { std::slice::from_raw_parts(moved, size) };

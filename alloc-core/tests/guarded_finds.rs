@@ -1,5 +1,5 @@
-//! What is found of mistakes beside samples, with the hardened tier and without; and which requests
-//! get one.
+//! The mistakes that are found beside samples, with the hardened tier and without, and the requests
+//! that get a sample.
 #![allow(unsafe_code)]
 
 mod common;
@@ -11,13 +11,13 @@ use lumalloc::observe;
 use lumalloc::raw::{self, Flags};
 use samples::{free, plain, pointer, sample};
 
-/// The first byte behind a block of 56 bytes, which has no room for more beside its canary, and a
-/// size that is not its own.
+/// Scenarios and their messages: a write of the first byte behind a block of 56 bytes, which has no
+/// room for more beside its canary, and a free with a wrong size.
 const MISTAKES: [(&str, &str); 2] =
     [("overflow_by_one", "<lumalloc>: buffer overflow"), ("wrong_size", "<lumalloc>: sized free")];
 
-/// As many as in the hardened tier alone: all. Each run draws other samples, and puts them at
-/// either end of their page.
+/// All mistakes are found, as in the hardened tier alone. Each run draws other samples and puts
+/// them at either end of their page.
 #[test]
 fn the_hardened_tier_finds_as_much_with_samples_as_without() {
     for conf in ["hardened:true,guarded_sample:1", "hardened:true,guarded_sample:2"] {
@@ -31,7 +31,7 @@ fn the_hardened_tier_finds_as_much_with_samples_as_without() {
     }
 }
 
-/// Samples alone find what is written between block and guard too.
+/// Samples also detect writes between block and guard, without the hardened tier.
 #[test]
 fn a_write_beside_a_sample_is_found_when_it_is_freed() {
     let found = "allocated by thread #; found when it was freed";
@@ -60,7 +60,7 @@ fn a_sample_freed_by_another_size_dies() {
     for (name, conf) in [
         ("size_too_small", "guarded_sample:1"),
         ("size_too_small", hardened),
-        // Where flags lead past the caches, the hardened tier alone looks at sizes.
+        // Where flags lead past the caches, only the hardened tier checks sizes.
         ("size_by_flags", hardened),
     ] {
         let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
@@ -68,7 +68,7 @@ fn a_sample_freed_by_another_size_dies() {
         let expected = format!("<lumalloc>: {text}");
         assert!(plain(&outcome.stderr).starts_with(&expected), "{conf}: {outcome:#?}");
     }
-    // Whatever its class serves is its own size, as for other blocks.
+    // Any size of the block's class is accepted, as for other blocks.
     for conf in ["guarded_sample:1", hardened] {
         play_well("sizes_of_the_class", conf);
     }
@@ -131,7 +131,7 @@ fn child() {
             for size in 97..=104 {
                 // SAFETY: a live block, freed once by a size of its class.
                 unsafe { raw::free_roomy(pointer(sample(size % 2 == 0)), size, 1) };
-                // SAFETY: as above.
+                // SAFETY: a live block, freed once by a size of its class.
                 unsafe { raw::free_sized(pointer(sample(size % 2 == 0)), size) };
             }
         }
@@ -142,7 +142,7 @@ fn child() {
     }
 }
 
-/// Blocks of many classes, each several times, in one slot after the other.
+/// Allocates blocks of many classes, each several times, in one slot after the other.
 fn every_request() {
     for round in 0..3 {
         let before = observe::guarded_samples();
@@ -154,15 +154,15 @@ fn every_request() {
     }
 }
 
-/// Writes what is not there.
+/// Writes a different value than the byte has.
 fn damage(address: usize) {
-    // SAFETY: memory of the allocator's, or a guard: the mistake that is tested.
+    // SAFETY: memory of the allocator, or a guard, which is the mistake that is tested.
     let byte = unsafe { pointer(address).read_volatile() };
-    // SAFETY: as above.
+    // SAFETY: memory of the allocator, or a guard, which is the mistake that is tested.
     unsafe { pointer(address).write_volatile(byte ^ 0x55) };
 }
 
-/// Takes all slots, and then makes a mistake with an ordinary block.
+/// Takes all slots, then writes behind an ordinary block.
 fn no_slot() {
     while observe::guarded_samples().live < 128 {
         assert!(!raw::malloc(56).is_null());

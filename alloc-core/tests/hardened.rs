@@ -1,5 +1,5 @@
-//! The hardened tier: what is freed is wiped and waits, blocks come in random order, and an honest
-//! program notices nothing but 8 bytes less. Its deaths are in `hardened_deaths.rs`.
+//! The hardened tier: freed blocks are wiped and wait, blocks come in random order, and a correct
+//! program only notices 8 bytes less. `hardened_deaths.rs` tests how misuse ends the process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -32,7 +32,7 @@ fn pointer(address: usize) -> *mut u8 {
 }
 
 fn free(address: usize) {
-    // SAFETY: live and not used after, or the mistake that is tested.
+    // SAFETY: a live block, not used afterwards, or the mistake that is tested.
     unsafe { raw::free(pointer(address)) };
 }
 
@@ -43,11 +43,11 @@ fn malloc(size: usize) -> usize {
 }
 
 fn write(address: usize, byte: u8) {
-    // SAFETY: memory of the allocator's, which is mapped.
+    // SAFETY: mapped memory of the allocator.
     unsafe { pointer(address).write(byte) };
 }
 
-/// Usable sizes leave the canary out, and all doors agree on them.
+/// Usable sizes leave the canary out, and all functions agree on them.
 fn sizes() {
     for size in (0..3000).chain([8000, 14328, 14329, 32759, 32760, 32761, 32768, 32769, 100_000]) {
         for align in [1, 16, 64, 4096] {
@@ -60,7 +60,7 @@ fn sizes() {
             assert_eq!(usable % 16, if usable < 32 << 10 { 8 } else { 0 });
             // SAFETY: a live block, this long.
             unsafe { ptr.write_bytes(0xff, usable) };
-            // SAFETY: a live block; any size between the two is right.
+            // SAFETY: a live block. Any size between the requested and the usable one is right.
             unsafe { raw::free_sized_aligned(ptr, (size + usable) / 2, align) };
         }
     }
@@ -72,7 +72,7 @@ fn usable_sizes_leave_the_canary_out() {
     play_well("sizes", "hardened:true,tcache:false");
 }
 
-/// What is freed up to 1 KiB reads zero, and larger blocks are left alone.
+/// Freed blocks up to 1 KiB read zero. Larger blocks are not wiped.
 fn wiped() {
     for size in [1, 16, 24, 100, 500, 1016, 1017, 4000] {
         let block = malloc(size);
@@ -80,7 +80,7 @@ fn wiped() {
         let usable = unsafe { raw::usable_size(pointer(block)) };
         (0..usable).for_each(|at| write(block + at, 0x77));
         free(block);
-        // SAFETY: the slab stays mapped: the block waits in this thread's cache.
+        // SAFETY: the slab stays mapped, because the block waits in this thread's cache.
         let left = unsafe { std::slice::from_raw_parts(pointer(block), usable) };
         let expected = if usable < 1024 { 0 } else { 0x77 };
         assert!(left.iter().all(|byte| *byte == expected), "{size}: {left:?}");
@@ -101,8 +101,8 @@ fn order() {
     assert_eq!(different.len(), blocks.len());
 }
 
-/// Nor do those that the thread parked beyond its bins, once a megabyte goes round. The quarantine
-/// mixes what was freed within some 32 blocks; refills mix more.
+/// Blocks that a thread kept beyond its bins do not lie in order either, once a megabyte
+/// circulates. The quarantine mixes blocks within some 32 frees, and refills mix more.
 fn parked() {
     for round in 0..20 {
         let mut blocks: Vec<usize> = (0..13_000).map(|_| malloc(64)).collect();
@@ -120,7 +120,7 @@ fn the_order_of_blocks_is_random() {
     play_well("parked", "hardened:true");
 }
 
-/// A freed block is not what the next request gets, and all come back at last.
+/// The next request does not get a freed block, and all blocks are returned in the end.
 fn waits() {
     let first = malloc(100);
     let before = observe::totals().allocated;
@@ -149,7 +149,7 @@ fn a_freed_block_waits_in_quarantine() {
     play_well("waits", "hardened:true");
 }
 
-/// A block stays where its class serves the new size too, and takes along what both sizes hold.
+/// A block stays where its class serves the new size too, and keeps what both sizes hold.
 fn resized() {
     let sizes =
         [0, 1, 8, 9, 24, 25, 100, 104, 105, 1016, 1017, 5000, 14_000, 32_760, 32_761, 40_000];
@@ -168,7 +168,7 @@ fn resized() {
                 kept.iter().enumerate().all(|(at, byte)| *byte == at as u8 | 1),
                 "{from} to {to}"
             );
-            // SAFETY: a live block, not used after.
+            // SAFETY: a live block, not used afterwards.
             unsafe { raw::free_sized(new, to) };
         }
     }
@@ -181,7 +181,7 @@ fn a_resized_block_keeps_what_it_holds() {
     play_well("resized", "hardened:true,tcache:false");
 }
 
-/// Rust's door: a block is resized by its real room, not by its layout's class.
+/// Rust's `realloc` resizes a block by its real room, not by the class of its layout.
 fn layouts() {
     let layout = |size, align| Layout::from_size_align(size, align).expect("a layout");
     for align in [1, 8, 64] {
@@ -194,7 +194,7 @@ fn layouts() {
                 assert!((new as usize).is_multiple_of(align));
                 // SAFETY: a live block, this long.
                 unsafe { new.write_bytes(0xee, to) };
-                // SAFETY: a live block of this layout, not used after.
+                // SAFETY: a live block of this layout, not used afterwards.
                 unsafe { Lumalloc.dealloc(new, layout(to, align)) };
             }
         }
@@ -207,7 +207,7 @@ fn layouts_have_their_room() {
     play_well("layouts", "hardened:true,zero:true");
 }
 
-/// The child frees what the parent allocated, and has lost what other threads had waiting.
+/// The child frees the parent's blocks, and loses the waiting blocks of other threads.
 fn fork() {
     let blocks: Vec<usize> = (0..100).map(|_| malloc(100)).collect();
     let (send, wait) = std::sync::mpsc::channel::<()>();
@@ -224,11 +224,11 @@ fn fork() {
         blocks.iter().for_each(|block| free(*block));
         let lost = observe::totals().fork_abandoned;
         (0..1000).map(|_| malloc(100)).for_each(free);
-        // SAFETY: ends the child at once.
+        // SAFETY: the call ends the child at once.
         unsafe { libc::_exit(i32::from(lost < 16)) };
     }
     let mut status = -1;
-    // SAFETY: our child; `status` is writable.
+    // SAFETY: the child is this process's, and `status` is writable.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0);
     drop(send);

@@ -1,4 +1,4 @@
-//! The hardened tier: misuse dies at the call, with its exact words.
+//! The hardened tier: misuse ends the process at the call, with an exact message.
 #![allow(unsafe_code)]
 
 mod common;
@@ -66,12 +66,12 @@ fn pointer(address: usize) -> *mut u8 {
 }
 
 fn free(address: usize) {
-    // SAFETY: live and not used after, or the mistake that is tested.
+    // SAFETY: a live block, not used afterwards, or the mistake that is tested.
     unsafe { raw::free(pointer(address)) };
 }
 
 fn free_sized(address: usize, size: usize) {
-    // SAFETY: live and not used after, or the mistake that is tested.
+    // SAFETY: a live block, not used afterwards, or the mistake that is tested.
     unsafe { raw::free_sized(pointer(address), size) };
 }
 
@@ -82,14 +82,14 @@ fn malloc(size: usize) -> usize {
 }
 
 fn write(address: usize, byte: u8) {
-    // SAFETY: memory of the allocator's, which is mapped.
+    // SAFETY: mapped memory of the allocator.
     unsafe { pointer(address).write(byte) };
 }
 
-/// Writes what is not there: a canary is random, so any one value may be its own. (All bits turned
-/// would be the mark of a free block.)
+/// Changes a byte. A canary is random, so any fixed value may be right by chance. (Inverting all
+/// bits would make the mark of a free block.)
 fn damage(address: usize) {
-    // SAFETY: memory of the allocator's, which is mapped.
+    // SAFETY: mapped memory of the allocator.
     let byte = unsafe { pointer(address).read() };
     write(address, byte ^ 0x55);
 }
@@ -97,7 +97,7 @@ fn damage(address: usize) {
 mod deaths {
     use super::*;
 
-    /// No scene allocates so much that a cache owns a slab.
+    /// No scenario allocates so much that a cache owns a slab.
     fn twice(address: usize, size: usize) {
         tell(&format!("double free of {address:#x} (size {size}, arena 0)"));
     }
@@ -187,7 +187,7 @@ mod deaths {
 
     pub(super) fn overflow_of_a_resized_block() {
         let block = malloc(90);
-        // SAFETY: a live block; the class stays, so the block does.
+        // SAFETY: a live block, which stays because its class does.
         let same = unsafe { raw::realloc(pointer(block), 104) }.expose_provenance();
         assert_eq!(same, block);
         overrun(block, 104);
@@ -273,7 +273,7 @@ mod deaths {
         free(block + 16);
     }
 
-    /// Where the canary of a block that began there would be lies in the next slab, or nowhere.
+    /// The canary of a block that began there would lie in the next slab or nowhere.
     pub(super) fn inside_a_long_block() {
         let blocks = [malloc(30_000), malloc(30_000)];
         let block = blocks[0].max(blocks[1]);

@@ -1,4 +1,4 @@
-//! Sparse slabs: their free pages go back to the system, their blocks stay.
+//! Sparse slabs: their free pages are given back to the system, and their blocks stay.
 #![allow(unsafe_code)]
 
 mod common;
@@ -21,12 +21,12 @@ fn resident() -> usize {
 
 fn free(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block.ptr()) };
 }
 
-/// 100 MiB of small blocks, of which one in twenty stays; and how much the process occupied before
-/// the others went.
+/// Allocates 100 MiB of small blocks and frees all but one in twenty. Returns these, and the memory
+/// of the process before the frees.
 fn sparse(random: &mut Random) -> (Vec<Block>, usize) {
     let (mut all, mut bytes) = (Vec::new(), 0);
     while bytes < 100 << 20 {
@@ -53,7 +53,7 @@ fn child() {
     }
 }
 
-/// What is left is whole, its holes can be used again, and all of it can be freed.
+/// The remaining blocks are whole, their holes can be used again, and all can be freed.
 fn end(random: &mut Random, kept: Vec<Block>) {
     kept.iter().for_each(|block| block.check(block.length));
     let before = totals();
@@ -74,7 +74,7 @@ fn purged() {
     let mut random = Random::new(1);
     let (kept, _) = sparse(&mut random);
     lumalloc::control::flush_thread_cache();
-    // Whole slabs that are free go first; what is left is sparse.
+    // Free slabs are given back whole first, and the remaining slabs are sparse.
     let (before, counted) = (resident(), totals());
     assert_eq!((counted.holes, counted.work.holes_given), (0, 0));
     assert!(lumalloc::control::purge(0));
@@ -85,7 +85,7 @@ fn purged() {
     assert!(after.resident + after.holes <= counted.resident, "{counted:#?} {after:#?}");
     assert_eq!(after.work.holes_given as usize, after.holes >> 12);
     assert!(after.allocated <= after.active && after.active <= after.resident);
-    // Each is given back once.
+    // Each hole is given back once.
     let calls = after.work.call_madvise;
     assert!(lumalloc::control::purge(0));
     assert_eq!(totals().work.call_madvise, calls);
@@ -104,13 +104,13 @@ fn decays() {
     let hang = Instant::now() + Duration::from_secs(100);
     while totals().holes < 20 << 20 {
         assert!(Instant::now() < hang, "nothing goes: {:#?}", totals());
-        // It passes by the decay pass, and uses no slab.
-        // SAFETY: a live block, and nobody uses it after.
+        // A large block takes a slow path, which runs the decay pass, and uses no slab.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(raw::malloc(1 << 20)) };
         thread::sleep(Duration::from_millis(5));
     }
     // Some of those pages were never touched, and the loop itself uses a little. (On a busy machine
-    // the first go while blocks are still being freed.)
+    // the first holes are given back while blocks are still being freed.)
     let (fallen, holes) = (full.saturating_sub(resident()), totals().holes);
     assert!(fallen > holes / 2, "{fallen} of {:#?}", totals());
     end(&mut random, kept);
@@ -125,7 +125,7 @@ fn never() {
     let mut random = Random::new(3);
     let (kept, _) = sparse(&mut random);
     for _ in 0..30 {
-        // SAFETY: a live block, and nobody uses it after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(raw::malloc(1 << 20)) };
         thread::sleep(Duration::from_millis(100));
     }

@@ -1,4 +1,4 @@
-//! Extent hooks: the program's own memory, hooks that refuse, the way pages go back, and hooks that
+//! Extent hooks: memory of the program, hooks that refuse, how pages are given back, and hooks that
 //! call the allocator.
 #![allow(unsafe_code)]
 
@@ -18,12 +18,12 @@ use recording::{Op, Recording};
 use std::thread;
 
 fn create(hooks: &'static ExtentHooks) -> u32 {
-    // SAFETY: the tables of the tests stay, and do what the manual says.
+    // SAFETY: the tables stay valid, and their hooks do what the manual says.
     unsafe { arenas::create_with(std::ptr::from_ref(hooks).cast_mut()) }.expect("an arena")
 }
 
 fn destroy(arena: u32) {
-    // SAFETY: the tests use no block of the arena any more.
+    // SAFETY: the tests no longer use a block of the arena.
     assert!(unsafe { arenas::destroy(arena) });
 }
 
@@ -33,11 +33,11 @@ fn allocate(arena: u32, size: usize, id: u64) -> Option<Block> {
 
 fn free(block: &Block) {
     block.check(block.length);
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(block.ptr(), Flags::NONE.uncached()) };
 }
 
-/// Blocks come, grow, shrink and go, and keep their contents.
+/// Allocates, grows, shrinks and frees blocks, and checks their contents.
 fn traffic(arena: u32) {
     let mut kept: Vec<Block> = Vec::new();
     for round in 0..3000usize {
@@ -63,13 +63,13 @@ fn traffic(arena: u32) {
 }
 
 fn resized(arena: u32, block: Block, size: usize) -> Block {
-    // SAFETY: a block of ours.
+    // SAFETY: a block of this allocator.
     let new = unsafe { raw::reallocate(block.ptr(), size, Flags::NONE.arena(arena)) };
     if new.is_null() {
         return block;
     }
     let common = size.min(block.length);
-    // Of a longer block only some bytes were written: the beginning is enough.
+    // Only some bytes of a longer block were written, so only its beginning is checked.
     let moved = Block { address: new.expose_provenance(), length: block.length, id: block.id };
     moved.check(common.min(4096));
     Block::filled(new, size, block.id).expect("a block")
@@ -185,7 +185,7 @@ fn memory_goes_back_as_far_as_it_is_let() {
     assert_eq!(way(&[Dalloc, Decommit, PurgeForced, PurgeLazy]), (last, false));
 }
 
-/// Memory that was in use, memory that was purged, and the rest of a chunk that never was in use.
+/// Memory that was in use, memory that was purged, and the rest of a chunk, which was never used.
 #[test]
 fn what_alloc_gave_comes_back_by_dalloc_or_destroy_when_the_arena_ends() {
     let _alone = alone();
@@ -298,24 +298,24 @@ fn an_automatic_arena_takes_hooks_and_gives_them_back() {
     let recording = Recording::of_hooks(default);
     recording.meddle();
     let table = std::ptr::from_ref(recording.hooks()).cast_mut();
-    // SAFETY: the table stays, and does what the manual says.
+    // SAFETY: the table stays valid, and its hooks do what the manual says.
     assert_eq!(unsafe { arenas::set_extent_hooks(0, table) }, Some(default));
     assert_eq!(arenas::extent_hooks(0), Some(table));
     for round in 0..50usize {
         let size = (1 << 20) + round * 65536;
         let block = Block::filled(raw::malloc(size), size, 9).expect("a block");
-        // SAFETY: a block of ours, freed once.
+        // SAFETY: a block of this allocator, freed once.
         unsafe { raw::free(block.ptr()) };
     }
     traffic(0);
     free(&kept);
     assert!(purge(0));
     assert!(recording.count(Op::Dalloc) > 0);
-    // SAFETY: the default table.
+    // SAFETY: the default table stays valid.
     assert_eq!(unsafe { arenas::set_extent_hooks(0, default) }, Some(table));
     traffic(0);
-    // SAFETY: refused.
+    // SAFETY: the call is refused.
     assert_eq!(unsafe { arenas::set_extent_hooks(0, std::ptr::null_mut()) }, None);
-    // SAFETY: refused.
+    // SAFETY: the call is refused.
     assert_eq!(unsafe { arenas::set_extent_hooks(4000, default) }, None);
 }

@@ -1,5 +1,5 @@
-//! What a thread does while an extent hook runs in it: nobody else's hooks are called, nobody
-//! else's memory is touched, and nothing is lost.
+//! What a thread does while an extent hook runs in it: no hooks of other arenas are called, no
+//! memory of other arenas is touched, and nothing is lost.
 #![allow(unsafe_code)]
 
 mod common;
@@ -28,10 +28,10 @@ use std::thread;
 
 const MIB: usize = 1 << 20;
 
-/// A large block that leaves its arena's slow path behind it: what is due is done.
+/// Allocates and frees a large block, so that the slow path does what is due.
 fn tick() {
     let block = raw::malloc(MIB);
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(block) };
 }
 
@@ -44,7 +44,7 @@ fn what_a_hook_lacks_is_not_taken_from_what_another_thread_lacked() {
 #[ignore = "the scenario of the test above"]
 fn child() {
     let Some("lacks") = scenario().as_deref() else { return };
-    // Another automatic arena with addresses that will do where the first has none.
+    // Gives another automatic arena addresses that serve where the first arena has none.
     free(&block_in(1, 8 * MIB));
     assert!(purge(ARENAS_ALL));
     with_a_hooked_first_arena(|first| {
@@ -52,14 +52,15 @@ fn child() {
         let (x, y) = (create(of_x), create(of_y));
         free(&block_in(y, MIB));
         let (door, stopped) = stop_at(first, Op::Alloc);
-        // The first arena lacks this, and nobody asks for it there: the other one has it.
+        // The first arena lacks this run. Its hooks are not asked, as the other arena has one.
         thread::spawn(|| {
             let other = Block::filled(raw::malloc(3 * MIB), 3 * MIB, 1).expect("a block");
             free(&other);
         })
         .join()
         .unwrap();
-        // Who lacks a run in X and asks all hooks for what is lacked now stops in the first arena.
+        // A thread that lacks a run in X and asks the hooks for all lacking runs would stop in the
+        // first arena's hook.
         let (done, is_done) = channel();
         let worker = thread::spawn(move || {
             let block = block_in(x, MIB);
@@ -69,7 +70,7 @@ fn child() {
         while stopped.try_recv().is_err() && is_done.try_recv().is_err() {
             thread::yield_now();
         }
-        // A hook of Y lacks pages in the first arena: these come from the system, and only these.
+        // A hook of Y lacks pages in the first arena. Only these pages come from the system.
         let blocks = Arc::new(AtomicUsize::new(0));
         let seen = blocks.clone();
         of_y.inside(move |op| {
@@ -144,7 +145,7 @@ fn inside_a_hook_blocks_are_freed_and_resized_without_hooks() {
             free(&long);
             let short: *mut u8 = std::ptr::with_exposed_provenance_mut(at);
             for size in [MIB / 2, MIB + MIB / 2] {
-                // SAFETY: a block of ours.
+                // SAFETY: a block of this allocator.
                 let kept = unsafe { raw::resize_in_place(short, size, 0, Flags::NONE) };
                 assert_eq!(kept, MIB, "as long as it was");
             }
@@ -194,13 +195,13 @@ fn with_hooks_on_the_first_arena_a_hook_s_own_blocks_come_from_the_system() {
         first.inside(move |op| {
             assert_eq!(depth.fetch_add(1, Relaxed), 0, "never one inside another");
             if op == Op::Alloc {
-                // Longer than anything that is unused.
+                // Longer than any unused run.
                 let size = (300 + 8 * seen.fetch_add(1, Relaxed)) * MIB;
                 let zeroed = raw::malloc_zeroed(size);
                 // SAFETY: the block is that long.
                 let bytes = unsafe { std::slice::from_raw_parts(zeroed, 4096) };
                 assert!(bytes.iter().all(|byte| *byte == 0));
-                // SAFETY: a block of ours, freed once.
+                // SAFETY: a block of this allocator, freed once.
                 unsafe { raw::free(zeroed) };
                 let small = Block::filled(raw::malloc(3000), 3000, 1).expect("a block");
                 free(&small);
@@ -222,12 +223,12 @@ unsafe extern "C" fn make_room(
     _wanted: usize,
     arena: u32,
 ) -> bool {
-    // SAFETY: what the test gave.
+    // SAFETY: the argument is the recording that the test gave.
     let recording: &Recording = unsafe { &*recording.cast() };
     let before = recording.count(Op::Dalloc);
     let kept = LIMITED.swap(0, Relaxed);
     if kept != 0 {
-        // SAFETY: a block of the test's, freed once.
+        // SAFETY: a block of the test, freed once.
         unsafe { raw::deallocate(std::ptr::with_exposed_provenance_mut(kept), Flags::NONE) };
         assert!(purge(arena));
         assert!(recording.count(Op::Dalloc) > before, "no hook runs: it is done at once");
@@ -243,11 +244,11 @@ fn who_is_asked_at_a_bound_may_purge_arenas_with_hooks() {
     let first = block_in(arena, 4 * MIB);
     LIMITED.store(first.address, Relaxed);
     let argument: *mut c_void = std::ptr::from_ref(recording).cast_mut().cast();
-    // SAFETY: the function takes what it is given, which stays.
+    // SAFETY: the function takes its argument, which stays valid.
     assert!(unsafe { limits::set_callback(Some(make_room), argument) });
     assert!(arenas::set_limit(arena, 6 * MIB));
     let second = block_in(arena, 5 * MIB);
-    // SAFETY: none.
+    // SAFETY: no function is given.
     assert!(unsafe { limits::set_callback(None, std::ptr::null_mut()) });
     assert_eq!(LIMITED.load(Relaxed), 0, "asked");
     free(&second);
@@ -255,12 +256,12 @@ fn who_is_asked_at_a_bound_may_purge_arenas_with_hooks() {
     assert_eq!(recording.bytes_held(), 0);
 }
 
-/// What a byte of a block reads that was just allocated. It is 1 when the block is freed.
+/// Returns a byte of a block that was just allocated, and sets it to 1 before the block is freed.
 fn byte_then_one() -> u8 {
     let block = raw::malloc(500);
-    // SAFETY: a block of ours, this long.
+    // SAFETY: a block of this allocator, this long.
     let byte = unsafe { block.wrapping_add(100).replace(1) };
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(block) };
     byte
 }

@@ -1,4 +1,4 @@
-//! What other threads may do while an extent hook is under way, and what waits for it.
+//! What other threads may do while an extent hook runs, and what waits for the hook.
 #![allow(unsafe_code)]
 
 mod common;
@@ -42,7 +42,7 @@ fn an_arena_ends_after_the_hooks_that_are_under_way() {
             destroy(arena);
             over.store(true, Relaxed);
         });
-        // It cannot: the run is not in its hands.
+        // The arena cannot end, because the hook still has the run.
         (0..1000).for_each(|_| thread::yield_now());
         assert!(!is_over.load(Relaxed), "{stop:?}");
         door.open();
@@ -62,19 +62,19 @@ fn in_a_forked_child_an_arena_ends_without_what_hooks_had_in_hand() {
     let (door, stopped) = stop_at(recording, Op::Dalloc);
     let purger = thread::spawn(move || assert!(purge(arena)));
     stopped.recv().unwrap();
-    // SAFETY: the child calls what it may, and leaves.
+    // SAFETY: the child makes only calls that are allowed there, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: a child that hangs is killed.
         unsafe { libc::alarm(30) };
-        // SAFETY: nobody uses the arena.
+        // SAFETY: no thread uses the arena.
         let ended = unsafe { arenas::destroy(arena) };
         let lost = recording.bytes_held();
-        // SAFETY: leaves at once.
+        // SAFETY: the call ends the child at once.
         unsafe { libc::_exit(i32::from(!(ended && lost > 0 && lost <= held))) };
     }
     let mut status = 0;
-    // SAFETY: our child, and a place for its answer.
+    // SAFETY: the child is this process's, and `status` is writable.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     door.open();
     purger.join().unwrap();
@@ -90,13 +90,13 @@ fn a_run_that_a_hook_works_on_is_nobody_else_s() {
         let recording = Recording::of_buffer(64 * MIB);
         let arena = create(recording);
         match stop {
-            // A run without memory, of just the length.
+            // A run of sufficient length without memory.
             Op::Commit => {
                 recording.refuse(&[Op::Dalloc]);
                 free(&block_in(arena, MIB));
                 assert!(purge(arena));
             }
-            // Two neighbours that only together are long enough.
+            // Two neighbours that are long enough only together.
             Op::Merge => {
                 let blocks = [block_in(arena, MIB), block_in(arena, MIB)];
                 blocks.iter().for_each(free);
@@ -107,7 +107,7 @@ fn a_run_that_a_hook_works_on_is_nobody_else_s() {
         let size = if stop == Op::Merge { 2 * MIB } else { MIB / 2 };
         let worker = thread::spawn(move || block_in(arena, size));
         stopped.recv().unwrap();
-        // Meanwhile others allocate, purge, merge and ask; the hooks judge each call.
+        // Meanwhile this thread allocates, purges, merges and queries. The hooks check each call.
         let blocks: Vec<Block> =
             [MIB, MIB / 4, 3 * MIB, 5000, 100].map(|size| block_in(arena, size)).into();
         assert!(purge(ARENAS_ALL));

@@ -1,5 +1,5 @@
-//! The system's own settings for huge pages that this machine does not have: what is asked of it,
-//! read from the flags of the mappings. Each scenario is a child of its own.
+//! System settings for huge pages that this machine does not have. The flags of the mappings show
+//! what was requested of the system. Each scenario runs in a child process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -48,7 +48,7 @@ fn play_scenario(name: &str) {
 }
 
 /// The flags of the mappings of a small block, a long one, one that a large heap grew by, and one
-/// of zeros. All are freed again.
+/// of zeros. All blocks are freed again.
 fn heap() -> [String; 4] {
     let mut blocks = vec![raw::malloc(100), raw::malloc(16 * MIB)];
     blocks.extend((0..32 * MIB / BLOCK).map(|_| raw::malloc(BLOCK)));
@@ -57,7 +57,7 @@ fn heap() -> [String; 4] {
     let last = blocks[blocks.len() - 1];
     let found = [blocks[0], blocks[1], last, zeros].map(flags_of);
     for block in blocks.into_iter().chain([zeros]) {
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(block) };
     }
     found

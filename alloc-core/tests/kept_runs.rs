@@ -1,4 +1,4 @@
-//! Large blocks that threads keep: when, how many, and that they go home in the end.
+//! Large blocks that threads keep: when, how many, and that they are returned in the end.
 #![allow(unsafe_code)]
 
 mod common;
@@ -20,17 +20,17 @@ fn make(size: usize) -> Block {
 
 fn free(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block.ptr()) };
 }
 
-/// After this the thread counts as one that makes several such requests.
+/// Makes the thread count as one that makes several such requests.
 fn get_used_to() {
     (0..4).map(|_| make(SIZE)).collect::<Vec<_>>().into_iter().for_each(free);
     flush_thread_cache();
 }
 
-/// Runs `test` on a thread of its own, and sees that everything goes home with it.
+/// Runs `test` on a new thread, and checks that all memory is free when the thread has ended.
 fn on_a_new_thread(test: impl FnOnce() + Send + 'static) {
     let _alone = alone();
     thread::spawn(test).join().expect("the thread");
@@ -85,7 +85,7 @@ fn a_thread_that_only_frees_keeps_nothing() {
     });
 }
 
-/// Also that overflows weigh: a thread that frees what others made stops keeping after a while.
+/// Overflows count too: a thread that frees blocks of others stops keeping after a while.
 #[test]
 fn a_thread_keeps_a_megabyte() {
     on_a_new_thread(|| {
@@ -136,10 +136,10 @@ fn what_is_reused_is_zeroed_and_aligned_when_asked() {
         for _ in 0..16 {
             let ptr = raw::malloc_aligned(40_960, 1 << 20);
             assert!(ptr.addr().is_multiple_of(1 << 20));
-            // SAFETY: a live block, and nobody uses it after.
+            // SAFETY: a live block, not used afterwards.
             unsafe { raw::free(ptr) };
         }
-        // SAFETY: a live block, and nobody uses it after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(ptr) };
     });
 }
@@ -149,7 +149,7 @@ fn past_the_caches_nothing_is_kept_or_reused() {
     on_a_new_thread(|| {
         get_used_to();
         let block = make(SIZE);
-        // SAFETY: a live block, and nobody uses it after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::deallocate(block.ptr(), Flags::NONE.uncached()) };
         assert_eq!(totals().cached, 0);
         free(make(SIZE));
@@ -157,13 +157,13 @@ fn past_the_caches_nothing_is_kept_or_reused() {
         for flags in [Flags::NONE.uncached(), Flags::NONE.arena(0)] {
             let ptr = raw::allocate(SIZE, flags);
             assert_eq!(totals().cached, SIZE);
-            // SAFETY: a live block, and nobody uses it after.
+            // SAFETY: a live block, not used afterwards.
             unsafe { raw::deallocate(ptr, flags) };
         }
     });
 }
 
-/// Beside its canary the largest small request has no room in a slab.
+/// The largest small request has no room in a slab beside its canary.
 fn largest_small() {
     get_used_to();
     let blocks: Vec<Block> = (0..40).map(|_| make(32 << 10)).collect();
@@ -204,7 +204,7 @@ fn options_that_want_less_cached_switch_it_off() {
     }
 }
 
-/// A thread that sleeps does not pin what it keeps, as long as anybody allocates.
+/// A sleeping thread does not pin the blocks that it keeps, as long as another thread allocates.
 fn idle() {
     get_used_to();
     let sleeper = thread::spawn(|| {
@@ -220,7 +220,7 @@ fn idle() {
     while totals().cached >= SIZE {
         assert!(Instant::now() < hang, "the sleeper keeps it for ever");
         flush_thread_cache();
-        // Above what threads keep: it passes by the decay pass.
+        // Longer than the blocks that threads keep, so the decay pass runs.
         free(make(1 << 20));
         thread::sleep(Duration::from_millis(1));
     }

@@ -1,5 +1,5 @@
-//! Large blocks and the system: what a growing block costs in memory, faults and mappings. Each
-//! scenario is a child of its own, so that its peak and its faults are its own.
+//! Large blocks and the system: the memory, faults and mappings that a growing block takes. Each
+//! scenario runs in a child process, with its own peak and faults.
 #![allow(unsafe_code)]
 
 mod common;
@@ -27,9 +27,9 @@ fn child() {
 
 /// Faults of this process so far, and its largest resident size in KiB.
 fn faults_and_peak() -> (i64, i64) {
-    // SAFETY: all-zero is a valid value.
+    // SAFETY: an all-zero `rusage` is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: writable.
+    // SAFETY: `usage` is writable.
     let status = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     assert_eq!(status, 0);
     (usage.ru_minflt, usage.ru_maxrss)
@@ -57,7 +57,7 @@ fn doubling() {
     let first = size;
     while size < 1024 * MIB {
         let align = if size < 16 * MIB { 1 } else { MIB };
-        // SAFETY: a live block, used no more after.
+        // SAFETY: a live block, not used afterwards.
         block = unsafe { raw::realloc_aligned(block, 2 * size, align) };
         assert!(!block.is_null() && (block as usize).is_multiple_of(align));
         touch(block, size, 2 * size);
@@ -70,15 +70,16 @@ fn doubling() {
     assert_touched(block, size);
     let totals = observe::totals();
     assert!(totals.dirty < 2 * MIB, "{totals:#?}");
-    // SAFETY: a live block, not used after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block) };
-    // SAFETY: a live block, not used after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(neighbour) };
     assert!(control::purge(control::ARENAS_ALL));
     assert!(observe::totals().dirty == 0, "{:#?}", observe::totals());
 }
 
-/// Blocks that grow side by side: contents, zeroed ends, and mappings that do not pile up.
+/// Blocks grow side by side and keep their contents. Their new ends are zero, and mappings do not
+/// pile up.
 #[test]
 fn growing_blocks_keep_what_they_hold_and_few_mappings() {
     play_well("many_grow", "");
@@ -101,7 +102,7 @@ fn many_grow() {
     for round in 0..4 {
         for (block, size) in blocks.iter_mut().zip(&mut sizes) {
             let longer = *size + *size / 2 + round * 1000;
-            // SAFETY: a live block, used no more after.
+            // SAFETY: a live block, not used afterwards.
             *block = unsafe { raw::reallocate(*block, longer, flags) };
             assert!(!block.is_null());
             for at in (*size..longer).step_by(512) {
@@ -116,11 +117,11 @@ fn many_grow() {
     let grown = mappings();
     assert!(grown <= before + 4 * BLOCKS, "{before} mappings, then {grown}");
     for block in blocks {
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::deallocate(block, flags) };
     }
     assert!(control::purge(control::ARENAS_ALL));
-    // Purged runs are ordinary mappings, which the system makes one of.
+    // Purged runs are ordinary mappings, which the system merges.
     let at_end = mappings();
     assert!(at_end <= before + 8, "{before} mappings, {grown}, at the end {at_end}");
 }
@@ -132,7 +133,7 @@ fn resident() -> usize {
     text.split(' ').nth(1).expect("two words").parse::<usize>().expect("a number") * PAGE
 }
 
-/// A zeroed block of 4 MiB, of which pages are touched and freed again.
+/// Allocates a zeroed block of 4 MiB, touches its first `touched` bytes, and frees it.
 fn use_zeroed(touched: usize) {
     const SIZE: usize = 4 * MIB;
     let block = raw::malloc_zeroed(SIZE);
@@ -141,7 +142,7 @@ fn use_zeroed(touched: usize) {
         // SAFETY: inside the live block.
         assert_eq!(unsafe { block.wrapping_add(at + PAGE / 2).read() }, 0);
     }
-    // SAFETY: a live block, not used after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block) };
 }
 
@@ -160,7 +161,7 @@ fn sparse_zeros() {
     }
     let (after, _) = faults_and_peak();
     assert!(resident() < at_first + MIB, "{} from {at_first}", resident());
-    // The page that each one touches stays where it is.
+    // The page that each block touches stays in memory.
     assert!(after - before < 50, "{} faults", after - before);
 }
 
@@ -180,8 +181,8 @@ fn scattered_zeros() {
             // SAFETY: inside the live block.
             assert_eq!(unsafe { block.wrapping_add(at).read() }, 0, "byte {at} before {touched:?}");
         }
-        // Read pages have memory too: this one begins without.
-        // SAFETY: a live block, not used after.
+        // Pages that were read have memory too. The next block begins without memory.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(block) };
         assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
         let block = raw::malloc_zeroed(SIZE);
@@ -189,7 +190,7 @@ fn scattered_zeros() {
             // SAFETY: inside the live block.
             unsafe { block.wrapping_add(page * PAGE).write_bytes(0xff, PAGE) };
         }
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(block) };
     }
 }
@@ -209,7 +210,7 @@ fn dense_zeros() {
     }
     let (after, _) = faults_and_peak();
     assert!(after - before < PAGES / 2, "{} faults", after - before);
-    // One is given back now and then, to see whether that is still so.
+    // A block is given back now and then, to see whether callers still touch everything.
     for _ in 0..2 {
         use_zeroed(4 * MIB);
     }

@@ -1,4 +1,4 @@
-//! Bounds: what counts, purging before failing, the callback, an arena's own bound.
+//! Bounds: which memory counts, purging before failing, the callback, the bound of an arena.
 #![allow(unsafe_code)]
 
 mod common;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const MIB: usize = 1 << 20;
 
-/// A large block, all written. Null: refused.
+/// Allocates a large block and writes all of it. Returns null if it is refused.
 fn large(size: usize) -> *mut u8 {
     let block = raw::malloc(size);
     if !block.is_null() {
@@ -24,18 +24,18 @@ fn large(size: usize) -> *mut u8 {
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::free(block) };
 }
 
-/// Without bounds again when a test ends, however it does.
+/// Removes the bounds when a test ends, even by a panic.
 struct Unbound;
 
 impl Drop for Unbound {
     fn drop(&mut self) {
         limits::set_hard(0);
         limits::set_soft(0);
-        // SAFETY: no function.
+        // SAFETY: no function is given.
         assert!(unsafe { limits::set_callback(None, std::ptr::null_mut()) });
     }
 }
@@ -94,7 +94,7 @@ fn beyond_the_hard_bound_there_is_no_memory() {
     assert!(!some.is_null());
     assert!(large(20 * MIB).is_null());
     assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::ENOMEM));
-    // SAFETY: a block of ours.
+    // SAFETY: a block of this allocator.
     assert!(unsafe { raw::realloc(some, 64 * MIB) }.is_null());
     free(some);
     let other = large(20 * MIB);
@@ -129,7 +129,7 @@ fn shed(reached: &Reached) -> bool {
     ASKED.fetch_add(1, Relaxed);
     assert!(reached.held + reached.wanted > reached.limit && reached.wanted >= 16 * MIB);
     assert_eq!(reached.arena, ARENAS_ALL);
-    // It may allocate and ask.
+    // The function may allocate and query.
     free(raw::malloc(100));
     assert!(totals().active > 0);
     match KEPT.lock().unwrap().pop() {
@@ -190,14 +190,14 @@ fn reaching_the_soft_bound_past_all_caches_purges_too() {
             blocks.collect::<Vec<_>>()
         };
         for block in allocate(flags[0]) {
-            // SAFETY: a block of ours, freed once.
+            // SAFETY: a block of this allocator, freed once.
             unsafe { raw::deallocate(block, flags[0]) };
         }
         assert!(totals().dirty >= 16 * MIB, "below it nothing happens");
         let other = allocate(flags[1]);
         assert!(totals().dirty < 2 * MIB, "{size}: {}", totals().dirty);
         for block in other {
-            // SAFETY: as above.
+            // SAFETY: a block of this allocator, freed once.
             unsafe { raw::deallocate(block, flags[1]) };
         }
         assert!(purge(ARENAS_ALL));
@@ -216,9 +216,9 @@ fn an_arena_has_a_bound_of_its_own() {
     let elsewhere = large(16 * MIB);
     assert!(!elsewhere.is_null(), "others are not bound by it");
     free(elsewhere);
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(first, flags) };
     assert!(!raw::allocate(7 * MIB, flags).is_null());
-    // SAFETY: nobody uses its blocks any more.
+    // SAFETY: the blocks of the arena are no longer used.
     assert!(unsafe { arenas::destroy(arena) });
 }

@@ -20,12 +20,12 @@ fn free(block: usize) {
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(block)) };
 }
 
-/// Whether the blocks have a cache line in common.
+/// Whether two blocks have a cache line in common.
 fn share(one: usize, other: usize, size: usize) -> bool {
     one / LINE <= (other + size - 1) / LINE && other / LINE <= (one + size - 1) / LINE
 }
 
-/// Takes up the caches that ended threads have left: while this lives, a thread gets a new one.
+/// Occupies the caches that ended threads left: while the result lives, a thread gets a new one.
 fn take_left_caches() -> impl Drop {
     struct Waiting(Vec<(mpsc::Sender<()>, thread::JoinHandle<()>)>);
     impl Drop for Waiting {
@@ -46,16 +46,16 @@ fn take_left_caches() -> impl Drop {
         begun.recv().expect("the thread");
         (go, thread)
     };
-    // More than there are threads at once in this program.
+    // More threads than this program has at once.
     Waiting((0..16).map(begin).collect())
 }
 
-/// Runs on a thread of its own, whose cache knows no class yet.
+/// Runs on a new thread, whose cache knows no class yet.
 fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(work).join().expect("the thread")
 }
 
-/// The first blocks of two threads: both come from a slab that threads share.
+/// The first blocks of two threads both come from a slab that threads share.
 #[test]
 fn first_blocks_of_threads_lie_in_lines_of_their_own() {
     let _alone = alone();
@@ -68,11 +68,11 @@ fn first_blocks_of_threads_lie_in_lines_of_their_own() {
     }
 }
 
-/// What a thread was handed and has freed is not what it gets when it begins to allocate.
+/// A thread that freed blocks of another thread does not get them when it begins to allocate.
 #[test]
 fn a_thread_does_not_begin_with_others_blocks() {
     let _alone = alone();
-    // A cache that served another thread before knows the classes that this one asked for.
+    // A cache that served another thread before knows the classes which that thread requested.
     let _left = take_left_caches();
     for size in [8, 16, 32, 48] {
         let blocks: Vec<usize> = (0..8).map(|_| malloc(size)).collect();

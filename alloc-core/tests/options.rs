@@ -1,4 +1,4 @@
-//! Option strings, in children: messages, the order of sources, and what options do.
+//! Option strings, in children: messages, the order of sources, and the effects of options.
 #![allow(unsafe_code)]
 
 mod common;
@@ -27,10 +27,10 @@ fn child() {
     }
 }
 
-/// Held by the test that makes `/etc/malloc.conf`, and shared by those that it would disturb.
+/// Held by the test that makes `/etc/malloc.conf`, and shared by the tests that it would disturb.
 static LINK: RwLock<()> = RwLock::new(());
 
-/// That link is a source too: where there is one, these tests say nothing.
+/// Returns `None` if the link exists, because it is a source too. The tests then check nothing.
 fn without_link() -> Option<RwLockReadGuard<'static, ()>> {
     let guard = LINK.read().unwrap();
     std::fs::symlink_metadata("/etc/malloc.conf").is_err().then_some(guard)
@@ -111,11 +111,11 @@ fn each_message_names_its_source() {
 
 #[test]
 fn the_link_in_etc_is_a_source() {
-    // SAFETY: takes nothing.
+    // SAFETY: the call takes no argument.
     let is_root = unsafe { libc::geteuid() } == 0;
     let _alone = LINK.write().unwrap();
     let link = std::path::Path::new("/etc/malloc.conf");
-    // Harmless words: another program that starts meanwhile sees a known option at its default.
+    // Harmless options: another program that starts meanwhile sees only known ones.
     if !is_root || std::os::unix::fs::symlink("xmalloc:false,narenas:5", link).is_err() {
         return;
     }
@@ -141,7 +141,7 @@ fn confirm_conf_shows_what_was_read() {
 
 // --- values and their order --------------------------------------------------------------------
 
-/// Tells every option in force.
+/// Tells the parent every option in force.
 fn show() {
     let options = current();
     let tell_one = |name: &str, value: &dyn std::fmt::Debug| tell(&format!("{name}={value:?}"));
@@ -253,7 +253,7 @@ fn xmalloc_dies_without_memory() {
 
 // --- effects -----------------------------------------------------------------------------------
 
-/// Every size works, over threads, and everything comes home.
+/// Every size works, over threads, and all memory is free in the end.
 fn work() {
     let round = || {
         let blocks: Vec<usize> =
@@ -263,7 +263,7 @@ fn work() {
             let block = std::ptr::with_exposed_provenance_mut::<u8>(block);
             // SAFETY: a live block of this length.
             unsafe { block.write_bytes(n as u8, n * 17) };
-            // SAFETY: live, and not used after.
+            // SAFETY: a live block, not used afterwards.
             unsafe { raw::free(block) };
         }
     };
@@ -376,7 +376,7 @@ fn one_arena() {
 }
 
 fn arenas() {
-    // As the process's first call: the options must have been read.
+    // This is the first call of the process, and the options must have been read.
     assert_eq!(control::narenas(), 16);
     from_many_threads();
     let ptr = raw::allocate(10, raw::Flags::NONE.arena(15));

@@ -1,4 +1,4 @@
-//! `opt.percpu_arena`, in children: a thread's slow paths use the arena of the CPU they run on.
+//! `opt.percpu_arena`, in children: a thread's slow paths use the arena of its CPU.
 #![allow(unsafe_code)]
 
 mod common;
@@ -26,7 +26,7 @@ fn large_and_free() -> observe::Totals {
     observe::totals()
 }
 
-/// Slabs and large blocks of a thread that begins here.
+/// Allocates slabs and large blocks in a thread that begins on this CPU.
 fn begin_here() {
     let blocks: Vec<*mut u8> = (1..300).map(|n| raw::malloc(n * 500)).collect();
     assert!(blocks.iter().all(|block| !block.is_null()));
@@ -36,17 +36,17 @@ fn begin_here() {
     }
 }
 
-/// Keeps the calling thread on one CPU. `false`: it may not run there.
+/// Keeps the calling thread on one CPU. Returns `false` if it may not run there.
 fn pin(cpu: usize) -> bool {
-    // SAFETY: all-zero is a valid (empty) set.
+    // SAFETY: an all-zero `cpu_set_t` is a valid (empty) set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is a live one.
+    // SAFETY: `set` is a live set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: the set is readable for its size.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
 }
 
-/// With nothing purged by age: whose unused pages a block has become, `arena.<i>.purge` tells.
+/// Whether a block is freed into `arena`. No page is purged by age, so `arena.<i>.purge` tells.
 fn is_freed_into(arena: u32) -> bool {
     let before = large_and_free().dirty;
     assert!(control::purge(arena));
@@ -54,7 +54,7 @@ fn is_freed_into(arena: u32) -> bool {
 }
 
 fn by_cpu() {
-    // SAFETY: takes a number.
+    // SAFETY: the call takes only numbers.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as u32;
     let phycpu = current().percpu_arena == PercpuArena::Phycpu;
     let count = if phycpu { cpus.div_ceil(2) } else { cpus };

@@ -1,4 +1,4 @@
-//! The reserve of an arena: it stays whatever purges, and who lives on it waits for nobody.
+//! The reserve of an arena: purges leave it, and a thread that allocates from it never waits.
 #![allow(unsafe_code)]
 
 mod common;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const MIB: usize = 1 << 20;
 
-/// An arena with so many unused bytes, and a reserve.
+/// Creates an arena with `unused` unused bytes and a reserve.
 fn arena_with(unused: usize, reserve: usize) -> u32 {
     let arena = arenas::create().unwrap();
     assert!(arenas::set_decay_ms(arena, arenas::Pages::Dirty, -1));
@@ -24,7 +24,7 @@ fn arena_with(unused: usize, reserve: usize) -> u32 {
 fn fill(arena: u32, bytes: usize) {
     let block = raw::allocate(bytes, Flags::NONE.arena(arena));
     assert!(!block.is_null());
-    // SAFETY: just allocated.
+    // SAFETY: a live block, freed once.
     unsafe { raw::free(block) };
 }
 
@@ -48,7 +48,7 @@ fn what_purges_leaves_it() {
 
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// At the bound others purge and ask the program; who lives on a reserve uses it up, and fails.
+/// At the bound others purge and ask the program. A thread on a reserve uses it up, and fails.
 #[test]
 fn who_lives_on_it_asks_nobody() {
     let _alone = alone();

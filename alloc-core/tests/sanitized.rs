@@ -1,9 +1,9 @@
-//! Threads against each other for the thread sanitizer, which sees only what it instruments: the
-//! core and this file. So blocks go from thread to thread through plain atomics, not through the
-//! standard library's locks and channels, whose inner parts come compiled without it.
+//! Threads against each other, for the thread sanitizer. It sees only instrumented code, which is
+//! the core and this file. So blocks go from thread to thread through plain atomics, not through
+//! locks and channels of the standard library, whose inner parts are compiled without it.
 //!
-//! Every byte handed over is written by one thread and read by another, and written again by
-//! whoever gets the memory next: the sanitizer then judges each ordering in the allocator.
+//! Every byte handed over is written by one thread, read by another, and written again by the next
+//! owner of the memory. So the sanitizer checks each ordering in the allocator.
 #![allow(unsafe_code)]
 
 mod common;
@@ -15,8 +15,8 @@ use lumalloc::{control, observe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// What the sanitizer is not to report: the test harness hands results over by a channel that comes
-/// without instrumentation.
+/// Suppresses reports about the test harness, which hands results over by a channel without
+/// instrumentation.
 #[unsafe(no_mangle)]
 extern "C" fn __tsan_default_suppressions() -> *const libc::c_char {
     c"race:test::event::CompletedTest\nrace:Option<test::run_test\n".as_ptr()
@@ -24,22 +24,22 @@ extern "C" fn __tsan_default_suppressions() -> *const libc::c_char {
 
 const BOXES: usize = 16;
 
-/// Where blocks lie that wait for another thread.
+/// Blocks that wait for another thread.
 static MAIL: [AtomicPtr<u64>; BOXES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; BOXES];
 
-/// Puts a block into a box, and answers the one that lay there.
+/// Puts a block into a box, and returns the block that was there.
 fn exchange(at: usize, block: *mut u64) -> *mut u64 {
-    // AcqRel: what is in a block goes with it.
+    // AcqRel: the contents of a block go with it.
     MAIL[at % BOXES].swap(block, Ordering::AcqRel)
 }
 
 fn words<'a>(block: *mut u64, length: usize) -> &'a mut [u64] {
-    // SAFETY: the callers hold the block, which is this long; no two slices of it live at once.
+    // SAFETY: the callers hold the block, which is this long. No two slices of it live at once.
     unsafe { std::slice::from_raw_parts_mut(block, length) }
 }
 
-/// A block whose first word is its length in words, and whose others follow from that and its
-/// address.
+/// Allocates a block whose first word is its length in words. The other words follow from the
+/// length and the address.
 fn make(random: &mut Random, most: usize) -> *mut u64 {
     let length = 1 + random.size().max(random.below(most)) % most / 8;
     let ptr = match random.below(6) {
@@ -59,7 +59,7 @@ fn contents(block: *mut u64, length: usize, index: usize) -> u64 {
     if index == 0 { length as u64 } else { mix((block as usize + length + index) as u64) }
 }
 
-/// Checks and frees a block. Null is nothing to do.
+/// Checks and frees a block. Does nothing for null.
 fn free(random: &mut Random, block: *mut u64) {
     if block.is_null() {
         return;
@@ -71,11 +71,11 @@ fn free(random: &mut Random, block: *mut u64) {
     }
     let ptr = block.cast::<u8>();
     match random.below(6) {
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         0 => unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) },
-        // SAFETY: a live block of this size, not used after.
+        // SAFETY: a live block of this size, not used afterwards.
         1..3 => unsafe { raw::free_sized(ptr, length * 8) },
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         _ => unsafe { raw::free(ptr) },
     }
 }
@@ -92,14 +92,14 @@ fn join(threads: Vec<JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
 }
 
-/// Allocates blocks of up to `most` bytes, sends, receives, frees.
+/// Allocates blocks of up to `most` bytes, sends, receives and frees them.
 fn correspond(seed: u64, steps: usize, most: usize) {
     let mut random = Random::new(seed);
     let mut held = std::ptr::null_mut();
     for _ in 0..steps {
         let block = make(&mut random, most);
         let other = exchange(random.below(BOXES), block);
-        // Every second one is kept for a while.
+        // Every second block is kept for a while.
         free(&mut random, std::mem::replace(&mut held, other));
     }
     free(&mut random, held);
@@ -112,7 +112,7 @@ fn sanit_blocks_go_from_thread_to_thread() {
     empty_mail();
 }
 
-/// Few slabs and many frees into each.
+/// Few slabs, with many frees into each.
 #[test]
 fn sanit_small_blocks_crowd_their_slabs() {
     let _alone = alone();
@@ -122,7 +122,7 @@ fn sanit_small_blocks_crowd_their_slabs() {
     empty_mail();
 }
 
-/// A few threads come and go while the others free into what they leave behind.
+/// A few threads begin and end while the others free into the slabs that they leave behind.
 #[test]
 fn sanit_slabs_change_hands_when_threads_leave() {
     let _alone = alone();
@@ -142,7 +142,7 @@ fn sanit_slabs_change_hands_when_threads_leave() {
 static STOP: AtomicBool = AtomicBool::new(false);
 static PASSES: AtomicUsize = AtomicUsize::new(0);
 
-/// Purges, walks and flushes from several threads at once, under traffic of large blocks too.
+/// Several threads purge, walk and flush at once, also under traffic of large blocks.
 #[test]
 fn sanit_purges_and_walks_under_traffic() {
     let _alone = alone();

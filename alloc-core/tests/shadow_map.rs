@@ -1,7 +1,7 @@
-//! Random programs against a shadow map: a table of what is allocated, kept by the test.
+//! Random programs against a shadow map: a table of the allocated blocks, kept by the test.
 //!
-//! Each step is done by one of several threads while the others wait, so that every number is exact
-//! and a failing program shrinks; a second test runs threads against each other.
+//! Each step is done by one of several threads while the others wait. So every number is exact, and
+//! a failing program shrinks. A second test runs threads against each other.
 #![allow(unsafe_code)]
 
 mod common;
@@ -15,7 +15,7 @@ use shadow::traffic;
 use shadow::world::World;
 
 fn config(cases: u32) -> ProptestConfig {
-    // No file is written next to the sources: the shrunk program is in the message.
+    // No file is written next to the sources, because the message contains the shrunk program.
     ProptestConfig {
         cases,
         failure_persistence: None,
@@ -35,7 +35,7 @@ proptest! {
     }
 }
 
-/// Few sizes and many frees: slabs fill up, empty, change hands.
+/// Few sizes and many frees: slabs fill up, empty, and change hands.
 #[test]
 fn long_programs_agree_with_the_shadow_map() {
     for seed in 0..12 {
@@ -50,7 +50,7 @@ fn sanit_short_programs_agree_with_the_shadow_map() {
     }
 }
 
-/// Modes that see every operation, beside each other and without caches.
+/// Modes that see every operation, in combination and without caches.
 #[test]
 fn modes_agree_with_the_shadow_map() {
     for conf in [
@@ -100,7 +100,7 @@ fn sanit_threads_against_each_other() {
     traffic::run(9, 3, 1500);
 }
 
-/// The shadow map notices what it is there for.
+/// The shadow map detects overlaps.
 #[test]
 fn the_shadow_map_can_fail() {
     let mut map = shadow::map::Map::default();

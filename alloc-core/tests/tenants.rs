@@ -19,8 +19,8 @@ fn tenant(name: &str) -> Arena {
 
 #[test]
 fn a_task_s_memory_is_its_tenant_s_across_await() {
-    // The runtime frees here and there, in one task, what it allocated in another; the next block
-    // of that length is then the other tenant's.
+    // The runtime sometimes frees in one task what it allocated in another. The next block of that
+    // length then belongs to the other tenant.
     let astray = Arc::new(AtomicUsize::new(0));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     let tenants: Vec<Arena> = (0..4).map(|n| tenant(&format!("tenant-{n}"))).collect();
@@ -59,15 +59,15 @@ fn what_is_freed_in_a_scope_serves_its_next_request() {
     let again = two.run(|| {
         let first = lumalloc::raw::malloc(72);
         assert_eq!(arenas::lookup(first), Some(two.index()));
-        // SAFETY: came from malloc, freed once.
+        // SAFETY: the block came from `malloc`, and is freed once.
         unsafe { lumalloc::raw::free(first) };
-        // SAFETY: came from malloc, freed once.
+        // SAFETY: the block came from `malloc`, and is freed once.
         unsafe { lumalloc::raw::free(elsewhere) };
         lumalloc::raw::malloc(72)
     });
     assert_eq!(again, Ok(elsewhere));
     assert_eq!(arenas::lookup(elsewhere), Some(one.index()), "it is charged where its slab is");
-    // SAFETY: came from malloc, freed once.
+    // SAFETY: the block came from `malloc`, and is freed once.
     unsafe { lumalloc::raw::free(elsewhere) };
 }
 
@@ -98,18 +98,18 @@ fn an_arena_is_an_allocator() {
     let (short, long) = (Layout::array::<u64>(100).unwrap(), Layout::array::<u64>(9999).unwrap());
     let block = arena.allocate_zeroed(short).unwrap().cast::<u8>();
     assert_eq!(arenas::lookup(block.as_ptr()), Some(arena.index()));
-    // SAFETY: a block of the arena's, of this layout.
+    // SAFETY: a block of the arena, of this layout.
     let block = unsafe { arena.grow_zeroed(block, short, long) }.unwrap();
     assert_eq!(block.len(), long.size());
     // SAFETY: the block is that long, and was asked for as zeros.
     assert!(unsafe { block.as_ref() }.iter().all(|byte| *byte == 0));
     assert_eq!(arenas::lookup(block.cast::<u8>().as_ptr()), Some(arena.index()));
-    // SAFETY: a block of the arena's, of this layout.
+    // SAFETY: a block of the arena, of this layout.
     unsafe { arena.deallocate(block.cast(), long) };
     let aligned = Layout::from_size_align(3, 4096).unwrap();
     let block = arena.allocate(aligned).unwrap().cast::<u8>();
     assert!(block.as_ptr().addr().is_multiple_of(4096));
-    // SAFETY: nothing lives there any more that anybody uses.
+    // SAFETY: the blocks of the arena are no longer used.
     assert!(unsafe { arena.destroy() });
     assert!(arena.name().is_none() && arena.enter().is_err());
     assert!(arena.allocate(short).is_err());

@@ -1,5 +1,5 @@
-//! What a thread may say of itself and ask about itself: exact volumes, the cells that move with
-//! them, its arena and its caches' limits.
+//! What a thread may set and query about itself: exact volumes, the cells that follow them, its
+//! arena and the limits of its caches.
 #![allow(unsafe_code)]
 
 mod common;
@@ -26,7 +26,7 @@ fn child() {
     }
 }
 
-/// What this thread allocated and freed since a test began, as the test counts it.
+/// The bytes that this thread allocated and freed since a test began, as the test counts them.
 struct Model {
     base: (u64, u64),
     allocated: u64,
@@ -46,7 +46,7 @@ impl Model {
 
     #[track_caller]
     fn check_at(&self, cells: (*const u64, *const u64)) {
-        // SAFETY: this thread's own numbers.
+        // SAFETY: the cells belong to this thread.
         let now = (unsafe { cells.0.read() }, unsafe { cells.1.read() });
         let now = (now.0 - self.base.0, now.1 - self.base.1);
         assert_eq!(now, (self.allocated, self.freed));
@@ -64,7 +64,7 @@ fn cells() -> (*const u64, *const u64) {
     (place(own::allocatedp()), place(own::deallocatedp()))
 }
 
-/// One random operation. A block that keeps its usable size when it is resized counts as neither.
+/// Does one random operation. A resize that keeps the usable size counts as neither.
 fn step(random: &mut Random, model: &mut Model, live: &mut Vec<*mut u8>) {
     let flags = [Flags::NONE, Flags::NONE.uncached(), Flags::NONE.align(64), Flags::NONE.zeroed()];
     let flags = flags[random.below(4)];
@@ -101,7 +101,7 @@ fn volumes(watched: bool) {
     for seed in 0..4 {
         let run = move || {
             let mut random = Random::new(seed);
-            // Something before: the record and the caches are recycled, their counts are not ours.
+            // The record and the caches are recycled, with counts of earlier threads.
             let _ = raw::malloc(100);
             let cells = watched.then(cells);
             let mut model = Model::begin();
@@ -155,7 +155,7 @@ fn slowly() {
     (0..5000).for_each(|_| step(&mut random, &mut model, &mut live));
     model.check();
     model.check_at(cells);
-    // A hit moves nothing; a read does.
+    // A cache hit does not move the cells. A read of the volumes does.
     let block = raw::malloc(64);
     // SAFETY: a live block, freed once.
     unsafe { raw::free(block) };
@@ -171,7 +171,7 @@ impl Model {
             // SAFETY: a live block, freed once.
             unsafe { raw::free(block) };
             (self.allocated, self.freed) = (self.allocated + size, self.freed + size);
-            // SAFETY: this thread's own number.
+            // SAFETY: the cell belongs to this thread.
             behind |= unsafe { cells.0.read() } - self.base.0 < self.allocated;
         }
         assert!(behind, "a hit moves nothing");
@@ -247,7 +247,7 @@ fn moves() {
     assert_eq!(own::arena(), home);
 }
 
-/// With arenas to move to, which a program on one CPU has not by itself.
+/// The option makes arenas to move to, which a program on one CPU does not have by default.
 #[test]
 fn a_thread_moves_to_another_arena_and_back() {
     play_well("moves", "narenas:4");

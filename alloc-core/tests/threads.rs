@@ -1,5 +1,5 @@
-//! Threads: short-lived ones by the thousand, producers and consumers, frees into the slabs of
-//! threads that are leaving.
+//! Threads: thousands of short-lived ones, producers and consumers, frees into the slabs of threads
+//! that are ending.
 #![allow(unsafe_code)]
 
 mod common;
@@ -25,13 +25,13 @@ fn make(random: &mut Random, id: u64) -> Block {
 
 fn free(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(block.ptr()) };
 }
 
 fn free_sized(block: Block) {
     block.check(block.length);
-    // SAFETY: a live block of this size, and nobody uses it after.
+    // SAFETY: a live block of this size, not used afterwards.
     unsafe { raw::free_sized(block.ptr(), block.length) };
 }
 
@@ -39,8 +39,8 @@ fn join<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().expect("a thread")).collect()
 }
 
-/// The process's one test, on a thread that has a cache, once the threads of earlier tests are
-/// gone.
+/// Makes the calling test the only one of the process, on a thread that has a cache, after the
+/// threads of earlier tests are gone.
 fn alone_with_a_cache() -> MutexGuard<'static, ()> {
     let guard = alone();
     free(make(&mut Random::new(0), 0));
@@ -63,7 +63,7 @@ fn sanit_short_lived_threads() {
     waves(4, 8);
 }
 
-/// Each thread allocates, frees half, and leaves the rest to the test's thread.
+/// Each thread allocates blocks, frees half, and leaves the rest to the thread of the test.
 fn waves(count: u64, width: u64) {
     let _alone = alone_with_a_cache();
     let mut metadata = 0;
@@ -84,12 +84,12 @@ fn waves(count: u64, width: u64) {
         }
     }
     assert_empty();
-    // Caches, records and arrays are recycled: the second half of the waves needs hardly more.
+    // Caches, records and arrays are recycled, so the second half of the waves needs hardly more.
     let grown = totals().metadata - metadata;
     assert!(grown < 512 << 10, "metadata grew by {grown}");
 }
 
-/// `pairs` producers, each with a consumer that frees everything elsewhere.
+/// Runs `pairs` producers, each with a consumer that frees all blocks on another thread.
 fn handover(pairs: u64, blocks: u64) {
     let _alone = alone_with_a_cache();
     let before = totals();
@@ -126,7 +126,7 @@ fn sanit_a_producer_and_a_consumer() {
     handover(1, 2000);
 }
 
-/// Threads exit while others free into the slabs that they leave, and yet others adopt those.
+/// Threads exit while others free into the slabs that they leave, and yet others adopt the slabs.
 fn leaving(rounds: u64, workers: u64, count: u64) {
     let _alone = alone_with_a_cache();
     for round in 0..rounds {
@@ -135,7 +135,7 @@ fn leaving(rounds: u64, workers: u64, count: u64) {
         let leavers = (0..workers).map(|n| {
             let sender = sender.clone();
             thread::spawn(move || {
-                // The last blocks are freed while, or after, this thread leaves.
+                // The last blocks are freed while, or after, this thread ends.
                 let mut random = Random::new(round * 100 + n);
                 for id in 0..count {
                     sender.send(make(&mut random, id)).expect("a freer");
@@ -169,7 +169,7 @@ fn sanit_threads_leave_while_others_free() {
     leaving(3, 2, 200);
 }
 
-/// Sparse slabs that a thread leaves behind serve others: no fresh ones are made meanwhile.
+/// Sparse slabs that a thread leaves serve other threads, which make no fresh slabs meanwhile.
 #[test]
 fn what_a_thread_leaves_is_adopted() {
     let _alone = alone_with_a_cache();
@@ -189,7 +189,7 @@ fn what_a_thread_leaves_is_adopted() {
     assert_empty();
 }
 
-/// A bin that is only ever freed into keeps at most 16 KiB (`front/supply/refill.rs`).
+/// A bin that only takes freed blocks keeps at most 16 KiB (`front/supply/refill.rs`).
 #[test]
 fn a_thread_that_only_frees_keeps_little() {
     let _alone = alone_with_a_cache();
@@ -265,7 +265,7 @@ fn child() {
     }
 }
 
-/// All begin in the first arena and meet there, until one has moved. Else the child hangs.
+/// The threads begin in the first arena and meet there until one moves. Else the child hangs.
 fn spread() {
     let moved = AtomicBool::new(false);
     let work = || {
@@ -299,7 +299,7 @@ fn contention() {
                 if live.len() > 50 {
                     let block = live.swap_remove(random.below(50));
                     block.check(block.length);
-                    // SAFETY: a live block, and nobody uses it after.
+                    // SAFETY: a live block, not used afterwards.
                     unsafe { raw::deallocate(block.ptr(), flags) };
                 }
                 if id % 500 == 0 {
@@ -309,7 +309,7 @@ fn contention() {
             live
         })
     };
-    // What one thread leaves behind another frees.
+    // Blocks that one thread leaves are freed by another.
     let left = join((0..8).map(thread).collect());
     left.into_iter().flatten().for_each(free);
     let after = totals();

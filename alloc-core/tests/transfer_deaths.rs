@@ -1,4 +1,4 @@
-//! A block that waits for the next thread that asks, freed once more, ends the process.
+//! A second free of a block that waits for the next thread's request ends the process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -29,13 +29,13 @@ fn child() {
         free(block);
         flush_thread_cache();
     } else {
-        // SAFETY: none: this is the mistake that is tested.
+        // SAFETY: none. This is the mistake that is tested.
         unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
     }
     panic!("{name} survived");
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: a block of ours, or the mistake that is tested.
+    // SAFETY: a block of this allocator, or the mistake that is tested.
     unsafe { raw::free(block) };
 }

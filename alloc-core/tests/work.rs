@@ -1,4 +1,4 @@
-//! What the slow paths did is counted, each deed where it happens and as often.
+//! The events of the slow paths are counted where they happen, each as often as it happens.
 #![allow(unsafe_code)]
 
 mod common;
@@ -18,14 +18,14 @@ fn malloc(size: usize) -> usize {
 }
 
 fn free(address: usize) {
-    // SAFETY: a live block, and nobody uses it after.
+    // SAFETY: a live block, not used afterwards.
     unsafe { raw::free(std::ptr::with_exposed_provenance_mut(address)) };
 }
 
-/// What `deeds` adds to the counts.
-fn work(deeds: impl FnOnce()) -> Work {
+/// Returns what `events` adds to the counts.
+fn work(events: impl FnOnce()) -> Work {
     let before = totals().work;
-    deeds();
+    events();
     let after = totals().work;
     Work {
         refills_owned: after.refills_owned - before.refills_owned,
@@ -48,7 +48,7 @@ fn work(deeds: impl FnOnce()) -> Work {
     }
 }
 
-/// Blocks that are made by [`scattered`].
+/// The number of blocks that [`scattered`] makes.
 const COUNT: usize = 40_000;
 
 /// Blocks of 64 bytes in random order.
@@ -67,8 +67,8 @@ fn fresh(test: impl FnOnce() + Send + 'static) {
     thread::spawn(test).join().expect("the thread");
 }
 
-/// Frees blocks on another thread, while the calling one, whose they are, takes a slow path between
-/// any two batches: its lock is left alone.
+/// Frees blocks of the calling thread on another thread. The calling thread takes a slow path
+/// between any two batches, so the other does not take its lock.
 fn free_beside_work(blocks: &[usize]) {
     let turn = Barrier::new(2);
     thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn free_beside_work(blocks: &[usize]) {
             flush_thread_cache();
             turn.wait();
         }
-        // The scope alone waits for its closure, not for what it does when it has ended.
+        // The scope waits only for the closure, not for what the thread does after it.
         freer.join().expect("the freer");
     });
 }
@@ -123,7 +123,7 @@ fn remote_frees_are_counted_by_word_and_by_push() {
     });
 }
 
-/// In random order as many come home, by a word each at most.
+/// In random order as many blocks are returned to their slabs, by at most one word each.
 #[test]
 fn scattered_remote_frees_come_home() {
     fresh(|| {
@@ -132,7 +132,7 @@ fn scattered_remote_frees_come_home() {
         let (before, remote) = (allocated(), totals().remote_frees);
         let done = work(|| free_beside_work(&blocks));
         assert_eq!(before - allocated(), COUNT * 64);
-        // The class's first slab is the bin's, whose lock was free.
+        // The first slab of the class is guarded by the bin, whose lock was free.
         let remote = (totals().remote_frees - remote) as usize;
         assert!((COUNT - 2048..=COUNT).contains(&remote), "{remote}");
         assert!((COUNT / 2..COUNT).contains(&(done.remote_words as usize)), "{done:?}");
@@ -141,7 +141,7 @@ fn scattered_remote_frees_come_home() {
     });
 }
 
-/// An owner that does nothing has its lock taken: a few words are sent before that is known.
+/// The lock of an idle owner is taken. A few words are sent before the owner is known to be idle.
 #[test]
 fn blocks_of_an_idle_thread_go_straight_home() {
     fresh(|| {
@@ -161,7 +161,7 @@ fn blocks_of_an_idle_thread_go_straight_home() {
     });
 }
 
-/// Its bin of four blocks is emptied when it is full, not halved.
+/// The thread's bin of four blocks is emptied when it is full, not halved.
 #[test]
 fn a_thread_that_only_frees_keeps_no_half() {
     fresh(|| {
@@ -175,8 +175,8 @@ fn a_thread_that_only_frees_keeps_no_half() {
     });
 }
 
-/// Half of a swing of buffers between two threads: slabs are made while it is learned how far it
-/// goes, and hardly any after that.
+/// One thread allocates buffers and another frees them. Slabs are made while the allocator learns
+/// how many buffers are on the way, and hardly any after that.
 #[test]
 fn buffers_that_go_back_and_forth_make_no_slabs() {
     fresh(|| {
@@ -192,7 +192,7 @@ fn buffers_that_go_back_and_forth_make_no_slabs() {
         assert!(first.slabs_fresh >= 40, "{first:?}");
         (0..4).for_each(|_| swing());
         let done = work(|| (0..10).for_each(|_| swing()));
-        // A pass may come by, and send what waits home.
+        // A decay pass may run and return the waiting blocks to their slabs.
         assert!(done.slabs_fresh <= 150, "{done:?}");
     });
 }
@@ -204,7 +204,7 @@ fn past_the_caches_is_counted_too() {
         let done = work(|| {
             for block in kept {
                 let ptr = std::ptr::with_exposed_provenance_mut(block);
-                // SAFETY: a live block, and nobody uses it after.
+                // SAFETY: a live block, not used afterwards.
                 unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) };
             }
         });
@@ -229,7 +229,7 @@ fn runs_locks_and_calls() {
     });
 }
 
-/// Collection comes with what was asked for, not each time that a class is taken up again.
+/// Collection depends on the requested bytes. It does not run each time a class is used again.
 #[test]
 fn many_classes_in_turn_are_not_collected_at_each_request() {
     fresh(|| {

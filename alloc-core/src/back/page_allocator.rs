@@ -227,8 +227,9 @@ impl PageAllocator {
         self.aging.next(self.unused())
     }
 
-    /// Takes the pages that [`Debt`](super::aging::debt::Debt) counts for new memory and returns
-    /// how many unused pages may stay without them. Returns `None` if none are counted.
+    /// Takes the pages that [`GrowthPurge`](super::aging::growth_purge::GrowthPurge) counts for new
+    /// memory and returns how many unused pages may stay without them. Returns `None` if none are
+    /// counted.
     pub(crate) fn pay(&mut self) -> Option<usize> {
         self.aging.pay(self.unused().dirty)
     }
@@ -295,7 +296,7 @@ impl PageAllocator {
         self.hooks().file_ready();
         let run = ExtentState::FREE.into_iter().find_map(|state| self.runs.oldest(state))?;
         let run = self.runs.remove(run);
-        page_map::bury(&run);
+        page_map::mark_given_back(&run);
         Some(self.runs.send_away(run))
     }
 

@@ -15,7 +15,7 @@ use crate::middle::arenas::arena_settings::{self, Aging};
 use crate::middle::arenas::{arena::Arena, arena_name::Name};
 use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
 use crate::middle::passes::{arena_end, decay_pass::PASS, reserve};
-use crate::observe::graves;
+use crate::observe::destroyed;
 
 pub use crate::back::hooked::hooks::{
     ExtentAlloc, ExtentDalloc, ExtentDestroy, ExtentHooks, ExtentMerge, ExtentRange, ExtentSplit,
@@ -152,7 +152,7 @@ pub unsafe fn destroy(index: u32) -> bool {
     let Some(arena) = find_created(index).filter(|arena| arena.begin_end()) else { return false };
     discard(arena);
     arena_end::give_addresses_back(arena);
-    graves::dig(arena);
+    destroyed::keep(arena);
     arena_end::complete_end(arena);
     true
 }

@@ -4,8 +4,6 @@
 pub(crate) mod memory_orders {}
 #[doc = include_str!("lock_order.md")]
 pub(crate) mod lock_order {}
-#[doc = include_str!("glossary.md")]
-pub(crate) mod glossary {}
 #[doc = include_str!("decisions.md")]
 pub(crate) mod decisions {}
 
@@ -25,8 +23,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod bin_sizes_and_collection {}
     #[doc = include_str!("mechanisms/thread_start.md")]
     pub(crate) mod thread_start {}
-    #[doc = include_str!("mechanisms/overflow_depots.md")]
-    pub(crate) mod overflow_depots {}
+    #[doc = include_str!("mechanisms/overflow_stacks.md")]
+    pub(crate) mod overflow_stacks {}
     #[doc = include_str!("mechanisms/transfer_queue.md")]
     pub(crate) mod transfer_queue {}
     #[doc = include_str!("mechanisms/remote_frees.md")]

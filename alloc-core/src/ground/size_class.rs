@@ -162,7 +162,8 @@ const _: () = {
         if index > 0 {
             assert!(class_size(index) > class_size(index - 1));
         }
-        // The handling of long blocks in refills and depots was measured with this boundary.
+        // The handling of long blocks in refills and overflow stacks was measured with this
+        // boundary.
         assert!(row.shared == (row.size > 4096));
         index += 1;
     }

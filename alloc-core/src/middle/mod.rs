@@ -5,7 +5,7 @@
 //! blocks and pages between them.
 
 #[cfg(not(loom))]
-pub(crate) mod effort;
+pub(crate) mod events;
 #[cfg(not(loom))]
 pub(crate) mod arena_counts;
 pub(crate) mod slabs;

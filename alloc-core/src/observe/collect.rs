@@ -22,7 +22,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
 use crate::middle::arenas::bin::ArenaBin;
 use crate::middle::arenas::{arena_list, choose_arena};
-use crate::middle::effort::UNCACHED;
+use crate::middle::events::UNCACHED;
 use crate::middle::owners::ledger::Account;
 use crate::middle::owners::run_cache;
 use crate::middle::passes::decay_pass::PASS;
@@ -102,7 +102,7 @@ fn add_process(sum: &mut Sum) {
     totals.thread_caches = registry::CACHES.get() as u32;
     totals.n_lock = choose_arena::WAITS.get();
     totals.n_probe = choose_arena::PROBES.get();
-    totals.work.add_effort(&UNCACHED);
+    totals.work.add_events(&UNCACHED);
     totals.work.add_process();
     totals.work.holes_given = holes::PURGED.get();
     totals.background_threads = background::threads();
@@ -119,7 +119,7 @@ fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut 
     sum.totals.work.add_cache_lock(cache.owner.state.counts());
     let home = cache.owner.home.get().id();
     let state = cache.owner.state.lock();
-    sum.totals.work.add_effort(&cache.owner.effort);
+    sum.totals.work.add_events(&cache.owner.events);
     sum.kept += state.runs.bytes();
     let mut served = cache.owner.ledger.used();
     if cache.facade().is_some() {

@@ -19,7 +19,7 @@
 
 use super::arena_stats::{ArenaStats, BINS, slab_class_size};
 use super::collect::{self, Sum};
-use super::graves;
+use super::destroyed;
 use super::records::{ProcessMutexes, Records, record};
 use super::snapshot::Totals;
 use crate::back::map::page_map;
@@ -143,7 +143,7 @@ impl Detail {
                 place.ends = arena.ends();
                 // These requests count among those of destroyed arenas from now on.
                 stats.seen_requests.fill(0);
-                graves::visit(index as u32, |now| {
+                destroyed::visit(index as u32, |now| {
                     retire(now, &mut place.before, &mut self.destroyed)
                 });
             }

@@ -12,7 +12,7 @@ pub(crate) mod process;
 pub(crate) mod records;
 pub(crate) mod collect;
 #[allow(unsafe_code)]
-pub(crate) mod graves;
+pub(crate) mod destroyed;
 #[allow(unsafe_code)]
 pub(crate) mod detail;
 pub(crate) mod mutex_reset;

@@ -5,7 +5,7 @@ use crate::back::metadata::METADATA;
 use crate::front::cache::registry::REGISTRY;
 use crate::ground::calls::{Call, counted};
 use crate::ground::sync::lock::LockCounts;
-use crate::middle::effort::{Deed, Effort};
+use crate::middle::events::{Event, EventCounts};
 
 /// Work that slow paths did since the start, over all threads and arenas. The fast paths of malloc
 /// and free count nothing here.
@@ -80,19 +80,19 @@ pub struct Work {
 
 impl Work {
     /// Adds the work of one owner, or the work past all caches.
-    pub(super) fn add_effort(&mut self, effort: &Effort) {
-        self.refills_owned += effort.get(Deed::RefillOwned);
-        self.refills_shared += effort.get(Deed::RefillShared);
-        self.slabs_adopted += effort.get(Deed::Adopted);
-        self.slabs_fresh += effort.get(Deed::Fresh);
-        self.flushes += effort.get(Deed::Flush);
-        self.flush_groups += effort.get(Deed::Group);
-        self.remote_words += effort.get(Deed::RemoteWord);
-        self.remote_pushes += effort.get(Deed::Push);
-        self.remote_drains += effort.get(Deed::Drained);
-        self.cas_retries += effort.get(Deed::Retry);
-        self.runs_kept += effort.get(Deed::RunKept);
-        self.runs_reused += effort.get(Deed::RunReused);
+    pub(super) fn add_events(&mut self, events: &EventCounts) {
+        self.refills_owned += events.get(Event::RefillOwned);
+        self.refills_shared += events.get(Event::RefillShared);
+        self.slabs_adopted += events.get(Event::Adopted);
+        self.slabs_fresh += events.get(Event::Fresh);
+        self.flushes += events.get(Event::Flush);
+        self.flush_groups += events.get(Event::Group);
+        self.remote_words += events.get(Event::RemoteWord);
+        self.remote_pushes += events.get(Event::Push);
+        self.remote_drains += events.get(Event::Drained);
+        self.cas_retries += events.get(Event::Retry);
+        self.runs_kept += events.get(Event::RunKept);
+        self.runs_reused += events.get(Event::RunReused);
     }
 
     /// Adds what is counted once for the whole process.

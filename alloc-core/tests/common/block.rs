@@ -1,23 +1,23 @@
-//! Blocks with contents that tell whose they are.
+//! Blocks whose contents identify them.
 
 use super::random::mix;
 
-/// Up to this length every byte is written and looked at; beyond it the ends are, and a word in
-/// each page or, in very long blocks, in each 4096th part.
+/// Up to this length every byte is written and checked. Of longer blocks the ends are, and a word
+/// in each page or, in very long blocks, in each 4096th part.
 const WHOLE: usize = 64 << 10;
 const PAGE: usize = 4096;
 
-/// A block as the test knows it. Whoever holds it may read and write `length` bytes.
+/// A block as the test knows it. Its holder may read and write `length` bytes.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) address: usize,
     pub(crate) length: usize,
-    /// The contents are derived from this.
+    /// The seed of the contents.
     pub(crate) id: u64,
 }
 
 impl Block {
-    /// A fresh block, filled. `None` for null.
+    /// Fills a new block. Returns `None` for null.
     pub(crate) fn filled(ptr: *mut u8, length: usize, id: u64) -> Option<Block> {
         if ptr.is_null() {
             return None;
@@ -27,12 +27,12 @@ impl Block {
         Some(block)
     }
 
-    /// Its first byte.
+    /// The first byte of the block.
     pub(crate) fn ptr(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
 
-    /// Writes its contents.
+    /// Writes the contents of the block.
     pub(crate) fn fill(&self) {
         // SAFETY: the block is the holder's, this long.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.length) };
@@ -47,7 +47,7 @@ impl Block {
         let length = length.min(self.length);
         // SAFETY: the block is the holder's, this long.
         let bytes = unsafe { std::slice::from_raw_parts(self.ptr(), length) };
-        // The ranges of the whole block: what was not written is not looked at.
+        // The ranges of the whole block, because bytes that were not written are not checked.
         for range in ranges(self.length).filter(|range| range.start < length) {
             let range = range.start..range.end.min(length);
             if let Some(at) = differs(&bytes[range.clone()], range.start, self.id) {
@@ -57,7 +57,7 @@ impl Block {
     }
 }
 
-/// The parts of a block that are written and looked at. Each begins at a multiple of 8.
+/// The parts of a block that are written and checked. Each begins at a multiple of 8.
 fn ranges(length: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let whole = length <= WHOLE;
     let last = if whole { length } else { (length - PAGE) & !7 };
@@ -103,7 +103,7 @@ pub(crate) unsafe fn assert_zero(ptr: *const u8, length: usize) {
     }
 }
 
-/// Runs something that must succeed without touching `errno`.
+/// Runs `f`, which must succeed without touching `errno`.
 #[track_caller]
 pub(crate) fn keeps_errno<T>(f: impl FnOnce() -> T) -> T {
     set_errno(77);
@@ -114,16 +114,16 @@ pub(crate) fn keeps_errno<T>(f: impl FnOnce() -> T) -> T {
 
 /// The calling thread's `errno`.
 pub(crate) fn errno() -> i32 {
-    // SAFETY: answers a valid place.
+    // SAFETY: the call returns a valid pointer.
     let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above, and this thread's.
+    // SAFETY: the pointer is valid, and the `errno` is this thread's.
     unsafe { *place }
 }
 
 /// Sets the calling thread's `errno`.
 pub(crate) fn set_errno(value: i32) {
-    // SAFETY: answers a valid place.
+    // SAFETY: the call returns a valid pointer.
     let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above, and this thread's.
+    // SAFETY: the pointer is valid, and the `errno` is this thread's.
     unsafe { *place = value };
 }

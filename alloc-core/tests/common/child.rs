@@ -1,33 +1,34 @@
-//! This test program, run once more as a child that plays one scenario.
+//! Runs this test program once more as a child that plays one scenario.
 //!
-//! A program that uses it has a test `child`, ignored, that plays what [`scenario`] names.
+//! A program that uses this module has an ignored test `child`, which plays the scenario that
+//! [`scenario`] names.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 const SCENARIO: &str = "LUMALLOC_TEST_SCENARIO";
 
-/// The scenario that this process is to play. `None`: it is the parent.
+/// The scenario that this process is to play, or `None` in the parent.
 ///
-/// A child that hangs is killed by SIGALRM; it writes no core.
+/// A child that hangs is killed by SIGALRM. It writes no core.
 pub(crate) fn scenario() -> Option<String> {
     let name = std::env::var(SCENARIO).ok()?;
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is readable.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
-    // SAFETY: takes a number.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::alarm(600) };
     Some(name)
 }
 
-/// What became of a child.
+/// The result of a child.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The signal that ended it.
+    /// The signal that ended the child.
     pub(crate) signal: Option<i32>,
     pub(crate) success: bool,
     pub(crate) stderr: String,
-    /// What it told its parent by [`tell`].
+    /// The lines that the child told its parent by [`tell`].
     pub(crate) told: Vec<String>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
     }
 }
 
-/// This program, behind the emulator that runs it if there is one (`tests/aarch64`).
+/// This program, run by the emulator if there is one (`tests/aarch64`).
 fn this_program() -> Command {
     let program = std::env::current_exe().expect("this program");
     let runner = std::env::var("LUMALLOC_TEST_RUNNER").unwrap_or_default();
@@ -78,7 +79,7 @@ pub(crate) fn tell(line: &str) {
     println!("{MARK}{line}");
 }
 
-/// Plays a scenario that must end well, and silently.
+/// Plays a scenario that must succeed without a message.
 #[track_caller]
 pub(crate) fn play_well(name: &str, conf: &str) -> Vec<String> {
     let outcome = play(name, &[("LUMALLOC_CONF", conf)]);
@@ -86,7 +87,7 @@ pub(crate) fn play_well(name: &str, conf: &str) -> Vec<String> {
     outcome.told
 }
 
-/// Plays a scenario that must abort, and compares its last words with those that it announced.
+/// Plays a scenario that must abort, and compares its message with the one that it announced.
 #[track_caller]
 pub(crate) fn dies(name: &str, conf: &str) {
     let outcome = play(name, &[("LUMALLOC_CONF", conf)]);

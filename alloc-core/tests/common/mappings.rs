@@ -1,6 +1,6 @@
-//! What the system knows of this process's mappings.
+//! Flags of this process's mappings, as the system reports them.
 
-/// Whether the system gives huge pages to who asks.
+/// Whether the system gives huge pages on request.
 pub(crate) fn listens() -> bool {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     std::fs::read_to_string(path).is_ok_and(|text| !text.contains("[never]"))
@@ -25,12 +25,12 @@ pub(crate) fn flags() -> Vec<(usize, usize, String)> {
     found
 }
 
-/// Whether huge pages were asked for under an address.
+/// Whether huge pages were requested for the mapping of an address.
 pub(crate) fn is_advised(block: *mut u8) -> bool {
     flags_of(block).contains(" hg ")
 }
 
-/// The flags of the mapping that an address lies in.
+/// The flags of the mapping that contains an address.
 pub(crate) fn flags_of(block: *mut u8) -> String {
     let address = block as usize;
     let mut flags = flags().into_iter();

@@ -1,8 +1,8 @@
-//! Blocks of which one byte a page is written and looked at.
+//! Blocks of which one byte per page is written and checked.
 
 use lumalloc::PAGE;
 
-/// Writes one byte of each page from `from` to `to`, counting up from the page's number.
+/// Writes one byte of each page from `from` to `to`: the low byte of the page's number.
 pub(crate) fn touch(block: *mut u8, from: usize, to: usize) {
     for at in (from..to).step_by(PAGE) {
         // SAFETY: inside a live block.
@@ -10,7 +10,7 @@ pub(crate) fn touch(block: *mut u8, from: usize, to: usize) {
     }
 }
 
-/// Panics unless it is as [`touch`] left it.
+/// Panics unless the block is as [`touch`] left it.
 #[track_caller]
 pub(crate) fn assert_touched(block: *mut u8, size: usize) {
     for at in (0..size).step_by(PAGE) {

@@ -1,4 +1,4 @@
-//! Samples of a test's own, and messages about them.
+//! Samples for the tests, and messages about samples.
 
 use lumalloc::raw;
 
@@ -7,16 +7,16 @@ pub(crate) fn pointer(address: usize) -> *mut u8 {
 }
 
 pub(crate) fn free(address: usize) {
-    // SAFETY: live and not used after, or the mistake that is tested.
+    // SAFETY: a live block, not used afterwards, or the mistake that is tested.
     unsafe { raw::free(pointer(address)) };
 }
 
 pub(crate) fn is_sample(address: usize, size: usize) -> bool {
-    // SAFETY: a live block. A sample holds what was asked for, others 112 for 100.
+    // SAFETY: a live block. A sample's usable size is the requested one. Others have 112 for 100.
     (unsafe { raw::usable_size(pointer(address)) }) == size
 }
 
-/// A sample of 96 bytes at the end of its page, or at the beginning.
+/// Allocates a sample of 100 bytes at the end of its page or at its beginning.
 pub(crate) fn sample(at_end: bool) -> usize {
     for _ in 0..10_000 {
         let block = raw::malloc(100).expose_provenance();
@@ -29,7 +29,7 @@ pub(crate) fn sample(at_end: bool) -> usize {
     panic!("no sample");
 }
 
-/// Digits and addresses that differ from run to run become `#`; traces go.
+/// Replaces digits and addresses that differ from run to run by `#`, and removes traces.
 pub(crate) fn plain(message: &str) -> String {
     let mut words = Vec::new();
     let mut in_trace = false;

@@ -10,12 +10,12 @@ use std::sync::{Arc, Condvar, Mutex};
 
 pub(crate) fn create(recording: &'static Recording) -> u32 {
     let table: *const ExtentHooks = recording.hooks();
-    // SAFETY: the tables of the tests stay, and do what the manual says.
+    // SAFETY: the tables stay valid, and their hooks do what the manual says.
     unsafe { arenas::create_with(table.cast_mut()) }.expect("an arena")
 }
 
 pub(crate) fn destroy(arena: u32) {
-    // SAFETY: the tests use no block of the arena any more.
+    // SAFETY: the tests no longer use a block of the arena.
     assert!(unsafe { arenas::destroy(arena) });
 }
 
@@ -26,11 +26,11 @@ pub(crate) fn block_in(arena: u32, size: usize) -> Block {
 
 pub(crate) fn free(block: &Block) {
     block.check(block.length);
-    // SAFETY: a block of ours, freed once.
+    // SAFETY: a block of this allocator, freed once.
     unsafe { raw::deallocate(block.ptr(), Flags::NONE.uncached()) };
 }
 
-/// A door that threads wait at until it is opened.
+/// A door at which threads wait until it is opened.
 #[derive(Default)]
 pub(crate) struct Door {
     open: Mutex<bool>,
@@ -49,7 +49,7 @@ impl Door {
     }
 }
 
-/// The first hook of a kind says so and waits at a door; others pass.
+/// Makes the first call of a hook of kind `stop` send a message and wait at a door.
 pub(crate) fn stop_at(recording: &'static Recording, stop: Op) -> (Arc<Door>, Receiver<()>) {
     let (door, first) = (Arc::new(Door::default()), AtomicBool::new(true));
     let (sender, receiver) = channel();
@@ -63,14 +63,14 @@ pub(crate) fn stop_at(recording: &'static Recording, stop: Op) -> (Arc<Door>, Re
     (door, receiver)
 }
 
-/// The first arena gets hooks here; the last test of this process gives them back.
+/// Gives the first arena hooks, runs `test`, and gives the first arena its default hooks back.
 pub(crate) fn with_a_hooked_first_arena(test: impl FnOnce(&'static Recording)) {
     let default = arenas::extent_hooks(0).expect("the first arena");
     let recording = Recording::of_hooks(default);
     let table: *const ExtentHooks = recording.hooks();
-    // SAFETY: the table stays, and does what the manual says.
+    // SAFETY: the table stays valid, and its hooks do what the manual says.
     assert_eq!(unsafe { arenas::set_extent_hooks(0, table.cast_mut()) }, Some(default));
     test(recording);
-    // SAFETY: the default table.
+    // SAFETY: the default table stays valid.
     assert_eq!(unsafe { arenas::set_extent_hooks(0, default) }, Some(table.cast_mut()));
 }

@@ -4,10 +4,10 @@ use super::recording::{Op, Recording, Source, zero};
 use lumalloc::control::arenas::ExtentHooks;
 use std::ffi::{c_uint, c_void};
 
-/// The hooks behind, and their table.
+/// The hooks behind a recording, and a copy of their table.
 fn inner_hooks(address: usize) -> (*mut ExtentHooks, ExtentHooks) {
     let inner: *mut ExtentHooks = std::ptr::with_exposed_provenance_mut(address);
-    // SAFETY: the default table, which stays.
+    // SAFETY: the default table stays valid.
     (inner, unsafe { *inner })
 }
 
@@ -28,7 +28,7 @@ pub(crate) unsafe extern "C" fn alloc(
     if let Source::Hooks(inner) = recording.source {
         let (inner, table) = inner_hooks(inner);
         let alloc = table.alloc.unwrap();
-        // SAFETY: handed on.
+        // SAFETY: the caller's arguments are passed on.
         return unsafe { alloc(inner, wanted, size, align, zeroed, commit, arena) };
     }
     let Source::Buffer { base, size: room, .. } = recording.source else { unreachable!() };
@@ -56,8 +56,8 @@ pub(crate) unsafe extern "C" fn alloc(
             at
         }
     };
-    // What came back may hold anything.
-    // SAFETY: the caller's place.
+    // Memory that was given back may hold anything.
+    // SAFETY: `zeroed` is writable, as the caller promises.
     unsafe { zeroed.write(false) };
     state.runs.insert(at, (size, true));
     std::ptr::with_exposed_provenance_mut(at)
@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn dalloc(
     if let Source::Hooks(inner) = recording.source {
         let (inner, table) = inner_hooks(inner);
         let dalloc = table.dalloc.unwrap();
-        // SAFETY: handed on.
+        // SAFETY: the caller's arguments are passed on.
         return unsafe { dalloc(inner, base, size, committed, arena) };
     }
     recording.take(base.addr(), size, committed);
@@ -96,13 +96,13 @@ pub(crate) unsafe extern "C" fn destroy(
     if let Source::Hooks(inner) = recording.source {
         let (inner, table) = inner_hooks(inner);
         let destroy = table.destroy.unwrap();
-        // SAFETY: handed on.
+        // SAFETY: the caller's arguments are passed on.
         return unsafe { destroy(inner, base, size, committed, arena) };
     }
     recording.take(base.addr(), size, committed);
 }
 
-/// Commits, or the other way round.
+/// Commits a run, or decommits it if `from` is true.
 fn set_committed(recording: &Recording, base: *mut c_void, size: usize, from: bool) -> bool {
     let mut state = recording.state();
     let run = state.runs.get_mut(&base.addr()).expect("a run of ours");
@@ -156,10 +156,10 @@ pub(crate) unsafe extern "C" fn purge_lazy(
     if let Source::Hooks(inner) = recording.source {
         let (inner, table) = inner_hooks(inner);
         let purge_lazy = table.purge_lazy.unwrap();
-        // SAFETY: handed on.
+        // SAFETY: the caller's arguments are passed on.
         return unsafe { purge_lazy(inner, base, size, offset, length, arena) };
     }
-    // Some of it was taken.
+    // A lazy purge may take a part of the memory.
     zero(base.addr() + offset, length / 2);
     false
 }
@@ -179,7 +179,7 @@ pub(crate) unsafe extern "C" fn purge_forced(
     if let Source::Hooks(inner) = recording.source {
         let (inner, table) = inner_hooks(inner);
         let purge_forced = table.purge_forced.unwrap();
-        // SAFETY: handed on.
+        // SAFETY: the caller's arguments are passed on.
         return unsafe { purge_forced(inner, base, size, offset, length, arena) };
     }
     zero(base.addr() + offset, length);

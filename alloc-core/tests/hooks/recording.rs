@@ -1,5 +1,5 @@
-//! Extent hooks over a buffer, a file or other hooks, which note what they are asked for, refuse on
-//! demand, and judge what they are told.
+//! Extent hooks over a buffer, a file or other hooks, which record their calls, refuse on demand,
+//! and check their arguments.
 
 use lumalloc::control::arenas::{self, ExtentHooks};
 use lumalloc::control::{ARENAS_ALL, purge};
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a hook was asked for.
+/// The kind of a hook call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Op {
     Alloc,
@@ -26,18 +26,18 @@ pub(crate) enum Op {
     Merge,
 }
 
-/// Where memory comes from.
+/// The source of the memory.
 pub(crate) enum Source {
     Buffer { base: usize, size: usize, file: Option<File> },
     Hooks(usize),
 }
 
 pub(crate) struct State {
-    /// Runs that the allocator has: length, and whether they are committed.
+    /// The runs that the allocator has: length, and whether they are committed.
     pub(crate) runs: BTreeMap<usize, (usize, bool)>,
-    /// Bytes of the buffer that were never handed out begin here.
+    /// Bytes of the buffer from this address on were never handed out.
     pub(crate) next: usize,
-    /// Pieces of the buffer that came back.
+    /// The pieces of the buffer that were given back.
     pub(crate) free: Vec<(usize, usize)>,
     ops: Vec<Op>,
     refused: Vec<Op>,
@@ -47,7 +47,7 @@ pub(crate) struct State {
 /// The hooks and their memory.
 #[repr(C)]
 pub(crate) struct Recording {
-    /// First, so that its address is this one's.
+    /// The first field, so that its address is also that of the recording.
     table: ExtentHooks,
     pub(crate) source: Source,
     state: Mutex<State>,
@@ -55,10 +55,10 @@ pub(crate) struct Recording {
     inside: Mutex<Option<Arc<Inside>>>,
 }
 
-/// What a test does inside hooks.
+/// A function that a test runs inside hooks.
 type Inside = dyn Fn(Op) + Send + Sync;
 
-/// Tables that another recording answers for.
+/// Other tables, each with the recording that serves it.
 static ALIASES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 impl Recording {
@@ -91,12 +91,12 @@ impl Recording {
         Box::leak(Box::new(Recording { table, source, state, meddled, inside }))
     }
 
-    /// Over memory of the program's own.
+    /// Hooks over new memory of the program.
     pub(crate) fn of_buffer(size: usize) -> &'static Recording {
         Recording::new(Source::Buffer { base: map(size, None), size, file: None })
     }
 
-    /// Over a file without a name.
+    /// Hooks over a file without a name.
     pub(crate) fn of_file(size: usize) -> &'static Recording {
         let name = std::env::temp_dir().join(format!("lumalloc-hooks-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&name).unwrap();
@@ -105,7 +105,7 @@ impl Recording {
         Recording::new(Source::Buffer { base: map(size, Some(&file)), size, file: Some(file) })
     }
 
-    /// Over other hooks.
+    /// Hooks over other hooks.
     pub(crate) fn of_hooks(hooks: *mut ExtentHooks) -> &'static Recording {
         Recording::new(Source::Hooks(hooks.expose_provenance()))
     }
@@ -114,14 +114,14 @@ impl Recording {
         &self.table
     }
 
-    /// Makes another table with some of these functions known.
+    /// Makes this recording serve another table with some of its functions.
     pub(crate) fn answer_for(&'static self, table: &'static ExtentHooks) {
         let alias =
             (std::ptr::from_ref(table).addr(), std::ptr::from_ref(self).expose_provenance());
         ALIASES.lock().unwrap().push(alias);
     }
 
-    /// Whose hooks these are.
+    /// The recording of a table.
     pub(crate) fn of(table: *mut ExtentHooks) -> &'static Recording {
         let aliases = ALIASES.lock().unwrap();
         let alias = aliases.iter().find(|(alias, _)| *alias == table.addr());
@@ -129,7 +129,7 @@ impl Recording {
             Some((_, real)) => std::ptr::with_exposed_provenance(*real),
             None => table.cast(),
         };
-        // SAFETY: the table is the first field of a recording that stays.
+        // SAFETY: the table is the first field of a leaked recording.
         unsafe { &*real }
     }
 
@@ -141,12 +141,12 @@ impl Recording {
         self.state().refused = ops.to_vec();
     }
 
-    /// From now on hooks allocate, free, ask and purge.
+    /// From now on hooks allocate, free, query and purge.
     pub(crate) fn meddle(&self) {
         self.state().meddles = true;
     }
 
-    /// From now on hooks do this, before anything else and under no lock.
+    /// From now on hooks run `action` first, under no lock.
     #[allow(dead_code, reason = "not in every test program")]
     pub(crate) fn inside(&self, action: impl Fn(Op) + Send + Sync + 'static) {
         *self.inside.lock().unwrap() = Some(Arc::new(action));
@@ -179,7 +179,7 @@ impl Recording {
         }
     }
 
-    /// What the file holds where an address is mapped.
+    /// The bytes of the file where `address` is mapped.
     pub(crate) fn file_at(&self, address: usize, length: usize) -> Vec<u8> {
         let Source::Buffer { base, file: Some(file), .. } = &self.source else { panic!() };
         let mut bytes = vec![0; length];
@@ -187,7 +187,7 @@ impl Recording {
         bytes
     }
 
-    /// Notes a call; answers whether it is to be refused.
+    /// Records a call. Returns whether the hook must refuse it.
     pub(crate) fn note(&self, op: Op) -> bool {
         let inside = self.inside.lock().unwrap().clone();
         if let Some(inside) = inside {
@@ -202,9 +202,9 @@ impl Recording {
             self.meddled.fetch_add(1, Relaxed);
             let block = raw::malloc(100 + self.meddled() % 5000);
             assert!(arenas::lookup(block).is_some());
-            // While it lives: past all caches it may be the only one, and its slab goes with it.
+            // Asked before the free, because past all caches the slab may go with its only block.
             assert!(totals().active > 0);
-            // SAFETY: a block of ours, freed once.
+            // SAFETY: a block of this allocator, freed once.
             unsafe { raw::free(block) };
             if self.meddled().is_multiple_of(50) {
                 assert!(purge(ARENAS_ALL));
@@ -213,7 +213,7 @@ impl Recording {
         refused
     }
 
-    /// Takes a range out of the runs, parts of runs included.
+    /// Takes a run back from the allocator. The range must be a whole run.
     pub(crate) fn take(&self, base: usize, size: usize, committed: bool) {
         let mut state = self.state();
         let run = state.runs.range(..=base).next_back().map(|(begin, run)| (*begin, *run));
@@ -223,7 +223,7 @@ impl Recording {
         state.runs.remove(&base);
         let at = state.free.partition_point(|(other, _)| *other < base);
         state.free.insert(at, (base, size));
-        // One behind the other are one.
+        // Merges adjacent pieces.
         let mut merged: Vec<(usize, usize)> = Vec::new();
         for (base, size) in state.free.drain(..) {
             match merged.last_mut() {
@@ -240,13 +240,13 @@ fn map(size: usize, file: Option<&File>) -> usize {
         if file.is_some() { libc::MAP_SHARED } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
     let fd = file.map_or(-1, AsRawFd::as_raw_fd);
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: new memory anywhere.
+    // SAFETY: the call maps new memory anywhere.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, kind, fd, 0) };
     assert_ne!(base, libc::MAP_FAILED);
     base.expose_provenance()
 }
 
 pub(crate) fn zero(base: usize, size: usize) {
-    // SAFETY: free memory of the recording's.
+    // SAFETY: free memory of the recording.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(base).write_bytes(0, size) };
 }

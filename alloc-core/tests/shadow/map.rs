@@ -1,4 +1,4 @@
-//! What is allocated, by address.
+//! The allocated blocks, by address.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Map(BTreeMap<usize, usize>);
 
 impl Map {
-    /// Notes a block. Panics if it overlaps another.
+    /// Adds a block. Panics if it overlaps another.
     #[track_caller]
     pub(crate) fn insert(&mut self, address: usize, length: usize) {
         assert!(address != 0 && length > 0 && address.checked_add(length).is_some());
@@ -20,13 +20,13 @@ impl Map {
         self.0.insert(address, length);
     }
 
-    /// Forgets a block.
+    /// Removes a block.
     #[track_caller]
     pub(crate) fn remove(&mut self, address: usize) {
         assert!(self.0.remove(&address).is_some(), "{address:#x} is not known");
     }
 
-    /// Bytes in all blocks.
+    /// The bytes in all blocks.
     pub(crate) fn bytes(&self) -> usize {
         self.0.values().sum()
     }

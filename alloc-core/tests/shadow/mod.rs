@@ -1,6 +1,6 @@
 //! The parts of the shadow map's test.
 //!
-//! Each test program uses a part of it.
+//! Each test program uses some of them.
 #![allow(dead_code)]
 
 pub(crate) mod map;

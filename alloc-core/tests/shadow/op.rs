@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-/// Threads of a program.
+/// The number of threads of a program.
 pub(crate) const THREADS: usize = 4;
 
-/// Flags, as plain numbers: lg of the alignment, zeroed, past the caches, from an arena.
+/// Flags as plain numbers: lg of the alignment, zeroed, past the caches, from an arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub(crate) lg_align: u32,
@@ -19,12 +19,12 @@ pub(crate) struct How {
 }
 
 impl How {
-    /// The alignment.
+    /// The alignment in bytes.
     pub(crate) fn align(self) -> usize {
         1 << self.lg_align
     }
 
-    /// The same for the interface.
+    /// The [`Flags`] for the interface.
     pub(crate) fn flags(self) -> Flags {
         let mut flags = Flags::NONE.align(self.align());
         if self.zero {
@@ -37,7 +37,7 @@ impl How {
     }
 }
 
-/// One step. `which` picks a live block.
+/// One step. `which` selects a live block.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Malloc(usize),
@@ -69,7 +69,7 @@ pub(crate) enum Op {
         zero: bool,
     },
     Free(usize),
-    /// By a size between what was asked for and what is usable, so many 256ths of the way.
+    /// Frees by a size between the requested and the usable one, at so many 256ths of the way.
     FreeSized(usize, usize),
     FreeUncached(usize),
     Purge(u32),
@@ -77,7 +77,7 @@ pub(crate) enum Op {
     Totals,
 }
 
-/// A size: tiny, at a class's edge, around 32 KiB, large, or impossible.
+/// A size: tiny, at the edge of a class, around 32 KiB, large, or impossible.
 fn size() -> impl Strategy<Value = usize> {
     let edge = (7..26u32, 0..=4usize, 0..3usize)
         .prop_map(|(lg, step, off)| (1 << lg) + (step << (lg - 2)) + off - 1);
@@ -129,7 +129,7 @@ pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A program of any steps, the same for each seed.
+/// A program of any steps, which the seed determines.
 pub(crate) fn any_program(seed: u8, steps: usize) -> Vec<(usize, Op)> {
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
@@ -141,7 +141,7 @@ pub(crate) fn any_program(seed: u8, steps: usize) -> Vec<(usize, Op)> {
 pub(crate) fn long_program(seed: u64, steps: usize) -> Vec<(usize, Op)> {
     let mut random = Random::new(seed);
     let sizes: Vec<usize> = (0..6).map(|_| random.size()).collect();
-    // Bursts of growth and of decline.
+    // Phases of growth and of decline.
     let mut grows = true;
     let step = |_| {
         if random.below(200) == 0 {

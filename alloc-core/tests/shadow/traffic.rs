@@ -1,4 +1,4 @@
-//! Threads against each other: each allocates, and sends blocks to any other to be checked and
+//! Threads against each other. Each allocates, and sends blocks to any other to be checked and
 //! freed.
 
 use super::super::common::block::Block;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 type Shared = Arc<Mutex<Map>>;
 
-/// `threads` threads, `steps` steps each.
+/// Runs `threads` threads of `steps` steps each.
 pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
     let baseline = rest();
     let map = Shared::default();
@@ -26,7 +26,7 @@ pub(crate) fn run(seed: u64, threads: usize, steps: u64) {
         })
         .collect();
     drop(senders);
-    // All workers have gone before the channels are emptied: any may have sent to any until then.
+    // All workers end before the channels are emptied, as any may send to any until then.
     let joined: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
     for (live, receiver) in joined.into_iter().map(|left| left.expect("a worker")) {
         live.into_iter().chain(receiver.try_iter()).for_each(|block| free(block, &map, 0));
@@ -69,7 +69,7 @@ fn worker(
     (live, mine)
 }
 
-/// A block of any kind, noted in the map while it is this thread's alone.
+/// Allocates a block of any kind, and adds it to the map while no other thread knows it.
 fn allocate(random: &mut Random, id: u64, map: &Shared) -> Option<Block> {
     let size = random.size();
     let ptr = match random.below(8) {
@@ -90,13 +90,13 @@ fn free(block: Block, map: &Shared, kind: usize) {
     map.lock().expect("no panic").remove(block.address);
     let (ptr, size) = (block.ptr(), block.length);
     match kind {
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         0 => unsafe { raw::free(ptr) },
-        // SAFETY: a live block of this size, not used after.
+        // SAFETY: a live block of this size, not used afterwards.
         1 => unsafe { raw::free_sized(ptr, size) },
-        // SAFETY: a live block, not used after.
+        // SAFETY: a live block, not used afterwards.
         2 => unsafe { raw::deallocate(ptr, Flags::NONE.uncached()) },
-        // SAFETY: a live block of this size, not used after.
+        // SAFETY: a live block of this size, not used afterwards.
         _ => unsafe { raw::deallocate_sized(ptr, size, Flags::NONE) },
     }
 }

@@ -1,4 +1,4 @@
-//! Threads that do one step at a time, and the shadow map of what they have done.
+//! Threads that do one step at a time, and the shadow map of their blocks.
 
 use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
 use super::super::common::rest;
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 struct Live {
     block: Block,
-    /// What was asked for.
+    /// The requested size.
     size: usize,
     align: usize,
 }
@@ -25,7 +25,7 @@ impl Live {
     }
 }
 
-/// All that the program has.
+/// The whole state of the program.
 pub(crate) struct World {
     state: State,
     threads: Vec<Worker>,
@@ -47,7 +47,7 @@ struct State {
     map: Map,
     live: Vec<Live>,
     next_id: u64,
-    /// The system refuses memory now and then.
+    /// Whether the system refuses memory now and then.
     is_short: bool,
 }
 
@@ -75,7 +75,7 @@ impl Worker {
         Worker { jobs, answers, thread }
     }
 
-    /// Has the thread do something, and waits for it.
+    /// Runs `job` on the thread, and waits for it.
     fn run(&self, state: &mut State, job: impl FnOnce(&mut State) + Send + 'static) {
         let sent = self.jobs.send((std::mem::take(state), Box::new(job)));
         assert!(sent.is_ok(), "a worker is gone");
@@ -88,7 +88,7 @@ impl Worker {
 }
 
 impl World {
-    /// Nothing allocated; the allocator has started.
+    /// A world with nothing allocated. The allocator has started.
     pub(crate) fn new() -> World {
         let _started = lumalloc::options::current();
         let baseline = rest();
@@ -96,20 +96,20 @@ impl World {
         World { state: State::default(), threads, baseline }
     }
 
-    /// The same, over a system that refuses memory now and then.
+    /// As [`World::new`], over a system that refuses memory now and then.
     pub(crate) fn short_of_memory() -> World {
         let mut world = World::new();
         world.state.is_short = true;
         world
     }
 
-    /// One step, by one thread.
+    /// Does one step, by one thread.
     pub(crate) fn step(&mut self, thread: usize, op: &Op) {
         let (op, baseline) = (op.clone(), self.baseline[0]);
         self.threads[thread].run(&mut self.state, move |state| state.step(&op, baseline));
     }
 
-    /// Frees everything, each block by another thread than the one before; nothing may be left.
+    /// Frees everything, each block by another thread than the block before. Nothing may be left.
     pub(crate) fn end(mut self) {
         for n in 0..self.state.live.len() {
             self.step(n % THREADS, &Op::Free(n));
@@ -140,30 +140,30 @@ impl State {
                 self.born(size, how.align(), how.zero, || raw::allocate(size, how.flags()));
             }
             Op::Realloc { which, size } => self.resized(which, size, 1, false, |ptr| {
-                // SAFETY: a live block, used no more after success.
+                // SAFETY: a live block, not used after success.
                 unsafe { raw::realloc(ptr, size) }
             }),
             Op::ReallocAligned { which, size, lg_align } => {
                 let align = 1 << lg_align;
                 self.resized(which, size, align, false, |ptr| {
-                    // SAFETY: a live block, used no more after success.
+                    // SAFETY: a live block, not used after success.
                     unsafe { raw::realloc_aligned(ptr, size, align) }
                 });
             }
             Op::Reallocate { which, size, how } => {
                 self.resized(which, size, how.align(), how.zero, |ptr| {
-                    // SAFETY: a live block, used no more after success.
+                    // SAFETY: a live block, not used after success.
                     unsafe { raw::reallocate(ptr, size, how.flags()) }
                 });
             }
             Op::Resize { which, size, extra, zero } => self.resize(which, size, extra, zero),
             Op::Free(which) => self.free(which, |live| {
-                // SAFETY: a live block, not used after.
+                // SAFETY: a live block, not used afterwards.
                 unsafe { raw::free(live.block.ptr()) };
             }),
             Op::FreeSized(which, part) => self.free(which, |live| free_sized(live, part)),
             Op::FreeUncached(which) => self.free(which, |live| {
-                // SAFETY: a live block, not used after.
+                // SAFETY: a live block, not used afterwards.
                 unsafe { raw::deallocate(live.block.ptr(), Flags::NONE.uncached()) };
             }),
             Op::Purge(index) => assert!(control::purge(index) || index >= control::narenas()),
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// A new block: aligned, zero if it was to be, of the size announced, overlapping nothing.
+    /// Checks a new block: aligned, zero if requested, of the announced size, overlapping no other.
     fn born(&mut self, size: usize, align: usize, zero: bool, make: impl FnOnce() -> *mut u8) {
         set_errno(0);
         let ptr = make();
@@ -236,7 +236,7 @@ impl State {
         self.map.remove(live.block.address);
         self.enter(ptr, size, align);
         let new = &self.live.last().expect("just entered").block;
-        // The old contents, up to the lesser length, lie at the new place.
+        // The new place holds the old contents, up to the smaller length.
         let old = Block { address: new.address, ..live.block };
         old.check(old.length.min(size));
         if zero && size > old.length {
@@ -256,7 +256,7 @@ impl State {
         assert_eq!(now, unsafe { raw::usable_size(ptr) });
         let old = live.usable();
         live.block.check(old.min(now));
-        // It was changed towards what was asked for, or not at all.
+        // The block was changed towards the requested size, or not at all.
         let most = raw::good_size(size.saturating_add(extra), 1);
         assert!(now == old || now >= size && (most == 0 || now <= most), "{old} to {now}");
         if zero && now > old {
@@ -267,7 +267,7 @@ impl State {
         self.map.insert(live.block.address, now);
         live.block.length = now;
         if now != old {
-            // From here on it is as if it had been asked for so.
+            // From here on the block counts as requested with its new size.
             live.size = now;
         }
         live.block.fill();
@@ -282,7 +282,7 @@ impl State {
 
     fn totals(&self, baseline: usize) {
         let totals = observe::totals();
-        // A hardened block has 8 bytes more than the program may use, unless it is whole pages.
+        // A hardened block has 8 bytes more than its usable size, unless it is whole pages.
         let canaries = self.live.iter().filter(|live| live.usable() % 16 == 8).count() * 8;
         let canaries = if lumalloc::options::current().hardened { canaries } else { 0 };
         assert_eq!(totals.allocated - baseline, self.map.bytes() + canaries, "{totals:#?}");
@@ -299,14 +299,14 @@ fn free_sized(live: &Live, part: usize) {
     let (ptr, slack) = (live.block.ptr(), live.usable() - live.size);
     let size = live.size + (slack / 256 * part).min(slack);
     match (live.align, part % 2) {
-        // SAFETY: a live block, not used after; the size is between the two that are allowed.
+        // SAFETY: a live block, not used afterwards. The size is between the two that are allowed.
         (1, 0) => unsafe { raw::free_sized(ptr, size) },
         (align, 1) => {
             let flags = Flags::NONE.align(align);
-            // SAFETY: as above, with its alignment.
+            // SAFETY: a live block, not used afterwards, with an allowed size and its alignment.
             unsafe { raw::deallocate_sized(ptr, size, flags) };
         }
-        // SAFETY: as above, with its alignment.
+        // SAFETY: a live block, not used afterwards, with an allowed size and its alignment.
         (align, _) => unsafe { raw::free_sized_aligned(ptr, size, align) },
     }
 }

@@ -1,13 +1,13 @@
 //! When unused pages of one arena are given back, and how many.
 
-use super::debt::Debt;
 use super::decay::Decay;
+use super::growth_purge::GrowthPurge;
 
-/// The decay of one arena's dirty and muzzy pages, and the [`Debt`] of its growth.
+/// The decay of one arena's dirty and muzzy pages, and the [`GrowthPurge`] of its growth.
 pub(crate) struct PageAging {
     dirty: Decay,
     muzzy: Decay,
-    debt: Debt,
+    growth_purge: GrowthPurge,
     oversize: usize,
 }
 
@@ -24,7 +24,7 @@ impl PageAging {
         PageAging {
             dirty: Decay::new(dirty_ms),
             muzzy: Decay::new(muzzy_ms),
-            debt: Debt::new(),
+            growth_purge: GrowthPurge::new(),
             oversize: 0,
         }
     }
@@ -59,14 +59,14 @@ impl PageAging {
     /// Counts a run of `pages` pages of new memory, beside `dirty` free dirty pages and `active`
     /// pages in use.
     pub(in crate::back) fn note_growth(&mut self, pages: usize, dirty: usize, active: usize) {
-        self.debt.incur(pages, dirty, active);
+        self.growth_purge.count(pages, dirty, active);
     }
 
-    /// Takes the pages that [`Debt`] counts for new memory and returns how many of `dirty` unused
-    /// pages may stay without them. Returns `None` if none are counted.
+    /// Takes the pages that [`GrowthPurge`] counts for new memory and returns how many of `dirty`
+    /// unused pages may stay without them. Returns `None` if none are counted.
     pub(in crate::back) fn pay(&mut self, dirty: usize) -> Option<usize> {
-        let owed = self.debt.settle()?;
-        Some(dirty.saturating_sub(owed))
+        let counted = self.growth_purge.take()?;
+        Some(dirty.saturating_sub(counted))
     }
 
     /// Freed runs of at least this many bytes are given back at once. 0 is no run.

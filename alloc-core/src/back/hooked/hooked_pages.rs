@@ -35,8 +35,8 @@
 //! being given back or ready. `serving` counts the threads that may ask for memory. An arena ends
 //! when both are 0.
 
+use super::hook_requests::{HookRequest, HookRequests};
 use super::hooks::Hooks;
-use super::wants::{Want, Wants};
 use crate::back::aging::limit::Bounds;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
@@ -56,7 +56,7 @@ const READY: usize = 8;
 pub(in crate::back) struct Hooked {
     hooks: &'static Hooks,
     ready: [Option<&'static Extent>; READY],
-    wants: Wants,
+    wants: HookRequests,
     /// The number of threads that make runs ready now.
     serving: usize,
 }
@@ -64,7 +64,7 @@ pub(in crate::back) struct Hooked {
 impl Hooked {
     /// Creates a record without ready runs and wants.
     pub(in crate::back) fn new(hooks: &'static Hooks) -> Hooked {
-        Hooked { hooks, ready: [None; READY], wants: Wants::new(), serving: 0 }
+        Hooked { hooks, ready: [None; READY], wants: HookRequests::new(), serving: 0 }
     }
 
     /// The hooks, which are functions of the program.
@@ -92,7 +92,7 @@ impl HookedPages<'_> {
 
     /// Takes the want of the calling thread, which then makes such a run ready. The arena does not
     /// end before [`HookedPages::end_serving`] is called.
-    pub(crate) fn begin_serving(&mut self) -> Option<Want> {
+    pub(crate) fn begin_serving(&mut self) -> Option<HookRequest> {
         let hooked = self.hooked.as_mut()?;
         let want = hooked.wants.take()?;
         hooked.serving += 1;
@@ -150,7 +150,7 @@ impl HookedPages<'_> {
             return Some(InHand::hold(run, ExtentState::Dirty));
         }
         if noted && self.bounds.admits(self.runs.held(), pages) {
-            hooked.wants.note(Want { pages, align });
+            hooked.wants.note(HookRequest { pages, align });
         }
         None
     }
@@ -184,7 +184,7 @@ impl HookedPages<'_> {
     // --- free runs ---
 
     /// Takes a free run that a want fits in out of its list. With `exact`, only one of its length.
-    pub(crate) fn take_for(&mut self, want: Want, exact: bool) -> Option<InHand> {
+    pub(crate) fn take_for(&mut self, want: HookRequest, exact: bool) -> Option<InHand> {
         self.runs.keep_records()?;
         let run = ExtentState::FREE.into_iter().find_map(|state| {
             let run = self.runs.fit(state, want.pages, want.align)?;

@@ -4,5 +4,5 @@
 pub(crate) mod hooks;
 #[allow(unsafe_code)]
 pub(crate) mod hook_calls;
-pub(crate) mod wants;
+pub(crate) mod hook_requests;
 pub(crate) mod hooked_pages;

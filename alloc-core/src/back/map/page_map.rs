@@ -24,7 +24,7 @@ const FIRST_RECORD: usize = 1 << 16;
 /// Bytes of leaves that heap addresses use.
 pub(crate) static USED: SharedCount = SharedCount::new();
 /// Whether arenas have been destroyed.
-static GRAVES: AtomicBool = AtomicBool::new(false);
+static ANY_MARKED: AtomicBool = AtomicBool::new(false);
 
 /// One word of the map.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,14 +142,14 @@ pub(crate) fn set_all(extent: &Extent, entry: Entry) {
 }
 
 /// Marks all pages of a run whose arena is destroyed, and whose addresses are given back.
-pub(crate) fn bury(run: &Extent) {
-    GRAVES.store(true, Ordering::Relaxed);
+pub(crate) fn mark_given_back(run: &Extent) {
+    ANY_MARKED.store(true, Ordering::Relaxed);
     set_all(run, Entry::of_dead(run.arena()));
 }
 
-/// Clears the marks of [`bury`] on new addresses, which the heap may have had before.
-pub(crate) fn clear_graves(run: &Extent) {
-    if GRAVES.load(Ordering::Relaxed) {
+/// Clears the marks of [`mark_given_back`] on new addresses, which the heap may have had before.
+pub(crate) fn clear_marks(run: &Extent) {
+    if ANY_MARKED.load(Ordering::Relaxed) {
         set_all(run, Entry::NONE);
     }
 }
@@ -249,7 +249,7 @@ mod tests {
         runs.into_iter().for_each(set_ends);
         set_all(slab, Entry::of_record(core::ptr::from_ref(slab).cast(), 8));
         let dead = run(5, base + 12 * PAGE, 3);
-        bury(dead);
+        mark_given_back(dead);
         let ranges = || {
             let mut ranges = Vec::new();
             for_each_range(|begin, bytes| {
@@ -266,7 +266,7 @@ mod tests {
         set_all(slab, Entry::NONE);
         assert_eq!(ranges(), [(0, 3), (8, 4), (20, 1)]);
         runs.into_iter().for_each(clear_ends);
-        clear_graves(dead);
+        clear_marks(dead);
         assert_eq!(lookups(&[base, base + 2 * PAGE, base + 11 * PAGE, base + 14 * PAGE]), [0; 4]);
         assert!(ranges().is_empty());
     }

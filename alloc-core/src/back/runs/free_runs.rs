@@ -349,7 +349,7 @@ impl FreeRuns {
     /// Takes in new memory that the page map covers.
     fn hold_new(&mut self, record: &'static Extent, got: &Reserved, pages: usize) -> InHand {
         record.set_range(got.base.as_ptr().expose_provenance(), pages);
-        page_map::clear_graves(record);
+        page_map::clear_marks(record);
         self.hold_head(record, got.zeroed)
     }
 

@@ -60,7 +60,8 @@ pub(crate) struct ColdBin {
     pub(crate) lg_habit: Cell<u8>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
-    /// Whether blocks that went to slabs were needed again: see [`crate::middle::owners::depot`].
+    /// Whether blocks that went to slabs were needed again: see
+    /// [`crate::middle::owners::overflow`].
     pub(crate) bulk: Cell<bool>,
     /// The most blocks that the bin may hold, or
     /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
@@ -260,9 +261,9 @@ impl RealCache {
         self.facade().map_or(0, |facade| facade.waiting(class))
     }
 
-    /// Returns how many free blocks of a class its bin and depot hold.
+    /// Returns how many free blocks of a class its bin and overflow stack hold.
     pub(crate) fn held(&self, class: SizeClass) -> usize {
-        self.bin(class).level() + self.owner.in_depot(class)
+        self.bin(class).level() + self.owner.in_overflow(class)
     }
 
     /// As [`RealCache::held`], with those in quarantine.

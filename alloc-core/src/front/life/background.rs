@@ -17,7 +17,7 @@
 //! `WANTED`, so that a later thread starts it again. So it never keeps a process alive whose last
 //! thread has called `pthread_exit`.
 
-use crate::back::aging::{debt, limit};
+use crate::back::aging::{growth_purge, limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
 use crate::front::cache::current;
@@ -60,7 +60,7 @@ pub(crate) fn tick() {
     match HELPER.get() {
         State::Off if decay_pass::is_due() => decay(),
         State::Wanted => start_if_needed(),
-        State::Napping if debt::is_due() => rouse(State::Napping),
+        State::Napping if growth_purge::is_due() => rouse(State::Napping),
         State::Resting => rouse(State::Resting),
         _ => {}
     }

@@ -16,7 +16,7 @@ use crate::front::life::background;
 use crate::front::modes::block_size::Given;
 use crate::front::modes::{guarded, judge};
 use crate::ground::size_class::OFFSET_UNIT;
-use crate::middle::blocks::last_words;
+use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
 
 /// Frees a block after the fast path could not. `cache` is the calling thread's cache, and `units`
@@ -145,7 +145,7 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
             Some(extent) if extent.is_block_at(address) => {
                 large_blocks::free(contents::junked(extent))
             }
-            _ => last_words::invalid(address, None),
+            _ => misuse_report::invalid(address, None),
         }
     }
     background::tick_outside();

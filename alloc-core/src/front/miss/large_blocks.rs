@@ -15,9 +15,9 @@ use crate::ground::stats_interval;
 use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
-use crate::middle::arenas::home::Home;
+use crate::middle::arenas::home_arena::HomeArena;
 use crate::middle::arenas::large;
-use crate::middle::blocks::last_words;
+use crate::middle::blocks::misuse_report;
 use crate::middle::owners::run_cache;
 
 /// Allocates a large block at a multiple of `align`, its size rounded to a class. Returns null if
@@ -69,12 +69,12 @@ fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Exten
                 None
             };
             kept.or_else(|| {
-                large::allocate(large::From::Home(&cache.owner.home), bytes, align, filled)
+                large::allocate(large::From::HomeArena(&cache.owner.home), bytes, align, filled)
             })
         }
         None => {
-            let home = Home::new(arena_list::by_id(0)?);
-            large::allocate(large::From::Home(&home), bytes, align, filled)
+            let home = HomeArena::new(arena_list::by_id(0)?);
+            large::allocate(large::From::HomeArena(&home), bytes, align, filled)
         }
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn free(extent: &'static Extent) {
             Ok(true) => return,
             Ok(false) => {}
             // Another thread is freeing it at this moment.
-            Err(()) => last_words::invalid(extent.base(), None),
+            Err(()) => misuse_report::invalid(extent.base(), None),
         }
     }
     large::free(extent);
@@ -107,7 +107,7 @@ pub(super) fn free(extent: &'static Extent) {
 /// Frees a large block past all caches.
 pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
     if !extent.is_block_at(address) {
-        last_words::invalid(address, None);
+        misuse_report::invalid(address, None);
     }
     current::count_freed(extent.bytes());
     large::free(contents::junked(extent));

@@ -3,7 +3,7 @@
 
 use super::limit_callback;
 use crate::back::aging::limit;
-use crate::back::hooked::wants;
+use crate::back::hooked::hook_requests;
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
@@ -29,10 +29,10 @@ const ALL: u32 = 4096;
 /// Makes attempts as long as hooks give the memory that was lacking.
 fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     for _ in 0..MOST_SERVED {
-        let displaced = wants::displaced();
+        let displaced = hook_requests::displaced();
         let block = attempt();
         // What this thread lacked may have been displaced by another thread's want.
-        if !block.is_null() || !(arena_hooks::serve() || wants::displaced() != displaced) {
+        if !block.is_null() || !(arena_hooks::serve() || hook_requests::displaced() != displaced) {
             return block;
         }
     }

@@ -15,7 +15,7 @@ use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, s
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
-use crate::middle::blocks::last_words;
+use crate::middle::blocks::misuse_report;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
 
@@ -139,7 +139,7 @@ pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     // Read first, because afterwards the slab may get another owner and class.
     let class = slab.class();
     let Some(slot) = class.slot_at(address - slab.base()) else {
-        last_words::interior(slab, address)
+        misuse_report::interior(slab, address)
     };
     if let Some(arena) = arena_list::by_id(slab.arena()) {
         uncached::free(arena, slab, slot, address);

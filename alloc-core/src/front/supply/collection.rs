@@ -5,7 +5,7 @@
 use super::{arrays, flush};
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::size_class::{CLASSES, SizeClass};
-use crate::middle::blocks::parking;
+use crate::middle::blocks::overflow_moves;
 use crate::middle::owners::owner::OwnerState;
 
 /// Bins that one step of collection looks at.
@@ -44,9 +44,9 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
     let used = requests != cold.seen_requests.replace(requests);
     let missed = cold.missed.replace(false);
     let level = bin.level();
-    parking::age_depot(&cache.owner, state, class);
+    overflow_moves::age(&cache.owner, state, class);
     if !used && !missed {
-        parking::empty_depot(&cache.owner, state, class);
+        overflow_moves::empty(&cache.owner, state, class);
         flush::oldest(cache, state, class, level);
         arrays::drop(cache, class);
     } else {

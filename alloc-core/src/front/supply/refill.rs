@@ -13,8 +13,8 @@ use crate::ground::options;
 use crate::ground::size_class::SizeClass;
 use crate::ground::stats_interval;
 use crate::middle::blocks::give_back::give_back;
+use crate::middle::blocks::overflow_moves;
 use crate::middle::blocks::owned_slabs;
-use crate::middle::blocks::parking;
 use crate::middle::blocks::shared_refill;
 use crate::middle::owners::owner::{Owner, OwnerState};
 
@@ -97,16 +97,16 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     let want = usize::from(cold.want.get()).min(bin.capacity() / 2).max(least);
     let want = want.next_multiple_of(class.blocks_of_lines()).min(bin.capacity());
     // A bin has few blocks of a shared class, so all are taken, to refill less often.
-    let parked = if class.is_shared() { bin.capacity() } else { want };
-    if refill_from_depot(cache, &mut state, class, parked) {
+    let most = if class.is_shared() { bin.capacity() } else { want };
+    if refill_from_overflow(cache, &mut state, class, most) {
         return;
     }
     let fill = |filler: &mut Filler| {
         if class.is_shared() || cold.refills.get() < SHARED_REFILLS {
             cold.refills.set(cold.refills.get().saturating_add(1));
-            let Owner { home, effort, ledger, .. } = &cache.owner;
+            let Owner { home, events, ledger, .. } = &cache.owner;
             let give = |block| filler.give(block);
-            let (n, arena) = shared_refill::fill_shared(home, class, want, effort, give);
+            let (n, arena) = shared_refill::fill_shared(home, class, want, events, give);
             ledger.of(class.index(), arena).filled.add(n as u64);
         } else {
             owned_slabs::fill(&cache.owner, &mut state, class, want, |block| filler.give(block));
@@ -115,7 +115,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
-    cold.bulk.set(state.depots.note_refill(class, given));
+    cold.bulk.set(state.overflow.note_refill(class, given));
     mixed(cache, class);
     want_more(cache, class, want);
 }
@@ -128,18 +128,18 @@ fn mixed(cache: &'static RealCache, class: SizeClass) {
     }
 }
 
-/// Takes up to `want` blocks of a class from the cache's depot. Returns `false` if the depot has
-/// none.
-fn refill_from_depot(
+/// Takes up to `want` blocks of a class from the cache's overflow stack. Returns `false` if the
+/// overflow stack has none.
+fn refill_from_overflow(
     cache: &'static RealCache,
     state: &mut OwnerState,
     class: SizeClass,
     want: usize,
 ) -> bool {
     // SAFETY: a bin passes room for its capacity, which is at least `want`.
-    let unpark = |slots| unsafe { parking::unpark(&cache.owner, state, class, want, slots) };
+    let take = |slots| unsafe { overflow_moves::take(&cache.owner, state, class, want, slots) };
     // SAFETY: the bin is this thread's and empty.
-    let given = unsafe { cache.bin(class).fill_below(unpark) };
+    let given = unsafe { cache.bin(class).fill_below(take) };
     if given > 0 {
         mixed(cache, class);
         want_more(cache, class, want);

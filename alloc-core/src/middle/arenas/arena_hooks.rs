@@ -15,8 +15,8 @@ use super::arena::Arena;
 use super::arena_list;
 use super::purge_gate;
 use crate::back::hooked::hook_calls;
+use crate::back::hooked::hook_requests::{self, HookRequest};
 use crate::back::hooked::hooks::ExtentHooks;
-use crate::back::hooked::wants::{self, Want};
 use crate::back::map::extent::Extent;
 use crate::back::runs::in_hand::InHand;
 use crate::ground::callback;
@@ -77,7 +77,7 @@ pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
 #[cold]
 #[inline(never)]
 pub(crate) fn serve() -> bool {
-    if !wants::is_wanting() {
+    if !hook_requests::is_wanting() {
         return false;
     }
     let mut served = false;
@@ -113,7 +113,7 @@ pub(crate) fn set(arena: &'static Arena, table: *mut ExtentHooks) -> *mut Extent
 }
 
 /// Makes a wanted run ready, from free runs or from new memory.
-fn make_ready(arena: &'static Arena, want: Want) -> bool {
+fn make_ready(arena: &'static Arena, want: HookRequest) -> bool {
     let free = |exact| arena.pages.lock().allocator.hooks().take_for(want, exact);
     cut_free(arena, free(false), want)
         || merge_free(arena) && cut_free(arena, free(false), want)
@@ -123,7 +123,7 @@ fn make_ready(arena: &'static Arena, want: Want) -> bool {
 }
 
 /// Merges all neighbours that may be. If no run fits, gives all back and requests new memory.
-fn make_ready_at_last(arena: &'static Arena, want: Want) -> bool {
+fn make_ready_at_last(arena: &'static Arena, want: HookRequest) -> bool {
     while merge_free(arena) {
         let taken = arena.pages.lock().allocator.hooks().take_for(want, false);
         if cut_free(arena, taken, want) {
@@ -143,7 +143,7 @@ fn make_ready_at_last(arena: &'static Arena, want: Want) -> bool {
 }
 
 /// Cuts a wanted run out of a free one. `false`: hooks refused, and the runs were put back.
-fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: Want) -> bool {
+fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: HookRequest) -> bool {
     let Some(mut taken) = taken else { return false };
     let Some(lead) = lead_of(taken.run(), want) else { return put_back(arena, taken) };
     if !hook_calls::commit(arena.hooks(), &taken) {
@@ -211,7 +211,7 @@ fn merge_free(arena: &'static Arena) -> bool {
 }
 
 /// Requests a large piece of new memory, or else exactly what is wanted.
-fn cut_new(arena: &'static Arena, want: Want) -> bool {
+fn cut_new(arena: &'static Arena, want: HookRequest) -> bool {
     let chunk = arena.pages.lock().allocator.hooks().next_chunk(want.pages);
     if chunk > want.pages
         && let Some(taken) = reserve(arena, chunk, want.align)
@@ -238,7 +238,7 @@ fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> 
 }
 
 /// Makes exactly the wanted run ready, of memory from the system. No hook is called.
-fn take_new_by_default(arena: &'static Arena, want: Want) -> bool {
+fn take_new_by_default(arena: &'static Arena, want: HookRequest) -> bool {
     let Some(got) = hook_calls::reserve_by_default(want.pages, want.align) else {
         return false;
     };
@@ -315,7 +315,7 @@ pub(in crate::middle) fn may_shrink(
 }
 
 /// How many pages of a run lie before the part that fits `want`. `None`: no part fits.
-fn lead_of(run: &Extent, want: Want) -> Option<usize> {
+fn lead_of(run: &Extent, want: HookRequest) -> Option<usize> {
     let begin = run.fit(want.pages, want.align)?;
     Some((begin - run.base()) >> crate::ground::units::LG_PAGE)
 }

@@ -12,7 +12,7 @@ use super::arena::Arena;
 use super::arena_list;
 use super::arena_pages::ArenaPages;
 use super::bin::BinSlabs;
-use super::home::Home;
+use super::home_arena::HomeArena;
 use crate::back::page_allocator::Memory;
 use crate::ground::counters::SharedCount;
 use crate::ground::cpu_quota;
@@ -101,7 +101,7 @@ fn arena_of_cpu(cpu: u32, arenas: u32) -> u32 {
 }
 
 /// Moves `home` to the arena of the CPU that the thread runs on, and returns that arena.
-fn follow_cpu(home: &Home) -> &'static Arena {
+fn follow_cpu(home: &HomeArena) -> &'static Arena {
     let arena = os::current_cpu().and_then(|cpu| automatic(arena_of_cpu(cpu, wanted())));
     match arena {
         Some(arena) => {
@@ -113,7 +113,7 @@ fn follow_cpu(home: &Home) -> &'static Arena {
 }
 
 /// The arena for requests past the caches.
-pub(crate) fn at_home(home: &Home) -> &'static Arena {
+pub(crate) fn at_home(home: &HomeArena) -> &'static Arena {
     if is_percpu() && !home.is_bound() { follow_cpu(home) } else { home.get() }
 }
 
@@ -125,7 +125,7 @@ static NEXT_HOME: AtomicU32 = AtomicU32::new(1);
 /// made if needed. Called under no lock of an arena.
 #[cold]
 #[inline(never)]
-pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
+pub(crate) fn note_meeting(home: &HomeArena, met_in: &Arena) {
     if is_percpu() || home.is_bound() || !core::ptr::eq(home.get(), met_in) {
         return;
     }
@@ -142,7 +142,7 @@ pub(crate) fn note_meeting(home: &Home, met_in: &Arena) {
 /// The arenas whose unused memory may be taken before new memory in `arena`. A thread that is bound
 /// to `arena` has none, nor has one with an arena by CPU.
 pub(in crate::middle) fn others(
-    home: &Home,
+    home: &HomeArena,
     arena: &'static Arena,
 ) -> impl Iterator<Item = &'static Arena> {
     let count = if is_percpu() || home.is_bound() { 0 } else { usize::MAX };
@@ -169,7 +169,7 @@ pub(crate) fn is_automatic(id: u32) -> bool {
 /// arena that [`enter`] finds and then in the others whose lock is free; at last for new memory in
 /// the first one. So no arena grows while another keeps unused memory.
 pub(crate) fn with_pages<R>(
-    home: &Home,
+    home: &HomeArena,
     mut take: impl FnMut(&mut ArenaPages, Memory) -> Option<R>,
 ) -> Option<R> {
     let (arena, mut pages) = enter(home, |arena| &arena.pages);
@@ -205,7 +205,7 @@ impl Entered for BinSlabs {
 
 /// Takes the lock of `home`, or of another arena whose lock is free. A new arena becomes the home.
 pub(in crate::middle) fn enter<T: Entered>(
-    home: &Home,
+    home: &HomeArena,
     lock: impl Fn(&'static Arena) -> &'static RankedMutex<T>,
 ) -> (&'static Arena, Guard<'static, T>) {
     if is_percpu() || home.is_bound() {
@@ -266,9 +266,9 @@ mod tests {
     use crate::back::map::page_map;
     use crate::ground::size_class::SizeClass;
     use crate::ground::sync::lock_rank::LockRank;
-    use crate::middle::arenas::home::PATIENCE;
+    use crate::middle::arenas::home_arena::PATIENCE;
     use crate::middle::blocks::shared_refill::fill_shared;
-    use crate::middle::effort::{Deed, Effort};
+    use crate::middle::events::{Event, EventCounts};
     use crate::middle::slabs::slab::Slab;
     use core::cell::Cell;
     use std::sync::mpsc::channel;
@@ -289,11 +289,11 @@ mod tests {
         (alone, arena_list::automatic().collect())
     }
 
-    fn refill(home: &'static Home, class: SizeClass) -> Vec<usize> {
+    fn refill(home: &'static HomeArena, class: SizeClass) -> Vec<usize> {
         let mut blocks = Vec::new();
-        let effort = Effort::new();
-        fill_shared(home, class, 2, &effort, |block| blocks.push(block as usize));
-        assert_eq!(effort.get(Deed::RefillShared), 1);
+        let events = EventCounts::new();
+        fill_shared(home, class, 2, &events, |block| blocks.push(block as usize));
+        assert_eq!(events.get(Event::RefillShared), 1);
         blocks
     }
 
@@ -305,7 +305,7 @@ mod tests {
     fn who_finds_a_bin_taken_goes_elsewhere_and_who_finds_all_taken_waits() {
         let (_alone, all) = arenas();
         let class = SizeClass::of(5120);
-        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
+        let home: &'static HomeArena = Box::leak(Box::new(HomeArena::new(all[0])));
         let (opens, probes) = (all[1].bin(class).slabs.lock().opens, PROBES.get());
         let held = all[0].bin(class).slabs.lock();
         let blocks = thread::spawn(move || refill(home, class)).join().unwrap();
@@ -329,7 +329,7 @@ mod tests {
         static HOME: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
         static OTHERS: RankedMutex<u32> = RankedMutex::new(LockRank::Bin, 0);
         let (_alone, all) = arenas();
-        let home = Home::new(all[0]);
+        let home = HomeArena::new(all[0]);
         let held = Cell::new(HOME.try_lock());
         let _others = OTHERS.try_lock().unwrap();
         let looks = Cell::new(0);
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn who_meets_others_past_the_caches_all_the_time_moves_on() {
         let (_alone, all) = arenas();
-        let home = Home::new(all[0]);
+        let home = HomeArena::new(all[0]);
         let meet = |times: u32| {
             let before = home.get();
             (0..times).for_each(|_| note_meeting(&home, before));
@@ -376,7 +376,7 @@ mod tests {
     fn all_bins_taken_make_an_arena_or_wait() {
         let (_alone, all) = arenas();
         let class = SizeClass::of(6144);
-        let home: &'static Home = Box::leak(Box::new(Home::new(all[0])));
+        let home: &'static HomeArena = Box::leak(Box::new(HomeArena::new(all[0])));
         loop {
             let (count, waits) = (arena_list::count(), WAITS.get());
             // One thread for each lock: the witness of lock order lets no thread hold two bins.

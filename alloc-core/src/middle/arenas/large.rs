@@ -5,7 +5,7 @@ use super::arena_hooks;
 use super::arena_list;
 use super::arena_pages::ArenaPages;
 use super::choose_arena;
-use super::home::Home;
+use super::home_arena::HomeArena;
 use super::purge_gate::GATE;
 use crate::back::map::extent::Extent;
 use crate::back::page_allocator::Memory;
@@ -24,7 +24,7 @@ const SHORTEST_MOVE: usize = 512 << 10;
 #[derive(Clone, Copy)]
 pub(crate) enum From<'a> {
     /// A thread's home, or another arena whose lock is free.
-    Home(&'a Home),
+    HomeArena(&'a HomeArena),
     /// This arena and no other.
     Arena(&'static Arena),
 }
@@ -52,7 +52,7 @@ pub(crate) fn allocate(
     let align = align.max(PAGE);
     match from {
         From::Arena(arena) => allocate_in(arena, pages, align, filled),
-        From::Home(home) => {
+        From::HomeArena(home) => {
             let take = |locked: &mut ArenaPages, memory: Memory| {
                 locked.allocate_large(pages, align, fresh(memory, filled))
             };

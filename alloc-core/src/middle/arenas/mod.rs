@@ -12,6 +12,6 @@ pub(crate) mod arena_settings;
 pub(crate) mod arena_list;
 pub(crate) mod arena_hooks;
 #[allow(unsafe_code)]
-pub(crate) mod home;
+pub(crate) mod home_arena;
 pub(crate) mod choose_arena;
 pub(crate) mod large;

@@ -1,17 +1,17 @@
 //! Blocks that are returned to their slabs, many at a time.
 //!
 //! Blocks go one after the other by plain ORs into a slab that the cache owns, into one of an
-//! arena's bin whose lock is free, and into those of an owner that does nothing ([`visit`]). For
-//! any other slab the blocks are grouped by the 64-bit word that they belong to, and a group is one
-//! atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
+//! arena's bin whose lock is free, and into those of an owner that does nothing ([`idle_lock`]).
+//! For any other slab the blocks are grouped by the 64-bit word that they belong to, and a group is
+//! one atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
 //! path: a bit already set is a double free, an offset that is no multiple of the size an interior
 //! pointer, another class a wrong size.
 
-use super::last_words::{died_twice, find_slab, interior};
-use super::passing_on;
+use super::idle_lock::{self, IdleLock};
+use super::misuse_report::{died_twice, find_slab, interior};
 use super::shared_slabs;
 use super::slab_guard::free_remotely;
-use super::visit::{self, Visit};
+use super::transfer_moves;
 use crate::back::map::page_map;
 use crate::ground::fatal;
 use crate::ground::size_class::{BIN_BYTES, Grid, SizeClass};
@@ -20,7 +20,7 @@ use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::bin::BinSlabs;
-use crate::middle::effort::Deed;
+use crate::middle::events::Event;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::misuse::Misuse;
 use crate::middle::slabs::remote_free::Guard;
@@ -60,7 +60,7 @@ struct Batch<'a> {
     /// An arena whose bin of the class this batch has locked.
     held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
     /// Another owner whose lock this batch holds, if it has `asked` for one and got it.
-    visit: Option<Visit>,
+    idle: Option<IdleLock>,
     asked: bool,
     remote: u64,
     /// Among the `remote` blocks, those that their guard has yet to take in.
@@ -74,7 +74,7 @@ enum Way {
     /// The cache owns the slab.
     Own,
     /// The owner that guards the slab is locked by this batch.
-    Visit,
+    Idle,
     /// The bin that guards the slab is locked by this batch.
     Bin,
     /// This batch does not hold the lock that guards the slab.
@@ -89,12 +89,12 @@ pub(crate) fn give_back(
     blocks: &[*mut u8],
 ) {
     if class.is_shared() {
-        return passing_on::give_back(owner, class, blocks);
+        return transfer_moves::give_back(owner, class, blocks);
     }
     let (grid, groups) = (class.grid(), Groups::new());
-    let (held, visit, asked) = (None, None, false);
+    let (held, idle, asked) = (None, None, false);
     let mut batch =
-        Batch { owner, state, class, grid, held, visit, asked, remote: 0, sent: 0, groups };
+        Batch { owner, state, class, grid, held, idle, asked, remote: 0, sent: 0, groups };
     let home = owner.ledger.home_or(class.index(), owner.home.get().id());
     let mut elsewhere = 0;
     let mut left = blocks;
@@ -119,7 +119,7 @@ pub(crate) fn give_back(
     home.flushes.add(1);
     home.remote.add(batch.remote);
     home.sent.add(batch.sent);
-    owner.effort.add(Deed::Flush, 1);
+    owner.events.add(Event::Flush, 1);
 }
 
 /// The slab of a block, if it is of the class at `bin_offset` and of that arena.
@@ -139,22 +139,22 @@ impl Batch<'_> {
         match way {
             Way::Remote => self.add_remote(slab, blocks),
             Way::Own => {
-                self.owner.effort.add(Deed::Group, 1);
+                self.owner.events.add(Event::Group, 1);
                 let count = put_run(slab, self.grid, blocks);
                 self.state.refile(slab, count);
                 count
             }
-            Way::Visit => {
-                self.owner.effort.add(Deed::Group, 1);
+            Way::Idle => {
+                self.owner.events.add(Event::Group, 1);
                 let count = put_run(slab, self.grid, blocks);
                 self.remote += count as u64;
-                if let Some(visit) = &mut self.visit {
-                    visit.state.refile(slab, count);
+                if let Some(idle) = &mut self.idle {
+                    idle.state.refile(slab, count);
                 }
                 count
             }
             Way::Bin => {
-                self.owner.effort.add(Deed::Group, 1);
+                self.owner.events.add(Event::Group, 1);
                 let count = put_run(slab, self.grid, blocks);
                 self.remote += count as u64;
                 if let Some((arena, slabs)) = &mut self.held {
@@ -206,21 +206,21 @@ impl Batch<'_> {
     /// is the same. Returns how many.
     #[inline]
     fn add_scattered(&mut self, way: Way, blocks: &[*mut u8], arena: u32) -> usize {
-        let count = match (way, &mut self.visit) {
+        let count = match (way, &mut self.idle) {
             (Way::Remote, _) => {
                 let next = blocks.get(..SCATTERED).unwrap_or(blocks);
                 return self.add_scattered_remote(next, arena);
             }
             (Way::Own, _) => put_scattered(self.owner.id(), self.state, self.class, blocks, arena),
-            (Way::Visit, Some(visit)) => {
-                let id = visit.owner.id();
-                let count = put_scattered(id, &mut visit.state, self.class, blocks, arena);
+            (Way::Idle, Some(idle)) => {
+                let id = idle.owner.id();
+                let count = put_scattered(id, &mut idle.state, self.class, blocks, arena);
                 self.remote += count as u64;
                 count
             }
             _ => return 0,
         };
-        self.owner.effort.add(Deed::Group, count as u64);
+        self.owner.events.add(Event::Group, count as u64);
         count
     }
 
@@ -247,7 +247,7 @@ impl Batch<'_> {
     fn way(&mut self, slab: &Slab) -> Way {
         match slab.remote.guard() {
             Some(Guard::Owner(id)) if id == self.owner.id() => return Way::Own,
-            Some(Guard::Owner(id)) if self.visits(slab, id) => return Way::Visit,
+            Some(Guard::Owner(id)) if self.has_lock_of(slab, id) => return Way::Idle,
             Some(Guard::Bin) => {}
             _ => return Way::Remote,
         }
@@ -267,14 +267,14 @@ impl Batch<'_> {
     }
 
     /// Whether this batch holds the lock of owner `id` of a slab. It asks only the first it meets.
-    fn visits(&mut self, slab: &Slab, id: u32) -> bool {
+    fn has_lock_of(&mut self, slab: &Slab, id: u32) -> bool {
         if !self.asked {
             self.asked = true;
-            self.visit = visit::visit(&mut self.state.neighbour, id);
+            self.idle = idle_lock::try_lock(&mut self.state.idle_hint, id);
         }
-        let visit = self.visit.as_ref().filter(|visit| visit.owner.id() == id);
+        let idle = self.idle.as_ref().filter(|idle| idle.owner.id() == id);
         // Under the lock the guard does not change.
-        visit.is_some() && slab.remote.is_owned_by(id)
+        idle.is_some() && slab.remote.is_owned_by(id)
     }
 
     /// Joins blocks with the open group of their word, or opens one. `base` is that of their slab.
@@ -308,7 +308,7 @@ impl Batch<'_> {
     /// Gives the blocks of all open groups back.
     #[inline(never)]
     fn close_groups(&mut self) {
-        let (effort, n) = (&self.owner.effort, self.groups.count);
+        let (events, n) = (&self.owner.events, self.groups.count);
         if n == 0 {
             return;
         }
@@ -327,10 +327,10 @@ impl Batch<'_> {
         self.groups.count = 0;
         self.remote += blocks;
         self.sent += blocks;
-        effort.add(Deed::Group, n as u64);
-        effort.add(Deed::RemoteWord, n as u64);
-        effort.add(Deed::Push, pushed);
-        effort.add(Deed::Retry, retries);
+        events.add(Event::Group, n as u64);
+        events.add(Event::RemoteWord, n as u64);
+        events.add(Event::Push, pushed);
+        events.add(Event::Retry, retries);
     }
 }
 

@@ -3,16 +3,16 @@
 #[allow(unsafe_code)]
 pub(crate) mod slab_guard;
 #[allow(unsafe_code)]
-pub(crate) mod last_words;
+pub(crate) mod misuse_report;
 #[allow(unsafe_code)]
 pub(crate) mod shared_slabs;
-pub(crate) mod passing_on;
+pub(crate) mod transfer_moves;
 pub(crate) mod tidy_bins;
 pub(crate) mod shared_refill;
 #[allow(unsafe_code)]
 pub(crate) mod owned_slabs;
-pub(crate) mod visit;
+pub(crate) mod idle_lock;
 pub(crate) mod give_back;
 #[allow(unsafe_code)]
-pub(crate) mod parking;
+pub(crate) mod overflow_moves;
 pub(crate) mod uncached;

@@ -5,7 +5,7 @@ use super::shared_slabs;
 use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::choose_arena;
-use crate::middle::effort::Deed;
+use crate::middle::events::Event;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -22,7 +22,7 @@ pub(crate) fn fill(
     mut give: impl FnMut(*mut u8),
 ) -> usize {
     debug_assert!(!class.is_shared(), "the transfer cache takes its blocks, and knows no owners");
-    owner.effort.add(Deed::RefillOwned, 1);
+    owner.events.add(Event::RefillOwned, 1);
     // Take in what others freed before touching more memory. Where a slab has many words that costs
     // more, so it is done only now and then.
     if is_cheap_to_absorb(class) || owner.activity.get().is_multiple_of(8) {
@@ -62,7 +62,7 @@ fn obtain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) -> bo
         let fresh = choose_arena::with_pages(&owner.home, |pages, memory| {
             pages.new_slab(class, guard, memory.followed_if(fills))
         });
-        owner.effort.add(Deed::Fresh, u64::from(fresh.is_some()));
+        owner.events.add(Event::Fresh, u64::from(fresh.is_some()));
         fresh
     });
     match slab {
@@ -77,9 +77,9 @@ fn obtain(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) -> bo
 fn adopt(owner: &'static Owner, class: SizeClass) -> Option<&'static Slab> {
     let home = owner.home.get();
     let mut slabs = home.bin(class).slabs.lock();
-    shared_slabs::drain(home, &mut slabs, class, &owner.effort);
+    shared_slabs::drain(home, &mut slabs, class, &owner.events);
     let slab = slabs.pop()?;
-    owner.effort.add(Deed::Adopted, 1);
+    owner.events.add(Event::Adopted, 1);
     slab.remote.transfer(Guard::Owner(owner.id()));
     Some(slab)
 }
@@ -94,7 +94,7 @@ pub(crate) fn drain(owner: &'static Owner, state: &mut OwnerState, class: SizeCl
         // SAFETY: what lies on a pending stack is the field of a slab's record.
         let slab = unsafe { Slab::of_remote(remote) };
         let freed = absorb(slab);
-        owner.effort.add(Deed::Drained, 1);
+        owner.events.add(Event::Drained, 1);
         owner.ledger.home(class.index()).absorbed.add(freed as u64);
         state.refile(slab, freed);
     };

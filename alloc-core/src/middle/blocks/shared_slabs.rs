@@ -7,7 +7,7 @@ use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::bin::BinSlabs;
-use crate::middle::effort::{Deed, Effort};
+use crate::middle::events::{Event, EventCounts};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -23,7 +23,7 @@ pub(crate) fn fill(
     class: SizeClass,
     want: usize,
     memory: Memory,
-    effort: &Effort,
+    events: &EventCounts,
     mut give: impl FnMut(*mut u8),
 ) -> usize {
     let waiting = slabs.transfer.take(want, os::current_cpu, &mut give);
@@ -32,7 +32,7 @@ pub(crate) fn fill(
     }
     let mut taken = waiting;
     if is_cheap_to_absorb(class) {
-        drain(arena, slabs, class, effort);
+        drain(arena, slabs, class, events);
     }
     loop {
         while let Some(slab) = slabs.partial.first() {
@@ -53,14 +53,14 @@ pub(crate) fn fill(
             slabs.transfer.note_refill(taken - waiting);
             return taken;
         }
-        drain(arena, slabs, class, effort);
+        drain(arena, slabs, class, events);
         if slabs.partial.first().is_none() {
             let mut pages = arena.pages.lock();
             // Slabs of shared classes get filled; of others each thread takes a few lines.
             let memory = memory.filled_if(class.is_shared());
             let slab = pages.new_slab(class, Guard::Bin, memory);
             let Some(slab) = slab else { return 0 };
-            effort.add(Deed::Fresh, 1);
+            events.add(Event::Fresh, 1);
             slabs.file(slab);
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn drain(
     arena: &'static Arena,
     slabs: &mut BinSlabs,
     class: SizeClass,
-    effort: &Effort,
+    events: &EventCounts,
 ) {
     let pending = &arena.bin(class).pending;
     if pending.is_empty() {
@@ -81,7 +81,7 @@ pub(crate) fn drain(
         // SAFETY: what lies on a pending stack is the field of a slab's record.
         let slab = unsafe { Slab::of_remote(remote) };
         let freed = absorb(slab);
-        effort.add(Deed::Drained, 1);
+        events.add(Event::Drained, 1);
         arena.bin(class).absorbed.add(freed as u64);
         refile(arena, slabs, slab, freed);
     };

@@ -3,7 +3,7 @@
 use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
-use crate::middle::effort::{Deed, UNCACHED};
+use crate::middle::events::{Event, UNCACHED};
 use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::{Freed, Guard, PendingStack, Remote};
 use crate::middle::slabs::slab::Slab;
@@ -47,9 +47,9 @@ pub(crate) fn free_one_remotely(
     mask: u64,
 ) -> bool {
     let Ok(freed) = free_remotely(slab, class, word, mask) else { return false };
-    UNCACHED.add(Deed::RemoteWord, 1);
-    UNCACHED.add(Deed::Push, u64::from(freed.pushed));
-    UNCACHED.add(Deed::Retry, u64::from(freed.retries));
+    UNCACHED.add(Event::RemoteWord, 1);
+    UNCACHED.add(Event::Push, u64::from(freed.pushed));
+    UNCACHED.add(Event::Retry, u64::from(freed.retries));
     true
 }
 

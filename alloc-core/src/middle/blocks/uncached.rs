@@ -6,7 +6,7 @@ use crate::back::page_allocator::Memory;
 use crate::ground::fatal;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
-use crate::middle::effort::UNCACHED;
+use crate::middle::events::UNCACHED;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 

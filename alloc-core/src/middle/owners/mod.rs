@@ -4,7 +4,7 @@ pub(crate) mod run_cache;
 #[allow(unsafe_code)]
 pub(crate) mod ledger;
 #[allow(unsafe_code)]
-pub(crate) mod depot;
-pub(crate) mod neighbour;
+pub(crate) mod overflow;
+pub(crate) mod idle_hint;
 #[allow(unsafe_code)]
 pub(crate) mod owner;

@@ -5,9 +5,9 @@
 //! pass, a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what
 //! others have freed.
 
-use super::depot::Depots;
+use super::idle_hint::IdleHint;
 use super::ledger::{Counts, Ledger};
-use super::neighbour::Neighbour;
+use super::overflow::Overflow;
 use super::run_cache::{self, RunCache};
 use crate::back::map::extent::Extent;
 use crate::back::metadata;
@@ -18,8 +18,8 @@ use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
-use crate::middle::arenas::home::Home;
-use crate::middle::effort::{Deed, Effort};
+use crate::middle::arenas::home_arena::HomeArena;
+use crate::middle::events::{Event, EventCounts};
 use crate::middle::slabs::remote_free::{MAX_OWNER, PendingStack};
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -32,12 +32,12 @@ pub(crate) struct Owner {
     pending: [PendingStack; CLASSES],
     /// The blocks that the cache took and gave back, by arena. Written under the lock.
     pub(crate) ledger: Ledger,
-    /// Blocks in the cache's depots now, by class.
-    parked: [AtomicU32; CLASSES],
+    /// Blocks in the cache's overflow stacks now, by class.
+    overflowed: [AtomicU32; CLASSES],
     /// Where new slabs and large blocks come from.
-    pub(crate) home: Home,
+    pub(crate) home: HomeArena,
     /// What the slow paths did. Written under the lock.
-    pub(crate) effort: Effort,
+    pub(crate) events: EventCounts,
     /// Slow paths so far. Written under the lock.
     pub(crate) activity: OwnedCount,
     /// The slabs, and what else the lock guards.
@@ -54,14 +54,14 @@ pub(crate) struct OwnerState {
     /// Large blocks that wait for their next use.
     pub(crate) runs: RunCache,
     /// Blocks beyond what the bins hold.
-    pub(crate) depots: Depots,
+    pub(crate) overflow: Overflow,
     pub(in crate::middle) seen_activity: u64,
     /// When a pass first found the owner idle.
     pub(in crate::middle) idle_since: u64,
     /// All slabs were given up, and no slow path was taken since.
     pub(in crate::middle) at_rest: bool,
     /// The owner whose blocks the cache freed last.
-    pub(in crate::middle) neighbour: Neighbour,
+    pub(in crate::middle) idle_hint: IdleHint,
 }
 
 /// The slabs of one class.
@@ -131,9 +131,9 @@ impl Owner {
             id: AtomicU32::new(0),
             pending: [const { PendingStack::new() }; CLASSES],
             ledger: Ledger::new(),
-            parked: [const { AtomicU32::new(0) }; CLASSES],
-            home: Home::none(),
-            effort: Effort::new(),
+            overflowed: [const { AtomicU32::new(0) }; CLASSES],
+            home: HomeArena::none(),
+            events: EventCounts::new(),
             activity: OwnedCount::new(),
             state: RankedMutex::new(
                 LockRank::Cache,
@@ -141,11 +141,11 @@ impl Owner {
                     bins: [const { OwnedSlabs { partial: SlabList::new(), full: SlabList::new() } };
                         CLASSES],
                     runs: RunCache::new(),
-                    depots: Depots::new(),
+                    overflow: Overflow::new(),
                     seen_activity: 0,
                     idle_since: 0,
                     at_rest: true,
-                    neighbour: Neighbour::none(),
+                    idle_hint: IdleHint::none(),
                 },
             ),
         }
@@ -170,15 +170,17 @@ impl Owner {
         unsafe { at(&self.pending, class.index()) }
     }
 
-    /// Blocks of a class in the cache's depot now.
-    pub(crate) fn in_depot(&self, class: SizeClass) -> usize {
-        self.parked.get(class.index()).map_or(0, |parked| parked.load(Ordering::Relaxed) as usize)
+    /// Blocks of a class in the cache's overflow stack now.
+    pub(crate) fn in_overflow(&self, class: SizeClass) -> usize {
+        self.overflowed
+            .get(class.index())
+            .map_or(0, |overflowed| overflowed.load(Ordering::Relaxed) as usize)
     }
 
-    /// Notes how many blocks of a class are in the depot. Called under the lock.
-    pub(in crate::middle) fn set_parked(&self, class: SizeClass, count: u32) {
-        if let Some(parked) = self.parked.get(class.index()) {
-            parked.store(count, Ordering::Relaxed);
+    /// Notes how many blocks of a class are in the overflow stack. Called under the lock.
+    pub(in crate::middle) fn set_overflowed(&self, class: SizeClass, count: u32) {
+        if let Some(overflowed) = self.overflowed.get(class.index()) {
+            overflowed.store(count, Ordering::Relaxed);
         }
     }
 
@@ -193,7 +195,7 @@ impl Owner {
         self.activity.add(1);
         let run = state.runs.take(pages, align);
         if let Some(run) = run {
-            self.effort.add(Deed::RunReused, 1);
+            self.events.add(Event::RunReused, 1);
             let slot = CLASSES + run_cache::length_class(pages);
             self.ledger.of(slot, run.arena()).filled.add(1);
         }
@@ -205,7 +207,7 @@ impl Owner {
         let mut state = self.state.lock();
         self.activity.add(1);
         let kept = state.runs.keep(run, most);
-        self.effort.add(Deed::RunKept, u64::from(kept == Ok(true)));
+        self.events.add(Event::RunKept, u64::from(kept == Ok(true)));
         kept
     }
 }

@@ -21,10 +21,10 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::blocks::owned_slabs;
-use crate::middle::blocks::passing_on;
 use crate::middle::blocks::shared_slabs;
 use crate::middle::blocks::slab_guard::{absorb, stack_of, stack_of_remote};
-use crate::middle::effort::UNCACHED;
+use crate::middle::blocks::transfer_moves;
+use crate::middle::events::UNCACHED;
 use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -69,7 +69,7 @@ fn strike(arena: &'static Arena) {
     for class in SizeClass::all() {
         // SAFETY: this thread holds the lock.
         let slabs = unsafe { arena.bin(class).slabs.held() };
-        passing_on::empty(arena, slabs);
+        transfer_moves::empty(arena, slabs);
         shared_slabs::drain(arena, slabs, class, &UNCACHED);
         while slabs.pop().is_some() {}
     }

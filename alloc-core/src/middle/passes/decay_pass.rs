@@ -8,7 +8,7 @@
 
 use super::hole_pass::{self, Look};
 use super::idle_owner;
-use crate::back::aging::debt;
+use crate::back::aging::growth_purge;
 use crate::ground::options;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
@@ -32,7 +32,7 @@ static IS_WAITING: AtomicBool = AtomicBool::new(false);
 /// Whether a [`tick`] would do anything.
 #[inline]
 pub(crate) fn is_due() -> bool {
-    os::coarse_millis() >= NEXT.load(Relaxed) || debt::is_due()
+    os::coarse_millis() >= NEXT.load(Relaxed) || growth_purge::is_due()
 }
 
 /// Runs a pass if one is due. No lock is held by the caller.
@@ -41,12 +41,12 @@ pub(crate) fn tick() {
     if now >= NEXT.load(Relaxed) {
         run_due(now);
     }
-    if debt::is_due() {
+    if growth_purge::is_due() {
         pay();
     }
 }
 
-/// Purges the pages that arenas are to give back for their growth: see [`debt`].
+/// Purges the pages that arenas are to give back for their growth: see [`growth_purge`].
 #[cold]
 #[inline(never)]
 fn pay() {
@@ -84,7 +84,7 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
     let next = {
         let _pass = PASS.lock();
         let next = run(now);
-        if debt::is_due() {
+        if growth_purge::is_due() {
             pay_all();
         }
         next

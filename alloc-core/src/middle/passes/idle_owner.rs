@@ -2,9 +2,9 @@
 
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
+use crate::middle::blocks::overflow_moves;
 use crate::middle::blocks::owned_slabs;
-use crate::middle::blocks::parking;
-use crate::middle::owners::neighbour::Neighbour;
+use crate::middle::owners::idle_hint::IdleHint;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -13,10 +13,10 @@ use crate::middle::slabs::slab::Slab;
 /// Forgets the neighbour, which is out of date when the cache works again, for any thread.
 pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     state.runs.forget();
-    parking::empty_depots(owner, state);
+    overflow_moves::empty_all(owner, state);
     state.seen_activity = owner.activity.get();
     state.at_rest = true;
-    state.neighbour = Neighbour::none();
+    state.idle_hint = IdleHint::none();
     for class in SizeClass::all() {
         owned_slabs::drain(owner, state, class);
         let slabs = state.slabs(class);
@@ -62,7 +62,7 @@ pub(crate) fn settle(owner: &'static Owner) {
 
 fn tidy(owner: &'static Owner, state: &mut OwnerState) {
     state.runs.empty();
-    parking::empty_depots(owner, state);
+    overflow_moves::empty_all(owner, state);
     for class in SizeClass::all() {
         owned_slabs::drain(owner, state, class);
         let slabs = state.slabs(class);

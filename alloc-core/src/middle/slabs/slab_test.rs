@@ -3,7 +3,7 @@
 use super::*;
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::system::provider::fixed::Fixed;
-use crate::middle::blocks::last_words::looks_free;
+use crate::middle::blocks::misuse_report::looks_free;
 use crate::middle::blocks::slab_guard::is_cheap_to_absorb;
 use crate::middle::slabs::remote_free::Guard;
 use proptest::prelude::*;

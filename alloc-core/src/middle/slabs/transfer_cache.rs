@@ -12,12 +12,12 @@
 //! that the processors share. A thread on the processor that freed last takes the newest blocks:
 //! they are in that processor's cache, and the older ones need not come back to it.
 //!
-//! The length that the queue may reach is learned, as for [`crate::middle::owners::depot`]: blocks
-//! that come from slabs after as many were returned there could have stayed. The queue serves
-//! classes of slabs of a few blocks, which caches do not own. A block that waits here is out of its
-//! slab, but counts as returned. The bin's lock guards the queue. A decay pass returns all of its
-//! blocks to their slabs, so none stays unused for longer. Where unused memory is to be given back
-//! at once, no block waits.
+//! The length that the queue may reach is learned, as for [`crate::middle::owners::overflow`]:
+//! blocks that come from slabs after as many were returned there could have stayed. The queue
+//! serves classes of slabs of a few blocks, which caches do not own. A block that waits here is out
+//! of its slab, but counts as returned. The bin's lock guards the queue. A decay pass returns all
+//! of its blocks to their slabs, so none stays unused for longer. Where unused memory is to be
+//! given back at once, no block waits.
 
 use crate::back::metadata;
 use crate::ground::units::LG_PAGE;

@@ -13,7 +13,7 @@
 use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, size_for_align};
-use crate::middle::blocks::last_words;
+use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -82,7 +82,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
     let (word, seal) = (word_of(block, class), seal_of(block as usize));
     // The word of an address between blocks may lie behind the slab.
     if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
-        last_words::interior(slab, block as usize);
+        misuse_report::interior(slab, block as usize);
     }
     // SAFETY: the last word of a block of the slab.
     let found = unsafe { word.read() };
@@ -99,7 +99,7 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
 #[inline(never)]
 fn misused(slab: &Slab, address: usize, is_broken: bool) -> ! {
     let class = slab.class();
-    if is_broken || last_words::looks_free(slab, address) {
+    if is_broken || misuse_report::looks_free(slab, address) {
         fatal::double_free(address, slab.place());
     }
     fatal::overflow(address, class.size() - BYTES, slab.place())

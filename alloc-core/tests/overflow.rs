@@ -1,4 +1,4 @@
-//! Blocks that threads keep beyond their bins: when, how many, and that they go home in the end.
+//! Blocks that threads keep beyond their bins: when, how many, and that they are returned.
 #![allow(unsafe_code)]
 
 mod common;
@@ -11,8 +11,8 @@ use lumalloc::raw;
 use std::sync::mpsc;
 use std::thread;
 
-/// A MiB of blocks of `size` bytes is allocated, and freed first first. Each block holds its
-/// number in between.
+/// Allocates a MiB of blocks of `size` bytes, and frees them in the order of allocation. Each block
+/// holds its number in between.
 fn bulk(size: usize) {
     let made: Vec<*mut u8> = (0..(1 << 20) / size).map(|_| raw::malloc(size)).collect();
     for (number, block) in made.iter().enumerate() {
@@ -20,14 +20,14 @@ fn bulk(size: usize) {
         unsafe { block.cast::<usize>().write(number) };
     }
     for (number, block) in made.iter().enumerate() {
-        // SAFETY: still ours.
+        // SAFETY: the block is still allocated.
         assert_eq!(unsafe { block.cast::<usize>().read() }, number, "a block was given twice");
-        // SAFETY: a live block, and nobody uses it after.
+        // SAFETY: a live block, not used afterwards.
         unsafe { raw::free(*block) };
     }
 }
 
-/// Runs `test` on a thread of its own, and sees that everything goes home with it.
+/// Runs `test` on a new thread, and checks that all memory is free when the thread has ended.
 fn on_a_new_thread(test: impl FnOnce() + Send + 'static) {
     let _alone = alone();
     thread::spawn(test).join().expect("the thread");
@@ -74,7 +74,7 @@ fn a_thread_that_only_frees_parks_nothing() {
             (0..100_000).map(|_| raw::malloc(64).expose_provenance()).collect();
         let freer = move || {
             for block in blocks {
-                // SAFETY: a live block, and nobody uses it after.
+                // SAFETY: a live block, not used afterwards.
                 unsafe { raw::free(std::ptr::with_exposed_provenance_mut(block)) };
             }
             assert!(totals().cached <= 64 << 10, "{} cached", totals().cached);
@@ -83,7 +83,7 @@ fn a_thread_that_only_frees_parks_nothing() {
     });
 }
 
-/// What a sleeping thread has parked others can send home, without its help.
+/// Other threads can return the kept blocks of a sleeping thread to their slabs, without its help.
 #[test]
 fn a_sleeping_thread_pins_little() {
     let _alone = alone();
@@ -108,8 +108,8 @@ fn a_sleeping_thread_pins_little() {
     assert_empty();
 }
 
-/// Others send parked blocks home while their thread parks and takes them: `bulk` sees that none is
-/// given twice, and nothing is lost in the end.
+/// A thread returns kept blocks of others to their slabs while these keep and take them. `bulk`
+/// checks that no block is given twice, and the end that nothing is lost.
 #[test]
 fn who_purges_meanwhile_loses_nothing() {
     let _alone = alone();
@@ -118,7 +118,7 @@ fn who_purges_meanwhile_loses_nothing() {
     while !busy.iter().all(thread::JoinHandle::is_finished) {
         assert!(lumalloc::control::purge(lumalloc::control::ARENAS_ALL));
     }
-    // Joined, so that their caches are gone too.
+    // The threads are joined, so that their caches are gone too.
     busy.into_iter().for_each(|thread| thread.join().expect("a busy thread"));
     assert_empty();
 }
@@ -136,7 +136,7 @@ fn child() {
     }
 }
 
-/// Who wants little cached gets it.
+/// With options that want little cached, threads keep no blocks beyond their bins.
 #[test]
 fn small_caches_have_no_depot() {
     for conf in ["", "hardened:true", "junk:true"] {

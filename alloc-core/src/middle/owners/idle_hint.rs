@@ -2,7 +2,7 @@
 
 /// The owner whose blocks a cache freed last, and how many slow paths it had taken by then.
 #[derive(Clone, Copy)]
-pub(crate) struct Neighbour {
+pub(crate) struct IdleHint {
     id: u32,
     activity: u64,
     /// Batches until the next look at an owner, and how many there were after the last one.
@@ -13,10 +13,10 @@ pub(crate) struct Neighbour {
 /// Batches that pass at most between two looks.
 const LONGEST: u8 = 15;
 
-impl Neighbour {
+impl IdleHint {
     /// No neighbour yet: no owner has taken that many slow paths.
-    pub(crate) const fn none() -> Neighbour {
-        Neighbour { id: 0, activity: u64::MAX, left: 0, pause: 0 }
+    pub(crate) const fn none() -> IdleHint {
+        IdleHint { id: 0, activity: u64::MAX, left: 0, pause: 0 }
     }
 
     /// Whether it is time to look at an owner again. Called once for each batch.
@@ -34,7 +34,7 @@ impl Neighbour {
             return true;
         }
         let pause = (self.pause * 2 + 1).min(LONGEST);
-        *self = Neighbour { id, activity, left: pause, pause };
+        *self = IdleHint { id, activity, left: pause, pause };
         false
     }
 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn an_owner_at_work_is_looked_at_less_and_less() {
-        let mut neighbour = Neighbour::none();
+        let mut neighbour = IdleHint::none();
         let mut looks = |activity: &dyn Fn(u32) -> u64, batches: u32| -> Vec<u32> {
             let found = (0..batches).filter(|n| {
                 neighbour.is_time() && {
@@ -56,7 +56,7 @@ mod tests {
             found.collect()
         };
         assert_eq!(looks(&u64::from, 60), [0, 2, 6, 14, 30, 46]);
-        let mut neighbour = Neighbour::none();
+        let mut neighbour = IdleHint::none();
         assert!(neighbour.is_time() && !neighbour.is_idle(3, 7), "it was not looked at before");
         assert!(!neighbour.is_time() && neighbour.is_time() && neighbour.is_idle(3, 7));
         assert!(neighbour.is_time() && !neighbour.is_idle(4, 7), "another one");

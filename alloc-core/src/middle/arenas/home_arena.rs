@@ -10,7 +10,7 @@ pub(in crate::middle) const PATIENCE: u32 = 64;
 const DOUBLINGS: u32 = 16;
 
 /// The arena that a thread takes pages from first. Written by its thread, read by any thread.
-pub(crate) struct Home {
+pub(crate) struct HomeArena {
     arena: AtomicPtr<Arena>,
     /// The thread was told to stay: it takes from no other arena, and waits if need be.
     bound: AtomicBool,
@@ -19,15 +19,18 @@ pub(crate) struct Home {
     moves: AtomicU32,
 }
 
-impl Home {
+impl HomeArena {
     /// A home that the thread leaves if it meets other threads there often.
-    pub(crate) const fn new(arena: &'static Arena) -> Home {
-        Home { arena: AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()), ..Home::none() }
+    pub(crate) const fn new(arena: &'static Arena) -> HomeArena {
+        HomeArena {
+            arena: AtomicPtr::new(core::ptr::from_ref(arena).cast_mut()),
+            ..HomeArena::none()
+        }
     }
 
     /// No home yet. One is set before any thread reads it.
-    pub(crate) const fn none() -> Home {
-        Home {
+    pub(crate) const fn none() -> HomeArena {
+        HomeArena {
             arena: AtomicPtr::new(core::ptr::null_mut()),
             bound: AtomicBool::new(false),
             meetings: AtomicU32::new(0),

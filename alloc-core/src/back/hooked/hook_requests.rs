@@ -17,19 +17,19 @@ const MOST: usize = 16;
 
 /// A run that an allocation lacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Want {
+pub(crate) struct HookRequest {
     pub(crate) pages: usize,
     pub(crate) align: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Noted {
-    want: Want,
+    want: HookRequest,
     thread: usize,
 }
 
 /// The wants of threads in one arena. Guarded by the lock of its pages.
-pub(crate) struct Wants {
+pub(crate) struct HookRequests {
     slots: [Option<Noted>; MOST],
     /// Which want is replaced next if there are too many.
     next: usize,
@@ -47,18 +47,18 @@ pub(crate) fn displaced() -> u32 {
     DISPLACED.load(Relaxed)
 }
 
-impl Wants {
-    pub(in crate::back) const fn new() -> Wants {
-        Wants { slots: [None; MOST], next: 0 }
+impl HookRequests {
+    pub(in crate::back) const fn new() -> HookRequests {
+        HookRequests { slots: [None; MOST], next: 0 }
     }
 
     /// Notes the want of the calling thread, in place of its earlier one.
-    pub(in crate::back) fn note(&mut self, want: Want) {
+    pub(in crate::back) fn note(&mut self, want: HookRequest) {
         self.note_for(os::own_mark(), want);
     }
 
     /// Takes the want of the calling thread.
-    pub(in crate::back) fn take(&mut self) -> Option<Want> {
+    pub(in crate::back) fn take(&mut self) -> Option<HookRequest> {
         self.take_of(os::own_mark())
     }
 
@@ -66,7 +66,7 @@ impl Wants {
         self.slots.iter_mut().find(|slot| slot.is_some_and(|noted| noted.thread == thread))
     }
 
-    fn note_for(&mut self, thread: usize, want: Want) {
+    fn note_for(&mut self, thread: usize, want: HookRequest) {
         let noted = Some(Noted { want, thread });
         if let Some(slot) = self.slot_of(thread) {
             *slot = noted;
@@ -84,7 +84,7 @@ impl Wants {
         self.next = (self.next + 1) % MOST;
     }
 
-    fn take_of(&mut self, thread: usize) -> Option<Want> {
+    fn take_of(&mut self, thread: usize) -> Option<HookRequest> {
         let noted = self.slot_of(thread)?.take()?;
         WANTS.fetch_sub(1, Relaxed);
         Some(noted.want)
@@ -101,13 +101,13 @@ impl Wants {
 mod tests {
     use super::*;
 
-    fn want(pages: usize) -> Want {
-        Want { pages, align: 1 }
+    fn want(pages: usize) -> HookRequest {
+        HookRequest { pages, align: 1 }
     }
 
     #[test]
     fn each_thread_finds_its_own_want_once() {
-        let mut wants = Wants::new();
+        let mut wants = HookRequests::new();
         wants.note_for(1, want(10));
         wants.note_for(2, want(20));
         wants.note_for(1, want(11));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn with_too_many_the_first_one_is_forgotten_and_that_is_said() {
-        let mut wants = Wants::new();
+        let mut wants = HookRequests::new();
         let before = displaced();
         for thread in 0..=MOST {
             wants.note_for(thread, want(thread + 1));

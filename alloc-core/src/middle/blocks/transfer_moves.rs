@@ -1,7 +1,7 @@
 //! Blocks of classes of which caches own no slabs. They wait at their bin for the next request, or
 //! go into their slabs. See [`crate::middle::slabs::transfer_cache`].
 
-use super::last_words::{died_twice, find_slab, interior, invalid};
+use super::misuse_report::{died_twice, find_slab, interior, invalid};
 use super::shared_slabs::refile;
 use super::slab_guard::free_remotely;
 use crate::back::map::page_map;
@@ -12,7 +12,7 @@ use crate::ground::sync::lock;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::bin::BinSlabs;
-use crate::middle::effort::Deed;
+use crate::middle::events::Event;
 use crate::middle::owners::owner::Owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -106,7 +106,7 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
     home.flushes.add(1);
     home.remote.add(blocks.len() as u64);
     home.sent.add(sent);
-    owner.effort.add(Deed::Flush, 1);
+    owner.events.add(Event::Flush, 1);
 }
 
 /// Frees a block remotely, to a slab whose guard is busy.
@@ -114,10 +114,10 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
 fn send(owner: &Owner, slab: &'static Slab, class: SizeClass, slot: usize) {
     match free_remotely(slab, class, slot / 64, 1 << (slot % 64)) {
         Ok(freed) => {
-            owner.effort.add(Deed::Group, 1);
-            owner.effort.add(Deed::RemoteWord, 1);
-            owner.effort.add(Deed::Push, u64::from(freed.pushed));
-            owner.effort.add(Deed::Retry, u64::from(freed.retries));
+            owner.events.add(Event::Group, 1);
+            owner.events.add(Event::RemoteWord, 1);
+            owner.events.add(Event::Push, u64::from(freed.pushed));
+            owner.events.add(Event::Retry, u64::from(freed.retries));
         }
         Err(twice) => died_twice(slab, (slot / 64) as u32, twice),
     }

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What [`Effort`] counts.
+/// What [`EventCounts`] counts.
 #[derive(Clone, Copy)]
 #[repr(usize)]
-pub(crate) enum Deed {
+pub(crate) enum Event {
     /// A refill from slabs that the cache owns.
     RefillOwned,
     /// A refill from slabs that a bin guards.
@@ -31,27 +31,27 @@ pub(crate) enum Deed {
     RunReused,
 }
 
-const DEEDS: usize = Deed::RunReused as usize + 1;
+const EVENTS: usize = Event::RunReused as usize + 1;
 
 /// The deeds of one owner, written under its lock; or [`UNCACHED`], written by any thread.
-pub(crate) struct Effort {
+pub(crate) struct EventCounts {
     shared: bool,
-    counts: [AtomicU64; DEEDS],
+    counts: [AtomicU64; EVENTS],
 }
 
 /// The deeds past all caches.
-pub(crate) static UNCACHED: Effort = Effort { shared: true, ..Effort::new() };
+pub(crate) static UNCACHED: EventCounts = EventCounts { shared: true, ..EventCounts::new() };
 
-impl Effort {
+impl EventCounts {
     /// Counts of zero, for one writer at a time.
-    pub(crate) const fn new() -> Effort {
-        Effort { shared: false, counts: [const { AtomicU64::new(0) }; DEEDS] }
+    pub(crate) const fn new() -> EventCounts {
+        EventCounts { shared: false, counts: [const { AtomicU64::new(0) }; EVENTS] }
     }
 
     /// Counts a deed `n` times.
     #[inline]
-    pub(crate) fn add(&self, deed: Deed, n: u64) {
-        let Some(count) = self.counts.get(deed as usize) else { return };
+    pub(crate) fn add(&self, event: Event, n: u64) {
+        let Some(count) = self.counts.get(event as usize) else { return };
         if self.shared {
             count.fetch_add(n, Relaxed);
         } else {
@@ -60,7 +60,7 @@ impl Effort {
     }
 
     /// How often a deed was done.
-    pub(crate) fn get(&self, deed: Deed) -> u64 {
-        self.counts.get(deed as usize).map_or(0, |count| count.load(Relaxed))
+    pub(crate) fn get(&self, event: Event) -> u64 {
+        self.counts.get(event as usize).map_or(0, |count| count.load(Relaxed))
     }
 }

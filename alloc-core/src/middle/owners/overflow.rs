@@ -1,14 +1,14 @@
 //! Blocks of one class that a cache keeps beyond its bin: a stack of pointers, in chunks.
 //!
 //! A bin that overflows spills its oldest blocks here, and an empty bin takes the newest back. So
-//! bin and depot are one deep stack. A block that goes through costs two copies of its pointer,
-//! where its way to the slab and back costs a look-up, a bit set and a bit found. The lock of the
-//! cache's owner guards the depot. Any thread that holds it may return the blocks to their slabs,
-//! so an idle thread pins nothing.
+//! bin and overflow stack are one deep stack. A block that goes through costs two copies of its
+//! pointer, where its way to the slab and back costs a look-up, a bit set and a bit found. The lock
+//! of the cache's owner guards the overflow stack. Any thread that holds it may return the blocks
+//! to their slabs, so an idle thread pins nothing.
 //!
-//! The depth of a depot is learned. Blocks that come from slabs after as many were returned to them
-//! could have stayed, so the depot may hold as many more. Blocks that lie untouched for some rounds
-//! of collection are returned, and the depth falls with them.
+//! The depth of an overflow stack is learned. Blocks that come from slabs after as many were
+//! returned to them could have stayed, so the overflow stack may hold as many more. Blocks that lie
+//! untouched for some rounds of collection are returned, and the depth falls with them.
 
 use crate::back::metadata;
 use crate::ground::checked::at_mut;
@@ -18,7 +18,7 @@ use core::ptr::NonNull;
 /// A block.
 pub(in crate::middle) type Slot = *mut u8;
 
-/// Bytes that the depots of one thread hold at most, and those of all threads together.
+/// Bytes that the overflow stacks of one thread hold at most, and those of all threads together.
 const THREAD_BYTES: usize = 1 << 20;
 const ALL_BYTES: usize = 16 << 20;
 /// log2 of the slots of a chunk: a page for small blocks, eight cache lines for larger ones.
@@ -27,11 +27,11 @@ const LG_LARGE: u32 = 6;
 /// The largest of the small blocks.
 const SMALL: usize = 512;
 /// Rounds of collection between two looks at untouched blocks. A round is some 600 KiB of requests,
-/// 160 KiB of the smallest, and it may take a few megabytes of them to empty a depot.
+/// 160 KiB of the smallest, and it may take a few megabytes of them to empty an overflow stack.
 const ROUNDS: u8 = 16;
 
-/// Bytes that the depots of each of `caches` threads may hold together. For blocks of slabs that
-/// threads share (`of_shared`), all threads together get no more than one may hold.
+/// Bytes that the overflow stacks of each of `caches` threads may hold together. For blocks of
+/// slabs that threads share (`of_shared`), all threads together get no more than one may hold.
 pub(crate) fn share(caches: u64, of_shared: bool) -> usize {
     let caches = usize::try_from(caches).unwrap_or(usize::MAX).max(1);
     THREAD_BYTES.min(if of_shared { THREAD_BYTES } else { ALL_BYTES } / caches)
@@ -41,15 +41,15 @@ fn lg_chunk(class: SizeClass) -> u32 {
     if class.size() <= SMALL { LG_SMALL } else { LG_LARGE }
 }
 
-/// The depots of one cache.
-pub(crate) struct Depots {
-    each: [Depot; CLASSES],
+/// The overflow stacks of one cache.
+pub(crate) struct Overflow {
+    each: [OverflowStack; CLASSES],
     /// Bytes of all their blocks.
     pub(in crate::middle) bytes: usize,
 }
 
 /// The kept blocks of one class.
-pub(in crate::middle) struct Depot {
+pub(in crate::middle) struct OverflowStack {
     /// The chunk that is filled and emptied. Its first slot holds the chunk below.
     top: Option<NonNull<Slot>>,
     /// Blocks in the top chunk.
@@ -65,39 +65,39 @@ pub(in crate::middle) struct Depot {
 }
 
 // SAFETY: chunks are memory of this allocator, reached under the lock of the owner only.
-unsafe impl Send for Depot {}
+unsafe impl Send for OverflowStack {}
 
-impl Depots {
-    /// Depots that hold nothing, and may not yet.
-    pub(crate) const fn new() -> Depots {
-        Depots { each: [const { Depot::new() }; CLASSES], bytes: 0 }
+impl Overflow {
+    /// Overflow stacks that hold nothing, and may not yet.
+    pub(crate) const fn new() -> Overflow {
+        Overflow { each: [const { OverflowStack::new() }; CLASSES], bytes: 0 }
     }
 
-    pub(in crate::middle) fn of(&mut self, class: SizeClass) -> &mut Depot {
+    pub(in crate::middle) fn of(&mut self, class: SizeClass) -> &mut OverflowStack {
         // SAFETY: a class's index is below CLASSES.
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
     /// Notes that `n` blocks of a class came from slabs. The depth grows by as many of them as were
-    /// returned to slabs before. Returns whether the depot may hold any block.
+    /// returned to slabs before. Returns whether the overflow stack may hold any block.
     pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
-        let depot = self.of(class);
-        let back = depot.gone.min(n as u32);
+        let stack = self.of(class);
+        let back = stack.gone.min(n as u32);
         if back > 0 {
-            depot.gone -= back;
+            stack.gone -= back;
             let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0) as u32;
-            depot.depth = (depot.depth + back).min(most);
+            stack.depth = (stack.depth + back).min(most);
         }
-        depot.depth > 0
+        stack.depth > 0
     }
 }
 
-impl Depot {
-    const fn new() -> Depot {
-        Depot { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
+impl OverflowStack {
+    const fn new() -> OverflowStack {
+        OverflowStack { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
     }
 
-    /// How many more blocks the depot may hold.
+    /// How many more blocks the overflow stack may hold.
     pub(in crate::middle) fn room(&self) -> usize {
         self.depth.saturating_sub(self.count) as usize
     }
@@ -133,7 +133,7 @@ impl Depot {
     }
 
     /// Takes up to `most` of the newest blocks, out of the top chunk alone. Returns where they lie,
-    /// the newest last, until the depot is used again; and how many they are.
+    /// the newest last, until the overflow stack is used again; and how many they are.
     pub(in crate::middle) fn lift(
         &mut self,
         class: SizeClass,
@@ -174,7 +174,7 @@ impl Depot {
         if self.top.is_some() {
             self.drop_chunk(class);
         }
-        *self = Depot::new();
+        *self = OverflowStack::new();
     }
 
     fn add_chunk(&mut self, class: SizeClass) -> Option<()> {
@@ -190,7 +190,7 @@ impl Depot {
     /// Frees the top chunk, which is empty. The one below is full.
     fn drop_chunk(&mut self, class: SizeClass) {
         let Some(top) = self.top else { return };
-        // SAFETY: the link of a chunk of this depot.
+        // SAFETY: the link of a chunk of this overflow stack.
         let below = unsafe { top.read() };
         self.top = NonNull::new(below.cast());
         self.in_top = if self.top.is_some() { (1 << lg_chunk(class)) - 1 } else { 0 };
@@ -208,9 +208,9 @@ mod tests {
     }
 
     /// All blocks that `depot` returns when asked for `step` at a time, the newest first.
-    fn lifted(depot: &mut Depot, class: SizeClass, step: usize) -> Vec<usize> {
+    fn lifted(stack: &mut OverflowStack, class: SizeClass, step: usize) -> Vec<usize> {
         let mut all = Vec::new();
-        while let Some((blocks, some)) = depot.lift(class, step) {
+        while let Some((blocks, some)) = stack.lift(class, step) {
             assert!(some <= step);
             // SAFETY: `some` blocks lie there.
             let blocks = unsafe { core::slice::from_raw_parts(blocks.as_ptr(), some) };
@@ -223,23 +223,23 @@ mod tests {
     fn a_stack_across_chunks() {
         for (size, step) in [(16, 1), (16, 100), (1024, 7), (32768, 63)] {
             let class = SizeClass::of(size);
-            let mut depot = Depot { depth: 2000, ..Depot::new() };
-            assert_eq!(depot.park(class, &blocks(1..1400), usize::MAX), 1399);
-            assert_eq!(depot.park(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
-            assert!(depot.park(class, &blocks(0..1), usize::MAX) == 0);
+            let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
+            assert_eq!(stack.park(class, &blocks(1..1400), usize::MAX), 1399);
+            assert_eq!(stack.park(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
+            assert!(stack.park(class, &blocks(0..1), usize::MAX) == 0);
             let expected: Vec<usize> = (1..2001).rev().collect();
-            assert_eq!(lifted(&mut depot, class, step), expected);
-            depot.close(class);
-            assert!(depot.top.is_none());
+            assert_eq!(lifted(&mut stack, class, step), expected);
+            stack.close(class);
+            assert!(stack.top.is_none());
         }
     }
 
     #[test]
     fn bytes_bound_it() {
         let class = SizeClass::of(64);
-        let mut depot = Depot { depth: 2000, ..Depot::new() };
-        assert_eq!(depot.park(class, &blocks(0..10), 639), 0);
-        assert_eq!(depot.park(class, &blocks(0..10), 640), 10);
+        let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
+        assert_eq!(stack.park(class, &blocks(0..10), 639), 0);
+        assert_eq!(stack.park(class, &blocks(0..10), 640), 10);
         assert_eq!([1, 16, 64].map(|caches| share(caches, false)), [1 << 20, 1 << 20, 256 << 10]);
         assert_eq!([1, 16, 64].map(|caches| share(caches, true)), [1 << 20, 64 << 10, 16 << 10]);
     }
@@ -247,27 +247,27 @@ mod tests {
     #[test]
     fn it_learns_what_came_back() {
         let class = SizeClass::of(64);
-        let mut depots = Depots::new();
-        assert!(!depots.note_refill(class, 100), "nothing went home");
-        depots.of(class).gone = 70;
-        assert!(depots.note_refill(class, 50));
-        assert!(depots.note_refill(class, 50));
-        assert_eq!((depots.of(class).depth, depots.of(class).gone), (70, 0));
-        depots.of(class).gone = 1_000_000;
-        assert!(depots.note_refill(class, 1_000_000));
-        assert_eq!(depots.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may park");
+        let mut overflow = Overflow::new();
+        assert!(!overflow.note_refill(class, 100), "nothing went home");
+        overflow.of(class).gone = 70;
+        assert!(overflow.note_refill(class, 50));
+        assert!(overflow.note_refill(class, 50));
+        assert_eq!((overflow.of(class).depth, overflow.of(class).gone), (70, 0));
+        overflow.of(class).gone = 1_000_000;
+        assert!(overflow.note_refill(class, 1_000_000));
+        assert_eq!(overflow.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may park");
     }
 
     #[test]
     fn what_lies_untouched_ages_and_the_depth_with_it() {
         let class = SizeClass::of(64);
-        let mut depot = Depot { depth: 100, ..Depot::new() };
-        assert_eq!(depot.park(class, &blocks(0..100), usize::MAX), 100);
-        depot.fewest = 100;
-        assert!(depot.lift(class, 40).is_some());
-        let aged: Vec<usize> = (0..ROUNDS).map(|_| depot.age()).collect();
+        let mut stack = OverflowStack { depth: 100, ..OverflowStack::new() };
+        assert_eq!(stack.park(class, &blocks(0..100), usize::MAX), 100);
+        stack.fewest = 100;
+        assert!(stack.lift(class, 40).is_some());
+        let aged: Vec<usize> = (0..ROUNDS).map(|_| stack.age()).collect();
         assert_eq!(aged.iter().sum::<usize>(), 30);
         assert_eq!(aged.last(), Some(&30));
-        assert_eq!((depot.depth, depot.fewest), (70, 30));
+        assert_eq!((stack.depth, stack.fewest), (70, 30));
     }
 }

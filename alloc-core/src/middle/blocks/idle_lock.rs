@@ -6,25 +6,25 @@
 //! is not looked at for every batch, because a look takes a cache line from it.
 
 use crate::ground::sync::lock;
-use crate::middle::owners::neighbour::Neighbour;
+use crate::middle::owners::idle_hint::IdleHint;
 use crate::middle::owners::owner::{self, Owner, OwnerState};
 
-/// The right to another owner's slabs, beside that to the visitor's own slabs.
-pub(in crate::middle) struct Visit {
+/// The right to another owner's slabs, beside that to the slabs of the thread's own cache.
+pub(in crate::middle) struct IdleLock {
     pub(in crate::middle) owner: &'static Owner,
     pub(in crate::middle) state: lock::Guard<'static, OwnerState>,
 }
 
 /// Takes the lock of owner `id` if it is free and the owner was idle since the last look. The
 /// caller holds the lock of its own cache, and that of no other.
-pub(in crate::middle) fn visit(neighbour: &mut Neighbour, id: u32) -> Option<Visit> {
-    if !neighbour.is_time() {
+pub(in crate::middle) fn try_lock(hint: &mut IdleHint, id: u32) -> Option<IdleLock> {
+    if !hint.is_time() {
         return None;
     }
     let owner = owner::by_id(id)?;
-    if !neighbour.is_idle(id, owner.activity.get()) {
+    if !hint.is_idle(id, owner.activity.get()) {
         return None;
     }
     let state = owner.state.try_lock()?;
-    Some(Visit { owner, state })
+    Some(IdleLock { owner, state })
 }
