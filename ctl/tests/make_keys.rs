@@ -1,5 +1,4 @@
-//! The typed keys are made from the rows: `UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl` writes them
-//! anew.
+//! The typed keys are made from the rows: `tests/run regenerate` writes them anew.
 
 use lumalloc_ctl::{Access, Row, Type};
 use lumalloc_namespace::tree::rows;
@@ -181,7 +180,7 @@ fn the_typed_keys_are_made_from_the_rows() {
         assert!(
             found == *text,
             "ctl/src/keys/{name} is not what the rows make: \
-             UPDATE_GOLDEN=1 cargo test -p lumalloc-ctl",
+             tests/run regenerate",
         );
     }
     let known = |entry: &fs::DirEntry| files.contains_key(entry.file_name().to_str().unwrap());

@@ -1,5 +1,5 @@
-//! Grafana's dashboard, which is made from the table of families. `UPDATE_GOLDEN=1 cargo test -p
-//! lumalloc-exporter --test dashboard` writes it anew.
+//! Grafana's dashboard, which is made from the table of families. `tests/run regenerate` writes it
+//! anew.
 use lumalloc_exporter::metrics::{Family, Group, Kind, Unit, families};
 use serde_json::{Value, json};
 use std::fs;
@@ -303,7 +303,7 @@ fn the_dashboard_is_made_from_the_families() {
     assert!(
         found == text,
         "deploy/grafana/dashboards/lumalloc.json is not what the families make: \
-         UPDATE_GOLDEN=1 cargo test -p lumalloc-exporter --test dashboard"
+         tests/run regenerate"
     );
 }
 

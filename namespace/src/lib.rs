@@ -12,7 +12,8 @@
 //!           access: the oldp/oldlenp/newp/newlen rules of mallctl(3)
 //! ```
 //!
-//! A new key is one more row, and nothing else changes. The tree is made at compile time.
+//! A new key is one more row; `docs/new-key.md` says what else it takes. The tree is made at
+//! compile time.
 //!
 //! **Statistics are a published snapshot.** All `stats.*` rows read the snapshot taken at the last
 //! write to `epoch` (see [`snapshot`]). The first use of the namespace takes the first snapshot.

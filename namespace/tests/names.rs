@@ -2,7 +2,7 @@
 //! purpose, and the names of jemalloc. Also the table and the section of the man page that are made
 //! from the rows.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p lumalloc-namespace` writes all these files anew.
+//! `tests/run regenerate` writes all these files anew.
 
 use lumalloc_namespace::tree::rows;
 use lumalloc_namespace::{Row, Type};
@@ -24,7 +24,7 @@ fn is_golden(path: &str, expected: &str) {
     assert!(
         found == expected,
         "namespace/{path} is not what the rows make; if that is meant: \
-         UPDATE_GOLDEN=1 cargo test -p lumalloc-namespace\n{}",
+         tests/run regenerate\n{}",
         difference.unwrap_or_else(|| "one is longer than the other".into()),
     );
 }

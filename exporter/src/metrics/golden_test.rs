@@ -1,5 +1,5 @@
 //! Dashboards and alerts rely on the list of all families, so it changes only on purpose. The docs
-//! have a table of them. `UPDATE_GOLDEN=1 cargo test -p lumalloc-exporter --lib` writes both anew.
+//! have a table of them. `tests/run regenerate` writes both anew.
 
 use super::family::{Family, Unit, families};
 use super::group::Group;
@@ -20,7 +20,7 @@ fn is_golden(path: &str, expected: &str) {
     assert!(
         found == expected,
         "exporter/{path} is not what the table makes; if that is meant: \
-         UPDATE_GOLDEN=1 cargo test -p lumalloc-exporter --lib\n{}",
+         tests/run regenerate\n{}",
         difference.unwrap_or_else(|| "one is longer than the other".into()),
     );
 }
