@@ -333,3 +333,113 @@ impl<C> Recycled for Thread<C> {
         &self.next_free
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache of an arena, with a volume that the test sets.
+    struct Fake {
+        next: Cell<Option<&'static Fake>>,
+        arena: u32,
+        volume: Cell<Volume>,
+    }
+
+    impl OfThread for Fake {
+        fn next_of_thread(&self) -> &Cell<Option<&'static Fake>> {
+            &self.next
+        }
+
+        fn is_for(&self, arena: u32) -> bool {
+            self.arena == arena
+        }
+
+        fn volume_of_thread(&self) -> Volume {
+            self.volume.get()
+        }
+    }
+
+    fn fake(arena: u32) -> &'static Fake {
+        let volume = Cell::new(Volume::default());
+        Box::leak(Box::new(Fake { next: Cell::new(None), arena, volume }))
+    }
+
+    fn thread_with(caches: &[&'static Fake]) -> Thread<Fake> {
+        let thread = Thread::new(core::ptr::null_mut());
+        caches.iter().for_each(|cache| thread.add_cache(*cache));
+        thread
+    }
+
+    fn cells(thread: &Thread<Fake>) -> [u64; 2] {
+        thread.cells.each_ref().map(|cell| cell.load(Relaxed))
+    }
+
+    #[test]
+    fn each_arena_s_cache_is_found_also_where_arenas_share_a_near_place() {
+        let near = NEAR as u32;
+        let thread = thread_with(&[fake(1), fake(1 + near), fake(2)]);
+        let order: Vec<u32> = thread.caches().map(|cache| cache.arena).collect();
+        assert_eq!(order, [2, 1 + near, 1], "the newest first");
+        for arena in [1, 1 + near, 1, 2, 1 + near] {
+            assert_eq!(thread.cache_for(arena).map(|cache| cache.arena), Some(arena));
+        }
+        assert!(thread.cache_for(3).is_none());
+    }
+
+    #[test]
+    fn a_volume_is_the_sum_of_the_caches_and_of_what_went_past_them() {
+        let (one, other) = (fake(0), fake(1));
+        let thread = thread_with(&[one, other]);
+        one.volume.set(Volume { allocated: 100, freed: 40 });
+        other.volume.set(Volume { allocated: 7, freed: 0 });
+        thread.got_past(1000);
+        thread.freed_past(500);
+        assert_eq!(thread.volume(), Volume { allocated: 1107, freed: 540 });
+    }
+
+    #[test]
+    fn the_peak_is_the_highest_balance_since_the_last_reset() {
+        let cache = fake(0);
+        let thread = thread_with(&[cache]);
+        cache.volume.set(Volume { allocated: 300, freed: 0 });
+        thread.note_peak();
+        cache.volume.set(Volume { allocated: 300, freed: 250 });
+        assert_eq!(thread.peak(), 300);
+        thread.reset_peak();
+        assert_eq!(thread.peak(), 0);
+        thread.got_past(1000);
+        thread.freed_past(1000);
+        assert_eq!(thread.peak(), 1000, "what went past the caches counts at once");
+    }
+
+    #[test]
+    fn the_cells_move_as_often_as_was_asked_for() {
+        let cache = fake(0);
+        let thread = thread_with(&[cache]);
+        cache.volume.set(Volume { allocated: 64, freed: 32 });
+        thread.got_cached(64);
+        assert_eq!(cells(&thread), [0, 0]);
+        thread.set_moves(Moves::Slowly);
+        thread.got_cached(64);
+        assert_eq!(cells(&thread), [64, 32]);
+        thread.set_moves(Moves::Always);
+        thread.got_cached(16);
+        thread.freed_cached(8);
+        assert_eq!(cells(&thread), [80, 40]);
+    }
+
+    #[test]
+    fn a_record_that_is_given_back_forgets_its_thread() {
+        let cache = fake(0);
+        let thread = thread_with(&[cache]);
+        let word = AtomicPtr::new(core::ptr::null_mut());
+        thread.begin(NonNull::from(&word));
+        assert!(thread.word() == Some(NonNull::from(&word)) && thread.is_enabled());
+        thread.set_moves(Moves::Always);
+        thread.got_past(10);
+        thread.end();
+        assert!(thread.word().is_none() && thread.caches().next().is_none());
+        assert_eq!((thread.volume(), cells(&thread)), (Volume::default(), [0, 0]));
+        assert_eq!((thread.moves(), thread.peak()), (Moves::Never, 0));
+    }
+}

@@ -375,3 +375,86 @@ fn put_scattered(
     }
     count
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::real_cache::RealCache;
+    use crate::front::cache::registry;
+    use crate::middle::arenas::choose_arena;
+    use crate::middle::blocks::owned_slabs;
+    use crate::middle::passes::idle_owner;
+
+    /// A cache of an arena that no other thread knows.
+    fn cache() -> &'static RealCache {
+        let home = arena_list::create(choose_arena::limit()).expect("an arena");
+        registry::take(home, true, None).expect("a cache")
+    }
+
+    fn end(cache: &'static RealCache) {
+        idle_owner::give_up(&cache.owner, &mut cache.owner.state.lock());
+        registry::put(cache);
+    }
+
+    fn take(cache: &'static RealCache, class: SizeClass, n: usize) -> Vec<*mut u8> {
+        let mut blocks = Vec::new();
+        let mut state = cache.owner.state.lock();
+        while blocks.len() < n {
+            let (want, before) = (n - blocks.len(), blocks.len());
+            let give = |block| blocks.push(block);
+            owned_slabs::fill(&cache.owner, &mut state, class, want, give);
+            assert!(blocks.len() > before, "no memory");
+        }
+        blocks
+    }
+
+    fn give(cache: &'static RealCache, class: SizeClass, blocks: &[*mut u8]) {
+        give_back(&cache.owner, &mut cache.owner.state.lock(), class, blocks);
+    }
+
+    /// How many blocks are in use in the slabs of some blocks, each slab counted once. A slab may be
+    /// gone by then.
+    fn used(blocks: &[*mut u8]) -> usize {
+        let mut slabs: Vec<_> =
+            blocks.iter().filter_map(|block| Slab::of(page_map::lookup(*block as usize))).collect();
+        slabs.sort_unstable_by_key(|slab| slab.base());
+        slabs.dedup_by(|one, other| core::ptr::eq(*one, *other));
+        slabs.iter().map(|slab| slab.used()).sum()
+    }
+
+    #[test]
+    fn own_blocks_are_free_at_once_in_any_order() {
+        let cache = cache();
+        for size in [8, 64, 320, 4096] {
+            let class = SizeClass::of(size);
+            let mut blocks = take(cache, class, 60);
+            assert_eq!(used(&blocks), 60, "{size}");
+            blocks.reverse();
+            let (some, others) = blocks.split_at(17);
+            give(cache, class, some);
+            assert_eq!(used(&blocks), 43, "{size}");
+            let scattered: Vec<_> = (0..43).map(|n| others[n * 10 % 43]).collect();
+            give(cache, class, &scattered);
+            assert_eq!(used(&blocks), 0, "{size}");
+        }
+        end(cache);
+    }
+
+    #[test]
+    fn blocks_of_another_owner_wait_for_it_until_it_is_known_to_be_idle() {
+        let (owner, other) = (cache(), cache());
+        let class = SizeClass::of(64);
+        let blocks = take(owner, class, 40);
+        // The first look notes how much the owner has done, the second comes a batch later.
+        for (batch, left) in blocks.chunks(10).zip([40, 40, 30, 20]) {
+            give(other, class, batch);
+            assert_eq!(used(&blocks), left);
+        }
+        let mut state = owner.owner.state.lock();
+        owned_slabs::drain(&owner.owner, &mut state, class);
+        drop(state);
+        assert_eq!(used(&blocks), 0);
+        end(other);
+        end(owner);
+    }
+}
