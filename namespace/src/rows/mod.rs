@@ -1,8 +1,8 @@
 //! The table: one [`Row`] per key, in files by branch.
 //!
-//! A new key is one more row in the file of its branch: see `docs/new-key.md`. Rows may stand in any order; keys are
-//! printed in the order in which their components are first seen. If jemalloc(3) has a name, the
-//! key has its type and meaning.
+//! A new key is one more row in the file of its branch: see `docs/new-key.md`. Rows may stand in
+//! any order; keys are printed in the order in which their components are first seen. If
+//! jemalloc(3) has a name, the key has its type and meaning.
 use crate::row::{Index, Row};
 
 #[allow(unsafe_code, reason = "the caller answers for its pointers")]

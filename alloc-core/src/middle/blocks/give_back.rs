@@ -412,8 +412,7 @@ mod tests {
         give_back(&cache.owner, &mut cache.owner.state.lock(), class, blocks);
     }
 
-    /// How many blocks are in use in the slabs of some blocks, each slab counted once. A slab may be
-    /// gone by then.
+    /// How many blocks are in use in the slabs of some blocks. A slab may be gone by then.
     fn used(blocks: &[*mut u8]) -> usize {
         let mut slabs: Vec<_> =
             blocks.iter().filter_map(|block| Slab::of(page_map::lookup(*block as usize))).collect();
