@@ -33,13 +33,14 @@ pub(crate) enum Event {
 
 const EVENTS: usize = Event::RunReused as usize + 1;
 
-/// The deeds of one owner, written under its lock; or [`UNCACHED`], written by any thread.
+/// The events of one owner, counted under its lock. Those of [`UNCACHED`] are counted by any
+/// thread.
 pub(crate) struct EventCounts {
     shared: bool,
     counts: [AtomicU64; EVENTS],
 }
 
-/// The deeds past all caches.
+/// The events past all caches.
 pub(crate) static UNCACHED: EventCounts = EventCounts { shared: true, ..EventCounts::new() };
 
 impl EventCounts {
@@ -48,7 +49,7 @@ impl EventCounts {
         EventCounts { shared: false, counts: [const { AtomicU64::new(0) }; EVENTS] }
     }
 
-    /// Counts a deed `n` times.
+    /// Counts an event `n` times.
     #[inline]
     pub(crate) fn add(&self, event: Event, n: u64) {
         let Some(count) = self.counts.get(event as usize) else { return };
@@ -59,7 +60,7 @@ impl EventCounts {
         }
     }
 
-    /// How often a deed was done.
+    /// Returns how often an event was counted.
     pub(crate) fn get(&self, event: Event) -> u64 {
         self.counts.get(event as usize).map_or(0, |count| count.load(Relaxed))
     }

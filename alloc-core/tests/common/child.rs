@@ -3,8 +3,8 @@
 //! A program that uses this module has an ignored test `child`, which plays the scenario that
 //! [`scenario`] names.
 
+use super::this_program::this_program;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 
 const SCENARIO: &str = "LUMALLOC_TEST_SCENARIO";
 
@@ -53,17 +53,6 @@ pub(crate) fn play(name: &str, environment: &[(&str, &str)]) -> Outcome {
             .map(|part| part.split('\n').next().unwrap_or("").to_owned())
             .collect(),
     }
-}
-
-/// This program, run by the emulator if there is one (`tests/aarch64`).
-fn this_program() -> Command {
-    let program = std::env::current_exe().expect("this program");
-    let runner = std::env::var("LUMALLOC_TEST_RUNNER").unwrap_or_default();
-    let mut words = runner.split_whitespace();
-    let Some(emulator) = words.next() else { return Command::new(program) };
-    let mut command = Command::new(emulator);
-    command.args(words).arg(program);
-    command
 }
 
 /// Standard error without the line that the emulator adds when a signal ends the program.

@@ -5,6 +5,7 @@
 
 pub(crate) mod block;
 pub(crate) mod child;
+pub(crate) mod this_program;
 pub(crate) mod mappings;
 pub(crate) mod random;
 pub(crate) mod touched;

@@ -45,9 +45,9 @@ fn defines(file: &str, symbol: &str) -> bool {
 }
 
 /// How many bindings of malloc and its relatives lead from the worker to the expected file. A
-/// binding that leads elsewhere is an error. An executable that takes the address of malloc has a
-/// stub with this name that leads on, so only an executable that defines the name itself is an
-/// error.
+/// binding that leads elsewhere is an error. An executable that takes the address of malloc
+/// binds the name to its own PLT entry, which jumps to the library. So only an executable that
+/// defines the name itself is an error.
 fn bindings(
     log: &str,
     worker: &str,

@@ -69,12 +69,12 @@ fn large_run(bytes: usize, align: usize, filled: usize) -> Option<&'static Exten
                 None
             };
             kept.or_else(|| {
-                large::allocate(large::From::HomeArena(&cache.owner.home), bytes, align, filled)
+                large::allocate(large::From::Home(&cache.owner.home), bytes, align, filled)
             })
         }
         None => {
             let home = HomeArena::new(arena_list::by_id(0)?);
-            large::allocate(large::From::HomeArena(&home), bytes, align, filled)
+            large::allocate(large::From::Home(&home), bytes, align, filled)
         }
     }
 }

@@ -23,8 +23,8 @@ const SHORTEST_MOVE: usize = 512 << 10;
 /// The place that a large block comes from.
 #[derive(Clone, Copy)]
 pub(crate) enum From<'a> {
-    /// A thread's home, or another arena whose lock is free.
-    HomeArena(&'a HomeArena),
+    /// The home arena of a thread, or another arena whose lock is free.
+    Home(&'a HomeArena),
     /// This arena and no other.
     Arena(&'static Arena),
 }
@@ -52,7 +52,7 @@ pub(crate) fn allocate(
     let align = align.max(PAGE);
     match from {
         From::Arena(arena) => allocate_in(arena, pages, align, filled),
-        From::HomeArena(home) => {
+        From::Home(home) => {
             let take = |locked: &mut ArenaPages, memory: Memory| {
                 locked.allocate_large(pages, align, fresh(memory, filled))
             };

@@ -21,12 +21,12 @@ pub(crate) fn spill(
     let bytes =
         if room && made(owner, blocks) { most.saturating_sub(state.overflow.bytes) } else { 0 };
     let stack = state.overflow.of(class);
-    let n = stack.park(class, blocks, bytes);
-    let home = blocks.get(n..).unwrap_or_default();
-    stack.gone = stack.gone.saturating_add(home.len() as u32);
+    let n = stack.push(class, blocks, bytes);
+    let others = blocks.get(n..).unwrap_or_default();
+    stack.gone = stack.gone.saturating_add(others.len() as u32);
     note_moved(owner, state, class, n, 0);
-    if !home.is_empty() {
-        give_back(owner, state, class, home);
+    if !others.is_empty() {
+        give_back(owner, state, class, others);
     }
 }
 

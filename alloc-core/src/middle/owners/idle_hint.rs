@@ -14,7 +14,7 @@ pub(crate) struct IdleHint {
 const LONGEST: u8 = 15;
 
 impl IdleHint {
-    /// No neighbour yet: no owner has taken that many slow paths.
+    /// No owner yet: no owner has taken that many slow paths.
     pub(crate) const fn none() -> IdleHint {
         IdleHint { id: 0, activity: u64::MAX, left: 0, pause: 0 }
     }
@@ -45,20 +45,20 @@ mod tests {
 
     #[test]
     fn an_owner_at_work_is_looked_at_less_and_less() {
-        let mut neighbour = IdleHint::none();
+        let mut hint = IdleHint::none();
         let mut looks = |activity: &dyn Fn(u32) -> u64, batches: u32| -> Vec<u32> {
             let found = (0..batches).filter(|n| {
-                neighbour.is_time() && {
-                    neighbour.is_idle(3, activity(*n));
+                hint.is_time() && {
+                    hint.is_idle(3, activity(*n));
                     true
                 }
             });
             found.collect()
         };
         assert_eq!(looks(&u64::from, 60), [0, 2, 6, 14, 30, 46]);
-        let mut neighbour = IdleHint::none();
-        assert!(neighbour.is_time() && !neighbour.is_idle(3, 7), "it was not looked at before");
-        assert!(!neighbour.is_time() && neighbour.is_time() && neighbour.is_idle(3, 7));
-        assert!(neighbour.is_time() && !neighbour.is_idle(4, 7), "another one");
+        let mut hint = IdleHint::none();
+        assert!(hint.is_time() && !hint.is_idle(3, 7), "it was not looked at before");
+        assert!(!hint.is_time() && hint.is_time() && hint.is_idle(3, 7));
+        assert!(hint.is_time() && !hint.is_idle(4, 7), "another one");
     }
 }

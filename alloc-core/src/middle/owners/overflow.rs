@@ -104,7 +104,7 @@ impl OverflowStack {
 
     /// Takes the first of `blocks`, as many as there is room for, or none if these exceed `bytes`.
     /// Returns how many.
-    pub(in crate::middle) fn park(
+    pub(in crate::middle) fn push(
         &mut self,
         class: SizeClass,
         blocks: &[Slot],
@@ -207,7 +207,7 @@ mod tests {
         range.map(|n| core::ptr::without_provenance_mut(n * 16)).collect()
     }
 
-    /// All blocks that `depot` returns when asked for `step` at a time, the newest first.
+    /// All blocks that `stack` returns when asked for `step` at a time, the newest first.
     fn lifted(stack: &mut OverflowStack, class: SizeClass, step: usize) -> Vec<usize> {
         let mut all = Vec::new();
         while let Some((blocks, some)) = stack.lift(class, step) {
@@ -224,9 +224,9 @@ mod tests {
         for (size, step) in [(16, 1), (16, 100), (1024, 7), (32768, 63)] {
             let class = SizeClass::of(size);
             let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
-            assert_eq!(stack.park(class, &blocks(1..1400), usize::MAX), 1399);
-            assert_eq!(stack.park(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
-            assert!(stack.park(class, &blocks(0..1), usize::MAX) == 0);
+            assert_eq!(stack.push(class, &blocks(1..1400), usize::MAX), 1399);
+            assert_eq!(stack.push(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
+            assert!(stack.push(class, &blocks(0..1), usize::MAX) == 0);
             let expected: Vec<usize> = (1..2001).rev().collect();
             assert_eq!(lifted(&mut stack, class, step), expected);
             stack.close(class);
@@ -238,8 +238,8 @@ mod tests {
     fn bytes_bound_it() {
         let class = SizeClass::of(64);
         let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
-        assert_eq!(stack.park(class, &blocks(0..10), 639), 0);
-        assert_eq!(stack.park(class, &blocks(0..10), 640), 10);
+        assert_eq!(stack.push(class, &blocks(0..10), 639), 0);
+        assert_eq!(stack.push(class, &blocks(0..10), 640), 10);
         assert_eq!([1, 16, 64].map(|caches| share(caches, false)), [1 << 20, 1 << 20, 256 << 10]);
         assert_eq!([1, 16, 64].map(|caches| share(caches, true)), [1 << 20, 64 << 10, 16 << 10]);
     }
@@ -255,14 +255,14 @@ mod tests {
         assert_eq!((overflow.of(class).depth, overflow.of(class).gone), (70, 0));
         overflow.of(class).gone = 1_000_000;
         assert!(overflow.note_refill(class, 1_000_000));
-        assert_eq!(overflow.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may park");
+        assert_eq!(overflow.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may keep");
     }
 
     #[test]
     fn what_lies_untouched_ages_and_the_depth_with_it() {
         let class = SizeClass::of(64);
         let mut stack = OverflowStack { depth: 100, ..OverflowStack::new() };
-        assert_eq!(stack.park(class, &blocks(0..100), usize::MAX), 100);
+        assert_eq!(stack.push(class, &blocks(0..100), usize::MAX), 100);
         stack.fewest = 100;
         assert!(stack.lift(class, 40).is_some());
         let aged: Vec<usize> = (0..ROUNDS).map(|_| stack.age()).collect();

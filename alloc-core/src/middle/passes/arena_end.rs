@@ -176,11 +176,15 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/common/this_program.rs"]
+mod this_program;
+
+#[cfg(test)]
 mod tests {
+    use super::this_program::this_program;
     use super::*;
     use crate::middle::arenas::choose_arena;
     use crate::middle::blocks::uncached;
-    use std::process::Command;
     use std::string::String;
 
     /// A new arena, and a slab of its bin whose blocks are all in use.
@@ -211,17 +215,6 @@ mod tests {
             unsafe { arena.bin(class).slabs.unlock_in_parent() };
         }
         assert_eq!(slab.remote.guard(), None, "free");
-    }
-
-    /// This program, behind the emulator that runs it if there is one (`tests/aarch64`).
-    fn this_program() -> Command {
-        let program = std::env::current_exe().expect("a program");
-        let runner = std::env::var("LUMALLOC_TEST_RUNNER").unwrap_or_default();
-        let mut words = runner.split_whitespace();
-        let Some(emulator) = words.next() else { return Command::new(program) };
-        let mut command = Command::new(emulator);
-        command.args(words).arg(program);
-        command
     }
 
     /// Only a fault of the allocator itself makes such a slab: a push that never comes.

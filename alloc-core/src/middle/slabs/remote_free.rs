@@ -249,7 +249,7 @@ impl Remote {
         self.words.get(word).map_or(0, |remote| remote.swap(0, Ordering::AcqRel))
     }
 
-    /// The bits of one remote word at this moment, for last words.
+    /// The bits of one remote word at this moment, for a misuse report.
     #[cfg(not(loom))]
     pub(crate) fn seen(&self, word: usize) -> u64 {
         self.words.get(word).map_or(0, |remote| remote.load(Ordering::Relaxed))
