@@ -25,8 +25,9 @@ lumalloc beside its peers.
     --rounds N        rounds, interleaved over the peers (default 5)
     --scale PERCENT   how much of each workload (default 100)
     --quick           3 rounds at 10 per cent: does it run, not how fast
-    --peers A,B       these and no others; all: every one
+    --peers A,B       these and no others; all: every one but old builds
     --without A,B     not these
+                      lumalloc-old: the checkout that LUMALLOC_OLD names
     --only A,B        these cases: pair, rust/pair, c/, group-a (default: all)
     --merge           keep what was measured before of other cases
     --out DIR         where the results go (default: benches/results)
@@ -127,10 +128,10 @@ pub(crate) fn number(option: &str, value: &str, most: u32) -> Result<u32, String
     }
 }
 
-/// The peers of a list; all peers for `all`.
+/// The peers of a list; for `all` every one but the old builds.
 pub(crate) fn named(list: &str) -> Result<Vec<&'static Peer>, String> {
     if list == "all" {
-        return Ok(PEERS.iter().collect());
+        return Ok(PEERS.iter().filter(|peer| !peer.is_old()).collect());
     }
     list.split(',').map(peers::by_name).collect()
 }
@@ -166,7 +167,7 @@ mod tests {
         };
         assert_eq!(kinds, Kind::ALL);
         assert!(options.merge);
-        assert_eq!(options.peers.len(), PEERS.len());
+        assert_eq!(options.peers.len(), PEERS.len() - 2, "all but the old builds");
         assert!(!ratios("ratios").unwrap().merge);
         assert!(matches!(parse(&words("report --out here")), Ok(Command::Report(_))));
     }

@@ -9,6 +9,15 @@ pub(crate) const OURS: &str = "lumalloc";
 /// lumalloc with the option `hardened`, which checks each call for misuse.
 pub(crate) const HARDENED: &str = "lumalloc-hardened";
 
+/// Another version of lumalloc, from the checkout that [`OLD_CHECKOUT`] names.
+pub(crate) const OLD: &str = "lumalloc-old";
+
+/// As [`OLD`], with the option `hardened`.
+pub(crate) const HARDENED_OLD: &str = "lumalloc-hardened-old";
+
+/// The environment variable with the directory of the checkout that [`OLD`] is built from.
+pub(crate) const OLD_CHECKOUT: &str = "LUMALLOC_OLD";
+
 /// How an allocator replaces a C program's `malloc`.
 #[derive(Clone, Copy)]
 pub(crate) enum Preload {
@@ -16,6 +25,8 @@ pub(crate) enum Preload {
     None,
     /// The shared object of lumalloc, built by cargo.
     Ours,
+    /// The same, built in the checkout that [`OLD_CHECKOUT`] names.
+    Old,
     /// Built from the C source in this directory of the crate libmimalloc-sys.
     MimallocSource(&'static str),
     /// Built from the source in the crate tikv-jemalloc-sys, by its own `configure`.
@@ -79,7 +90,12 @@ impl Peer {
 
     /// Whether this is lumalloc in any configuration, which is never taken for the best peer.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self.preload, Some(Preload::Ours))
+        matches!(self.preload, Some(Preload::Ours | Preload::Old))
+    }
+
+    /// Whether this is built in the checkout that [`OLD_CHECKOUT`] names.
+    pub(crate) fn is_old(&self) -> bool {
+        matches!(self.preload, Some(Preload::Old))
     }
 
     /// Whether it runs under valgrind, which lacks the 256 GiB of addresses that snmalloc reserves.
@@ -96,7 +112,7 @@ const DEBIAN_TCMALLOC: Preload =
     Preload::Debian { file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" };
 
 /// All peers, lumalloc first.
-pub(crate) const PEERS: [Peer; 12] = [
+pub(crate) const PEERS: [Peer; 14] = [
     Peer::new(OURS, Preload::Ours)
         .rust("lumalloc", "lumalloc")
         .background(&[("LUMALLOC_CONF", "background_thread:true")]),
@@ -104,6 +120,15 @@ pub(crate) const PEERS: [Peer; 12] = [
         .rust("lumalloc", "lumalloc")
         .environment(&[("LUMALLOC_CONF", "hardened:true")])
         .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")]),
+    Peer::new(OLD, Preload::Old)
+        .rust("lumalloc", "lumalloc")
+        .background(&[("LUMALLOC_CONF", "background_thread:true")])
+        .on_demand(),
+    Peer::new(HARDENED_OLD, Preload::Old)
+        .rust("lumalloc", "lumalloc")
+        .environment(&[("LUMALLOC_CONF", "hardened:true")])
+        .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")])
+        .on_demand(),
     Peer::new(REFERENCE, Preload::MimallocSource("v3")).rust("mimalloc", MIMALLOC),
     Peer::new("mimalloc-thp0", Preload::MimallocSource("v3"))
         .rust("mimalloc", MIMALLOC)

@@ -1,7 +1,7 @@
 //! Builds everything that is measured: the C program, the launcher, the shared objects of the
 //! peers, one Rust binary per allocator. All results go to `bench/` in the target directory.
 
-use crate::peers::Peer;
+use crate::peers::{OLD_CHECKOUT, Peer};
 use crate::sources::{debian_version, shared_object_of};
 use std::ffi::OsStr;
 use std::fs;
@@ -42,6 +42,14 @@ impl Places {
         let bench = target.join("bench");
         fs::create_dir_all(&bench).map_err(|error| format!("no directory to build in: {error}"))?;
         Ok(Self { root, target, bench })
+    }
+
+    /// The checkout that the old build comes from.
+    pub(crate) fn old(&self) -> Result<PathBuf, String> {
+        let old = std::env::var_os(OLD_CHECKOUT).ok_or_else(|| {
+            format!("{OLD_CHECKOUT} must name the checkout that the old build comes from")
+        })?;
+        fs::canonicalize(&old).map_err(|error| format!("{OLD_CHECKOUT}={}: {error}", old.display()))
     }
 
     /// A path in `benches/`.
@@ -115,7 +123,11 @@ pub(crate) fn contender(
     }
     let (mut rust_binary, mut rust_version) = (None, None);
     if let Some((feature, package)) = peer.rust.filter(|_| for_rust) {
-        rust_binary = Some(rust_binary_of(places, feature)?);
+        rust_binary = Some(if peer.is_old() {
+            rust_binary_of(places, &places.old()?, "old-peers", feature)?
+        } else {
+            rust_binary_of(places, &places.root, "peers", feature)?
+        });
         rust_version = Some(rust_version_of(places, package)?);
     }
     Ok(Contender { peer, shared_object, rust_binary, versions: (c_version, rust_version) })
@@ -135,11 +147,17 @@ pub(crate) fn package_directory(places: &Places, package: &str) -> Result<PathBu
     found.map(PathBuf::from).ok_or_else(|| format!("cargo metadata names no {package}"))
 }
 
-fn rust_binary_of(places: &Places, feature: &str) -> Result<PathBuf, String> {
-    let target = places.bench.join("peers");
+/// Builds the Rust program of a checkout with an allocator, in the directory `build`.
+fn rust_binary_of(
+    places: &Places,
+    checkout: &Path,
+    build: &str,
+    feature: &str,
+) -> Result<PathBuf, String> {
+    let target = places.bench.join(build);
     let features = ["--no-default-features", "--features", feature];
-    cargo_build(&places.benches("peers/Cargo.toml"), &target, &features)?;
-    let binary = places.bench.join(format!("lumalloc-bench-rust-{feature}"));
+    cargo_build(&checkout.join("benches/peers/Cargo.toml"), &target, &features)?;
+    let binary = places.bench.join(format!("lumalloc-bench-rust-{build}-{feature}"));
     fs::copy(target.join("release/lumalloc-bench-peer"), &binary)
         .map_err(|error| format!("the binary for {feature}: {error}"))?;
     Ok(binary)

@@ -1,5 +1,6 @@
 //! The numbers as Markdown tables, which are also printed on the terminal.
 
+mod old;
 mod tables;
 
 use crate::cases::{Case, Door};
@@ -129,6 +130,7 @@ fn of_door(store: &Store, door: Door, cases: &[Case]) -> String {
     let mut text =
         format!("\n## {}\n\n### Geometric means of the ratios to {REFERENCE}\n\n", title(door));
     text += &tables::means(store, cases);
+    text += &old::section(store, cases);
     let lacks =
         |case| store.peers(door).iter().any(|p| median(store, case, p.name, WALL).is_none());
     if cases.iter().copied().any(lacks) {

@@ -64,6 +64,11 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
             let path = places.target.join("release/liblumalloc.so");
             Ok((Some(path), env!("CARGO_PKG_VERSION").to_owned()))
         }
+        Preload::Old => {
+            let (old, target) = (places.old()?, places.built("old"));
+            cargo_build(&old.join("Cargo.toml"), &target, &["-p", "lumalloc-capi"])?;
+            Ok((Some(target.join("release/liblumalloc.so")), commit_of(&old)))
+        }
         Preload::MimallocSource(directory) => mimalloc(places, directory),
         Preload::JemallocSource => jemalloc(places),
         Preload::SnmallocSource => snmalloc(places),
@@ -75,6 +80,13 @@ pub(crate) fn shared_object_of(places: &Places, preload: Preload) -> Result<Buil
             Ok((Some(path), debian_version(package)))
         }
     }
+}
+
+/// The commit of a checkout.
+fn commit_of(checkout: &Path) -> String {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(checkout).args(["rev-parse", "--short", "HEAD"]);
+    finish(&mut git).unwrap_or_else(|_| "of unknown commit".to_owned())
 }
 
 /// The version of an installed package.

@@ -3,7 +3,7 @@
 use super::launch::Sample;
 use crate::chart::{Point, chart};
 use crate::figures::{Figure, geometric_mean};
-use crate::peers::{OURS, REFERENCE};
+use crate::peers::{OLD, OURS, REFERENCE};
 use crate::report::aligned;
 use std::fmt::Write;
 
@@ -133,6 +133,7 @@ impl Comparison<'_> {
             self.table(&mut text, metric);
         }
         self.left(&mut text);
+        self.beside_old(&mut text);
         text += &self.verdicts();
         text + &self.failures()
     }
@@ -187,6 +188,30 @@ impl Comparison<'_> {
             *text += "\n## RSS of servers when their clients had gone, MiB\n\n";
             *text += &aligned(&rows);
         }
+    }
+
+    /// A table of the ratios to the old build, if that was measured.
+    fn beside_old(&self, text: &mut String) {
+        if !self.peers().contains(&OLD) {
+            return;
+        }
+        let mut rows = vec![vec![String::new()]];
+        rows[0].extend(METRICS.map(|metric| metric.title.to_owned()));
+        for case in self.cases {
+            let mut row = vec![(*case).to_owned()];
+            row.extend(METRICS.map(|metric| {
+                self.ratio(case, OURS, OLD, metric).map_or("failed".to_owned(), |r| {
+                    format!("{:.2} ({:.2}–{:.2})", r.median, r.least, r.most)
+                })
+            }));
+            rows.push(row);
+        }
+        let mut means = vec!["geometric mean".to_owned()];
+        let mean = |metric| self.mean_to(OURS, OLD, metric);
+        means.extend(METRICS.map(|m| mean(m).map_or("–".to_owned(), |m| format!("**{m:.3}**"))));
+        rows.push(means);
+        *text += "\n## Ratios of this build to the old one\n\n";
+        *text += &aligned(&rows);
     }
 
     /// The targets of lumalloc, and whether they are reached.
@@ -325,6 +350,28 @@ mod tests {
         assert!(
             text.contains("- Peak RSS, MiB: none above 1.25 of the least fast peer's: reached")
         );
+    }
+
+    #[test]
+    fn an_old_build_gets_a_table_of_its_own() {
+        let mut all = vec![
+            series("a", "lumalloc", 3.0, 10.0),
+            series("b", "lumalloc", 1.0, 10.0),
+            series("a", "jemalloc", 2.0, 10.0),
+            series("b", "jemalloc", 2.0, 10.0),
+        ];
+        assert!(!markdown(&all).contains("old one"));
+        all.extend([
+            series("a", "lumalloc-old", 2.0, 20.0),
+            series("b", "lumalloc-old", 0.5, 5.0),
+        ]);
+        let text = markdown(&all);
+        assert!(text.contains("## Ratios of this build to the old one"), "{text}");
+        let row = "| a              | 1.50 (1.50–1.50) | 1.50 (1.50–1.50)        | 0.50 (0.50–0.50)";
+        assert!(text.contains(row), "{text}");
+        let means = "| geometric mean | **1.732**        | **1.732**               | **1.000**";
+        assert!(text.contains(means), "{text}");
+        assert!(text.contains("a 1.50 (1.50–1.50) of jemalloc's"), "an old build is no peer");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn plain(
     aligned(&rows)
 }
 
-fn with_noise(figure: Figure) -> String {
+pub(super) fn with_noise(figure: Figure) -> String {
     format!("{:.2} ±{:.2}", figure.median, figure.noise)
 }
 
