@@ -56,8 +56,6 @@ pub(crate) struct ColdBin {
     pub(crate) lg_array: Cell<u8>,
     /// How many blocks the next refill asks for.
     pub(crate) want: Cell<u16>,
-    /// log2 of the blocks of a first refill, from what earlier threads needed.
-    pub(crate) lg_habit: Cell<u8>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
     /// Whether blocks that went to slabs were needed again: see
@@ -92,7 +90,6 @@ impl ColdBin {
         ColdBin {
             lg_array: Cell::new(0),
             want: Cell::new(0),
-            lg_habit: Cell::new(0),
             most: Cell::new(0),
             refills: Cell::new(0),
             bulk: Cell::new(false),

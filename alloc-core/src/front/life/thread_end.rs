@@ -76,7 +76,7 @@ pub(crate) fn empty(cache: &'static RealCache) {
     flush::all(cache, &mut state);
     idle_owner::give_up(&cache.owner, &mut state);
     for class in SizeClass::all() {
-        arrays::part(cache, class);
+        arrays::drop(cache, class);
     }
 }
 

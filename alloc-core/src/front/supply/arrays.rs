@@ -1,9 +1,7 @@
-//! The arrays of bins: how many blocks a bin may hold, how its array grows, and what the next
-//! thread begins with.
+//! The arrays of bins: how many blocks a bin may hold, and how its array grows.
 //!
 //! A bin's capacity starts small and doubles on misses up to 32 KiB (but 8 to 2047 blocks) while
-//! the thread stays within 1 MiB. When a cache gets a new thread, the first refill of a class is as
-//! large as the thread before needed, up to 8 blocks.
+//! the thread stays within 1 MiB.
 
 use super::layouts;
 use crate::back::metadata;
@@ -18,10 +16,6 @@ const THREAD_BUDGET: usize = 1 << 20;
 /// array.
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
-/// log2 of the most blocks that a thread begins with because the one before used as many, and the
-/// most bytes of these blocks.
-const LG_HABIT: u8 = 3;
-const HABIT: usize = 4096;
 
 /// Gives a bin its first array, or one twice as long, for at most `most` blocks. Returns `false` if
 /// the array is as long as it may be. Called under the owner's lock.
@@ -42,10 +36,9 @@ pub(super) fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> 
 fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
     let first = if class.blocks_of_lines() >> LG_FIRST == 0 { LG_FIRST } else { LG_FIRST + 1 };
-    let lg = match (cold.lg_array.get(), cold.lg_habit.get()) {
-        (0, 0) => first,
-        (0, habit) => first.max(habit + 2),
-        (lg, _) => lg + 1,
+    let lg = match cold.lg_array.get() {
+        0 => first,
+        lg => lg + 1,
     };
     let capacity = ((1usize << lg) - 1).min(most);
     if lg > LG_LAST || capacity <= bin.capacity() {
@@ -97,20 +90,6 @@ pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
     bin.forget();
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
-    cold.lg_habit.set(0);
     cold.refills.set(0);
     cold.bulk.set(false);
-}
-
-/// As [`drop`], at the end of a thread or of its work for now, but notes with how many blocks the
-/// next thread begins: as many as the last refill, or after at most one refill half of what this
-/// thread began with.
-pub(crate) fn part(cache: &'static RealCache, class: SizeClass) {
-    let cold = cache.cold(class);
-    let (begun, most) = (cold.lg_habit.get(), (HABIT / class.size()).checked_ilog2());
-    let last = cold.want.get().checked_ilog2().map_or(0, |next| next.saturating_sub(1) as u8);
-    let habit = if last > begun { last } else { begun.saturating_sub(1) };
-    let habit = habit.min(LG_HABIT).min(most.unwrap_or(0) as u8);
-    drop(cache, class);
-    cold.lg_habit.set(habit);
 }

@@ -78,10 +78,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     cold.missed.set(true);
     cache.settle_account(class);
     if cold.want.get() == 0 {
-        // As if the smaller refills had been made.
-        let lg = cold.lg_habit.get();
-        cold.want.set(1 << lg);
-        cold.refills.set(cold.refills.get().max(lg));
+        cold.want.set(1);
     }
     // The array grows here, when it is needed and the bin is empty, so that nothing has to be
     // moved.
@@ -198,26 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_the_cache_of_a_thread_begins_where_that_one_got_to() {
+    fn each_thread_begins_with_one_block_and_asks_for_twice_as_many_at_each_refill() {
         let home = arena_list::by_id(0).or_else(|| arena_list::make_next(8)).unwrap();
         let cache = registry::take(home, false, None).unwrap();
-        let (small, large) = (SizeClass::of(320), SizeClass::of(1024));
-        let begin = |class, n| {
-            let level = serve(cache, class, n);
+        let class = SizeClass::of(320);
+        for _ in 0..2 {
+            let levels = [1, 2, 4].map(|n| serve(cache, class, n));
+            // A refill comes when the blocks of the requests before are used up.
+            assert_eq!(levels, [0, 1, 3]);
             thread_end::empty(cache);
-            level
-        };
-        // Refills of one, two and four, so the next thread begins with four, more than it needs.
-        assert_eq!([begin(small, 1), begin(small, 7), begin(small, 3)], [0, 0, 1]);
-        assert_eq!(begin(small, 1), 1, "so the next one begins with two");
-        let level = |class| begin(class, 1);
-        assert_eq!([level(small), level(small)], [0, 0], "and one alone needs no more than one");
-        begin(small, 100);
-        assert_eq!([level(small), level(small)], [7, 3], "at most eight");
-        begin(large, 100);
-        assert_eq!(level(large), 3, "nor more than 4096 bytes");
-        begin(small, 100);
-        assert_eq!([level(large), level(small)], [0, 3], "who does not ask has no use for it");
+        }
         registry::put(cache);
     }
 }
