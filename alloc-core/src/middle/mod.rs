@@ -8,6 +8,8 @@
 pub(crate) mod events;
 #[cfg(not(loom))]
 pub(crate) mod arena_counts;
+#[cfg(not(loom))]
+mod learned_depth;
 pub(crate) mod slabs;
 #[cfg(not(loom))]
 pub(crate) mod arenas;

@@ -23,7 +23,7 @@ pub(crate) fn spill(
     let stack = state.overflow.of(class);
     let n = stack.push(class, blocks, bytes);
     let others = blocks.get(n..).unwrap_or_default();
-    stack.gone = stack.gone.saturating_add(others.len() as u32);
+    stack.note_gone(others.len());
     note_moved(owner, state, class, n, 0);
     if !others.is_empty() {
         give_back(owner, state, class, others);

@@ -3,7 +3,6 @@
 
 use super::slab_guard::{absorb, is_cheap_to_absorb, stack_of_remote};
 use crate::back::page_allocator::Memory;
-use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::bin::BinSlabs;
@@ -26,7 +25,7 @@ pub(crate) fn fill(
     events: &EventCounts,
     mut give: impl FnMut(*mut u8),
 ) -> usize {
-    let waiting = slabs.transfer.take(want, os::current_cpu, &mut give);
+    let waiting = slabs.transfer.take(want, &mut give);
     if waiting == want {
         return waiting;
     }

@@ -6,7 +6,6 @@ use super::shared_slabs::refile;
 use super::slab_guard::free_remotely;
 use crate::back::map::page_map;
 use crate::ground::fatal;
-use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock;
 use crate::middle::arenas::arena::Arena;
@@ -47,7 +46,7 @@ pub(in crate::middle) fn empty(arena: &'static Arena, slabs: &mut BinSlabs) {
 fn send_home(arena: &'static Arena, slabs: &mut BinSlabs, n: usize) {
     for _ in 0..n {
         let mut oldest = None;
-        slabs.transfer.take_oldest(1, |block| oldest = Some(block));
+        slabs.transfer.take(1, |block| oldest = Some(block));
         if let Some(block) = oldest {
             put_home(arena, slabs, block);
         }
@@ -74,7 +73,6 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
     let grid = class.grid();
     let mut held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)> = None;
     let (mut elsewhere, mut sent) = (0, 0);
-    let cpu = os::current_cpu();
     for block in blocks {
         let address = block.expose_provenance();
         let slab = find_slab(class, address);
@@ -94,7 +92,6 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
             // Under the lock the guard does not change.
             Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
                 pass_on(arena, slabs, *block);
-                slabs.transfer.set_cpu(cpu);
             }
             _ => {
                 sent += 1;

@@ -6,13 +6,13 @@
 //! of the cache's owner guards the overflow stack. Any thread that holds it may return the blocks
 //! to their slabs, so an idle thread pins nothing.
 //!
-//! The depth of an overflow stack is learned. Blocks that come from slabs after as many were
-//! returned to them could have stayed, so the overflow stack may hold as many more. Blocks that lie
-//! untouched for some rounds of collection are returned, and the depth falls with them.
+//! The depth of an overflow stack is learned ([`LearnedDepth`]). Blocks that lie untouched for some
+//! rounds of collection are returned, and the depth falls with them.
 
 use crate::back::metadata;
 use crate::ground::checked::at_mut;
 use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::middle::learned_depth::LearnedDepth;
 use core::ptr::NonNull;
 
 /// A block.
@@ -59,9 +59,7 @@ pub(in crate::middle) struct OverflowStack {
     fewest: u32,
     /// Blocks in all chunks, and how many there may be.
     pub(in crate::middle) count: u32,
-    depth: u32,
-    /// Blocks that were returned to slabs and not taken from there again since.
-    pub(in crate::middle) gone: u32,
+    depth: LearnedDepth,
 }
 
 // SAFETY: chunks are memory of this allocator, reached under the lock of the owner only.
@@ -78,28 +76,29 @@ impl Overflow {
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
-    /// Notes that `n` blocks of a class came from slabs. The depth grows by as many of them as were
-    /// returned to slabs before. Returns whether the overflow stack may hold any block.
+    /// Notes that `n` blocks of a class came from slabs. Returns whether the overflow stack may hold
+    /// any block.
     pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
-        let stack = self.of(class);
-        let back = stack.gone.min(n as u32);
-        if back > 0 {
-            stack.gone -= back;
-            let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0) as u32;
-            stack.depth = (stack.depth + back).min(most);
-        }
-        stack.depth > 0
+        let depth = &mut self.of(class).depth;
+        depth.note_refill(n, THREAD_BYTES.checked_div(class.size()).unwrap_or(0));
+        depth.get() > 0
     }
 }
 
 impl OverflowStack {
     const fn new() -> OverflowStack {
-        OverflowStack { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth: 0, gone: 0 }
+        let depth = LearnedDepth::new(0);
+        OverflowStack { top: None, in_top: 0, rounds: 0, fewest: 0, count: 0, depth }
+    }
+
+    /// Notes that `n` blocks go into slabs because there is no room.
+    pub(in crate::middle) fn note_gone(&mut self, n: usize) {
+        self.depth.note_gone(n);
     }
 
     /// How many more blocks the overflow stack may hold.
     pub(in crate::middle) fn room(&self) -> usize {
-        self.depth.saturating_sub(self.count) as usize
+        self.depth.get().saturating_sub(self.count as usize)
     }
 
     /// Takes the first of `blocks`, as many as there is room for, or none if these exceed `bytes`.
@@ -162,8 +161,7 @@ impl OverflowStack {
         }
         let idle = self.fewest.div_ceil(2);
         self.rounds = 0;
-        self.gone /= 2;
-        self.depth = self.depth.saturating_sub(idle);
+        self.depth.fall(idle as usize);
         self.fewest = self.count - idle;
         idle as usize
     }
@@ -223,7 +221,7 @@ mod tests {
     fn a_stack_across_chunks() {
         for (size, step) in [(16, 1), (16, 100), (1024, 7), (32768, 63)] {
             let class = SizeClass::of(size);
-            let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
+            let mut stack = OverflowStack { depth: LearnedDepth::new(2000), ..OverflowStack::new() };
             assert_eq!(stack.push(class, &blocks(1..1400), usize::MAX), 1399);
             assert_eq!(stack.push(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
             assert!(stack.push(class, &blocks(0..1), usize::MAX) == 0);
@@ -237,7 +235,7 @@ mod tests {
     #[test]
     fn bytes_bound_it() {
         let class = SizeClass::of(64);
-        let mut stack = OverflowStack { depth: 2000, ..OverflowStack::new() };
+        let mut stack = OverflowStack { depth: LearnedDepth::new(2000), ..OverflowStack::new() };
         assert_eq!(stack.push(class, &blocks(0..10), 639), 0);
         assert_eq!(stack.push(class, &blocks(0..10), 640), 10);
         assert_eq!([1, 16, 64].map(|caches| share(caches, false)), [1 << 20, 1 << 20, 256 << 10]);
@@ -245,29 +243,27 @@ mod tests {
     }
 
     #[test]
-    fn it_learns_what_came_back() {
+    fn it_holds_what_came_back_within_what_a_thread_may_keep() {
         let class = SizeClass::of(64);
         let mut overflow = Overflow::new();
-        assert!(!overflow.note_refill(class, 100), "nothing went home");
-        overflow.of(class).gone = 70;
+        assert!(!overflow.note_refill(class, 100), "nothing went into slabs");
+        overflow.of(class).note_gone(1_000_000);
         assert!(overflow.note_refill(class, 50));
-        assert!(overflow.note_refill(class, 50));
-        assert_eq!((overflow.of(class).depth, overflow.of(class).gone), (70, 0));
-        overflow.of(class).gone = 1_000_000;
+        assert_eq!(overflow.of(class).room(), 50);
         assert!(overflow.note_refill(class, 1_000_000));
-        assert_eq!(overflow.of(class).depth as usize, THREAD_BYTES / 64, "what a thread may keep");
+        assert_eq!(overflow.of(class).room(), THREAD_BYTES / 64);
     }
 
     #[test]
     fn what_lies_untouched_ages_and_the_depth_with_it() {
         let class = SizeClass::of(64);
-        let mut stack = OverflowStack { depth: 100, ..OverflowStack::new() };
+        let mut stack = OverflowStack { depth: LearnedDepth::new(100), ..OverflowStack::new() };
         assert_eq!(stack.push(class, &blocks(0..100), usize::MAX), 100);
         stack.fewest = 100;
         assert!(stack.lift(class, 40).is_some());
         let aged: Vec<usize> = (0..ROUNDS).map(|_| stack.age()).collect();
         assert_eq!(aged.iter().sum::<usize>(), 30);
         assert_eq!(aged.last(), Some(&30));
-        assert_eq!((stack.depth, stack.fewest), (70, 30));
+        assert_eq!((stack.depth.get(), stack.fewest), (70, 30));
     }
 }

@@ -6,21 +6,19 @@
 //! slab is made or ended too. Through this queue it costs a pointer written and read, and no record
 //! is written that other threads read.
 //!
-//! A thread on another processor takes the oldest block first. The newest is still in the cache of
-//! the processor that read and freed it, from where another one that fills it again must fetch line
-//! after line. By the time that a block has waited for its turn, it has left that cache for one
-//! that the processors share. A thread on the processor that freed last takes the newest blocks:
-//! they are in that processor's cache, and the older ones need not come back to it.
+//! The oldest block is taken first. The newest is still in the cache of the processor that read and
+//! freed it, from where another one that fills it again must fetch line after line. By the time
+//! that a block has waited for its turn, it has left that cache for one that the processors share.
 //!
-//! The length that the queue may reach is learned, as for [`crate::middle::owners::overflow`]:
-//! blocks that come from slabs after as many were returned there could have stayed. The queue
-//! serves classes of slabs of a few blocks, which caches do not own. A block that waits here is out
-//! of its slab, but counts as returned. The bin's lock guards the queue. A decay pass returns all
-//! of its blocks to their slabs, so none stays unused for longer. Where unused memory is to be
-//! given back at once, no block waits.
+//! The length that the queue may reach is learned ([`LearnedDepth`]). The queue serves classes of
+//! slabs of a few blocks, which caches do not own. A block that waits here is out of its slab, but
+//! counts as returned. The bin's lock guards the queue. A decay pass returns all of its blocks to
+//! their slabs, so none stays unused for longer. Where unused memory is to be given back at once,
+//! no block waits.
 
 use crate::back::metadata;
 use crate::ground::units::LG_PAGE;
+use crate::middle::learned_depth::LearnedDepth;
 use core::ptr::NonNull;
 
 /// A block.
@@ -38,11 +36,7 @@ pub(crate) struct TransferCache {
     oldest: usize,
     count: usize,
     /// How many blocks there may be.
-    depth: usize,
-    /// Blocks that went into slabs because there was no room, and have not been requested since.
-    gone: usize,
-    /// The processor that the newest block was freed on, as far as known.
-    cpu: Option<u32>,
+    depth: LearnedDepth,
 }
 
 struct Ring {
@@ -62,7 +56,7 @@ fn key(block: Slot) -> u16 {
 impl TransferCache {
     /// An empty queue.
     pub(in crate::middle) const fn new() -> TransferCache {
-        TransferCache { ring: None, oldest: 0, count: 0, depth: FIRST, gone: 0, cpu: None }
+        TransferCache { ring: None, oldest: 0, count: 0, depth: LearnedDepth::new(FIRST) }
     }
 
     fn ring(&self) -> Option<&Ring> {
@@ -79,11 +73,6 @@ impl TransferCache {
     /// How many blocks wait here.
     pub(in crate::middle) fn count(&self) -> usize {
         self.count
-    }
-
-    /// Notes which processor the newest block was freed on, as far as is known.
-    pub(in crate::middle) fn set_cpu(&mut self, cpu: Option<u32>) {
-        self.cpu = cpu;
     }
 
     /// How many blocks lie in the `bytes` bytes from `base` on.
@@ -104,7 +93,7 @@ impl TransferCache {
     /// Puts a block at the end. `false`: there is no room.
     #[inline]
     pub(in crate::middle) fn put(&mut self, block: Slot) -> bool {
-        if self.count >= self.depth {
+        if self.count >= self.depth.get() {
             return false;
         }
         if self.ring.is_none() {
@@ -122,24 +111,9 @@ impl TransferCache {
         true
     }
 
-    /// Takes up to `want` blocks for a thread that runs on the processor that `cpu` returns: the
-    /// newest first if that processor freed the newest, else the oldest first. Returns how many.
-    #[inline]
-    pub(in crate::middle) fn take(
-        &mut self,
-        want: usize,
-        cpu: impl FnOnce() -> Option<u32>,
-        give: impl FnMut(Slot),
-    ) -> usize {
-        if self.count > 0 && self.cpu.is_some() && self.cpu == cpu() {
-            self.take_newest(want, give)
-        } else {
-            self.take_oldest(want, give)
-        }
-    }
-
     /// Takes up to `want` blocks, the oldest first. Returns how many.
-    pub(in crate::middle) fn take_oldest(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
+    #[inline]
+    pub(in crate::middle) fn take(&mut self, want: usize, give: impl FnMut(Slot)) -> usize {
         let n = want.min(self.count);
         self.blocks().take(n).for_each(give);
         self.oldest = (self.oldest + n) % MOST;
@@ -147,36 +121,20 @@ impl TransferCache {
         n
     }
 
-    fn take_newest(&mut self, want: usize, mut give: impl FnMut(Slot)) -> usize {
-        let n = want.min(self.count);
-        for _ in 0..n {
-            self.count -= 1;
-            let at = (self.oldest + self.count) % MOST;
-            if let Some(block) = self.ring().and_then(|ring| ring.blocks.get(at)) {
-                give(*block);
-            }
-        }
-        n
-    }
-
-    /// Notes that `n` blocks came from slabs. The queue may get longer by as many of them as went
-    /// there before for want of room.
+    /// Notes that `n` blocks came from slabs.
     #[inline]
     pub(in crate::middle) fn note_refill(&mut self, n: usize) {
-        let back = self.gone.min(n);
-        self.gone -= back;
-        self.depth = (self.depth + back).min(MOST);
+        self.depth.note_refill(n, MOST);
     }
 
     /// Notes that `n` blocks go into slabs because there is no room.
     pub(in crate::middle) fn note_gone(&mut self, n: usize) {
-        self.gone = (self.gone + n).min(MOST);
+        self.depth.note_gone(n);
     }
 
     /// Forgets half of the learned length.
     pub(in crate::middle) fn age(&mut self) {
-        self.depth = (self.depth / 2).max(FIRST);
-        self.gone = 0;
+        self.depth = LearnedDepth::new((self.depth.get() / 2).max(FIRST));
     }
 }
 
@@ -190,29 +148,9 @@ mod tests {
 
     fn taken(queue: &mut TransferCache, want: usize) -> Vec<usize> {
         let mut all = Vec::new();
-        let n = queue.take(want, || None, |block| all.push(block as usize >> LG_PAGE));
+        let n = queue.take(want, |block| all.push(block as usize >> LG_PAGE));
         assert_eq!(n, all.len());
         all
-    }
-
-    #[test]
-    fn who_asks_where_the_newest_was_freed_gets_it_and_others_the_oldest() {
-        let mut queue = TransferCache::new();
-        // The oldest does not lie in the first place of the ring.
-        assert!(queue.put(block(0)) && taken(&mut queue, 1) == [0]);
-        (1..=8).for_each(|n| assert!(queue.put(block(n))));
-        let taken_on = |queue: &mut TransferCache, want, cpu| {
-            let mut all = Vec::new();
-            queue.take(want, || cpu, |block| all.push(block as usize >> LG_PAGE));
-            all
-        };
-        assert_eq!(taken_on(&mut queue, 1, None), [1], "nobody knows");
-        queue.cpu = Some(3);
-        assert_eq!(taken_on(&mut queue, 2, Some(3)), [8, 7]);
-        assert_eq!(taken_on(&mut queue, 2, Some(4)), [2, 3]);
-        assert!(!queue.holds(block(7)) && queue.holds(block(6)));
-        assert_eq!(taken_on(&mut queue, 9, Some(3)), [6, 5, 4]);
-        assert_eq!(taken_on(&mut queue, 1, Some(3)), [0; 0]);
     }
 
     #[test]
@@ -238,19 +176,20 @@ mod tests {
         queue.note_gone(3);
         queue.note_refill(2);
         queue.note_refill(2);
-        assert_eq!((queue.depth, queue.gone), (FIRST + 3, 0));
+        assert_eq!(queue.depth.get(), FIRST + 3);
         assert!(queue.put(block(FIRST)));
         for _ in 0..9 {
             queue.note_gone(MOST);
             queue.note_refill(MOST);
         }
-        assert_eq!(queue.depth, MOST);
+        assert_eq!(queue.depth.get(), MOST);
         (FIRST + 1..MOST).for_each(|n| assert!(queue.put(block(n))));
         assert!(!queue.put(block(MOST)), "full");
         assert_eq!(taken(&mut queue, usize::MAX), (0..MOST).collect::<Vec<_>>());
         queue.note_gone(7);
         (0..9).for_each(|_| queue.age());
-        assert_eq!((queue.depth, queue.gone), (FIRST, 0));
+        queue.note_refill(7);
+        assert_eq!(queue.depth.get(), FIRST, "what went before is forgotten too");
     }
 
     #[test]
