@@ -58,17 +58,11 @@ pub(crate) struct ColdBin {
     pub(crate) want: Cell<u16>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
-    /// Whether blocks that went to slabs were needed again: see
-    /// [`crate::middle::owners::overflow`].
-    pub(crate) bulk: Cell<bool>,
     /// The most blocks that the bin may hold, or
     /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
     pub(crate) most: Cell<u16>,
     /// Whether the bin missed or overflowed since the last look of collection.
     pub(crate) missed: Cell<bool>,
-    /// Consecutive looks of collection that found no miss, and the fewest blocks they found.
-    pub(crate) calm: Cell<u8>,
-    pub(crate) fewest: Cell<u16>,
     /// Requests at the last look of collection, and at the last overflow.
     pub(crate) seen_requests: Cell<u64>,
     pub(crate) overflow_requests: Cell<u64>,
@@ -77,9 +71,6 @@ pub(crate) struct ColdBin {
     /// Requests until the next guarded sample, once the countdown has run out. 0 if none is drawn.
     pub(crate) until_sample: Cell<usize>,
 }
-
-/// Looks without a miss after which a bin is thought to hold more than it needs.
-const CALM: u8 = 4;
 
 // SAFETY: only the cache's thread touches the cells, or the holder of the registry's lock once that
 // thread has ended. The rest is atomic or locked.
@@ -92,26 +83,12 @@ impl ColdBin {
             want: Cell::new(0),
             most: Cell::new(0),
             refills: Cell::new(0),
-            bulk: Cell::new(false),
             missed: Cell::new(false),
-            calm: Cell::new(0),
-            fewest: Cell::new(u16::MAX),
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
             armed: OwnedCount::new(),
             until_sample: Cell::new(0),
         }
-    }
-
-    /// Notes one look of collection that finds `level` blocks, and returns how many of them were
-    /// not needed: half of the fewest in [`CALM`] looks without a miss.
-    pub(crate) fn idle(&self, level: usize, missed: bool) -> usize {
-        let fewest = self.fewest.get().min(u16::try_from(level).unwrap_or(u16::MAX));
-        let calm = if missed { 0 } else { self.calm.get() + 1 };
-        let done = missed || calm == CALM;
-        self.calm.set(if done { 0 } else { calm });
-        self.fewest.set(if done { u16::MAX } else { fewest });
-        if calm == CALM { usize::from(fewest / 2) } else { 0 }
     }
 }
 
@@ -348,18 +325,6 @@ mod tests {
     use crate::front::bins::thread_cache::{CALLBACK, EMPTY, HOOK, REENTRANT, UNCACHED};
     use crate::front::cache::registry;
     use crate::middle::arenas::{arena_list, choose_arena};
-
-    #[test]
-    fn half_of_what_no_visit_found_needed_is_idle() {
-        let cold = ColdBin::new();
-        let visits = [90, 40, 100, 60].map(|level| cold.idle(level, false));
-        assert_eq!(visits, [0, 0, 0, 20]);
-        let visits = [90, 90, 90].map(|level| cold.idle(level, false));
-        assert_eq!(visits, [0; 3]);
-        assert_eq!(cold.idle(90, true), 0, "a miss");
-        let visits = [90, 90, 90, 90].map(|level| cold.idle(level, false));
-        assert_eq!(visits, [0, 0, 0, 45], "and four visits more");
-    }
 
     #[test]
     fn a_front_leads_to_the_cache_and_the_facade_behind_it() {

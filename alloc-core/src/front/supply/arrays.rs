@@ -17,11 +17,11 @@ const THREAD_BUDGET: usize = 1 << 20;
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 
-/// Gives a bin its first array, or one twice as long, for at most `most` blocks. Returns `false` if
-/// the array is as long as it may be. Called under the owner's lock.
+/// Gives a bin its first array, or one twice as long. Returns `false` if the array is as long as it
+/// may be. Called under the owner's lock.
 #[inline(always)]
-pub(super) fn grow(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
-    let (most, now) = (most.min(capacity_max(cache, class)), cache.bin(class).capacity());
+pub(super) fn grow(cache: &'static RealCache, class: SizeClass) -> bool {
+    let (most, now) = (capacity_max(cache, class), cache.bin(class).capacity());
     // The budget is tested here too, because once it is used up, every miss takes this path. Growth
     // adds the present capacity once more, or less if the bin reaches `most`.
     now < most
@@ -60,13 +60,10 @@ fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     true
 }
 
-/// Returns how many blocks the bin of a class may hold. The limit of large blocks is higher once
-/// they are used in bulk.
+/// Returns how many blocks the bin of a class may hold.
 pub(crate) fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
-    let (row, cold) = (class.row(), cache.cold(class));
-    match cold.most.get() {
-        BY_CLASS if cold.bulk.get() => usize::from(row.bulk_max),
-        BY_CLASS => usize::from(row.cache_max),
+    match cache.cold(class).most.get() {
+        BY_CLASS => usize::from(class.row().cache_max),
         most => usize::from(most),
     }
 }
@@ -91,5 +88,4 @@ pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
     cold.refills.set(0);
-    cold.bulk.set(false);
 }

@@ -1,6 +1,4 @@
-//! Collection gives blocks that bins do not need back to their slabs, step by step.
-//!
-//! A bin that was not used is emptied; a bin with more blocks than it needed holds fewer.
+//! Collection gives the blocks of bins that are not used back to their slabs, step by step.
 
 use super::{arrays, flush};
 use crate::front::cache::real_cache::RealCache;
@@ -12,8 +10,7 @@ use crate::middle::owners::owner::OwnerState;
 const VISITS: usize = 4;
 
 /// Looks at a few bins. A bin that was neither popped nor missed since the last look loses its
-/// blocks and its array. A bin that was used without a miss loses the blocks that were never
-/// needed.
+/// blocks and its array.
 #[inline(never)]
 pub(super) fn collect(cache: &'static RealCache) {
     let mut round = false;
@@ -43,17 +40,10 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
     let requests = cache.requests(class);
     let used = requests != cold.seen_requests.replace(requests);
     let missed = cold.missed.replace(false);
-    let level = bin.level();
     overflow_moves::age(&cache.owner, state, class);
     if !used && !missed {
         overflow_moves::empty(&cache.owner, state, class);
-        flush::oldest(cache, state, class, level);
+        flush::oldest(cache, state, class, bin.level());
         arrays::drop(cache, class);
-    } else {
-        let n = cold.idle(level, missed);
-        if n > 0 {
-            flush::oldest(cache, state, class, n);
-            cold.want.set((cold.want.get() / 2).max(2));
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! Between a thread's bins and the slabs: a miss fills the bin, an overflow empties it.
 //!
-//! Everything here runs under the lock of the cache's owner, once per batch. A bin that a thread
-//! only pushes to and never pops from holds at most 16 KiB, or 4 blocks.
+//! Everything here runs under the lock of the cache's owner, once per batch.
 
 use super::collection::collect;
 use super::{arrays, countdown, flush};
@@ -18,10 +17,6 @@ use crate::middle::blocks::owned_slabs;
 use crate::middle::blocks::shared_refill;
 use crate::middle::owners::owner::{Owner, OwnerState};
 
-/// Bytes that a bin may hold if its thread only frees into it.
-const FREE_ONLY: usize = 16 << 10;
-/// But at least this many blocks, so that large ones are not returned to their slabs singly.
-const FEWEST_FREED: usize = 4;
 /// Refills of a class that come from shared slabs before the cache gets its own slab.
 const SHARED_REFILLS: u8 = 4;
 
@@ -83,7 +78,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // The array grows here, when it is needed and the bin is empty, so that nothing has to be
     // moved.
     if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {
-        arrays::grow(cache, class, usize::MAX);
+        arrays::grow(cache, class);
     }
     if bin.capacity() == 0 {
         return;
@@ -112,7 +107,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
-    cold.bulk.set(state.overflow.note_refill(class, given));
+    state.overflow.note_refill(class, given);
     mixed(cache, class);
     want_more(cache, class, want);
 }
@@ -161,12 +156,10 @@ pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut 
     cold.missed.set(true);
     cache.settle_account(class);
     let requests = cache.requests(class);
-    let only_freed = requests == cold.overflow_requests.get();
-    cold.overflow_requests.set(requests);
-    let most = if only_freed { (FREE_ONLY / class.size()).max(FEWEST_FREED) } else { usize::MAX };
-    if !arrays::grow(cache, class, most) {
-        // The thread does not request blocks of this class, so it need not keep half of them.
-        let n = if only_freed && !cold.bulk.get() { bin.level() } else { bin.level().div_ceil(2) };
+    let only_freed = requests == cold.overflow_requests.replace(requests);
+    if !arrays::grow(cache, class) {
+        // A thread that does not request blocks of this class need not keep half of them.
+        let n = if only_freed { bin.level() } else { bin.level().div_ceil(2) };
         if cold.most.get() == BY_CLASS {
             flush::spill(cache, &mut state, class, n);
         } else {

@@ -76,12 +76,10 @@ impl Overflow {
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
-    /// Notes that `n` blocks of a class came from slabs. Returns whether the overflow stack may hold
-    /// any block.
-    pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
-        let depth = &mut self.of(class).depth;
-        depth.note_refill(n, THREAD_BYTES.checked_div(class.size()).unwrap_or(0));
-        depth.get() > 0
+    /// Notes that `n` blocks of a class came from slabs.
+    pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) {
+        let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0);
+        self.of(class).depth.note_refill(n, most);
     }
 }
 
@@ -246,11 +244,12 @@ mod tests {
     fn it_holds_what_came_back_within_what_a_thread_may_keep() {
         let class = SizeClass::of(64);
         let mut overflow = Overflow::new();
-        assert!(!overflow.note_refill(class, 100), "nothing went into slabs");
+        overflow.note_refill(class, 100);
+        assert_eq!(overflow.of(class).room(), 0, "nothing went into slabs");
         overflow.of(class).note_gone(1_000_000);
-        assert!(overflow.note_refill(class, 50));
+        overflow.note_refill(class, 50);
         assert_eq!(overflow.of(class).room(), 50);
-        assert!(overflow.note_refill(class, 1_000_000));
+        overflow.note_refill(class, 1_000_000);
         assert_eq!(overflow.of(class).room(), THREAD_BYTES / 64);
     }
 
