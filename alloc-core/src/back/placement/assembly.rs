@@ -17,7 +17,6 @@
 //! for which threads that can use another arena do not wait.
 
 use super::block_end::leave_end;
-use super::extension::take_extended;
 use super::memory::Request;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
@@ -47,23 +46,12 @@ enum Filled {
     LostAt(usize),
 }
 
-/// Makes a run of unused ones as far as they suffice. Returns it and how many of its pages are new,
-/// or `None` if there is no such memory.
+/// Makes a long block by moving the memory of unused runs, as far as they suffice. Returns it and
+/// how many of its pages are new, or `None` if it is not such a block or there is no such memory.
 pub(in crate::back) fn take_from_unused(
     runs: &mut FreeRuns,
     request: Request,
 ) -> Option<(InHand, usize)> {
-    // To lengthen one run is less work, but several runs may suffice without new memory.
-    if runs.pages(ExtentState::Dirty) >= request.pages
-        && let Some(made) = take_assembled(runs, request)
-    {
-        return Some(made);
-    }
-    take_extended(runs, request.pages, request.align).or_else(|| take_assembled(runs, request))
-}
-
-/// As [`take_from_unused`], but for a long block only, and by moving the memory of unused runs.
-fn take_assembled(runs: &mut FreeRuns, request: Request) -> Option<(InHand, usize)> {
     let (pages, whole) = (request.pages, request.whole());
     let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
     if !is_long || !mapping::has_room_for_parts(MAPPINGS) || find_part(runs).is_none() {

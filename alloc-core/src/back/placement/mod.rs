@@ -7,8 +7,6 @@ pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod block_end;
 #[allow(unsafe_code)]
-pub(crate) mod extension;
-#[allow(unsafe_code)]
 pub(crate) mod assembly;
 pub(crate) mod dense;
 pub(crate) mod fresh;

@@ -21,16 +21,8 @@ pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'st
 /// The neighbour after `extent` in the same arena and reservation, if it is in `state` and its
 /// mapping fits.
 pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
-    let fits = |right: &&Extent| Mapping::merged(extent.mapping(), right.mapping()).is_some();
-    neighbour_behind(extent, state).filter(fits)
-}
-
-/// As [`right_neighbour`], but with any mapping.
-pub(in crate::back) fn neighbour_behind(
-    extent: &Extent,
-    state: ExtentState,
-) -> Option<&'static Extent> {
     let right = page_map::lookup(extent.end()).extent()?;
-    let ours = right.arena() == extent.arena() && right.state.get() == state;
+    let free = right.arena() == extent.arena() && right.state.get() == state;
+    let ours = free && Mapping::merged(extent.mapping(), right.mapping()).is_some();
     if ours && !right.head.get() && right.base() == extent.end() { Some(right) } else { None }
 }

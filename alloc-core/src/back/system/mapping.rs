@@ -75,16 +75,6 @@ impl Mapping {
         }
     }
 
-    /// The mapping of a free run with memory that is made longer by addresses without memory behind
-    /// it, or `None` if it cannot be made longer.
-    pub(in crate::back) fn extended(run: Mapping, behind: Mapping) -> Option<Mapping> {
-        match (run.is_advised(), behind) {
-            (true, Mapping::Ordinary | Mapping::Chunks) => Some(Mapping::Several),
-            (true, _) => None,
-            _ => Mapping::merged(run, behind).filter(|merged| !merged.is_own()),
-        }
-    }
-
     const fn to_word(self) -> u16 {
         match self {
             Mapping::Ordinary => words::ORDINARY,
@@ -237,23 +227,6 @@ mod tests {
                 _ => (left == right).then_some(left),
             };
             assert_eq!(Mapping::merged(left, right), expected, "{left:?} {right:?}");
-        }
-    }
-
-    #[test]
-    fn runs_that_are_ordinary_or_in_huge_pages_are_made_longer() {
-        let extended = Mapping::extended;
-        assert_eq!(extended(Ordinary, Ordinary), Some(Ordinary));
-        for (run, behind) in [(Ordinary, Chunks), (Chunks, Ordinary), (Chunks, Chunks)] {
-            assert_eq!(extended(run, behind), Some(Chunks));
-        }
-        for run in [Huge, HugeButEnd, Several] {
-            assert_eq!([Ordinary, Chunks].map(|behind| extended(run, behind)), [Some(Several); 2]);
-            assert_eq!([run, MOVES[0], Decommitted].map(|other| extended(run, other)), [None; 3]);
-            assert_eq!(extended(Ordinary, run), None);
-        }
-        for run in [MOVES[0], Decommitted] {
-            assert_eq!([run, Ordinary, Chunks].map(|behind| extended(run, behind)), [None; 3]);
         }
     }
 }
