@@ -361,13 +361,11 @@ mod tests {
             series("b", "jemalloc", 2.0, 10.0),
         ];
         assert!(!markdown(&all).contains("old one"));
-        all.extend([
-            series("a", "lumalloc-old", 2.0, 20.0),
-            series("b", "lumalloc-old", 0.5, 5.0),
-        ]);
+        all.extend([series("a", "lumalloc-old", 2.0, 20.0), series("b", "lumalloc-old", 0.5, 5.0)]);
         let text = markdown(&all);
         assert!(text.contains("## Ratios of this build to the old one"), "{text}");
-        let row = "| a              | 1.50 (1.50–1.50) | 1.50 (1.50–1.50)        | 0.50 (0.50–0.50)";
+        let row =
+            "| a              | 1.50 (1.50–1.50) | 1.50 (1.50–1.50)        | 0.50 (0.50–0.50)";
         assert!(text.contains(row), "{text}");
         let means = "| geometric mean | **1.732**        | **1.732**               | **1.000**";
         assert!(text.contains(means), "{text}");

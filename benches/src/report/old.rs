@@ -24,7 +24,8 @@ fn of_pair(store: &Store, cases: &[Case], title: &str, pair: (&str, &str)) -> St
         let means = [WALL, CPU, PEAK, FAULTS].map(|number| mean(store, &of_group, pair, number));
         if means.iter().any(Option::is_some) {
             let mut row = vec![format!("**{group}, {name}**")];
-            let cell = |mean: Option<f64>| mean.map_or("–".to_owned(), |mean| format!("{mean:.3}"));
+            let cell =
+                |mean: Option<f64>| mean.map_or("–".to_owned(), |mean| format!("{mean:.3}"));
             row.extend(means.map(cell));
             rows.push(row);
         }

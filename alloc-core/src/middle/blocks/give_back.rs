@@ -1,13 +1,11 @@
 //! Blocks that are returned to their slabs, many at a time.
 //!
-//! Blocks go one after the other by plain ORs into a slab that the cache owns, into one of an
-//! arena's bin whose lock is free, and into those of an owner that does nothing ([`idle_lock`]).
-//! For any other slab the blocks are grouped by the 64-bit word that they belong to, and a group is
-//! one atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
+//! Blocks go one after the other by plain ORs into a slab that the cache owns, and into one of an
+//! arena's bin whose lock is free. For any other slab the blocks are grouped by the 64-bit word that
+//! they belong to, and a group is one atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
 //! path: a bit already set is a double free, an offset that is no multiple of the size an interior
 //! pointer, another class a wrong size.
 
-use super::idle_lock::{self, IdleLock};
 use super::misuse_report::{died_twice, find_slab, interior};
 use super::shared_slabs;
 use super::slab_guard::free_remotely;
@@ -59,9 +57,6 @@ struct Batch<'a> {
     grid: Grid,
     /// An arena whose bin of the class this batch has locked.
     held: Option<(&'static Arena, lock::Guard<'static, BinSlabs>)>,
-    /// Another owner whose lock this batch holds, if it has `asked` for one and got it.
-    idle: Option<IdleLock>,
-    asked: bool,
     remote: u64,
     /// Among the `remote` blocks, those that their guard has yet to take in.
     sent: u64,
@@ -73,8 +68,6 @@ struct Batch<'a> {
 enum Way {
     /// The cache owns the slab.
     Own,
-    /// The owner that guards the slab is locked by this batch.
-    Idle,
     /// The bin that guards the slab is locked by this batch.
     Bin,
     /// This batch does not hold the lock that guards the slab.
@@ -92,9 +85,7 @@ pub(crate) fn give_back(
         return transfer_moves::give_back(owner, class, blocks);
     }
     let (grid, groups) = (class.grid(), Groups::new());
-    let (held, idle, asked) = (None, None, false);
-    let mut batch =
-        Batch { owner, state, class, grid, held, idle, asked, remote: 0, sent: 0, groups };
+    let mut batch = Batch { owner, state, class, grid, held: None, remote: 0, sent: 0, groups };
     let home = owner.ledger.home_or(class.index(), owner.home.get().id());
     let mut elsewhere = 0;
     let mut left = blocks;
@@ -142,15 +133,6 @@ impl Batch<'_> {
                 self.owner.events.add(Event::Group, 1);
                 let count = put_run(slab, self.grid, blocks);
                 self.state.refile(slab, count);
-                count
-            }
-            Way::Idle => {
-                self.owner.events.add(Event::Group, 1);
-                let count = put_run(slab, self.grid, blocks);
-                self.remote += count as u64;
-                if let Some(idle) = &mut self.idle {
-                    idle.state.refile(slab, count);
-                }
                 count
             }
             Way::Bin => {
@@ -206,22 +188,19 @@ impl Batch<'_> {
     /// is the same. Returns how many.
     #[inline]
     fn add_scattered(&mut self, way: Way, blocks: &[*mut u8], arena: u32) -> usize {
-        let count = match (way, &mut self.idle) {
-            (Way::Remote, _) => {
+        match way {
+            Way::Remote => {
                 let next = blocks.get(..SCATTERED).unwrap_or(blocks);
-                return self.add_scattered_remote(next, arena);
+                self.add_scattered_remote(next, arena)
             }
-            (Way::Own, _) => put_scattered(self.owner.id(), self.state, self.class, blocks, arena),
-            (Way::Idle, Some(idle)) => {
-                let id = idle.owner.id();
-                let count = put_scattered(id, &mut idle.state, self.class, blocks, arena);
-                self.remote += count as u64;
+            Way::Own => {
+                let id = self.owner.id();
+                let count = put_scattered(id, self.state, self.class, blocks, arena);
+                self.owner.events.add(Event::Group, count as u64);
                 count
             }
-            _ => return 0,
-        };
-        self.owner.events.add(Event::Group, count as u64);
-        count
+            Way::Bin => 0,
+        }
     }
 
     /// As [`Batch::add_scattered`], for slabs that other caches own.
@@ -247,7 +226,6 @@ impl Batch<'_> {
     fn way(&mut self, slab: &Slab) -> Way {
         match slab.remote.guard() {
             Some(Guard::Owner(id)) if id == self.owner.id() => return Way::Own,
-            Some(Guard::Owner(id)) if self.has_lock_of(slab, id) => return Way::Idle,
             Some(Guard::Bin) => {}
             _ => return Way::Remote,
         }
@@ -264,17 +242,6 @@ impl Batch<'_> {
             },
             _ => Way::Remote,
         }
-    }
-
-    /// Whether this batch holds the lock of owner `id` of a slab. It asks only the first it meets.
-    fn has_lock_of(&mut self, slab: &Slab, id: u32) -> bool {
-        if !self.asked {
-            self.asked = true;
-            self.idle = idle_lock::try_lock(&mut self.state.idle_hint, id);
-        }
-        let idle = self.idle.as_ref().filter(|idle| idle.owner.id() == id);
-        // Under the lock the guard does not change.
-        idle.is_some() && slab.remote.is_owned_by(id)
     }
 
     /// Joins blocks with the open group of their word, or opens one. `base` is that of their slab.

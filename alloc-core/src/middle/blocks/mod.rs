@@ -11,7 +11,6 @@ pub(crate) mod tidy_bins;
 pub(crate) mod shared_refill;
 #[allow(unsafe_code)]
 pub(crate) mod owned_slabs;
-pub(crate) mod idle_lock;
 pub(crate) mod give_back;
 #[allow(unsafe_code)]
 pub(crate) mod overflow_moves;

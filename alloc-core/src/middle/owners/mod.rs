@@ -5,6 +5,5 @@ pub(crate) mod run_cache;
 pub(crate) mod ledger;
 #[allow(unsafe_code)]
 pub(crate) mod overflow;
-pub(crate) mod idle_hint;
 #[allow(unsafe_code)]
 pub(crate) mod owner;

@@ -219,7 +219,8 @@ mod tests {
     fn a_stack_across_chunks() {
         for (size, step) in [(16, 1), (16, 100), (1024, 7), (32768, 63)] {
             let class = SizeClass::of(size);
-            let mut stack = OverflowStack { depth: LearnedDepth::new(2000), ..OverflowStack::new() };
+            let mut stack =
+                OverflowStack { depth: LearnedDepth::new(2000), ..OverflowStack::new() };
             assert_eq!(stack.push(class, &blocks(1..1400), usize::MAX), 1399);
             assert_eq!(stack.push(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
             assert!(stack.push(class, &blocks(0..1), usize::MAX) == 0);

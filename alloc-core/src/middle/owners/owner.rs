@@ -5,7 +5,6 @@
 //! pass, a walker, fork) may drain, release or give up the slabs, so an idle owner never pins what
 //! others have freed.
 
-use super::idle_hint::IdleHint;
 use super::ledger::{Counts, Ledger};
 use super::overflow::Overflow;
 use super::run_cache::{self, RunCache};
@@ -60,8 +59,6 @@ pub(crate) struct OwnerState {
     pub(in crate::middle) idle_since: u64,
     /// All slabs were given up, and no slow path was taken since.
     pub(in crate::middle) at_rest: bool,
-    /// The owner whose blocks the cache freed last.
-    pub(in crate::middle) idle_hint: IdleHint,
 }
 
 /// The slabs of one class.
@@ -145,7 +142,6 @@ impl Owner {
                     seen_activity: 0,
                     idle_since: 0,
                     at_rest: true,
-                    idle_hint: IdleHint::none(),
                 },
             ),
         }

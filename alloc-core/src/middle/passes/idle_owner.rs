@@ -4,7 +4,6 @@ use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena_list;
 use crate::middle::blocks::overflow_moves;
 use crate::middle::blocks::owned_slabs;
-use crate::middle::owners::idle_hint::IdleHint;
 use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -16,7 +15,6 @@ pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     overflow_moves::empty_all(owner, state);
     state.seen_activity = owner.activity.get();
     state.at_rest = true;
-    state.idle_hint = IdleHint::none();
     for class in SizeClass::all() {
         owned_slabs::drain(owner, state, class);
         let slabs = state.slabs(class);
