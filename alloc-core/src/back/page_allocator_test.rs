@@ -1,7 +1,7 @@
 //! Random programs against a shadow of all runs, over a fixed buffer and over systems that refuse.
 
 use super::*;
-use crate::back::placement::memory::LARGE_HEAP;
+use crate::back::placement::huge_page_policy::LARGE_HEAP;
 use crate::back::runs::growth::FIRST_CHUNK;
 use crate::back::runs::huge;
 use crate::back::system::mapping::Mapping;

@@ -16,7 +16,7 @@
 //! older systems do not move what lies in several mappings. The calls run under the arena's lock,
 //! for which threads that can use another arena do not wait.
 
-use super::block_end::leave_end;
+use super::long_block::leave_end;
 use super::memory::Request;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
@@ -46,15 +46,15 @@ enum Filled {
     LostAt(usize),
 }
 
-/// Makes a long block by moving the memory of unused runs, as far as they suffice. Returns it and
-/// how many of its pages are new, or `None` if it is not such a block or there is no such memory.
+/// Makes a long block that takes `whole` pages by moving the memory of unused runs, as far as they
+/// suffice. Returns it and how many of its pages are new, or `None` if there is no such memory.
 pub(in crate::back) fn take_from_unused(
     runs: &mut FreeRuns,
     request: Request,
+    whole: usize,
 ) -> Option<(InHand, usize)> {
-    let (pages, whole) = (request.pages, request.whole());
-    let is_long = pages << LG_PAGE >= huge::SHORTEST && thp::backs_blocks();
-    if !is_long || !mapping::has_room_for_parts(MAPPINGS) || find_part(runs).is_none() {
+    let pages = request.pages;
+    if !mapping::has_room_for_parts(MAPPINGS) || find_part(runs).is_none() {
         return None;
     }
     let run = runs.take_addresses(whole, request.align.max(HUGE))?;

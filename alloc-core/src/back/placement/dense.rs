@@ -6,8 +6,8 @@
 //!       │        part of it is purged: the advice is taken back (broken), small pages from then on
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
-//! Once all arenas together are large enough for the rest of a chunk ([`LARGE_HEAP`]), an arena
-//! takes new memory by whole chunks. A chunk is 2 MiB that the system is asked to back by one huge
+//! Once all arenas together are large enough for the rest of a chunk
+//! ([`backing`](super::huge_page_policy::backing)), an arena takes new memory by whole chunks. A chunk is 2 MiB that the system is asked to back by one huge
 //! page before it is touched, so one fault brings in what 512 would. Only runs that will be filled
 //! are taken so ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class
 //! of which a thread has filled many, and other slabs as far as [`super::untouched`] allows. The
@@ -18,19 +18,18 @@
 //! Chunks may be mappings of their own, so their runs are marked ([`Mapping::Chunks`]) and not
 //! moved, and runs that are merged with them get the mark too. All runs of an advised chunk have
 //! the mark, but a run with the mark may lie elsewhere. A long block that is made of such addresses
-//! becomes one mapping again ([`huge::back`]). See [`crate::back::runs::chunk_notes`].
+//! becomes one mapping again ([`huge::back`](crate::back::runs::huge::back)). See [`crate::back::runs::chunk_notes`].
 
-use super::memory::{LARGE_HEAP, Request};
-use super::untouched;
+use super::huge_page_policy::Heap;
+use super::memory::Request;
+use super::untouched::{self, Claim};
 use crate::back::aging::limit::Bounds;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::runs::chunk_notes::{self, CHUNK};
 use crate::back::runs::free_runs::FreeRuns;
-use crate::back::runs::huge;
 use crate::back::runs::in_hand::InHand;
 use crate::back::system::mapping::Mapping;
-use crate::back::system::thp::{self, HUGE};
-use crate::ground::units::LG_PAGE;
+use crate::back::system::thp::HUGE;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The unused rest of the chunk that an arena took last.
@@ -69,35 +68,19 @@ impl Rest {
         self.is_alone = true;
     }
 
-    /// Takes a run of new memory in huge pages, for an arena with `active` pages in use. Returns
-    /// `None` if too little is in use, the run is too long to need this, or the system refuses.
-    pub(in crate::back) fn take_dense(
-        &mut self,
-        runs: &mut FreeRuns,
-        bounds: &Bounds,
-        active: usize,
-        request: Request,
-    ) -> Option<InHand> {
-        if request.pages << LG_PAGE >= huge::SHORTEST || !thp::backs_chunks() {
-            return None;
-        }
-        if let Some(run) = self.take(runs, request.pages, request.align) {
-            return Some(run);
-        }
+    /// The heap whose size counts for a request of this arena with `active` pages in use, and the
+    /// claim on what a chunk for it would leave.
+    pub(in crate::back) fn heap(&self, active: usize, request: Request) -> (Option<Claim>, Heap) {
         if self.is_alone {
-            let is_large = active >= LARGE_HEAP;
-            return if is_large { self.take_chunk(runs, bounds, request) } else { None };
+            return (None, Heap { used: active, waiting: 0 });
         }
         let leaves = request.pages.next_multiple_of(CHUNK) - request.pages;
-        if !untouched::claim(leaves, request.least_heap()) {
-            return None;
-        }
-        let run = self.take_chunk(runs, bounds, request);
-        untouched::LEFT.fetch_sub(leaves, Relaxed);
-        run
+        let (claim, heap) = Claim::new(leaves);
+        (Some(claim), heap)
     }
 
-    fn take_chunk(
+    /// Takes a run out of a new chunk. Returns `None` if the system or the bounds refuse it.
+    pub(in crate::back) fn take_chunk(
         &mut self,
         runs: &mut FreeRuns,
         bounds: &Bounds,
@@ -128,7 +111,12 @@ impl Rest {
     }
 
     /// Takes a run out of the rest of the last chunk, whether or not the rest is open to all.
-    fn take(&mut self, runs: &mut FreeRuns, pages: usize, align: usize) -> Option<InHand> {
+    pub(in crate::back) fn take(
+        &mut self,
+        runs: &mut FreeRuns,
+        pages: usize,
+        align: usize,
+    ) -> Option<InHand> {
         let rest = self.take_if(|rest| rest.fit(pages, align).is_some())?;
         self.cut(runs, rest, pages, align)
     }
@@ -177,8 +165,11 @@ mod tests {
     use super::*;
     use crate::back::aging::limit;
     use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::placement::huge_page_policy::LARGE_HEAP;
     use crate::back::runs::chunk_notes::{is_advised, is_in_huge_pages, is_whole_chunks};
+    use crate::back::runs::huge;
     use crate::back::system::provider::mmap::Mmap;
+    use crate::back::system::thp;
     use crate::ground::units::PAGE;
 
     const RUN: usize = 16;

@@ -1,18 +1,17 @@
 //! New memory for a run.
 
 use super::assembly;
-use super::block_end;
 use super::dense::Rest;
+use super::huge_page_policy::{self, Allowed, Backing, Heap};
+use super::long_block;
 use super::memory::Request;
 use crate::back::aging::limit::Bounds;
 use crate::back::runs::free_runs::FreeRuns;
-use crate::back::runs::huge;
 use crate::back::runs::in_hand::InHand;
+use crate::back::system::thp;
 
 /// Takes a run of new memory for an arena with `active` pages in use. Returns it and how many of
 /// its pages had no memory, or `None` if there are no addresses.
-///
-/// If the caller writes most of it, the memory of unused runs comes first, and then huge pages.
 pub(in crate::back) fn take(
     runs: &mut FreeRuns,
     rest: &mut Rest,
@@ -21,16 +20,22 @@ pub(in crate::back) fn take(
     request: Request,
 ) -> Option<(InHand, usize)> {
     let Request { pages, align, .. } = request;
-    if !request.is_filled() {
-        return Some((runs.take_addresses(pages, align)?, pages));
+    let suits_chunks = request.is_written() && !request.is_long();
+    if suits_chunks && let Some(run) = rest.take(runs, pages, align) {
+        return Some((run, pages));
     }
-    if let Some(made) = assembly::take_from_unused(runs, request) {
-        return Some(made);
-    }
-    let fresh = rest
-        .take_dense(runs, bounds, active, request)
-        .or_else(|| block_end::take_whole_huge(runs, request))
-        .or_else(|| runs.take_addresses(pages, huge::best_align(pages, align)))
-        .or_else(|| runs.take_addresses(pages, align))?;
-    Some((fresh, pages))
+    let (claim, heap) = if suits_chunks {
+        rest.heap(active, request)
+    } else {
+        (None, Heap { used: 0, waiting: 0 })
+    };
+    let allowed = Allowed { blocks: thp::backs_blocks(), chunks: thp::backs_chunks() };
+    let made = match huge_page_policy::backing(request, heap, allowed) {
+        Backing::Small => None,
+        Backing::Chunk => rest.take_chunk(runs, bounds, request).map(|run| (run, pages)),
+        Backing::Own { pages: whole } => assembly::take_from_unused(runs, request, whole)
+            .or_else(|| long_block::take(runs, request, whole).map(|run| (run, pages))),
+    };
+    drop(claim);
+    made.or_else(|| Some((runs.take_addresses(pages, align)?, pages)))
 }

@@ -1,7 +1,7 @@
 //! What memory a run may be made of.
 
-use super::huge_end;
-use crate::ground::units::PAGE;
+use crate::back::runs::huge;
+use crate::ground::units::LG_PAGE;
 
 /// Which memory an allocation may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,25 +40,14 @@ pub(in crate::back) struct Request {
     pub(in crate::back) memory: Memory,
 }
 
-/// Pages in use from which on chunks are taken: four chunks. All arenas count together, because
-/// that of a thread is small where there are many. An arena that the program made counts alone.
-pub(in crate::back) const LARGE_HEAP: usize = (8 << 20) / PAGE;
-/// As [`LARGE_HEAP`], but where more such runs will follow, so that the rest is soon used.
-const SMALL_HEAP: usize = (3 << 20) / PAGE;
-
 impl Request {
     /// Whether most of the run will be written soon.
-    pub(in crate::back) fn is_filled(&self) -> bool {
+    pub(in crate::back) fn is_written(&self) -> bool {
         !matches!(self.memory, Memory::Resident | Memory::Any)
     }
 
-    /// The pages that the run takes over huge pages. Other runs use what it does not need.
-    pub(in crate::back) fn whole(&self) -> usize {
-        if self.memory == Memory::Filled { huge_end::backed(self.pages) } else { self.pages }
-    }
-
-    /// Pages in use from which on a heap may take a chunk for this run.
-    pub(in crate::back) fn least_heap(&self) -> usize {
-        if self.memory == Memory::Followed { SMALL_HEAP } else { LARGE_HEAP }
+    /// Whether the run is as long as those that have huge pages of their own.
+    pub(in crate::back) fn is_long(&self) -> bool {
+        self.pages << LG_PAGE >= huge::SHORTEST
     }
 }

@@ -1,11 +1,11 @@
 //! Placement of new runs: which memory they take, where they end, and how they grow.
 
-pub(crate) mod untouched;
-pub(crate) mod huge_end;
 pub(crate) mod memory;
+pub(crate) mod huge_page_policy;
+pub(crate) mod untouched;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
-pub(crate) mod block_end;
+pub(crate) mod long_block;
 #[allow(unsafe_code)]
 pub(crate) mod assembly;
 pub(crate) mod dense;

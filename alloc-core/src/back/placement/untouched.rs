@@ -10,15 +10,11 @@
 //! The rests of the chunks that arenas took last ([`super::dense`]) wait for runs that fill them.
 //! They may be the same part of the memory in use, or one chunk, so only a large heap has any.
 
+use super::huge_page_policy::{self, Heap};
 use crate::back::aging::limit;
-use crate::back::runs::chunk_notes::CHUNK;
 use crate::ground::counters::SharedCount;
 use crate::ground::units::LG_PAGE;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// The part of the memory in use that untouched pages of slabs in huge pages may be, and that the
-/// rests of chunks may be.
-const PART_OF_USED: usize = 8;
 
 /// Untouched pages of slabs in small pages, which have no memory, and in huge pages.
 static IN_SMALL: SharedCount = SharedCount::new();
@@ -50,45 +46,38 @@ fn used_pages() -> usize {
 /// Whether a fresh slab of `pages` pages may lie in huge pages although it is unknown whether it
 /// will be filled.
 pub(crate) fn may_be_huge(pages: usize) -> bool {
-    is_small_part(pages, IN_SMALL.get() as usize, IN_HUGE.get() as usize, used_pages())
+    let (in_small, in_huge) = (IN_SMALL.get() as usize, IN_HUGE.get() as usize);
+    huge_page_policy::is_slab_filled(pages, in_small, in_huge, used_pages())
 }
 
-fn is_small_part(pages: usize, in_small: usize, in_huge: usize, used: usize) -> bool {
-    let are_filled = in_small.saturating_add(in_huge) <= used;
-    are_filled && in_huge.saturating_add(pages) <= used / PART_OF_USED
+/// The pages that a chunk will leave, counted in [`LEFT`] from before the decision to take it until
+/// it is there, because many threads may decide at a time.
+pub(in crate::back) struct Claim {
+    left: &'static AtomicUsize,
+    pages: usize,
 }
 
-/// Lets an arena take a chunk whose rest is `leaves` pages, if all arenas together use `heap` pages
-/// and the bound is kept. Many threads may ask, so the pages count in [`LEFT`] from now on.
-pub(in crate::back) fn claim(leaves: usize, heap: usize) -> bool {
-    claim_of(&LEFT, used_pages(), leaves, heap)
-}
-
-fn claim_of(left: &AtomicUsize, used: usize, leaves: usize, heap: usize) -> bool {
-    if used < heap {
-        return false;
+impl Claim {
+    /// Claims `pages` pages. Returns the heap of all arenas, in which they wait.
+    pub(in crate::back) fn new(pages: usize) -> (Claim, Heap) {
+        Claim::of(&LEFT, used_pages(), pages)
     }
-    let is_within = left.fetch_add(leaves, Relaxed) + leaves <= CHUNK.max(used / PART_OF_USED);
-    if !is_within {
-        left.fetch_sub(leaves, Relaxed);
+
+    fn of(left: &'static AtomicUsize, used: usize, pages: usize) -> (Claim, Heap) {
+        let waiting = left.fetch_add(pages, Relaxed) + pages;
+        (Claim { left, pages }, Heap { used, waiting })
     }
-    is_within
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.left.fetch_sub(self.pages, Relaxed);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn huge_pages_are_for_slabs_where_little_is_wasted_and_slabs_are_filled() {
-        let used = 100 * PART_OF_USED;
-        assert!(is_small_part(16, 0, 84, used));
-        assert!(!is_small_part(16, 0, 85, used), "too much is wasted already");
-        assert!(is_small_part(16, used - 84, 84, used));
-        assert!(!is_small_part(16, used - 83, 84, used), "slabs are hardly touched here");
-        assert!(!is_small_part(16, 0, 0, 0), "nothing is in use");
-        assert!(!is_small_part(16, usize::MAX, 1, used));
-    }
 
     #[test]
     fn what_is_noted_counts_until_it_is_touched() {
@@ -103,26 +92,15 @@ mod tests {
     }
 
     #[test]
-    fn small_arenas_take_chunks_where_all_together_leave_little_of_theirs() {
-        const HEAP: usize = 3 * CHUNK;
-        let left = AtomicUsize::new(0);
-        let mut total = 0;
-        let mut claims = |used: usize, leaves: usize, expected: bool| {
-            assert_eq!(
-                claim_of(&left, used, leaves, HEAP),
-                expected,
-                "{used} {leaves} beside {total}"
-            );
-            total += if expected { leaves } else { 0 };
-            assert_eq!(left.load(Relaxed), total);
-        };
-        claims(HEAP - 1, 0, false);
-        claims(HEAP, CHUNK - 1, true);
-        claims(HEAP, 2, false);
-        claims(HEAP, 1, true);
-        let large = 3 * PART_OF_USED * CHUNK;
-        claims(large, CHUNK, true);
-        claims(large, CHUNK + 1, false);
-        claims(large, CHUNK, true);
+    fn a_claim_counts_while_it_lasts() {
+        static WAITING: AtomicUsize = AtomicUsize::new(0);
+        let (first, heap) = Claim::of(&WAITING, 100, 7);
+        assert_eq!((heap.used, heap.waiting), (100, 7));
+        let (second, heap) = Claim::of(&WAITING, 100, 5);
+        assert_eq!(heap.waiting, 12);
+        drop(first);
+        assert_eq!(WAITING.load(Relaxed), 5);
+        drop(second);
+        assert_eq!(WAITING.load(Relaxed), 0);
     }
 }

@@ -10,18 +10,11 @@ use super::chunk_notes;
 use crate::back::map::extent::Extent;
 use crate::back::system::mapping::Mapping;
 use crate::back::system::page_provider::PageProvider;
-use crate::back::system::thp::{self, HUGE};
-use crate::ground::units::LG_PAGE;
+use crate::back::system::thp;
 use core::ptr::NonNull;
 
 /// Shorter blocks are not backed by huge pages unless all memory is.
 pub(crate) const SHORTEST: usize = 4 << 20;
-
-/// The best alignment of a run that is to be filled. The ends of a long run that lie in no whole
-/// huge page are faulted in page by page.
-pub(in crate::back) fn best_align(pages: usize, align: usize) -> usize {
-    if pages << LG_PAGE >= SHORTEST && thp::backs_blocks() { align.max(HUGE) } else { align }
-}
 
 /// Asks for huge pages under the first `bytes` of a block that its caller is about to fill. The
 /// caller owns the block, which has no memory yet or has just been lengthened.
@@ -76,6 +69,8 @@ pub(crate) fn back_room(provider: &dyn PageProvider, block: &'static Extent) {
 mod tests {
     use super::*;
     use crate::back::system::provider::mmap::Mmap;
+    use crate::back::system::thp::HUGE;
+    use crate::ground::units::LG_PAGE;
 
     /// Maps addresses that cannot be one mapping with what lies beside them.
     fn lonely(bytes: usize) -> NonNull<u8> {

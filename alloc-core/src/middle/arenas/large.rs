@@ -9,7 +9,7 @@ use super::home_arena::HomeArena;
 use super::purge_gate::GATE;
 use crate::back::map::extent::Extent;
 use crate::back::page_allocator::Memory;
-use crate::back::placement::huge_end;
+use crate::back::placement::huge_page_policy;
 use crate::back::placement::moves;
 use crate::back::runs::contents::{self, Zeroing};
 use crate::back::runs::huge;
@@ -78,7 +78,7 @@ fn allocate_in(
 /// What memory to take where `memory` is allowed and the caller writes the first `filled` bytes.
 fn fresh(memory: Memory, filled: usize) -> Memory {
     match memory {
-        Memory::Any if huge_end::ends_early(filled) => Memory::Begun,
+        Memory::Any if huge_page_policy::ends_early(filled) => Memory::Begun,
         _ => memory.filled_if(filled > 0),
     }
 }
@@ -221,7 +221,7 @@ fn back_room(extent: &'static Extent) {
 fn back_by_huge_pages(extent: &'static Extent, size: usize) {
     let Some(arena) = arena_list::by_id(extent.arena()) else { return };
     let provider = arena.provider();
-    huge::back(provider, extent, huge_end::worth_huge_pages(extent, size));
+    huge::back(provider, extent, huge_page_policy::worth_huge_pages(extent, size));
 }
 
 /// Makes all of a fresh block read zero, if it does not do so yet.

@@ -1,33 +1,30 @@
-//! The end of a long block that does not fill its last huge page.
+//! A long block in huge pages of its own, and its end if that does not fill the last of them.
 //!
 //! ```text
 //!   │ huge page │ huge page │ huge page           │
 //!   │ block                      │ rest: unused,  │
 //!   │                            │ but has memory │
 //! ```
-//! A huge page is brought in only where the whole of it is advised. So a block whose end fills
-//! enough of its last huge page ([`backed`](super::huge_end::backed)) takes all of that page, and
-//! the next request gets the rest. Once the end is written, the rest has memory, so it counts as
-//! dirty from the start.
+//! The block begins at a huge page, because the ends that lie in no whole huge page are faulted in
+//! page by page. A huge page is brought in only where the whole of it is advised. So a block whose
+//! end fills enough of its last huge page takes all of that page, and the next request gets the
+//! rest. Once the end is written, the rest has memory, so it counts as dirty from the start.
 
 use super::memory::Request;
 use crate::back::map::extent::ExtentState;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::huge;
 use crate::back::runs::in_hand::InHand;
-use crate::back::system::thp::{self, HUGE};
-use crate::ground::units::LG_PAGE;
+use crate::back::system::thp::HUGE;
 
-/// Takes a run without memory for a long block and all of its last huge page, and asks for huge
-/// pages. Returns `None` if it is not such a block or if there are no addresses.
-pub(in crate::back) fn take_whole_huge(runs: &mut FreeRuns, request: Request) -> Option<InHand> {
-    let (pages, whole) = (request.pages, request.whole());
-    if pages << LG_PAGE < huge::SHORTEST || whole == pages || !thp::backs_blocks() {
-        return None;
-    }
+/// Takes a run without memory for a long block, in which it takes `whole` pages. Returns `None` if
+/// there are no addresses.
+pub(in crate::back) fn take(runs: &mut FreeRuns, request: Request, whole: usize) -> Option<InHand> {
     let run = runs.take_addresses(whole, request.align.max(HUGE))?;
-    huge::back(runs.provider(), run.run(), run.bytes());
-    leave_end(runs, &run, pages);
+    if whole > request.pages {
+        huge::back(runs.provider(), run.run(), run.bytes());
+        leave_end(runs, &run, request.pages);
+    }
     Some(run)
 }
 
@@ -47,6 +44,7 @@ mod tests {
     use crate::back::runs::chunk_notes::CHUNK;
     use crate::back::system::mapping::Mapping;
     use crate::back::system::provider::mmap::Mmap;
+    use crate::back::system::thp;
     use crate::ground::units::PAGE;
 
     #[test]
@@ -85,7 +83,7 @@ mod tests {
             pages.free(block);
             let pages_wanted = 4 * CHUNK + CHUNK / 2;
             let request = Request { pages: pages_wanted, align: PAGE, memory: Memory::Begun };
-            take_from_unused(pages.runs(), request)
+            take_from_unused(pages.runs(), request, pages_wanted)
         }) else {
             return;
         };
