@@ -123,6 +123,16 @@ pub mod stats_interval {
     pub use crate::ground::stats_interval::{Printer, set_printer};
 }
 
+/// Checks of all structures, for tests.
+#[cfg(all(not(loom), feature = "checks"))]
+pub mod checks {
+    /// Ends the process if a structure of the allocator contradicts itself: lists and the counts of
+    /// their members, the bits of slabs, and the runs of each state.
+    pub fn all() {
+        crate::middle::passes::check_pass::check_all();
+    }
+}
+
 /// Switches for the tests of other crates.
 #[cfg(all(not(loom), feature = "testing"))]
 pub mod testing {

@@ -152,6 +152,7 @@ fn cycle(seed: u64) -> usize {
     control::flush_thread_cache();
     assert_eq!(totals().allocated, 0);
     assert_eq!(forgotten_pages(), 0, "{:#?}", totals());
+    lumalloc::checks::all();
     refused
 }
 

@@ -74,5 +74,6 @@ fn run(seed: u8, kind: Refused, period: u64) {
     }
     fail_system_calls(0);
     assert_eq!(forgotten_pages(), 0);
+    lumalloc::checks::all();
     world.end();
 }

@@ -27,6 +27,8 @@ use super::runs::neighbours::right_neighbour;
 use super::runs::source::Source;
 use super::system::page_provider::{Moved, PageProvider};
 use super::system::provider::system::system;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
 
@@ -384,11 +386,12 @@ impl PageAllocator {
     }
 
     /// Checks the lists, and that the counts add up.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "checks"))]
     pub(crate) fn check(&self) {
         self.runs.check();
+        self.in_use.check();
         let counts = self.counts();
-        assert_eq!(counts.sum(), counts.mapped);
+        holds(counts.sum() == counts.mapped);
     }
 }
 

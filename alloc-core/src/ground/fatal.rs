@@ -113,6 +113,18 @@ pub(crate) fn lost_slab(base: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// A structure contradicts itself, as a check at this place of the source found. In builds with the
+/// feature `checks` only.
+#[cfg(all(feature = "checks", not(test)))]
+#[cold]
+#[inline(never)]
+pub(crate) fn contradiction(file: &str, number: u32) -> ! {
+    let mut line = Words::new();
+    line.text("<lumalloc>: internal error: a structure contradicts itself at ").text(file);
+    line.text(":").number(u64::from(number));
+    die(&mut line)
+}
+
 /// A query (usable size, realloc) got a pointer that is not a block.
 #[cold]
 #[inline(never)]

@@ -30,6 +30,8 @@ pub(crate) mod message;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod fatal;
+#[cfg(any(test, feature = "checks"))]
+pub(crate) mod holds;
 pub(crate) mod sync;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -18,6 +18,12 @@ impl ActiveList {
         self.0
     }
 
+    /// The runs, the one that was added last first.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::back) fn iter(&self) -> impl Iterator<Item = &'static Extent> {
+        core::iter::successors(self.0, |run| run.older.get())
+    }
+
     /// Adds a run that is in no list.
     pub(in crate::back) fn push(&mut self, extent: &'static Extent) {
         extent.younger.set(None);

@@ -170,7 +170,7 @@ mod tests {
     use crate::back::runs::huge;
     use crate::back::system::provider::mmap::Mmap;
     use crate::back::system::thp;
-    use crate::ground::units::PAGE;
+    use crate::ground::units::{LG_PAGE, PAGE};
 
     const RUN: usize = 16;
 

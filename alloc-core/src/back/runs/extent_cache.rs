@@ -3,6 +3,8 @@
 use super::extent_heap::ExtentHeap;
 use super::in_hand::InHand;
 use crate::back::map::extent::{Extent, ExtentState};
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::size_class::{
     PAGE_CLASSES, page_class_ceil, page_class_floor, page_class_pages,
 };
@@ -173,26 +175,29 @@ impl ExtentCache {
         None
     }
 
-    /// Checks that sums, links and states agree.
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
+    /// Checks that sums, links and states agree, and calls `see` with each run.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::back) fn check(&self, see: impl Fn(&'static Extent)) {
         let mut pages = 0;
         let mut at = self.oldest;
         let mut last = None::<&'static Extent>;
         while let Some(extent) = at {
-            assert_eq!(extent.state.get(), self.state);
-            assert_eq!(extent.older.get().map(Extent::base), last.map(Extent::base));
-            assert!(self.heaps[page_class_floor(extent.pages())].first().is_some());
+            holds(extent.state.get() == self.state);
+            holds(extent.older.get().map(Extent::base) == last.map(Extent::base));
+            let heap = self.heaps.get(page_class_floor(extent.pages()));
+            holds(heap.is_some_and(|heap| heap.first().is_some()));
+            see(extent);
             pages += extent.pages();
             last = at;
             at = extent.younger.get();
         }
-        assert_eq!(pages, self.pages);
-        assert_eq!(pages, self.classes.iter().map(|filed| filed.pages).sum());
-        assert_eq!(self.youngest.map(Extent::base), last.map(Extent::base));
+        holds(pages == self.pages);
+        holds(pages == self.classes.iter().map(|filed| filed.pages).sum::<usize>());
+        holds(self.youngest.map(Extent::base) == last.map(Extent::base));
         for (class, heap) in self.heaps.iter().enumerate() {
-            let bit = self.filled[class / 64] >> (class % 64) & 1;
-            assert_eq!(heap.first().is_some(), bit == 1);
+            let bit = self.filled.get(class / 64).map_or(0, |word| word >> (class % 64) & 1);
+            holds(heap.check() == self.classes.get(class).map_or(0, |filed| filed.runs));
+            holds(heap.first().is_some() == (bit == 1));
         }
     }
 }
@@ -249,7 +254,7 @@ mod tests {
                 let run = runs.remove(index.index(runs.len()));
                 cache.remove(run).release(ExtentState::Active);
             }
-            cache.check();
+            cache.check(|_| ());
             let bases = |run: &'static Extent| run.base();
             prop_assert_eq!(cache.oldest().map(bases), runs.first().copied().map(bases));
             prop_assert_eq!(cache.pages(), runs.iter().map(|run| run.pages()).sum::<usize>());

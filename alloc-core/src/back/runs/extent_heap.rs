@@ -1,6 +1,8 @@
 //! A pairing heap of runs, lowest address first. Its links lie in the records of the runs.
 
 use crate::back::map::extent::Extent;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 
 /// A heap of runs.
 #[derive(Default)]
@@ -30,6 +32,28 @@ impl ExtentHeap {
         self.root = meld(self.root, Some(extent));
     }
 
+    /// Checks the links and the order of the runs. Returns how many there are.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::back) fn check(&self) -> usize {
+        let root = self.root.iter();
+        root.for_each(|root| {
+            holds(root.heap_prev.get().is_none() && root.heap_next.get().is_none())
+        });
+        let mut count = 0;
+        let mut at = self.root;
+        while let Some(run) = at {
+            count += 1;
+            let (child, next) = (run.heap_child.get(), run.heap_next.get());
+            for linked in [child, next].into_iter().flatten() {
+                holds(linked.heap_prev.get().is_some_and(|previous| previous.is(run)));
+            }
+            let children = core::iter::successors(child, |child| child.heap_next.get());
+            children.for_each(|child| holds(child.base() > run.base()));
+            at = child.or(next).or_else(|| after(run));
+        }
+        count
+    }
+
     /// Takes out a run that is in this heap.
     pub(crate) fn remove(&mut self, extent: &'static Extent) {
         let children = meld_children(extent);
@@ -40,6 +64,19 @@ impl ExtentHeap {
                 self.root = meld(self.root, children);
             }
         }
+    }
+}
+
+/// Returns the next sibling of the nearest ancestor of `run` that has one.
+#[cfg(any(test, feature = "checks"))]
+fn after(mut run: &'static Extent) -> Link {
+    loop {
+        let previous = run.heap_prev.get()?;
+        let is_parent = previous.heap_child.get().is_some_and(|child| child.is(run));
+        if is_parent && previous.heap_next.get().is_some() {
+            return previous.heap_next.get();
+        }
+        run = previous;
     }
 }
 
@@ -124,6 +161,7 @@ mod tests {
                 }
                 let lowest = model.values().next().map(|extent| extent.base());
                 prop_assert_eq!(heap.first().map(Extent::base), lowest);
+                prop_assert_eq!(heap.check(), model.len());
             }
         }
     }

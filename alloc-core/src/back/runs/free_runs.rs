@@ -14,6 +14,8 @@ use super::spares::Spares;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::options;
 use crate::ground::units::LG_PAGE;
 
@@ -385,12 +387,15 @@ impl FreeRuns {
         self.file(run, ExtentState::Dirty);
     }
 
-    /// Checks the lists of all states.
-    #[cfg(test)]
+    /// Checks the lists of all states, and that the page map leads to their runs.
+    #[cfg(any(test, feature = "checks"))]
     pub(crate) fn check(&self) {
-        self.dirty.check();
-        self.muzzy.check();
-        self.retained.check();
+        for cache in [&self.dirty, &self.muzzy, &self.retained] {
+            cache.check(|run| {
+                let ends = [run.base(), run.end() - 1].map(page_map::lookup);
+                holds(ends.iter().all(|entry| entry.extent().is_some_and(|found| found.is(run))));
+            });
+        }
     }
 }
 

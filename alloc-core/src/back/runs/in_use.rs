@@ -3,6 +3,8 @@
 use super::in_hand::InHand;
 use crate::back::map::active_list::ActiveList;
 use crate::back::map::extent::{Extent, ExtentState};
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 
 /// The number of pages of one arena in use, and the list of its runs in use if that is kept.
 pub(in crate::back) struct InUse {
@@ -49,6 +51,19 @@ impl InUse {
             list.push(extent);
         }
         extent
+    }
+
+    /// Checks that the runs of the list are in use and have as many pages as are counted. The list
+    /// lacks nothing if it is kept.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::back) fn check(&self) {
+        let Some(list) = &self.list else { return };
+        let mut pages = 0;
+        for run in list.iter() {
+            holds(matches!(run.state.get(), ExtentState::Active | ExtentState::Kept));
+            pages += run.pages();
+        }
+        holds(pages == self.pages);
     }
 
     /// Takes out a run that is not used any more.

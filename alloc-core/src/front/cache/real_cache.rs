@@ -3,6 +3,8 @@
 
 use super::facade::Facade;
 use super::thread::{self, OfThread, Volume};
+#[cfg(feature = "checks")]
+use crate::back::map::page_map;
 use crate::back::metadata::Recycled;
 use crate::front::bins::cache_bin::CacheBin;
 use crate::front::bins::thread_cache::{BINS, Kind, ThreadCache};
@@ -10,7 +12,11 @@ use crate::front::modes::block_size::usable;
 use crate::front::modes::{guarded, watch};
 use crate::ground::checked::at;
 use crate::ground::counters::OwnedCount;
+#[cfg(feature = "checks")]
+use crate::ground::holds::holds;
 use crate::ground::options;
+#[cfg(feature = "checks")]
+use crate::ground::size_class::BIN_BYTES;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::middle::owners::owner::Owner;
 use core::cell::Cell;
@@ -275,6 +281,21 @@ impl RealCache {
     #[inline]
     pub(crate) fn holds(&self, class: SizeClass) -> bool {
         class.size() <= self.largest.get()
+    }
+
+    /// Checks that the blocks in the bins are of the bins' classes. Called by the cache's thread.
+    #[cfg(feature = "checks")]
+    pub(crate) fn check(&self) {
+        for class in SizeClass::all() {
+            let bin = self.bin(class);
+            holds(bin.level() <= bin.capacity());
+            // SAFETY: the caller is the bin's thread.
+            let blocks = unsafe { bin.blocks() };
+            for block in blocks {
+                let entry = page_map::lookup(block.expose_provenance());
+                holds(entry.bin_offset() == class.bin() * BIN_BYTES);
+            }
+        }
     }
 
     /// Returns exactly the bytes that the program ever got from this cache and gave back to it.

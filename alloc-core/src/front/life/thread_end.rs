@@ -73,6 +73,8 @@ pub(super) fn retire(thread: &'static Thread) {
 /// Gives a cache's blocks back to their slabs and its slabs up for adoption.
 pub(crate) fn empty(cache: &'static RealCache) {
     let mut state = cache.owner.state.lock();
+    #[cfg(feature = "checks")]
+    cache.check();
     flush::all(cache, &mut state);
     idle_owner::give_up(&cache.owner, &mut state);
     for class in SizeClass::all() {

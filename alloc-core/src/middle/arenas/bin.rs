@@ -4,9 +4,17 @@
 //! lock, so thousands of threads need not own a slab for each class. A cache that wants a slab
 //! adopts one from here before a fresh one is made.
 
+#[cfg(any(test, feature = "checks"))]
+use crate::back::map::page_map;
 use crate::ground::counters::OwnedCount;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+#[cfg(any(test, feature = "checks"))]
+use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::remote_free::PendingStack;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -71,6 +79,22 @@ impl ArenaBin {
 }
 
 impl BinSlabs {
+    /// Checks the slabs of a class of an arena, under the bin's lock.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self, arena: u32, class: SizeClass) {
+        let of_bin = |slab: &Slab| {
+            let guard = slab.remote.guard();
+            guard == Some(Guard::Bin) && slab.arena() == arena && slab.class() == class
+        };
+        self.partial.check(|slab| {
+            holds(of_bin(slab) && slab.list() == ListName::Partial && !slab.is_full());
+        });
+        self.transfer.check(|block| {
+            let slab = Slab::of(page_map::lookup(block.expose_provenance()));
+            holds(slab.is_some_and(of_bin));
+        });
+    }
+
     /// Takes out a slab to be adopted: the first of the list, where the fullest ones are.
     pub(crate) fn pop(&mut self) -> Option<&'static Slab> {
         let slab = self.partial.first()?;

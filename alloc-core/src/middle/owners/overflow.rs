@@ -9,8 +9,14 @@
 //! The depth of an overflow stack is learned ([`LearnedDepth`]). Blocks that lie untouched for some
 //! rounds of collection are returned, and the depth falls with them.
 
+#[cfg(any(test, feature = "checks"))]
+use crate::back::map::page_map;
 use crate::back::metadata;
 use crate::ground::checked::at_mut;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::size_class::BIN_BYTES;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::middle::learned_depth::LearnedDepth;
 use core::ptr::NonNull;
@@ -80,6 +86,17 @@ impl Overflow {
     pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) {
         let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0);
         self.of(class).depth.note_refill(n, most);
+    }
+
+    /// Checks that the counts are those of the blocks, and that these are of their class.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self) {
+        let mut bytes = 0;
+        for (class, stack) in SizeClass::all().zip(&self.each) {
+            stack.check(class);
+            bytes += stack.count as usize * class.size();
+        }
+        holds(bytes == self.bytes);
     }
 }
 
@@ -171,6 +188,25 @@ impl OverflowStack {
             self.drop_chunk(class);
         }
         *self = OverflowStack::new();
+    }
+
+    #[cfg(any(test, feature = "checks"))]
+    fn check(&self, class: SizeClass) {
+        let slots = (1 << lg_chunk(class)) - 1;
+        let (mut count, mut in_chunk) = (0, usize::from(self.in_top));
+        let mut chunk = self.top;
+        while let Some(blocks) = chunk {
+            for n in 1..=in_chunk {
+                // SAFETY: a block of a chunk of this stack.
+                let block = unsafe { blocks.add(n).read() };
+                holds(page_map::lookup(block as usize).bin_offset() == class.bin() * BIN_BYTES);
+            }
+            count += in_chunk;
+            in_chunk = slots;
+            // SAFETY: the link of a chunk of this stack.
+            chunk = NonNull::new(unsafe { blocks.read() }.cast());
+        }
+        holds(count == self.count as usize && self.fewest <= self.count);
     }
 
     fn add_chunk(&mut self, class: SizeClass) -> Option<()> {

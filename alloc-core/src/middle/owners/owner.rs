@@ -12,6 +12,8 @@ use crate::back::map::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
 use crate::ground::counters::OwnedCount;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
@@ -209,6 +211,21 @@ impl Owner {
 }
 
 impl OwnerState {
+    /// Checks what owner `id` has, under its lock.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self, id: u32) {
+        for (class, slabs) in SizeClass::all().zip(&self.bins) {
+            let holds_in = |slab: &Slab, list| {
+                holds(slab.remote.is_owned_by(id) && slab.class() == class);
+                holds(slab.list() == list && slab.is_full() == (list == ListName::Full));
+            };
+            slabs.partial.check(|slab| holds_in(slab, ListName::Partial));
+            slabs.full.check(|slab| holds_in(slab, ListName::Full));
+        }
+        self.runs.check();
+        self.overflow.check();
+    }
+
     /// How many slabs of a class have free blocks.
     pub(crate) fn partial_slabs(&self, class: SizeClass) -> usize {
         self.bins.get(class.index()).map_or(0, |slabs| slabs.partial.length())

@@ -10,6 +10,8 @@
 //! `nallocx` says, and a program that requests all lengths gets no longer blocks than it requested.
 
 use crate::back::map::extent::{Extent, ExtentState};
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::size_class::{MAX_CACHED, page_class_ceil};
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::arenas::large;
@@ -116,6 +118,19 @@ impl RunCache {
         self.count += 1;
         self.pages += run.pages();
         Ok(true)
+    }
+
+    /// Checks that counts and lengths are those of the runs, which are kept.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self) {
+        let mut pages = 0;
+        for (n, (run, length)) in self.runs.iter().zip(self.lengths).enumerate() {
+            holds(run.is_some() == (n < self.count));
+            holds(run.map_or(0, |run| run.pages()) == usize::from(length));
+            holds(run.is_none_or(|run| run.state.get() == ExtentState::Kept));
+            pages += usize::from(length);
+        }
+        holds(pages == self.pages && self.fewest <= self.count);
     }
 
     /// Gives the older half back to the arenas, and more until at most `most` bytes are left.

@@ -121,6 +121,8 @@ fn run(now: u64) -> Option<u64> {
         }
     }
     next = next.min(look_for_holes(now, period).unwrap_or(u64::MAX));
+    #[cfg(feature = "checks")]
+    super::check_pass::check_all();
     (next != u64::MAX).then_some(next)
 }
 

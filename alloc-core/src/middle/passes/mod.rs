@@ -5,4 +5,6 @@ pub(crate) mod reserve;
 #[allow(unsafe_code)]
 pub(crate) mod arena_end;
 pub(crate) mod hole_pass;
+#[cfg(feature = "checks")]
+pub(crate) mod check_pass;
 pub(crate) mod decay_pass;

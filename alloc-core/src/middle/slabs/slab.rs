@@ -380,12 +380,12 @@ impl Slab {
     }
 
     /// Checks that counts and bits agree.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "checks"))]
     pub(crate) fn check(&self) {
+        use crate::ground::holds::holds;
         let free: u32 = self.free_words().iter().map(|word| word.get().count_ones()).sum();
-        assert_eq!(free as usize + self.used(), self.class().slots());
-        let before = self.free_words().iter().take(usize::from(self.first.get()));
-        assert!(before.into_iter().all(|word| word.get() == 0));
+        holds(free as usize + self.used() == self.class().slots());
+        holds(self.free_words().iter().take(self.first.get().into()).all(|word| word.get() == 0));
     }
 }
 

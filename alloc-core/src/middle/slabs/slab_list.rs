@@ -2,6 +2,8 @@
 
 use super::slab::Slab;
 use super::slab_links::ListName;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::units::PAGE;
 
 /// A list of so many slabs is long. As a rule they fill a huge page.
@@ -89,6 +91,24 @@ impl SlabList {
                 self.remove(slab);
             }
         }
+    }
+
+    /// Checks the links and counts, and calls `see` with each slab.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self, see: impl Fn(&'static Slab)) {
+        let (mut length, mut spares) = (0, 0);
+        let mut last = None::<&'static Slab>;
+        for slab in core::iter::successors(self.head, |slab| slab.links.next.get()) {
+            holds(slab.links.previous.get().map(Slab::base) == last.map(Slab::base));
+            holds(slab.list() != ListName::None);
+            length += 1;
+            spares += usize::from(slab.links.spare.get());
+            last = Some(slab);
+            slab.check();
+            see(slab);
+        }
+        holds(self.tail.map(Slab::base) == last.map(Slab::base));
+        holds((length, spares) == (self.length, self.spares));
     }
 
     /// Keeps a slab of this list although all its blocks are free, to be used last. `false`: it is
@@ -236,6 +256,7 @@ mod tests {
             assert_eq!(reverse.into_iter().rev().collect::<Vec<_>>(), bases);
             assert_eq!(self.list.first().map(Slab::base), bases.first().copied());
             assert_eq!(self.list.length(), bases.len());
+            self.list.check(|_| ());
             assert_eq!(self.list.spares, self.spare.iter().filter(|spare| **spare).count());
             for (slab, spare) in self.slabs.iter().zip(self.spare) {
                 let is_here = bases.contains(&slab.base());

@@ -17,6 +17,8 @@
 //! no block waits.
 
 use crate::back::metadata;
+#[cfg(any(test, feature = "checks"))]
+use crate::ground::holds::holds;
 use crate::ground::units::LG_PAGE;
 use crate::middle::learned_depth::LearnedDepth;
 use core::ptr::NonNull;
@@ -119,6 +121,21 @@ impl TransferCache {
         self.oldest = (self.oldest + n) % MOST;
         self.count -= n;
         n
+    }
+
+    /// Checks that the keys are those of the blocks, and that no block waits twice. Calls `see` with
+    /// each block.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::middle) fn check(&self, see: impl Fn(Slot)) {
+        holds(self.count <= MOST);
+        let keys = self.ring().map(|ring| &ring.keys);
+        for (n, block) in self.blocks().enumerate() {
+            let key_there = keys.and_then(|keys| keys.get((self.oldest + n) % MOST).copied());
+            holds(key_there == Some(key(block)));
+            holds(self.blocks().filter(|other| *other == block).count() == 1);
+            see(block);
+        }
+        holds(self.blocks().count() == self.count);
     }
 
     /// Notes that `n` blocks came from slabs.
