@@ -42,6 +42,9 @@ pub(crate) struct Row {
     reciprocal: u64,
     /// The most blocks that a thread may cache: 32 KiB of them, but at least 8 and at most 2048.
     pub(crate) cache_max: u16,
+    /// As [`Row::cache_max`], for a thread that uses the class in bulk. Up to 63 blocks may then
+    /// take 512 KiB.
+    pub(crate) bulk_max: u16,
 }
 
 const fn class_size(index: usize) -> usize {
@@ -94,6 +97,7 @@ const fn row(index: usize) -> Row {
         shared: slots <= FEW_BLOCKS,
         reciprocal: (1u64 << 40).div_ceil(size as u64),
         cache_max: clamp((32 << 10) / size, 8, 2048) as u16,
+        bulk_max: clamp((32 << 10) / size, clamp((512 << 10) / size, 8, 63), 2048) as u16,
     }
 }
 

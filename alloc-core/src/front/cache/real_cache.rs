@@ -64,6 +64,9 @@ pub(crate) struct ColdBin {
     pub(crate) want: Cell<u16>,
     /// Refills so far, as far as they matter: the first few come from shared slabs.
     pub(crate) refills: Cell<u8>,
+    /// Whether blocks that went to slabs were needed again: see
+    /// [`crate::middle::owners::overflow`].
+    pub(crate) bulk: Cell<bool>,
     /// The most blocks that the bin may hold, or
     /// [`BY_CLASS`](crate::ground::cache_limits::BY_CLASS).
     pub(crate) most: Cell<u16>,
@@ -89,6 +92,7 @@ impl ColdBin {
             want: Cell::new(0),
             most: Cell::new(0),
             refills: Cell::new(0),
+            bulk: Cell::new(false),
             missed: Cell::new(false),
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),

@@ -60,10 +60,13 @@ fn grow_to(cache: &'static RealCache, class: SizeClass, most: usize) -> bool {
     true
 }
 
-/// Returns how many blocks the bin of a class may hold.
+/// Returns how many blocks the bin of a class may hold. The limit of large blocks is higher once
+/// they are used in bulk.
 pub(crate) fn capacity_max(cache: &'static RealCache, class: SizeClass) -> usize {
-    match cache.cold(class).most.get() {
-        BY_CLASS => usize::from(class.row().cache_max),
+    let (row, cold) = (class.row(), cache.cold(class));
+    match cold.most.get() {
+        BY_CLASS if cold.bulk.get() => usize::from(row.bulk_max),
+        BY_CLASS => usize::from(row.cache_max),
         most => usize::from(most),
     }
 }
@@ -88,4 +91,5 @@ pub(crate) fn drop(cache: &'static RealCache, class: SizeClass) {
     free_array(base, cold.lg_array.replace(0));
     cold.want.set(0);
     cold.refills.set(0);
+    cold.bulk.set(false);
 }

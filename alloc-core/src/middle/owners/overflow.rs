@@ -82,10 +82,12 @@ impl Overflow {
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
-    /// Notes that `n` blocks of a class came from slabs.
-    pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) {
-        let most = THREAD_BYTES.checked_div(class.size()).unwrap_or(0);
-        self.of(class).depth.note_refill(n, most);
+    /// Notes that `n` blocks of a class came from slabs. Returns whether the overflow stack may hold
+    /// any block.
+    pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
+        let depth = &mut self.of(class).depth;
+        depth.note_refill(n, THREAD_BYTES.checked_div(class.size()).unwrap_or(0));
+        depth.get() > 0
     }
 
     /// Checks that the counts are those of the blocks, and that these are of their class.
