@@ -113,16 +113,20 @@ pub(crate) fn lost_slab(base: usize, at: Place) -> ! {
     die(&mut line)
 }
 
-/// A structure contradicts itself, as a check at this place of the source found. In builds with the
-/// feature `checks` only.
+/// A structure contradicts itself, as a check at a line of this file found.
 #[cfg(all(feature = "checks", not(test)))]
 #[cold]
 #[inline(never)]
 pub(crate) fn contradiction(file: &str, number: u32) -> ! {
+    die(&mut about_contradiction(file, number))
+}
+
+#[cfg(any(feature = "checks", test))]
+fn about_contradiction(file: &str, number: u32) -> Words {
     let mut line = Words::new();
     line.text("<lumalloc>: internal error: a structure contradicts itself at ").text(file);
     line.text(":").number(u64::from(number));
-    die(&mut line)
+    line
 }
 
 /// A query (usable size, realloc) got a pointer that is not a block.
@@ -330,4 +334,17 @@ fn read_two_words(address: usize) -> Option<[usize; 2]> {
     // SAFETY: the kernel checks the remote range and writes only to `words`.
     let read = unsafe { libc::process_vm_readv(me, &raw const local, 1, &raw const remote, 1, 0) };
     if read == size as isize { Some(words) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The other texts have death tests. Nothing outside can make a structure contradict itself.
+    #[test]
+    fn a_contradiction_names_the_place_of_the_check() {
+        let expected =
+            "<lumalloc>: internal error: a structure contradicts itself at src/slab.rs:7";
+        assert_eq!(about_contradiction("src/slab.rs", 7).as_bytes(), expected.as_bytes());
+    }
 }
