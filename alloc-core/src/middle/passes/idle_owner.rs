@@ -9,7 +9,6 @@ use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 
 /// Hands all slabs of an owner on: those that are all free to their arena, the others to its bin.
-/// Forgets the idle hint, which is out of date when the cache works again, for any thread.
 pub(crate) fn give_up(owner: &'static Owner, state: &mut OwnerState) {
     state.runs.forget();
     overflow_moves::empty_all(owner, state);
