@@ -313,3 +313,110 @@ impl HookedPages<'_> {
         self.bounds.report(self.runs.held());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::{Memory, PageAllocator};
+    use crate::back::system::page_provider::PageProvider;
+    use crate::back::system::provider::fixed::keep;
+    use crate::back::system::provider::mmap::Mmap;
+    use crate::ground::units::PAGE;
+
+    const RUN: usize = 4;
+
+    fn hooked() -> PageAllocator {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        pages.hook(keep(Box::new(Hooks::new(0))));
+        pages
+    }
+
+    /// New memory of the system, as a hook would give it.
+    fn new_run(pages: &mut PageAllocator, length: usize) -> InHand {
+        let got = Mmap.reserve(length * PAGE, PAGE).unwrap();
+        pages.hooks().take_in(&got, length).unwrap()
+    }
+
+    fn allocate(pages: &mut PageAllocator) -> Option<&'static Extent> {
+        pages.allocate(RUN, PAGE, Memory::Any)
+    }
+
+    #[test]
+    fn what_a_thread_lacks_is_noted_and_served_once() {
+        let mut pages = hooked();
+        assert!(pages.allocate(RUN, PAGE, Memory::Resident).is_none());
+        assert_eq!(pages.hooks().begin_serving(), None, "only new memory is asked for");
+        assert!(allocate(&mut pages).is_none());
+        let wanted = HookRequest { pages: RUN, align: PAGE };
+        assert_eq!(pages.hooks().begin_serving(), Some(wanted));
+        assert_eq!(pages.hooks().begin_serving(), None);
+        assert!(!pages.hooks().is_at_rest(), "a thread serves");
+        let run = new_run(&mut pages, RUN);
+        pages.hooks().make_ready(run);
+        pages.hooks().end_serving();
+        assert!(!pages.hooks().is_at_rest(), "a run is ready");
+        let block = allocate(&mut pages).unwrap();
+        assert!(pages.hooks().is_at_rest() && allocate(&mut pages).is_none());
+        pages.check();
+        // A freed run of just the length needs no hook.
+        pages.free(block);
+        assert!(allocate(&mut pages).is_some_and(|again| again.is(block)));
+        pages.hooks().forget_wants();
+    }
+
+    #[test]
+    fn ready_runs_that_are_too_many_are_filed_and_found() {
+        let mut pages = hooked();
+        for _ in 0..=READY {
+            let run = new_run(&mut pages, RUN);
+            pages.hooks().make_ready(run);
+        }
+        assert_eq!((pages.counts().dirty, pages.counts().purging), (READY * RUN, RUN));
+        assert!((0..=READY).all(|_| allocate(&mut pages).is_some()));
+        pages.check();
+    }
+
+    #[test]
+    fn a_run_is_cut_merged_and_taken_behind_a_block() {
+        let mut pages = hooked();
+        let whole = new_run(&mut pages, 3 * RUN);
+        let record = pages.hooks().record_for_cut().unwrap();
+        let (front, back) = pages.hooks().cut_taken(whole, RUN, record);
+        let rest = back.run();
+        pages.hooks().make_ready(front);
+        pages.hooks().put_back(back);
+        let block = allocate(&mut pages).unwrap();
+        assert!(block.end() == rest.base() && pages.hooks().take_behind(block, 3 * RUN).is_none());
+        let behind = pages.hooks().take_behind(block, RUN).unwrap();
+        assert!(behind.pages() == 2 * RUN && !pages.hooks().is_at_rest());
+        pages.hooks().append(block, behind);
+        assert_eq!((block.pages(), pages.counts().active), (3 * RUN, 3 * RUN));
+        pages.check();
+        let record = pages.hooks().record_for_cut().unwrap();
+        pages.shrink_into(block, RUN, record);
+        pages.free(block);
+        // Freed runs are not merged before something lacks.
+        assert!(
+            pages.hooks().take_for(HookRequest { pages: 3 * RUN, align: PAGE }, false).is_none()
+        );
+        let (left, right) = pages.hooks().take_neighbours().unwrap();
+        pages.hooks().put_neighbours(left, right, true);
+        let all = pages.hooks().take_for(HookRequest { pages: RUN, align: PAGE }, false).unwrap();
+        assert_eq!(all.pages(), 3 * RUN);
+        pages.hooks().strike_off(all);
+        assert_eq!(pages.counts().mapped, 0);
+    }
+
+    #[test]
+    fn a_forked_child_gives_up_what_others_had_in_hand() {
+        let mut pages = hooked();
+        assert!(allocate(&mut pages).is_none());
+        pages.hooks().begin_serving().unwrap();
+        let (ready, lost) = (new_run(&mut pages, RUN), new_run(&mut pages, RUN));
+        pages.hooks().make_ready(ready);
+        lost.set_aside();
+        pages.hooks().abandon_taken();
+        assert_eq!(pages.counts().abandoned, RUN);
+        assert!(allocate(&mut pages).is_some() && pages.hooks().is_at_rest());
+    }
+}

@@ -170,3 +170,48 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
     unsafe { fill::allocated(sample, size) };
     Some(sample)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::registry;
+    use crate::middle::arenas::arena_list;
+
+    #[test]
+    fn a_block_past_all_caches_comes_from_its_arena_and_goes_back_to_it() {
+        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let class = SizeClass::of(320);
+        let bin = arena.bin(class);
+        let [one, two] = [(); 2].map(|()| malloc_uncached(arena, class));
+        assert!(!one.is_null() && one != two);
+        let slab = Slab::of(page_map::lookup(one as usize)).expect("a slab");
+        assert_eq!((slab.arena(), slab.used(), bin.filled.get()), (arena.id(), 2, 2));
+        free_uncached(slab, one as usize);
+        assert_eq!((slab.used(), bin.flushed.get()), (1, 1));
+        assert_eq!(malloc_uncached(arena, class), one, "the lowest free block");
+        free_uncached(slab, one as usize);
+        free_uncached(slab, two as usize);
+    }
+
+    #[test]
+    fn only_what_the_cache_holds_takes_the_plain_way() {
+        let home = arena_list::create(choose_arena::limit()).expect("an arena");
+        let cache = registry::take(home, true, None).expect("a cache");
+        cache.largest.set(1024);
+        for (size, align) in [(1025, 1), (MAX_CACHED + 1, 1), (8, 4096), (usize::MAX, 8)] {
+            assert!(malloc_plain(cache, size, align).is_null(), "{size} {align}");
+        }
+        let class = SizeClass::of(1024);
+        let block = malloc_plain(cache, 1000, 8);
+        assert!(!block.is_null());
+        let units = |class: SizeClass| class.bin() * (BIN_BYTES / OFFSET_UNIT);
+        let level = cache.bin(class).level();
+        assert!(free_plain(cache, block, units(class)));
+        assert_eq!(cache.bin(class).level(), level + 1);
+        // The class of a larger block, and the trap bin.
+        assert!(!free_plain(cache, block, units(SizeClass::of(2048))));
+        assert!(!free_plain(cache, block, 0));
+        crate::front::life::thread_end::empty(cache);
+        registry::put(cache);
+    }
+}

@@ -320,3 +320,87 @@ impl Arena {
         is_dead
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::page_allocator::Memory;
+    use crate::front::life::thread_begin;
+    use crate::ground::callback::Callback;
+    use crate::ground::units::PAGE;
+    use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
+
+    const RUN: usize = 64;
+
+    /// An arena that no other thread knows.
+    fn arena() -> &'static Arena {
+        arena_list::create(choose_arena::limit()).expect("an arena")
+    }
+
+    fn use_and_free(arena: &Arena) {
+        let mut pages = arena.pages.lock();
+        let run = pages.allocator.allocate(RUN, PAGE, Memory::Any).expect("memory");
+        pages.allocator.free(run);
+    }
+
+    fn dirty(arena: &Arena) -> usize {
+        arena.pages.lock().allocator.counts().dirty
+    }
+
+    #[test]
+    fn a_purge_leaves_the_reserve() {
+        let arena = arena();
+        use_and_free(arena);
+        assert_eq!(dirty(arena), RUN);
+        arena.note_reserve(RUN / 2);
+        assert!(arena.has_reserve() && arena.reserved_bytes() == RUN / 2 * PAGE);
+        arena.purge_now(0, 0);
+        assert_eq!(dirty(arena), RUN / 2);
+        arena.forget_reserve();
+        arena.purge_now(0, 0);
+        assert_eq!((dirty(arena), arena.has_reserve()), (0, false));
+    }
+
+    #[test]
+    fn pages_go_at_once_only_where_that_is_wanted() {
+        let arena = arena();
+        use_and_free(arena);
+        arena.purge_if_at_once();
+        assert_eq!(dirty(arena), RUN);
+        arena.set_purges_at_once(true);
+        arena.purge_if_at_once();
+        assert_eq!(dirty(arena), 0);
+    }
+
+    #[test]
+    fn inside_a_hook_a_purge_is_put_off() {
+        // The process has started, so that threads know that they are inside a hook.
+        thread_begin::real_cache();
+        let arena = arena();
+        use_and_free(arena);
+        arena_hooks::set(arena, core::ptr::null_mut());
+        callback::run(Callback::Hook, || {
+            assert!(arena.waits_for_hook());
+            arena.purge_beyond(0, 0);
+        });
+        assert!(!arena.waits_for_hook());
+        // A thread of another test may be the one that purges.
+        arena_hooks::tick();
+        while dirty(arena) + arena.pages.lock().allocator.counts().purging > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_arena_ends_when_no_thread_is_bound_to_it_and_lives_again() {
+        let arena = arena();
+        let ends = arena.ends();
+        assert!(arena.is_live() && arena.bind() && !arena.begin_end());
+        arena.unbind();
+        assert!(arena.begin_end() && !arena.is_live());
+        assert!(!arena.bind() && !arena.revive(), "it has not ended yet");
+        arena.complete_end();
+        assert_eq!(arena.ends(), ends + 1);
+        assert!(arena.revive() && arena.is_live() && arena.bound() == 0);
+    }
+}

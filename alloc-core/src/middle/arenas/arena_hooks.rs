@@ -319,3 +319,80 @@ fn lead_of(run: &Extent, want: HookRequest) -> Option<usize> {
     let begin = run.fit(want.pages, want.align)?;
     Some((begin - run.base()) >> crate::ground::units::LG_PAGE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::hooked::hooks::{DEFAULT, ExtentHooks};
+    use crate::back::page_allocator::Memory;
+    use crate::front::life::thread_begin;
+    use crate::ground::callback::Callback;
+    use crate::ground::units::PAGE;
+    use crate::middle::arenas::choose_arena;
+
+    const RUN: usize = 8;
+
+    /// An arena that no other thread knows, with hooks.
+    fn arena(table: ExtentHooks) -> &'static Arena {
+        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        set(arena, Box::leak(Box::new(table)));
+        assert!(are_there() && arena.is_hooked());
+        arena
+    }
+
+    fn allocate(arena: &Arena, pages: usize) -> Option<&'static Extent> {
+        arena.pages.lock().allocator.allocate(pages, PAGE, Memory::Any)
+    }
+
+    /// As an allocation that lacks a run does it.
+    fn served(arena: &Arena, pages: usize) -> Option<&'static Extent> {
+        assert!(allocate(arena, pages).is_none(), "nothing is ready");
+        serve().then(|| allocate(arena, pages)).flatten()
+    }
+
+    #[test]
+    fn what_an_allocation_lacked_comes_from_hooks() {
+        let arena = arena(DEFAULT);
+        let block = served(arena, RUN).unwrap();
+        assert_eq!(block.pages(), RUN);
+        // The chunk that the hook gave has more.
+        assert!(arena.pages.lock().allocator.counts().mapped > RUN);
+        assert!(served(arena, RUN).is_some());
+        assert!(!serve(), "this thread lacks nothing more");
+    }
+
+    #[test]
+    fn a_block_is_shortened_and_lengthened_as_hooks_allow() {
+        // The process has started, so that threads know that they are inside a hook.
+        thread_begin::real_cache();
+        let arena = arena(DEFAULT);
+        let block = served(arena, RUN).unwrap();
+        let record = may_shrink(arena, block, RUN / 2).unwrap();
+        arena.pages.lock().allocator.shrink_into(block, RUN / 2, record);
+        assert_eq!(block.pages(), RUN / 2);
+        assert_eq!(grow(arena, block, RUN), Some(false), "the end was in use");
+        assert_eq!(block.pages(), RUN);
+        callback::run(Callback::Hook, || {
+            assert!(may_shrink(arena, block, RUN / 2).is_none());
+            assert!(grow(arena, block, 2 * RUN).is_none());
+        });
+    }
+
+    #[test]
+    fn without_a_split_hook_each_run_is_memory_of_its_own() {
+        let arena = arena(ExtentHooks { split: None, ..DEFAULT });
+        let block = served(arena, RUN).unwrap();
+        assert!(may_shrink(arena, block, RUN / 2).is_none());
+        assert!(grow(arena, block, 2 * RUN).is_none());
+        let spare = arena.pages.lock().allocator.spare_records();
+        assert!(may_shrink(arena, block, RUN / 2).is_none());
+        assert_eq!(arena.pages.lock().allocator.spare_records(), spare, "the record came back");
+    }
+
+    #[test]
+    fn hooks_that_refuse_all_leave_the_request_without_memory() {
+        let arena = arena(ExtentHooks::default());
+        assert!(served(arena, RUN).is_none());
+        assert_eq!(arena.pages.lock().allocator.counts().mapped, 0);
+    }
+}

@@ -4,16 +4,16 @@
 //! lock, so thousands of threads need not own a slab for each class. A cache that wants a slab
 //! adopts one from here before a fresh one is made.
 
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::ground::counters::OwnedCount;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::holds::holds;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::remote_free::PendingStack;
 use crate::middle::slabs::slab::Slab;
@@ -80,7 +80,7 @@ impl ArenaBin {
 
 impl BinSlabs {
     /// Checks the slabs of a class of an arena, under the bin's lock.
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self, arena: u32, class: SizeClass) {
         let of_bin = |slab: &Slab| {
             let guard = slab.remote.guard();

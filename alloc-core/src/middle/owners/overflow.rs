@@ -9,13 +9,13 @@
 //! The depth of an overflow stack is learned ([`LearnedDepth`]). Blocks that lie untouched for some
 //! rounds of collection are returned, and the depth falls with them.
 
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::back::map::page_map;
 use crate::back::metadata;
 use crate::ground::checked::at_mut;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::holds::holds;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::size_class::BIN_BYTES;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::middle::learned_depth::LearnedDepth;
@@ -91,7 +91,7 @@ impl Overflow {
     }
 
     /// Checks that the counts are those of the blocks, and that these are of their class.
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self) {
         let mut bytes = 0;
         for (class, stack) in SizeClass::all().zip(&self.each) {
@@ -192,7 +192,7 @@ impl OverflowStack {
         *self = OverflowStack::new();
     }
 
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     fn check(&self, class: SizeClass) {
         let slots = (1 << lg_chunk(class)) - 1;
         let (mut count, mut in_chunk) = (0, usize::from(self.in_top));

@@ -12,7 +12,7 @@ use crate::back::map::extent::Extent;
 use crate::back::metadata;
 use crate::ground::checked::{at, at_mut};
 use crate::ground::counters::OwnedCount;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::holds::holds;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
@@ -212,7 +212,7 @@ impl Owner {
 
 impl OwnerState {
     /// Checks what owner `id` has, under its lock.
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self, id: u32) {
         for (class, slabs) in SizeClass::all().zip(&self.bins) {
             let holds_in = |slab: &Slab, list| {
@@ -268,5 +268,80 @@ impl OwnedSlabs {
         self.partial.remove(slab);
         arena.take_back(slab);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::map::page_map;
+    use crate::back::page_allocator::Memory;
+    use crate::front::cache::real_cache::RealCache;
+    use crate::front::cache::registry;
+    use crate::ground::units::PAGE;
+    use crate::middle::arenas::choose_arena;
+    use crate::middle::blocks::{give_back::give_back, owned_slabs};
+    use crate::middle::passes::idle_owner;
+
+    /// A cache of an arena that no other thread knows.
+    fn cache() -> &'static RealCache {
+        let home = arena_list::create(choose_arena::limit()).expect("an arena");
+        registry::take(home, true, None).expect("a cache")
+    }
+
+    fn end(cache: &'static RealCache) {
+        idle_owner::give_up(&cache.owner, &mut cache.owner.state.lock());
+        registry::put(cache);
+    }
+
+    #[test]
+    fn an_owner_is_found_by_its_number_and_not_without() {
+        let cache = cache();
+        let is_it = |owner: &Owner| core::ptr::eq(owner, &raw const cache.owner);
+        assert!(by_id(cache.owner.id()).is_some_and(is_it));
+        assert_eq!(all().filter(|owner| is_it(owner)).count(), 1);
+        assert!(by_id(MAX_OWNER).is_none() && by_id(u32::MAX).is_none());
+        end(cache);
+    }
+
+    #[test]
+    fn a_kept_run_is_the_next_of_its_length() {
+        const PAGES: usize = 32;
+        let cache = cache();
+        let owner = &cache.owner;
+        let pages = &owner.home.get().pages;
+        // A cache that has asked for several such runs keeps one.
+        for _ in 0..4 {
+            assert!(owner.take_run(PAGES, PAGE).is_none());
+        }
+        let run = pages.lock().allocate_large(PAGES, PAGE, Memory::Any).expect("memory");
+        assert_eq!(owner.keep_run(run, PAGES * PAGE - 1), Ok(false), "too long for this bound");
+        assert_eq!(owner.keep_run(run, PAGES * PAGE), Ok(true));
+        assert_eq!(owner.keep_run(run, PAGES * PAGE), Err(()), "it was freed before");
+        assert!(owner.take_run(PAGES / 2, PAGE).is_none());
+        assert!(owner.take_run(PAGES, PAGE).is_some_and(|taken| taken.is(run)));
+        pages.lock().free_large(run);
+        end(cache);
+    }
+
+    #[test]
+    fn free_slabs_are_kept_up_to_a_bound_and_full_ones_are_known() {
+        let cache = cache();
+        let (owner, class) = (&cache.owner, SizeClass::of(4096));
+        let slab_bytes = usize::from(class.row().slab_pages) * PAGE;
+        let most = SPARE_BYTES / slab_bytes;
+        let mut blocks = Vec::new();
+        let mut state = owner.state.lock();
+        while state.slabs(class).full.length() < 2 * most {
+            owned_slabs::fill(owner, &mut state, class, class.slots(), |block| blocks.push(block));
+        }
+        state.slabs(class).full.check(|slab| assert!(slab.is_full()));
+        let first = Slab::of(page_map::lookup(blocks[0] as usize)).expect("a slab");
+        give_back(owner, &mut state, class, &blocks[..1]);
+        assert_eq!((first.list(), state.partial_slabs(class)), (ListName::Partial, 1));
+        give_back(owner, &mut state, class, &blocks[1..]);
+        assert_eq!((state.partial_slabs(class), state.slabs(class).full.length()), (most, 0));
+        drop(state);
+        end(cache);
     }
 }

@@ -10,7 +10,7 @@
 //! `nallocx` says, and a program that requests all lengths gets no longer blocks than it requested.
 
 use crate::back::map::extent::{Extent, ExtentState};
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::holds::holds;
 use crate::ground::size_class::{MAX_CACHED, page_class_ceil};
 use crate::ground::units::{LG_PAGE, PAGE};
@@ -121,7 +121,7 @@ impl RunCache {
     }
 
     /// Checks that counts and lengths are those of the runs, which are kept.
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self) {
         let mut pages = 0;
         for (n, (run, length)) in self.runs.iter().zip(self.lengths).enumerate() {

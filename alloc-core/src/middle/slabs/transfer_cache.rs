@@ -17,7 +17,7 @@
 //! no block waits.
 
 use crate::back::metadata;
-#[cfg(any(test, feature = "checks"))]
+#[cfg(feature = "checks")]
 use crate::ground::holds::holds;
 use crate::ground::units::LG_PAGE;
 use crate::middle::learned_depth::LearnedDepth;
@@ -125,7 +125,7 @@ impl TransferCache {
 
     /// Checks that the keys are those of the blocks, and that no block waits twice. Calls `see` with
     /// each block.
-    #[cfg(any(test, feature = "checks"))]
+    #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self, see: impl Fn(Slot)) {
         holds(self.count <= MOST);
         let keys = self.ring().map(|ring| &ring.keys);
