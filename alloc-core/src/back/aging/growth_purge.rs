@@ -15,6 +15,10 @@ const PART_OF_ACTIVE: usize = 64;
 /// Longer runs are not counted, because blocks of changing sizes would be purged and faulted in
 /// again and again.
 const SHORT: usize = (256 << 10) / PAGE;
+/// From this length on a fault brings in a huge page, so runs are counted beside more unused pages.
+const LONG: usize = (4 << 20) / PAGE;
+const LONG_UNCOUNTED: usize = (8 << 20) / PAGE;
+const LONG_PART_OF_ACTIVE: usize = 8;
 /// Pages counted in all arenas together from which on pages are given back.
 const DUE: usize = (512 << 10) / PAGE;
 
@@ -31,9 +35,15 @@ impl GrowthPurge {
 
     /// Counts a run of `pages` pages of new memory beside `dirty` unused and `active` used pages.
     pub(crate) fn count(&mut self, pages: usize, dirty: usize, active: usize) {
-        if pages <= SHORT && dirty > UNCOUNTED.max(active / PART_OF_ACTIVE) {
-            self.0 += pages;
-            COUNTED.fetch_add(pages, Relaxed);
+        let free = match pages {
+            ..=SHORT => UNCOUNTED.max(active / PART_OF_ACTIVE),
+            LONG.. => LONG_UNCOUNTED.max(active / LONG_PART_OF_ACTIVE),
+            _ => return,
+        };
+        if dirty > free {
+            let counted = if pages <= SHORT { pages } else { pages.min(dirty - free) };
+            self.0 += counted;
+            COUNTED.fetch_add(counted, Relaxed);
         }
     }
 
@@ -59,15 +69,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_runs_beside_much_unused_memory_count() {
+    fn runs_beside_much_unused_memory_count_but_for_those_between() {
         let mut growth_purge = GrowthPurge::new();
         growth_purge.count(16, UNCOUNTED, 0);
         growth_purge.count(SHORT + 1, UNCOUNTED * 100, 0);
+        growth_purge.count(LONG - 1, UNCOUNTED * 100, 0);
+        growth_purge.count(LONG, LONG_UNCOUNTED, 0);
         growth_purge.count(16, UNCOUNTED + 1, (UNCOUNTED + 1) * PART_OF_ACTIVE);
         assert_eq!(growth_purge.take(), None);
         growth_purge.count(16, UNCOUNTED + 1, 0);
         growth_purge.count(SHORT, UNCOUNTED * 100, 0);
         assert_eq!(growth_purge.take(), Some(16 + SHORT));
+        growth_purge.count(LONG, LONG_UNCOUNTED + 10, 0);
+        assert_eq!(growth_purge.take(), Some(10));
         assert_eq!(growth_purge.take(), None);
     }
 }
