@@ -40,7 +40,7 @@ pub(crate) struct PageAllocator {
     bounds: Bounds,
     in_use: InUse,
     purges: PurgeCounts,
-    /// The ready runs and the wants of an arena whose pages come from extent hooks.
+    /// The ready runs and the requests of an arena whose pages come from extent hooks.
     hooked: Option<Hooked>,
 }
 
@@ -232,8 +232,8 @@ impl PageAllocator {
     /// Takes the pages that [`GrowthPurge`](super::aging::growth_purge::GrowthPurge) counts for new
     /// memory and returns how many unused pages may stay without them. Returns `None` if none are
     /// counted.
-    pub(crate) fn pay(&mut self) -> Option<usize> {
-        self.aging.pay(self.unused().dirty)
+    pub(crate) fn take_growth(&mut self) -> Option<usize> {
+        self.aging.take_growth(self.unused().dirty)
     }
 
     /// Takes a batch of the oldest runs beyond what may stay. Returns `None` when all is done.
@@ -268,7 +268,7 @@ impl PageAllocator {
 
     /// Forgets the hooks of an arena without pages.
     fn unhook(&mut self) {
-        self.hooks().forget_wants();
+        self.hooks().forget_requests();
         if self.hooked.take().is_some() {
             self.runs.set_provider(system(), true);
         }

@@ -1,4 +1,5 @@
-//! What the `check` functions of structures call. Compiled for tests only, with the feature `checks`.
+//! What the `check` functions of structures call. Compiled for tests only, with the feature
+//! `checks`.
 
 #[cfg(not(test))]
 use super::fatal;

@@ -176,7 +176,7 @@ pub mod work {
     /// somebody else's.
     pub const FLUSH_GROUPS: Key<Read<u64>> = Key::new("stats.work.flush_groups");
 
-    /// `stats.work.flushes` (count): batches of blocks that caches sent home.
+    /// `stats.work.flushes` (count): batches of blocks that caches returned to slabs.
     pub const FLUSHES: Key<Read<u64>> = Key::new("stats.work.flushes");
 
     /// `stats.work.holes_given` (count): free pages inside slabs in use that were given back.

@@ -133,7 +133,7 @@ pub mod large {
     /// `stats.arenas.<i>.large.nfills` (count): refills of thread caches.
     pub const NFILLS: Key<Read<u64>, 1> = Key::new("stats.arenas.<i>.large.nfills");
 
-    /// `stats.arenas.<i>.large.nflushes` (count): batches that thread caches sent home.
+    /// `stats.arenas.<i>.large.nflushes` (count): batches that thread caches returned.
     pub const NFLUSHES: Key<Read<u64>, 1> = Key::new("stats.arenas.<i>.large.nflushes");
 
     /// `stats.arenas.<i>.large.nmalloc` (count): large blocks that left the arena.
@@ -177,7 +177,7 @@ pub mod small {
     /// `stats.arenas.<i>.small.nfills` (count): refills of thread caches.
     pub const NFILLS: Key<Read<u64>, 1> = Key::new("stats.arenas.<i>.small.nfills");
 
-    /// `stats.arenas.<i>.small.nflushes` (count): batches that thread caches sent home.
+    /// `stats.arenas.<i>.small.nflushes` (count): batches that thread caches returned.
     pub const NFLUSHES: Key<Read<u64>, 1> = Key::new("stats.arenas.<i>.small.nflushes");
 
     /// `stats.arenas.<i>.small.nmalloc` (count): small blocks that left slabs.

@@ -17,7 +17,7 @@ pub const NDALLOC: Key<Read<u64>, 2> = Key::new("stats.arenas.<i>.bins.<j>.ndall
 /// `stats.arenas.<i>.bins.<j>.nfills` (count): refills of thread caches.
 pub const NFILLS: Key<Read<u64>, 2> = Key::new("stats.arenas.<i>.bins.<j>.nfills");
 
-/// `stats.arenas.<i>.bins.<j>.nflushes` (count): batches that thread caches sent home.
+/// `stats.arenas.<i>.bins.<j>.nflushes` (count): batches that thread caches returned.
 pub const NFLUSHES: Key<Read<u64>, 2> = Key::new("stats.arenas.<i>.bins.<j>.nflushes");
 
 /// `stats.arenas.<i>.bins.<j>.nmalloc` (count): blocks of the class that left slabs.

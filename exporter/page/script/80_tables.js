@@ -168,7 +168,7 @@ const FACTS = [
     const served = now.stats.thread_caches.requests, { refills_owned, refills_shared } = now.stats.work;
     return served ? Math.max(0, 100 - (refills_owned + refills_shared) * 100 / served) : null;
   }, "requests that needed no refill of the cache, since the process started"],
-  ["Batches sent home", "rate", () => rate(shot => shot.stats.work.flushes), "stats.work.flushes"],
+  ["Batches returned to slabs", "rate", () => rate(shot => shot.stats.work.flushes), "stats.work.flushes"],
   ["Freed into other threads' slabs", "rate", () => rate(shot => shot.stats.remote.frees), "stats.remote.frees"],
   ["System calls", "rate", () => rate(shot => sum(Object.entries(shot.stats.work), ([name, count]) => name.startsWith("call_") ? count : 0)), "stats.work.call_*"],
 ].map(([title, kind, of, help]) => {

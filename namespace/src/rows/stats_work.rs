@@ -22,7 +22,7 @@ pub static ROWS: &[Row] = &[
     work!(refills_shared, "refills from slabs that the threads of an arena share"),
     work!(slabs_adopted, "slabs that caches took over from an arena"),
     work!(slabs_fresh, "slabs made of pages"),
-    work!(flushes, "batches of blocks that caches sent home"),
+    work!(flushes, "batches of blocks that caches returned to slabs"),
     work!(flush_groups, "groups in those batches: of one slab, or of one word of somebody else's"),
     work!(remote_words, "atomic ORs into slabs that somebody else guards"),
     work!(remote_pushes, "slabs pushed on the stack of their guard"),

@@ -64,7 +64,7 @@ impl PageAging {
 
     /// Takes the pages that [`GrowthPurge`] counts for new memory and returns how many of `dirty`
     /// unused pages may stay without them. Returns `None` if none are counted.
-    pub(in crate::back) fn pay(&mut self, dirty: usize) -> Option<usize> {
+    pub(in crate::back) fn take_growth(&mut self, dirty: usize) -> Option<usize> {
         let counted = self.growth_purge.take()?;
         Some(dirty.saturating_sub(counted))
     }

@@ -7,12 +7,12 @@
 use crate::ground::os;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Wants in all arenas.
-static WANTS: AtomicU32 = AtomicU32::new(0);
-/// How often a want was replaced by another.
+/// Requests in all arenas.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// How often a request was replaced by another.
 static DISPLACED: AtomicU32 = AtomicU32::new(0);
 
-/// The most threads whose wants an arena notes at a time.
+/// The most threads whose requests an arena notes at a time.
 const MOST: usize = 16;
 
 /// A run that an allocation lacked.
@@ -24,25 +24,25 @@ pub(crate) struct HookRequest {
 
 #[derive(Clone, Copy)]
 struct Noted {
-    want: HookRequest,
+    request: HookRequest,
     thread: usize,
 }
 
-/// The wants of threads in one arena. Guarded by the lock of its pages.
+/// The requests of threads in one arena. Guarded by the lock of its pages.
 pub(crate) struct HookRequests {
     slots: [Option<Noted>; MOST],
-    /// Which want is replaced next if there are too many.
+    /// Which request is replaced next if there are too many.
     next: usize,
 }
 
-/// Whether there is a want in any arena.
+/// Whether there is a request in any arena.
 #[inline]
 pub(crate) fn is_wanting() -> bool {
-    WANTS.load(Relaxed) != 0
+    REQUESTS.load(Relaxed) != 0
 }
 
-/// How often a want was replaced, because too many threads had one at a time. The thread whose want
-/// was replaced tries again.
+/// How often a request was replaced, because too many threads had one at a time. The thread whose
+/// request was replaced tries again.
 pub(crate) fn displaced() -> u32 {
     DISPLACED.load(Relaxed)
 }
@@ -52,12 +52,12 @@ impl HookRequests {
         HookRequests { slots: [None; MOST], next: 0 }
     }
 
-    /// Notes the want of the calling thread, in place of its earlier one.
-    pub(in crate::back) fn note(&mut self, want: HookRequest) {
-        self.note_for(os::own_mark(), want);
+    /// Notes the request of the calling thread, in place of its earlier one.
+    pub(in crate::back) fn note(&mut self, request: HookRequest) {
+        self.note_for(os::own_mark(), request);
     }
 
-    /// Takes the want of the calling thread.
+    /// Takes the request of the calling thread.
     pub(in crate::back) fn take(&mut self) -> Option<HookRequest> {
         self.take_of(os::own_mark())
     }
@@ -66,15 +66,15 @@ impl HookRequests {
         self.slots.iter_mut().find(|slot| slot.is_some_and(|noted| noted.thread == thread))
     }
 
-    fn note_for(&mut self, thread: usize, want: HookRequest) {
-        let noted = Some(Noted { want, thread });
+    fn note_for(&mut self, thread: usize, request: HookRequest) {
+        let noted = Some(Noted { request, thread });
         if let Some(slot) = self.slot_of(thread) {
             *slot = noted;
             return;
         }
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_none()) {
             *slot = noted;
-            WANTS.fetch_add(1, Relaxed);
+            REQUESTS.fetch_add(1, Relaxed);
             return;
         }
         if let Some(slot) = self.slots.get_mut(self.next) {
@@ -86,14 +86,14 @@ impl HookRequests {
 
     fn take_of(&mut self, thread: usize) -> Option<HookRequest> {
         let noted = self.slot_of(thread)?.take()?;
-        WANTS.fetch_sub(1, Relaxed);
-        Some(noted.want)
+        REQUESTS.fetch_sub(1, Relaxed);
+        Some(noted.request)
     }
 
-    /// Forgets the wants of all threads.
+    /// Forgets the requests of all threads.
     pub(in crate::back) fn forget(&mut self) {
         let noted = self.slots.iter_mut().filter_map(Option::take).count();
-        WANTS.fetch_sub(noted as u32, Relaxed);
+        REQUESTS.fetch_sub(noted as u32, Relaxed);
     }
 }
 
@@ -101,34 +101,34 @@ impl HookRequests {
 mod tests {
     use super::*;
 
-    fn want(pages: usize) -> HookRequest {
+    fn request(pages: usize) -> HookRequest {
         HookRequest { pages, align: 1 }
     }
 
     #[test]
     fn each_thread_finds_its_own_want_once() {
-        let mut wants = HookRequests::new();
-        wants.note_for(1, want(10));
-        wants.note_for(2, want(20));
-        wants.note_for(1, want(11));
-        assert_eq!(wants.take_of(3), None);
-        assert_eq!(wants.take_of(1), Some(want(11)), "the last one");
-        assert_eq!(wants.take_of(1), None);
-        assert_eq!(wants.take_of(2), Some(want(20)));
+        let mut requests = HookRequests::new();
+        requests.note_for(1, request(10));
+        requests.note_for(2, request(20));
+        requests.note_for(1, request(11));
+        assert_eq!(requests.take_of(3), None);
+        assert_eq!(requests.take_of(1), Some(request(11)), "the last one");
+        assert_eq!(requests.take_of(1), None);
+        assert_eq!(requests.take_of(2), Some(request(20)));
     }
 
     #[test]
     fn with_too_many_the_first_one_is_forgotten_and_that_is_said() {
-        let mut wants = HookRequests::new();
+        let mut requests = HookRequests::new();
         let before = displaced();
         for thread in 0..=MOST {
-            wants.note_for(thread, want(thread + 1));
+            requests.note_for(thread, request(thread + 1));
         }
         assert!(displaced() > before);
-        assert_eq!(wants.take_of(0), None);
-        assert_eq!(wants.take_of(MOST), Some(want(MOST + 1)));
-        assert_eq!(wants.take_of(1), Some(want(2)));
-        wants.forget();
-        assert_eq!(wants.take_of(2), None);
+        assert_eq!(requests.take_of(0), None);
+        assert_eq!(requests.take_of(MOST), Some(request(MOST + 1)));
+        assert_eq!(requests.take_of(1), Some(request(2)));
+        requests.forget();
+        assert_eq!(requests.take_of(2), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The pages of an arena with extent hooks. Everything that calls a hook happens under no lock.
 //!
 //! ```text
-//!   allocate   under the lock: a run that is ready, or one that fits exactly; else the want is
+//!   allocate   under the lock: a run that is ready, or one that fits exactly; else the request is
 //!              noted, and the allocation fails
 //!   serve      under no lock, when the caller holds none: take a free run, commit it, cut
 //!              it, or ask for memory; file the parts and the run that is ready; then try again
@@ -52,19 +52,19 @@ const LOOKED_AT: usize = 1024;
 /// Runs that may be ready at a time.
 const READY: usize = 8;
 
-/// The ready runs and the wants of an arena with hooks. Guarded by the lock of its pages.
+/// The ready runs and the requests of an arena with hooks. Guarded by the lock of its pages.
 pub(in crate::back) struct Hooked {
     hooks: &'static Hooks,
     ready: [Option<&'static Extent>; READY],
-    wants: HookRequests,
+    requests: HookRequests,
     /// The number of threads that make runs ready now.
     serving: usize,
 }
 
 impl Hooked {
-    /// Creates a record without ready runs and wants.
+    /// Creates a record without ready runs and requests.
     pub(in crate::back) fn new(hooks: &'static Hooks) -> Hooked {
-        Hooked { hooks, ready: [None; READY], wants: HookRequests::new(), serving: 0 }
+        Hooked { hooks, ready: [None; READY], requests: HookRequests::new(), serving: 0 }
     }
 
     /// The hooks, which are functions of the program.
@@ -73,7 +73,8 @@ impl Hooked {
     }
 }
 
-/// The pages of an arena, as its hooks see them. Without hooks there are no ready runs or wants.
+/// The pages of an arena, as its hooks see them. Without hooks there are neither ready runs nor
+/// requests.
 pub(crate) struct HookedPages<'a> {
     pub(in crate::back) hooked: Option<&'a mut Hooked>,
     pub(in crate::back) runs: &'a mut FreeRuns,
@@ -90,13 +91,13 @@ fn is_alike(run: &Extent, right: &Extent) -> bool {
 impl HookedPages<'_> {
     // --- what threads lack ---
 
-    /// Takes the want of the calling thread, which then makes such a run ready. The arena does not
-    /// end before [`HookedPages::end_serving`] is called.
+    /// Takes the request of the calling thread, which then makes such a run ready. The arena does
+    /// not end before [`HookedPages::end_serving`] is called.
     pub(crate) fn begin_serving(&mut self) -> Option<HookRequest> {
         let hooked = self.hooked.as_mut()?;
-        let want = hooked.wants.take()?;
+        let request = hooked.requests.take()?;
         hooked.serving += 1;
-        Some(want)
+        Some(request)
     }
 
     /// Ends what [`HookedPages::begin_serving`] began.
@@ -106,10 +107,10 @@ impl HookedPages<'_> {
         }
     }
 
-    /// Forgets the wants of all threads.
-    pub(crate) fn forget_wants(&mut self) {
+    /// Forgets the requests of all threads.
+    pub(crate) fn forget_requests(&mut self) {
         if let Some(hooked) = self.hooked.as_mut() {
-            hooked.wants.forget();
+            hooked.requests.forget();
         }
     }
 
@@ -121,7 +122,7 @@ impl HookedPages<'_> {
 
     /// In a forked child, gives up what other threads had taken. Its addresses are lost.
     pub(crate) fn abandon_taken(&mut self) {
-        self.forget_wants();
+        self.forget_requests();
         let Some(hooked) = self.hooked.as_mut() else { return };
         hooked.serving = 0;
         let ready = hooked.ready.iter().flatten().map(|run| run.pages()).sum();
@@ -130,7 +131,8 @@ impl HookedPages<'_> {
 
     // --- runs that are ready ---
 
-    /// Takes a run that needs no hook. Without one, returns `None` and notes the want if `noted`.
+    /// Takes a run that needs no hook. Without one, returns `None`, and notes the request if
+    /// `noted`.
     pub(in crate::back) fn take_ready(
         &mut self,
         pages: usize,
@@ -150,7 +152,7 @@ impl HookedPages<'_> {
             return Some(InHand::hold(run, ExtentState::Dirty));
         }
         if noted && self.bounds.admits(self.runs.held(), pages) {
-            hooked.wants.note(HookRequest { pages, align });
+            hooked.requests.note(HookRequest { pages, align });
         }
         None
     }
@@ -183,12 +185,13 @@ impl HookedPages<'_> {
 
     // --- free runs ---
 
-    /// Takes a free run that a want fits in out of its list. With `exact`, only one of its length.
-    pub(crate) fn take_for(&mut self, want: HookRequest, exact: bool) -> Option<InHand> {
+    /// Takes a free run that a request fits in out of its list. With `exact`, only one of its
+    /// length.
+    pub(crate) fn take_for(&mut self, request: HookRequest, exact: bool) -> Option<InHand> {
         self.runs.keep_records()?;
         let run = ExtentState::FREE.into_iter().find_map(|state| {
-            let run = self.runs.fit(state, want.pages, want.align)?;
-            let fits = run.pages() == want.pages && run.base().is_multiple_of(want.align);
+            let run = self.runs.fit(state, request.pages, request.align)?;
+            let fits = run.pages() == request.pages && run.base().is_multiple_of(request.align);
             (fits || !exact).then_some(run)
         })?;
         Some(self.take_out(run))
@@ -361,7 +364,7 @@ mod tests {
         // A freed run of just the length needs no hook.
         pages.free(block);
         assert!(allocate(&mut pages).is_some_and(|again| again.is(block)));
-        pages.hooks().forget_wants();
+        pages.hooks().forget_requests();
     }
 
     #[test]

@@ -91,6 +91,13 @@ pub(crate) fn lookup(address: usize) -> Entry {
     }
 }
 
+/// Whether both ends of a run lead to its record.
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::back) fn leads_to(run: &Extent) -> bool {
+    let ends = [run.base(), run.end() - 1].map(lookup);
+    ends.iter().all(|end| end.extent().is_some_and(|found| found.is(run)))
+}
+
 /// Makes ready the words for a new reservation. Returns `false`, and loses nothing, without memory.
 pub(crate) fn cover(base: usize, bytes: usize) -> bool {
     if !page_words::cover(base, bytes) {

@@ -291,8 +291,8 @@ mod tests {
         let Some((mut pages, _)) = heap(failing, [3, 2]) else { return };
         let mapped = pages.counts().mapped;
         failing.lose_next();
-        // One huge page was lost, so the block is new memory. The pages behind the lost one are used
-        // by the next block.
+        // One huge page was lost, so the block is new memory. The pages behind the lost one are
+        // used by the next block.
         let block = pages.allocate(5 * CHUNK, PAGE, Memory::Filled).unwrap();
         assert_eq!((block.pages(), block.mapping()), (5 * CHUNK, Mapping::Ordinary));
         assert_eq!(pages.counts().mapped, mapped - CHUNK);

@@ -7,18 +7,20 @@
 //!       └──── all of it is purged: an ordinary mapping again
 //! ```
 //! Once all arenas together are large enough for the rest of a chunk
-//! ([`backing`](super::huge_page_policy::backing)), an arena takes new memory by whole chunks. A chunk is 2 MiB that the system is asked to back by one huge
-//! page before it is touched, so one fault brings in what 512 would. Only runs that will be filled
-//! are taken so ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class
-//! of which a thread has filled many, and other slabs as far as [`super::untouched`] allows. The
-//! chunk has memory from its first touch on, so its rest counts as dirty. The rest is kept for more
+//! ([`backing`](super::huge_page_policy::backing)), an arena takes new memory by whole chunks. A
+//! chunk is 2 MiB that the system is asked to back by one huge page before it is touched, so one
+//! fault brings in what 512 would. Only runs that will be filled are taken so
+//! ([`crate::back::page_allocator::Memory::Filled`]): large blocks, slabs of a class of which a
+//! thread has filled many, and other slabs as far as [`super::untouched`] allows. The chunk has
+//! memory from its first touch on, so its rest counts as dirty. The rest is kept for more
 //! such runs. When none was taken for a step of decay, it is open to all requests.
 //!
 //! A hole costs the huge page, so runs of at most a tenth of one are purged after all others.
 //! Chunks may be mappings of their own, so their runs are marked ([`Mapping::Chunks`]) and not
 //! moved, and runs that are merged with them get the mark too. All runs of an advised chunk have
 //! the mark, but a run with the mark may lie elsewhere. A long block that is made of such addresses
-//! becomes one mapping again ([`huge::back`](crate::back::runs::huge::back)). See [`crate::back::runs::chunk_notes`].
+//! becomes one mapping again ([`huge::back`](crate::back::runs::huge::back)). See
+//! [`crate::back::runs::chunk_notes`].
 
 use super::huge_page_policy::Heap;
 use super::memory::Request;

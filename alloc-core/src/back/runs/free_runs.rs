@@ -14,8 +14,6 @@ use super::spares::Spares;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
-#[cfg(any(test, feature = "checks"))]
-use crate::ground::holds::holds;
 use crate::ground::options;
 use crate::ground::units::LG_PAGE;
 
@@ -391,10 +389,7 @@ impl FreeRuns {
     #[cfg(any(test, feature = "checks"))]
     pub(crate) fn check(&self) {
         for cache in [&self.dirty, &self.muzzy, &self.retained] {
-            cache.check(|run| {
-                let ends = [run.base(), run.end() - 1].map(page_map::lookup);
-                holds(ends.iter().all(|entry| entry.extent().is_some_and(|found| found.is(run))));
-            });
+            cache.check(|run| crate::ground::holds::holds(page_map::leads_to(run)));
         }
     }
 }

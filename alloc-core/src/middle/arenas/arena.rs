@@ -36,7 +36,7 @@ pub(crate) struct Arena {
     hooks: Hooks,
     hooked: AtomicBool,
     /// A purge was put off: see `arena_hooks`.
-    owes_purge: AtomicBool,
+    is_purge_put_off: AtomicBool,
     /// How often the arena's blocks were discarded.
     resets: AtomicU32,
     /// The arena's pages.
@@ -62,7 +62,7 @@ impl Arena {
             reserve: AtomicUsize::new(0),
             hooks: Hooks::new(id),
             hooked: AtomicBool::new(false),
-            owes_purge: AtomicBool::new(false),
+            is_purge_put_off: AtomicBool::new(false),
             resets: AtomicU32::new(0),
             pages: RankedMutex::new(LockRank::Pages, ArenaPages::new(id, created, provider)),
             bins: [const { ArenaBin::new() }; CLASSES],
@@ -262,7 +262,7 @@ impl Arena {
 
     /// Puts the purge of all unused pages off until the calling thread's hook is done.
     pub(in crate::middle) fn put_purge_off(&self) {
-        self.owes_purge.store(true, Relaxed);
+        self.is_purge_put_off.store(true, Relaxed);
         purge_gate::note_hooked_due();
     }
 
@@ -270,7 +270,7 @@ impl Arena {
     pub(in crate::middle) fn forget_hooks(&self) {
         self.hooks.set(core::ptr::null_mut());
         self.hooked.store(false, Relaxed);
-        self.owes_purge.store(false, Relaxed);
+        self.is_purge_put_off.store(false, Relaxed);
     }
 
     /// The functions that the arena's pages come from.
@@ -289,8 +289,8 @@ impl Arena {
     }
 
     /// Returns whether a purge was put off, and clears that note.
-    pub(in crate::middle) fn take_owed_purge(&self) -> bool {
-        self.owes_purge.swap(false, Relaxed)
+    pub(in crate::middle) fn take_put_off_purge(&self) -> bool {
+        self.is_purge_put_off.swap(false, Relaxed)
     }
 
     /// Sets the reserve: how many unused pages stay, whatever purges.

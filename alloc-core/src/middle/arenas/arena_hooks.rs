@@ -47,7 +47,7 @@ pub(crate) fn tick() {
     }
     purge_gate::take_hooked_due();
     for arena in hooked() {
-        if arena.take_owed_purge() || arena.purges_at_once() {
+        if arena.take_put_off_purge() || arena.purges_at_once() {
             arena.purge_beyond(0, 0);
         }
     }
@@ -82,12 +82,15 @@ pub(crate) fn serve() -> bool {
     }
     let mut served = false;
     for arena in hooked().filter(|arena| arena.is_live()) {
-        let want = arena.pages.lock().allocator.hooks().begin_serving();
-        let Some(want) = want else { continue };
+        let request = arena.pages.lock().allocator.hooks().begin_serving();
+        let Some(request) = request else { continue };
         // What a hook allocates comes from the first arena, whose own hooks are then not called.
         let by_the_way = arena.id() == 0 && callback::is_in_hook();
-        served |=
-            if by_the_way { take_new_by_default(arena, want) } else { make_ready(arena, want) };
+        served |= if by_the_way {
+            take_new_by_default(arena, request)
+        } else {
+            make_ready(arena, request)
+        };
         arena.pages.lock().allocator.hooks().end_serving();
     }
     served
@@ -113,20 +116,20 @@ pub(crate) fn set(arena: &'static Arena, table: *mut ExtentHooks) -> *mut Extent
 }
 
 /// Makes a wanted run ready, from free runs or from new memory.
-fn make_ready(arena: &'static Arena, want: HookRequest) -> bool {
-    let free = |exact| arena.pages.lock().allocator.hooks().take_for(want, exact);
-    cut_free(arena, free(false), want)
-        || merge_free(arena) && cut_free(arena, free(false), want)
-        || cut_free(arena, free(true), want)
-        || cut_new(arena, want)
-        || make_ready_at_last(arena, want)
+fn make_ready(arena: &'static Arena, request: HookRequest) -> bool {
+    let free = |exact| arena.pages.lock().allocator.hooks().take_for(request, exact);
+    cut_free(arena, free(false), request)
+        || merge_free(arena) && cut_free(arena, free(false), request)
+        || cut_free(arena, free(true), request)
+        || cut_new(arena, request)
+        || make_ready_at_last(arena, request)
 }
 
 /// Merges all neighbours that may be. If no run fits, gives all back and requests new memory.
-fn make_ready_at_last(arena: &'static Arena, want: HookRequest) -> bool {
+fn make_ready_at_last(arena: &'static Arena, request: HookRequest) -> bool {
     while merge_free(arena) {
-        let taken = arena.pages.lock().allocator.hooks().take_for(want, false);
-        if cut_free(arena, taken, want) {
+        let taken = arena.pages.lock().allocator.hooks().take_for(request, false);
+        if cut_free(arena, taken, request) {
             return true;
         }
     }
@@ -139,13 +142,13 @@ fn make_ready_at_last(arena: &'static Arena, want: HookRequest) -> bool {
             break;
         }
     }
-    cut_new(arena, want)
+    cut_new(arena, request)
 }
 
 /// Cuts a wanted run out of a free one. `false`: hooks refused, and the runs were put back.
-fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: HookRequest) -> bool {
+fn cut_free(arena: &'static Arena, taken: Option<InHand>, request: HookRequest) -> bool {
     let Some(mut taken) = taken else { return false };
-    let Some(lead) = lead_of(taken.run(), want) else { return put_back(arena, taken) };
+    let Some(lead) = lead_of(taken.run(), request) else { return put_back(arena, taken) };
     if !hook_calls::commit(arena.hooks(), &taken) {
         return put_back(arena, taken);
     }
@@ -158,7 +161,7 @@ fn cut_free(arena: &'static Arena, taken: Option<InHand>, want: HookRequest) -> 
             Err(whole) => return put_back(arena, whole),
         }
     }
-    match shorten(arena, taken, want.pages) {
+    match shorten(arena, taken, request.pages) {
         Ok(run) => arena.pages.lock().allocator.hooks().make_ready(run),
         Err(whole) => return put_back(arena, whole),
     }
@@ -211,21 +214,21 @@ fn merge_free(arena: &'static Arena) -> bool {
 }
 
 /// Requests a large piece of new memory, or else exactly what is wanted.
-fn cut_new(arena: &'static Arena, want: HookRequest) -> bool {
-    let chunk = arena.pages.lock().allocator.hooks().next_chunk(want.pages);
-    if chunk > want.pages
-        && let Some(taken) = reserve(arena, chunk, want.align)
+fn cut_new(arena: &'static Arena, request: HookRequest) -> bool {
+    let chunk = arena.pages.lock().allocator.hooks().next_chunk(request.pages);
+    if chunk > request.pages
+        && let Some(taken) = reserve(arena, chunk, request.align)
     {
         let run = taken.run();
-        if cut_free(arena, Some(taken), want) {
+        if cut_free(arena, Some(taken), request) {
             arena.pages.lock().allocator.hooks().note_chunk();
             return true;
         }
         // Hooks refuse to cut the piece, so it is of no use.
         give_back_whole(arena, run, chunk);
     }
-    let taken = reserve(arena, want.pages, want.align);
-    cut_free(arena, taken, want)
+    let taken = reserve(arena, request.pages, request.align);
+    cut_free(arena, taken, request)
 }
 
 fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> {
@@ -238,16 +241,16 @@ fn reserve(arena: &'static Arena, pages: usize, align: usize) -> Option<InHand> 
 }
 
 /// Makes exactly the wanted run ready, of memory from the system. No hook is called.
-fn take_new_by_default(arena: &'static Arena, want: HookRequest) -> bool {
-    let Some(got) = hook_calls::reserve_by_default(want.pages, want.align) else {
+fn take_new_by_default(arena: &'static Arena, request: HookRequest) -> bool {
+    let Some(got) = hook_calls::reserve_by_default(request.pages, request.align) else {
         return false;
     };
     let allocator = &mut arena.pages.lock().allocator;
-    let taken = allocator.hooks().take_in(&got, want.pages);
+    let taken = allocator.hooks().take_in(&got, request.pages);
     let is_taken = taken.is_some();
     match taken {
         Some(taken) => allocator.hooks().make_ready(taken),
-        None => hook_calls::give_up_by_default(&got, want.pages),
+        None => hook_calls::give_up_by_default(&got, request.pages),
     }
     is_taken
 }
@@ -314,9 +317,9 @@ pub(in crate::middle) fn may_shrink(
     None
 }
 
-/// How many pages of a run lie before the part that fits `want`. `None`: no part fits.
-fn lead_of(run: &Extent, want: HookRequest) -> Option<usize> {
-    let begin = run.fit(want.pages, want.align)?;
+/// How many pages of a run lie before the part that fits `request`. `None`: no part fits.
+fn lead_of(run: &Extent, request: HookRequest) -> Option<usize> {
+    let begin = run.fit(request.pages, request.align)?;
     Some((begin - run.base()) >> crate::ground::units::LG_PAGE)
 }
 

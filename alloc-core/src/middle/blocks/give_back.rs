@@ -1,10 +1,10 @@
 //! Blocks that are returned to their slabs, many at a time.
 //!
 //! Blocks go one after the other by plain ORs into a slab that the cache owns, and into one of an
-//! arena's bin whose lock is free. For any other slab the blocks are grouped by the 64-bit word that
-//! they belong to, and a group is one atomic OR. The block itself is never touched. Misuse is noticed here at no cost to the fast
-//! path: a bit already set is a double free, an offset that is no multiple of the size an interior
-//! pointer, another class a wrong size.
+//! arena's bin whose lock is free. For any other slab the blocks are grouped by the 64-bit word
+//! that they belong to, and a group is one atomic OR. The block itself is never touched. Misuse is
+//! noticed here at no cost to the fast path: a bit already set is a double free, an offset that is
+//! no multiple of the size an interior pointer, another class a wrong size.
 
 use super::misuse_report::{died_twice, find_slab, interior};
 use super::shared_slabs;

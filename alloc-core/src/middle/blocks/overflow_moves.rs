@@ -73,13 +73,13 @@ pub(crate) unsafe fn take(
 /// One step of collection: half of the blocks untouched for some rounds return to their slabs.
 pub(crate) fn age(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
     let n = state.overflow.of(class).age();
-    send_home(owner, state, class, n);
+    return_to_slabs(owner, state, class, n);
 }
 
 /// Returns all blocks in the overflow stack of a class to slabs, and forgets what the overflow
 /// stack learned.
 pub(crate) fn empty(owner: &'static Owner, state: &mut OwnerState, class: SizeClass) {
-    send_home(owner, state, class, usize::MAX);
+    return_to_slabs(owner, state, class, usize::MAX);
     state.overflow.of(class).close(class);
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn empty_all(owner: &'static Owner, state: &mut OwnerState) {
     }
 }
 
-fn send_home(owner: &'static Owner, state: &mut OwnerState, class: SizeClass, n: usize) {
+fn return_to_slabs(owner: &'static Owner, state: &mut OwnerState, class: SizeClass, n: usize) {
     let mut left = n;
     while let Some((blocks, some)) = state.overflow.of(class).lift(class, left) {
         left -= some;

@@ -24,36 +24,36 @@ fn pass_on(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
         died_waiting(block);
     }
     if arena.purges_at_once() {
-        return put_home(arena, slabs, block);
+        return put_into_slab(arena, slabs, block);
     }
     if !slabs.transfer.put(block) {
         let n = slabs.transfer.count().div_ceil(2);
         slabs.transfer.note_gone(n);
-        send_home(arena, slabs, n);
+        return_to_slabs(arena, slabs, n);
         if !slabs.transfer.put(block) {
-            put_home(arena, slabs, block);
+            put_into_slab(arena, slabs, block);
         }
     }
 }
 
 /// Puts all waiting blocks into their slabs. Under the bin's lock.
 pub(in crate::middle) fn empty(arena: &'static Arena, slabs: &mut BinSlabs) {
-    send_home(arena, slabs, slabs.transfer.count());
+    return_to_slabs(arena, slabs, slabs.transfer.count());
     slabs.transfer.age();
 }
 
 #[inline(never)]
-fn send_home(arena: &'static Arena, slabs: &mut BinSlabs, n: usize) {
+fn return_to_slabs(arena: &'static Arena, slabs: &mut BinSlabs, n: usize) {
     for _ in 0..n {
         let mut oldest = None;
         slabs.transfer.take(1, |block| oldest = Some(block));
         if let Some(block) = oldest {
-            put_home(arena, slabs, block);
+            put_into_slab(arena, slabs, block);
         }
     }
 }
 
-fn put_home(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
+fn put_into_slab(arena: &'static Arena, slabs: &mut BinSlabs, block: Slot) {
     let address = block.expose_provenance();
     // Both were checked when the block came. A change since then is a fault of others.
     let Some(slab) = Slab::of(page_map::lookup(address)) else { invalid(address, None) };

@@ -82,8 +82,8 @@ impl Overflow {
         unsafe { at_mut(&mut self.each, class.index()) }
     }
 
-    /// Notes that `n` blocks of a class came from slabs. Returns whether the overflow stack may hold
-    /// any block.
+    /// Notes that `n` blocks of a class came from slabs. Returns whether the overflow stack may
+    /// hold any block.
     pub(crate) fn note_refill(&mut self, class: SizeClass, n: usize) -> bool {
         let depth = &mut self.of(class).depth;
         depth.note_refill(n, THREAD_BYTES.checked_div(class.size()).unwrap_or(0));

@@ -144,12 +144,12 @@ impl RunCache {
             left -= run.bytes();
             n += 1;
         }
-        self.send_home(n);
+        self.return_oldest(n);
     }
 
     /// Gives all runs back to their arenas.
     pub(crate) fn empty(&mut self) {
-        self.send_home(self.count);
+        self.return_oldest(self.count);
     }
 
     /// As [`RunCache::empty`], and forgets how the thread behaved: it has ended, or slept for long.
@@ -160,11 +160,11 @@ impl RunCache {
 
     /// One step of collection: gives back half of the runs not needed since the last step.
     pub(crate) fn age(&mut self) {
-        self.send_home(self.fewest.div_ceil(2));
+        self.return_oldest(self.fewest.div_ceil(2));
         self.fewest = self.count;
     }
 
-    fn send_home(&mut self, n: usize) {
+    fn return_oldest(&mut self, n: usize) {
         let Some(oldest) = self.runs.get(..n).filter(|runs| !runs.is_empty()) else { return };
         // Before the runs are freed, because after that their records belong to the arenas.
         self.pages -= oldest.iter().flatten().map(|run| run.pages()).sum::<usize>();

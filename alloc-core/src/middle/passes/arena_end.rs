@@ -147,7 +147,7 @@ pub(crate) fn give_addresses_back(arena: &'static Arena) {
             // Under one lock: another thread may file a run that it has in hand at any moment.
             let is_done = next.is_none() && allocator.hooks().is_at_rest();
             if is_done {
-                allocator.hooks().forget_wants();
+                allocator.hooks().forget_requests();
             }
             (next, is_done)
         };

@@ -42,23 +42,23 @@ pub(crate) fn tick() {
         run_due(now);
     }
     if growth_purge::is_due() {
-        pay();
+        purge_growth();
     }
 }
 
 /// Purges the pages that arenas are to give back for their growth: see [`growth_purge`].
 #[cold]
 #[inline(never)]
-fn pay() {
+fn purge_growth() {
     if let Some(_pass) = PASS.try_lock() {
-        pay_all();
+        purge_all_growth();
     }
 }
 
-fn pay_all() {
+fn purge_all_growth() {
     // Growth is not counted for arenas with hooks.
     for arena in arena_list::all() {
-        let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.pay());
+        let keep = arena.pages.try_lock().and_then(|mut pages| pages.allocator.take_growth());
         if let Some(keep) = keep {
             arena.purge_beyond(keep, usize::MAX);
         }
@@ -85,7 +85,7 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
         let _pass = PASS.lock();
         let next = run(now);
         if growth_purge::is_due() {
-            pay_all();
+            purge_all_growth();
         }
         next
     };

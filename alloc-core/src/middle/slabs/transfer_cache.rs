@@ -123,8 +123,8 @@ impl TransferCache {
         n
     }
 
-    /// Checks that the keys are those of the blocks, and that no block waits twice. Calls `see` with
-    /// each block.
+    /// Checks that the keys are those of the blocks, and that no block waits twice. Calls `see`
+    /// with each block.
     #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self, see: impl Fn(Slot)) {
         holds(self.count <= MOST);

@@ -187,7 +187,7 @@ pub(super) static MUTEXES: &[Def] = &[
 
 pub(super) static ENGINE: &[Def] = &[
     work("lumalloc_flush_groups_total", &["stats.work.flush_groups"])
-        .says("Groups in batches that caches sent home: of one slab, or of one word of another's."),
+        .says("Groups in batches that caches returned: of one slab, or of one word of another's."),
     work("lumalloc_remote_words_total", &["stats.work.remote_words"]),
     work("lumalloc_remote_pushes_total", &["stats.work.remote_pushes"]),
     work("lumalloc_remote_drains_total", &["stats.work.remote_drains"]),
