@@ -162,6 +162,7 @@ const _: () = {
         if index > 0 {
             assert!(class_size(index) > class_size(index - 1));
         }
+        assert!(row.cache_max >= 8 && row.cache_max <= row.bulk_max);
         // The handling of long blocks in refills and overflow stacks was measured with this
         // boundary.
         assert!(row.shared == (row.size > 4096));

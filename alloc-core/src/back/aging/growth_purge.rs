@@ -22,6 +22,8 @@ const LONG_PART_OF_ACTIVE: usize = 8;
 /// Pages counted in all arenas together from which on pages are given back.
 const DUE: usize = (512 << 10) / PAGE;
 
+const _: () = assert!(SHORT < LONG && UNCOUNTED < LONG_UNCOUNTED);
+
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 /// The pages of new memory that were counted in one arena.

@@ -13,6 +13,7 @@
 use super::memory::{Memory, Request};
 use crate::back::map::extent::Extent;
 use crate::back::runs::chunk_notes::CHUNK;
+use crate::back::runs::huge;
 use crate::back::system::thp::HUGE;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 
@@ -26,6 +27,12 @@ const PART_OF_USED: usize = 8;
 /// Pages of its last huge page that a long block must fill. To fault in that many one by one takes
 /// half as long again as to clear all of the huge page.
 const WORTH_A_HUGE_PAGE: usize = CHUNK / 5;
+
+const _: () = {
+    // Where a run has huge pages of its own it needs no chunk, and a large heap holds a few chunks.
+    assert!(huge::SHORTEST.is_multiple_of(HUGE) && HUGE == CHUNK << LG_PAGE);
+    assert!(SMALL_HEAP < LARGE_HEAP && CHUNK < SMALL_HEAP && WORTH_A_HUGE_PAGE < CHUNK);
+};
 
 /// What backs a run of new memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +119,6 @@ pub(crate) fn worth_huge_pages(block: &Extent, size: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::back::runs::huge;
 
     const ALL: Allowed = Allowed { blocks: true, chunks: true };
 

@@ -110,6 +110,9 @@ mod words {
     pub(in crate::back) const DECOMMITTED: u16 = u16::MAX - 4;
 }
 
+// 0 is no move, and the numbers of moves end below the other words.
+const _: () = assert!(words::ORDINARY == 0 && MoveNumber::LAST < words::DECOMMITTED);
+
 /// The mapping of a run, in its record. Runs that are mappings of their own are counted.
 pub(in crate::back) struct MappingCell(Cell<u16>);
 

@@ -42,6 +42,13 @@ pub(crate) struct CacheBin {
 unsafe impl Sync for CacheBin {}
 
 const _: () = assert!(size_of::<CacheBin>() == BIN_BYTES);
+// What a pop and a push touch lies in the first half of a line, and a bin never crosses a line.
+const _: () = {
+    assert!(
+        core::mem::offset_of!(CacheBin, sp) == 0 && core::mem::offset_of!(CacheBin, limit) == 8
+    );
+    assert!(core::mem::offset_of!(CacheBin, countdown) == 24 && 64 % BIN_BYTES == 0);
+};
 
 /// Stands for the array of a bin that has none: empty and full at once.
 struct NoArray(Slot);
@@ -209,6 +216,7 @@ impl CacheBin {
     /// level()`.
     pub(crate) unsafe fn drop_oldest(&self, n: usize) {
         let level = self.level();
+        debug_assert!(n <= level);
         let oldest = self.base().wrapping_add(1);
         // SAFETY: both ranges lie among the `level` written slots.
         unsafe { core::ptr::copy(oldest.wrapping_add(n), oldest, level - n) };
@@ -224,6 +232,7 @@ impl CacheBin {
     /// must give at most `n` blocks.
     #[inline]
     pub(crate) unsafe fn fill(&self, n: usize, fill: impl FnOnce(&mut Filler)) -> usize {
+        debug_assert!(self.level() == 0 && n <= self.capacity());
         let base = self.base();
         let mut filler = Filler { base, left: n };
         fill(&mut filler);
@@ -245,7 +254,9 @@ impl CacheBin {
     /// slots it wrote, beginning with the slot it gets, and at most `capacity()`.
     #[inline]
     pub(crate) unsafe fn fill_below(&self, write: impl FnOnce(*mut Slot) -> usize) -> usize {
+        debug_assert!(self.level() == 0);
         let given = write(self.base().wrapping_add(1));
+        debug_assert!(given <= self.capacity());
         self.sp.store(self.base().wrapping_add(given), Relaxed);
         given
     }
@@ -258,6 +269,7 @@ impl CacheBin {
     /// 2^16, and belong to this bin alone.
     pub(crate) unsafe fn move_to(&self, array: *mut Slot, capacity: usize) -> *mut Slot {
         let (old, level) = (self.base(), self.level());
+        debug_assert!(level <= capacity);
         // SAFETY: the NULL slot and `level` blocks fit both arrays.
         unsafe { core::ptr::copy_nonoverlapping(old, array, level + 1) };
         self.base.store(array, Relaxed);

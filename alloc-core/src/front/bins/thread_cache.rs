@@ -37,6 +37,9 @@ pub(crate) struct ThreadCache {
     kind: Kind,
 }
 
+// The TLS word points to the bins, and offsets of bins are counted from there.
+const _: () = assert!(core::mem::offset_of!(ThreadCache, bins) == 0);
+
 macro_rules! facade {
     ($(#[$doc:meta])* $name:ident, $kind:ident) => {
         $(#[$doc])*

@@ -37,6 +37,8 @@ pub(crate) struct Facade {
     quarantine: Quarantine,
 }
 
+const _: () = assert!(core::mem::offset_of!(Facade, front) == 0);
+
 // SAFETY: only the real cache's thread touches the cells, or another under its owner's lock once
 // that thread has ended. The rest is atomic or never changes.
 unsafe impl Sync for Facade {}

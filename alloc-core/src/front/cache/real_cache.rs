@@ -15,9 +15,7 @@ use crate::ground::counters::OwnedCount;
 #[cfg(feature = "checks")]
 use crate::ground::holds::holds;
 use crate::ground::options;
-#[cfg(feature = "checks")]
-use crate::ground::size_class::BIN_BYTES;
-use crate::ground::size_class::{CLASSES, SizeClass};
+use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 use crate::middle::owners::owner::Owner;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -342,7 +340,9 @@ impl Recycled for RealCache {
     }
 }
 
-const _: () = assert!(BINS * 32 < u16::MAX as usize);
+// The page map has 16 bits for the offset of a bin, and the TLS word of a thread points to the front.
+const _: () = assert!(BINS * BIN_BYTES < u16::MAX as usize);
+const _: () = assert!(core::mem::offset_of!(RealCache, front) == 0);
 
 #[cfg(test)]
 mod tests {

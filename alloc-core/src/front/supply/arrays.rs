@@ -17,6 +17,9 @@ const THREAD_BUDGET: usize = 1 << 20;
 const LG_FIRST: u8 = 3;
 const LG_LAST: u8 = 11;
 
+// An array has a slot for NULL beside those of its blocks, and a bin counts slots in 16 bits.
+const _: () = assert!(LG_FIRST < LG_LAST && 1 << LG_LAST <= u16::MAX as usize);
+
 /// Gives a bin its first array, or one twice as long. Returns `false` if the array is as long as it
 /// may be. Called under the owner's lock.
 #[inline(always)]

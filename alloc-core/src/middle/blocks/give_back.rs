@@ -32,6 +32,9 @@ const SCATTERED: usize = GROUPS;
 /// Places that a group may be found by.
 const KEYS: usize = 64;
 
+// Places of groups are bytes, and a key has a place even if each group has its own.
+const _: () = assert!(GROUPS <= u8::MAX as usize + 1 && KEYS >= GROUPS && KEYS.is_power_of_two());
+
 /// Blocks of one word of a slab that this batch cannot lock.
 #[derive(Clone, Copy)]
 struct Group {

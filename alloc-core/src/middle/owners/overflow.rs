@@ -36,6 +36,9 @@ const SMALL: usize = 512;
 /// 160 KiB of the smallest, and it may take a few megabytes of them to empty an overflow stack.
 const ROUNDS: u8 = 16;
 
+// The blocks of a chunk behind its link are counted in 16 bits.
+const _: () = assert!(LG_LARGE < LG_SMALL && 1 << LG_SMALL <= u16::MAX as usize);
+
 /// Bytes that the overflow stacks of each of `caches` threads may hold together. For blocks of
 /// slabs that threads share (`of_shared`), all threads together get no more than one may hold.
 pub(crate) fn share(caches: u64, of_shared: bool) -> usize {

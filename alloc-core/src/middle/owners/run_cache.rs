@@ -33,6 +33,9 @@ const WORTH_MOST: u8 = 16;
 const THREAD_BYTES: usize = 1 << 20;
 const ALL_BYTES: usize = 64 << 20;
 
+// The places of runs are bits of 32, and lengths have 16 bits.
+const _: () = assert!(MOST <= u32::BITS as usize && LONGEST <= u16::MAX as usize);
+
 /// The runs that one thread cache keeps, the oldest first.
 pub(crate) struct RunCache {
     runs: [Option<&'static Extent>; MOST],
@@ -98,6 +101,7 @@ impl RunCache {
     /// Keeps a run that its thread frees, if it is worth it, within `most` bytes. `Ok(false)`: the
     /// caller gives it to its arena. `Err`: the run is not in use.
     pub(crate) fn keep(&mut self, run: &'static Extent, most: usize) -> Result<bool, ()> {
+        debug_assert!(is_kept(run.bytes()));
         if self.worth < SEVERAL || run.bytes() > most {
             return Ok(false);
         }

@@ -94,6 +94,9 @@ pub(crate) struct Remote {
     words: &'static [AtomicU64],
 }
 
+// A line of its own in each record.
+const _: () = assert!(size_of::<Remote>() == 64 && align_of::<Remote>() == 64);
+
 /// Slabs that have remote frees, for one guard and one class.
 pub(crate) struct PendingStack {
     head: AtomicPtr<Remote>,

@@ -42,6 +42,7 @@ impl SlabList {
 
     /// Adds a slab at the front, where it is used next.
     pub(crate) fn push_front(&mut self, slab: &'static Slab, name: ListName) {
+        debug_assert!(slab.list() == ListName::None && name != ListName::None);
         slab.links.list.set(name);
         slab.links.previous.set(None);
         slab.links.next.set(self.head);
@@ -55,6 +56,7 @@ impl SlabList {
 
     /// Adds a slab at the back, where it is used last.
     pub(crate) fn push_back(&mut self, slab: &'static Slab, name: ListName) {
+        debug_assert!(slab.list() == ListName::None && name != ListName::None);
         slab.links.list.set(name);
         slab.links.next.set(None);
         slab.links.previous.set(self.tail);
@@ -68,6 +70,7 @@ impl SlabList {
 
     /// Takes out a slab that is in this list.
     pub(crate) fn remove(&mut self, slab: &'static Slab) {
+        debug_assert!(slab.list() != ListName::None && self.length > 0);
         let (previous, next) = (slab.links.previous.take(), slab.links.next.take());
         match previous {
             Some(previous) => previous.links.next.set(next),

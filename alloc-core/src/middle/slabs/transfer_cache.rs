@@ -30,6 +30,8 @@ pub(in crate::middle) type Slot = *mut u8;
 const MOST: usize = 128;
 const FIRST: usize = 8;
 
+const _: () = assert!(FIRST <= MOST);
+
 /// The queue of one class of one arena.
 pub(crate) struct TransferCache {
     /// Made when the first block comes.
