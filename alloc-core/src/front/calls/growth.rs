@@ -92,3 +92,45 @@ pub unsafe fn free_roomy(ptr: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller's promise.
     unsafe { give::roomy(ptr, size, align, cache) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::calls::free::free;
+    use crate::front::calls::malloc::malloc;
+    use crate::front::calls::query::usable_size;
+
+    #[test]
+    fn a_block_serves_its_class_and_the_one_before() {
+        let of = |size| offset_of(size);
+        assert!(serves(of(320), of(320)) && serves(of(320), of(256)));
+        assert!(!serves(of(320), of(224)) && !serves(of(320), of(384)), "too small, too large");
+        assert!(!serves(0, of(8)), "the trap bin");
+    }
+
+    #[test]
+    fn room_is_left_for_what_grows_into_the_next_class() {
+        let room = |old, size| with_room(SizeClass::of(old), size);
+        // The classes are 256, 320, 384, 448 and 512.
+        assert_eq!((room(256, 257), room(256, 320)), (384, 384));
+        assert_eq!((room(256, 321), room(256, 200)), (321, 200), "not the next class");
+        assert_eq!(room(48, 64), 64, "short blocks get none");
+        let last = SizeClass::all().nth(CLASSES - 2).map_or(0, SizeClass::size);
+        assert_eq!(room(last, MAX_CACHED), MAX_CACHED, "there is no class after the last");
+    }
+
+    #[test]
+    fn a_growing_block_moves_once_for_two_classes() {
+        let first = malloc(256);
+        // SAFETY: a block of this thread.
+        let grown = unsafe { realloc_roomy(first, 300) };
+        // SAFETY: the block that the call returned.
+        unsafe { assert_eq!(usable_size(grown), 384) };
+        // SAFETY: as above.
+        unsafe { assert!(stays(grown, 380) && stays(grown, 320) && !stays(grown, 400)) };
+        // SAFETY: as above; it is freed once.
+        unsafe { free(grown) };
+        // SAFETY: null is allowed.
+        assert!(!unsafe { stays(core::ptr::null_mut(), 8) });
+    }
+}

@@ -112,3 +112,42 @@ pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
     current::count_freed(extent.bytes());
     large::free(contents::junked(extent));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back::map::page_map;
+    use crate::ground::units::PAGE;
+
+    const BLOCK: usize = 64 << 10;
+
+    fn run_of(block: *mut u8) -> &'static Extent {
+        page_map::lookup(block.expose_provenance()).extent().expect("a run")
+    }
+
+    #[test]
+    fn a_block_is_as_long_as_its_class_or_whole_pages() {
+        let size = 5 * BLOCK + 1;
+        let (class, pages) = (malloc(size, PAGE, false), malloc_pages(size, PAGE, true));
+        assert_eq!((run_of(class).bytes(), run_of(pages).bytes()), (6 * BLOCK, 5 * BLOCK + PAGE));
+        // SAFETY: the block is this long, and reads zero.
+        let zeroed = unsafe { core::slice::from_raw_parts(pages, size) };
+        assert!(zeroed.iter().all(|byte| *byte == 0));
+        for block in [class, pages] {
+            free_uncached(run_of(block), block.expose_provenance());
+        }
+        assert!(malloc(usize::MAX, PAGE, false).is_null());
+    }
+
+    #[test]
+    fn a_thread_keeps_a_block_once_it_asked_for_several() {
+        let blocks = [(); 4].map(|()| malloc(BLOCK, PAGE, false));
+        free(run_of(blocks[3]));
+        assert_eq!(malloc(BLOCK, PAGE, false), blocks[3], "the newest is the next");
+        let cache = thread_begin::real_cache().expect("a cache");
+        let created = arena_list::create(choose_arena::limit()).expect("an arena").id();
+        assert!(keeps(cache, BLOCK, 0) && !keeps(cache, BLOCK, created));
+        assert!(!keeps(cache, PAGE, 0) && !keeps(cache, 1 << 20, 0));
+        blocks.into_iter().for_each(|block| free(run_of(block)));
+    }
+}

@@ -31,7 +31,7 @@ fn served(attempt: &dyn Fn() -> *mut u8) -> *mut u8 {
     for _ in 0..MOST_SERVED {
         let displaced = hook_requests::displaced();
         let block = attempt();
-        // What this thread lacked may have been displaced by another thread's want.
+        // What this thread lacked may have been displaced by another thread's request.
         if !block.is_null() || !(arena_hooks::serve() || hook_requests::displaced() != displaced) {
             return block;
         }
@@ -83,4 +83,48 @@ fn bound_of(index: u32) -> (usize, usize) {
         let mut pages = arena.pages.lock();
         (pages.allocator.held() << LG_PAGE, pages.allocator.bounds().own())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::life::thread_begin;
+    use core::cell::Cell;
+
+    #[test]
+    fn an_attempt_that_succeeds_is_the_only_one() {
+        let block = core::ptr::without_provenance_mut(8);
+        let attempts = Cell::new(0);
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            block
+        };
+        assert_eq!((with_retry(attempt), attempts.get()), (block, 1));
+    }
+
+    #[test]
+    fn another_attempt_follows_when_room_was_made() {
+        // Inside the allocator nothing more is tried, so the thread must have a cache.
+        thread_begin::real_cache();
+        let block = core::ptr::without_provenance_mut(8);
+        let attempts = Cell::new(0);
+        let second = || {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() == 1 { core::ptr::null_mut() } else { block }
+        };
+        assert_eq!((with_retry(second), attempts.get()), (block, 2));
+        // Without a bound nobody is asked, and the failure stands.
+        let never = || {
+            attempts.set(attempts.get() + 1);
+            core::ptr::null_mut()
+        };
+        assert!(with_retry(never).is_null() && attempts.get() <= 2 + 3, "{}", attempts.get());
+    }
+
+    #[test]
+    fn the_bound_of_an_arena_that_is_not_there_is_none() {
+        assert_eq!(bound_of(u32::MAX), (0, 0));
+        thread_begin::real_cache();
+        assert_eq!(bound_of(0).1, 0, "no bound was set");
+    }
 }
