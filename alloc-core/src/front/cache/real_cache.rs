@@ -340,7 +340,7 @@ impl Recycled for RealCache {
     }
 }
 
-// The page map has 16 bits for the offset of a bin, and the TLS word of a thread points to the front.
+// The page map has 16 bits for the offset of a bin. The TLS word of a thread points to the front.
 const _: () = assert!(BINS * BIN_BYTES < u16::MAX as usize);
 const _: () = assert!(core::mem::offset_of!(RealCache, front) == 0);
 

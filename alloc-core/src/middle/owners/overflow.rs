@@ -202,8 +202,10 @@ impl OverflowStack {
         let mut chunk = self.top;
         while let Some(blocks) = chunk {
             for n in 1..=in_chunk {
-                // SAFETY: a block of a chunk of this stack.
-                let block = unsafe { blocks.add(n).read() };
+                // SAFETY: the blocks follow the link of a chunk of this stack.
+                let slot = unsafe { blocks.add(n) };
+                // SAFETY: as above.
+                let block = unsafe { slot.read() };
                 holds(page_map::lookup(block as usize).bin_offset() == class.bin() * BIN_BYTES);
             }
             count += in_chunk;
