@@ -3,7 +3,7 @@
 
 use crate::peers::{OLD_CHECKOUT, Peer};
 use crate::sources::{debian_version, shared_object_of};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,10 +46,7 @@ impl Places {
 
     /// The checkout that the old build comes from.
     pub(crate) fn old(&self) -> Result<PathBuf, String> {
-        let old = std::env::var_os(OLD_CHECKOUT).ok_or_else(|| {
-            format!("{OLD_CHECKOUT} must name the checkout that the old build comes from")
-        })?;
-        fs::canonicalize(&old).map_err(|error| format!("{OLD_CHECKOUT}={}: {error}", old.display()))
+        old_checkout(std::env::var_os(OLD_CHECKOUT))
     }
 
     /// A path in `benches/`.
@@ -61,6 +58,14 @@ impl Places {
     pub(crate) fn built(&self, name: &str) -> PathBuf {
         self.bench.join(name)
     }
+}
+
+/// The full path of the checkout that `LUMALLOC_OLD` names.
+fn old_checkout(named: Option<OsString>) -> Result<PathBuf, String> {
+    let named = named.ok_or_else(|| {
+        format!("{OLD_CHECKOUT} must name the checkout that the old build comes from")
+    })?;
+    fs::canonicalize(&named).map_err(|error| format!("{OLD_CHECKOUT}={}: {error}", named.display()))
 }
 
 /// The programs that run and start the C workloads.
@@ -197,4 +202,26 @@ pub(crate) fn finish(command: &mut Command) -> Result<String, String> {
         return Err(format!("{name} failed:\n{}", String::from_utf8_lossy(&done.stderr)));
     }
     Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_checkout_must_be_named_and_be_there() {
+        assert_eq!(
+            old_checkout(None),
+            Err("LUMALLOC_OLD must name the checkout that the old build comes from".to_owned())
+        );
+        assert_eq!(
+            old_checkout(Some("/nowhere/at-all".into())),
+            Err("LUMALLOC_OLD=/nowhere/at-all: No such file or directory (os error 2)".to_owned())
+        );
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(
+            old_checkout(Some(here.into())),
+            fs::canonicalize(here).map_err(|_| String::new())
+        );
+    }
 }

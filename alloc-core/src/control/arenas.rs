@@ -39,7 +39,7 @@ pub use crate::middle::arenas::arena_name::NAME_BYTES;
 #[must_use]
 pub fn create() -> Option<u32> {
     real_cache();
-    arena_list::create(choose_arena::limit()).map(Arena::id)
+    choose_arena::create().map(Arena::id)
 }
 
 /// As [`create`], but functions of the program supply the arena's pages.

@@ -1,7 +1,7 @@
-//! How many blocks may wait in a place before their slabs, learned from what comes back.
+//! How many blocks may wait in an overflow stack or a queue, learned from what comes back.
 //!
-//! Blocks that come from slabs after as many went there could have stayed. So the place may hold
-//! as many more from then on.
+//! When blocks go into slabs because there is no room for them, and as many come from slabs later,
+//! these could have stayed. From then on there may be as many blocks more.
 
 /// The number of blocks that may wait.
 pub(in crate::middle) struct LearnedDepth {
@@ -37,8 +37,8 @@ impl LearnedDepth {
         self.depth = (self.depth + back).min(most as u32);
     }
 
-    /// Lets the depth fall by `idle` blocks, which nobody needed, and forgets half of what went
-    /// into slabs.
+    /// Lets the depth fall by `idle` blocks, because so many waited without use, and forgets half
+    /// of what went into slabs.
     pub(in crate::middle) fn fall(&mut self, idle: usize) {
         self.depth = self.depth.saturating_sub(idle as u32);
         self.gone /= 2;

@@ -37,7 +37,7 @@ pub(crate) struct HookRequests {
 
 /// Whether there is a request in any arena.
 #[inline]
-pub(crate) fn is_wanting() -> bool {
+pub(crate) fn any() -> bool {
     REQUESTS.load(Relaxed) != 0
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_finds_its_own_want_once() {
+    fn each_thread_finds_its_own_request_once() {
         let mut requests = HookRequests::new();
         requests.note_for(1, request(10));
         requests.note_for(2, request(20));

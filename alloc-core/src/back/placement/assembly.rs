@@ -27,7 +27,6 @@ use crate::back::runs::in_hand::InHand;
 use crate::back::system::mapping::{self, Mapping};
 use crate::back::system::page_provider::{Moved, PageProvider};
 use crate::back::system::thp::{self, HUGE};
-use crate::ground::size_class::MAX_RUN_PAGES;
 use crate::ground::units::LG_PAGE;
 use core::ptr::NonNull;
 
@@ -97,7 +96,7 @@ fn fill(runs: &mut FreeRuns, run: &InHand, most: usize) -> Filled {
 
 /// An unused run that contains a whole huge page. It stays in its list.
 fn find_part(runs: &FreeRuns) -> Option<&'static Extent> {
-    let longest = runs.longest_dirty(MAX_RUN_PAGES).take(LOOKED_AT);
+    let longest = runs.longest_dirty().take(LOOKED_AT);
     longest.into_iter().find(|run| run.fit(CHUNK, HUGE).is_some())
 }
 

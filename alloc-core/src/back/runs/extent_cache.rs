@@ -144,10 +144,10 @@ impl ExtentCache {
         }
     }
 
-    /// The lowest run of each class, from that of `pages` pages down. They stay in this cache.
-    pub(crate) fn longest_first(&self, pages: usize) -> impl Iterator<Item = &'static Extent> {
+    /// The lowest run of each class, the longest class first. They stay in this cache.
+    pub(crate) fn longest_first(&self) -> impl Iterator<Item = &'static Extent> {
         let below = |class: &usize| self.last_filled(class.checked_sub(1)?);
-        let classes = core::iter::successors(self.last_filled(page_class_floor(pages)), below);
+        let classes = core::iter::successors(self.last_filled(PAGE_CLASSES - 1), below);
         classes.filter_map(|class| self.heaps.get(class)?.first())
     }
 
@@ -264,10 +264,10 @@ mod tests {
                 let found = cache.fit(pages, align, most).map(bases);
                 prop_assert_eq!(found, fit(&runs, pages, align, most));
             }
-            let classes = (0..=page_class_floor(pages)).rev();
+            let classes = (0..PAGE_CLASSES).rev();
             let expected: Vec<usize> =
                 classes.filter_map(|class| lowest(&runs, class)).map(bases).collect();
-            let longest: Vec<usize> = cache.longest_first(pages).map(bases).collect();
+            let longest: Vec<usize> = cache.longest_first().map(bases).collect();
             prop_assert_eq!(longest, expected);
             for class in 0..PAGE_CLASSES {
                 let of_class = runs.iter().filter(|run| page_class_floor(run.pages()) == class);

@@ -88,9 +88,9 @@ impl FreeRuns {
         self.list(state).oldest()
     }
 
-    /// The lowest dirty run of each size class, from that of `pages` pages down.
-    pub(crate) fn longest_dirty(&self, pages: usize) -> impl Iterator<Item = &'static Extent> {
-        self.dirty.longest_first(pages)
+    /// The lowest dirty run of each size class, the longest class first.
+    pub(crate) fn longest_dirty(&self) -> impl Iterator<Item = &'static Extent> {
+        self.dirty.longest_first()
     }
 
     /// The run that [`FreeRuns::take`] would cut, of any size class.

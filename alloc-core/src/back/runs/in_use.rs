@@ -53,8 +53,8 @@ impl InUse {
         extent
     }
 
-    /// Checks that the runs of the list are in use and have as many pages as are counted. The list
-    /// lacks nothing if it is kept.
+    /// Checks that the runs of the list are in use and have as many pages as are counted. Does
+    /// nothing if no list is kept.
     #[cfg(any(test, feature = "checks"))]
     pub(in crate::back) fn check(&self) {
         let Some(list) = &self.list else { return };

@@ -47,24 +47,21 @@ pub(crate) fn count_given(bytes: usize) {
 mod tests {
     use super::*;
     use crate::front::bins::thread_cache::EMPTY;
-    use crate::front::cache::registry;
-    use crate::middle::arenas::{arena_list, choose_arena};
+    use crate::front::cache::registry::tests::{end, new_cache};
     use crate::middle::passes::reserve;
 
     #[test]
     fn a_thread_lives_on_the_reserve_of_the_arena_that_its_cache_takes_pages_from() {
-        // No other thread has this arena.
-        let home = arena_list::create(choose_arena::limit()).unwrap();
-        let cache = registry::take(home, false, None).unwrap();
+        let cache = new_cache();
         assert!(!lives_on_reserve() && arena().is_none());
         tls::set_current(&cache.front);
         assert!(!lives_on_reserve());
-        reserve::set(home, 1);
+        reserve::set(cache.owner.home.get(), 1);
         assert!(lives_on_reserve());
-        reserve::set(home, 0);
+        reserve::set(cache.owner.home.get(), 0);
         // The cache belongs to no thread.
         assert!(thread().is_none() && arena().is_none());
         tls::set_current(&EMPTY);
-        registry::put(cache);
+        end(cache);
     }
 }

@@ -348,14 +348,11 @@ const _: () = assert!(core::mem::offset_of!(RealCache, front) == 0);
 mod tests {
     use super::*;
     use crate::front::bins::thread_cache::{CALLBACK, EMPTY, HOOK, REENTRANT, UNCACHED};
-    use crate::front::cache::registry;
-    use crate::middle::arenas::{arena_list, choose_arena};
+    use crate::front::cache::registry::tests::{end, new_cache};
 
     #[test]
     fn a_front_leads_to_the_cache_and_the_facade_behind_it() {
-        // No other thread has this arena.
-        let home = arena_list::create(choose_arena::limit()).unwrap();
-        let cache = registry::take(home, false, None).unwrap();
+        let cache = new_cache();
         let is_cache = |found: Option<&RealCache>| found.is_some_and(|it| core::ptr::eq(it, cache));
         assert!(is_cache(RealCache::of(&cache.front)) && is_cache(RealCache::plain(&cache.front)));
         assert!(Facade::of(&cache.front).is_none());
@@ -365,7 +362,7 @@ mod tests {
         let front = facade.front();
         assert!(is_cache(RealCache::of(front)) && RealCache::plain(front).is_none());
         assert!(Facade::of(front).is_some_and(|it| core::ptr::eq(it, facade)));
-        registry::put(cache);
+        end(cache);
     }
 
     #[test]

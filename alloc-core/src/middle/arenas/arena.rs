@@ -328,13 +328,13 @@ mod tests {
     use crate::front::life::thread_begin;
     use crate::ground::callback::Callback;
     use crate::ground::units::PAGE;
-    use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
+    use crate::middle::arenas::{arena_hooks, choose_arena};
 
     const RUN: usize = 64;
 
     /// An arena that no other thread knows.
     fn arena() -> &'static Arena {
-        arena_list::create(choose_arena::limit()).expect("an arena")
+        choose_arena::create().expect("an arena")
     }
 
     fn use_and_free(arena: &Arena) {

@@ -77,7 +77,7 @@ pub(crate) fn purge(wanted: impl Fn(&Arena) -> bool) {
 #[cold]
 #[inline(never)]
 pub(crate) fn serve() -> bool {
-    if !hook_requests::is_wanting() {
+    if !hook_requests::any() {
         return false;
     }
     let mut served = false;
@@ -337,7 +337,7 @@ mod tests {
 
     /// An arena that no other thread knows, with hooks.
     fn arena(table: ExtentHooks) -> &'static Arena {
-        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let arena = choose_arena::create().expect("an arena");
         set(arena, Box::leak(Box::new(table)));
         assert!(are_there() && arena.is_hooked());
         arena

@@ -47,6 +47,12 @@ pub(crate) fn limit() -> u32 {
     limit.min(arena_list::reserved().unwrap_or(u32::MAX))
 }
 
+/// Makes an arena for the program, beyond the automatic ones. `None`: no index is left, or no
+/// memory.
+pub(crate) fn create() -> Option<&'static Arena> {
+    arena_list::create(limit())
+}
+
 /// How many arenas beside the first there may be, if the CPUs allow as many.
 pub(crate) fn regmax() -> u32 {
     match REGMAX.load(Relaxed) {

@@ -196,14 +196,27 @@ impl Batch<'_> {
                 let next = blocks.get(..SCATTERED).unwrap_or(blocks);
                 self.add_scattered_remote(next, arena)
             }
-            Way::Own => {
-                let id = self.owner.id();
-                let count = put_scattered(id, self.state, self.class, blocks, arena);
-                self.owner.events.add(Event::Group, count as u64);
-                count
-            }
+            Way::Own => self.add_scattered_own(blocks, arena),
             Way::Bin => 0,
         }
+    }
+
+    /// As [`Batch::add_scattered`], for the owner's own slabs.
+    fn add_scattered_own(&mut self, blocks: &[*mut u8], arena: u32) -> usize {
+        let (id, bin_offset) = (self.owner.id(), self.class.bin() * BIN_BYTES);
+        let mut count = 0;
+        for block in blocks {
+            let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
+            if !slab.remote.is_owned_by(id) {
+                break;
+            }
+            // A bad block is left here; the way of a run then finds it again and reports it.
+            let Ok(1) = slab.put_run(self.grid, core::slice::from_ref(block)) else { break };
+            self.state.refile(slab, 1);
+            count += 1;
+        }
+        self.owner.events.add(Event::Group, count as u64);
+        count
     }
 
     /// As [`Batch::add_scattered`], for slabs that other caches own.
@@ -322,49 +335,12 @@ fn put_run(slab: &Slab, grid: Grid, blocks: &[*mut u8]) -> usize {
     }
 }
 
-/// Puts blocks that are scattered over slabs of one arena into them, as long as the owner `id`,
-/// whose lock is held, guards the slabs. Returns how many.
-fn put_scattered(
-    id: u32,
-    state: &mut OwnerState,
-    class: SizeClass,
-    blocks: &[*mut u8],
-    arena: u32,
-) -> usize {
-    let (grid, bin_offset) = (class.grid(), class.bin() * BIN_BYTES);
-    let mut count = 0;
-    for block in blocks {
-        let Some(slab) = slab_in(*block, bin_offset, arena) else { break };
-        if !slab.remote.is_owned_by(id) {
-            break;
-        }
-        // A bad block is left here; the way of a run then finds it again and reports it.
-        let Ok(1) = slab.put_run(grid, core::slice::from_ref(block)) else { break };
-        state.refile(slab, 1);
-        count += 1;
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::front::cache::real_cache::RealCache;
-    use crate::front::cache::registry;
-    use crate::middle::arenas::choose_arena;
+    use crate::front::cache::registry::tests::{end, new_cache};
     use crate::middle::blocks::owned_slabs;
-    use crate::middle::passes::idle_owner;
-
-    /// A cache of an arena that no other thread knows.
-    fn cache() -> &'static RealCache {
-        let home = arena_list::create(choose_arena::limit()).expect("an arena");
-        registry::take(home, true, None).expect("a cache")
-    }
-
-    fn end(cache: &'static RealCache) {
-        idle_owner::give_up(&cache.owner, &mut cache.owner.state.lock());
-        registry::put(cache);
-    }
 
     fn take(cache: &'static RealCache, class: SizeClass, n: usize) -> Vec<*mut u8> {
         let mut blocks = Vec::new();
@@ -393,7 +369,7 @@ mod tests {
 
     #[test]
     fn own_blocks_are_free_at_once_in_any_order() {
-        let cache = cache();
+        let cache = new_cache();
         for size in [8, 64, 320, 4096] {
             let class = SizeClass::of(size);
             let mut blocks = take(cache, class, 60);
@@ -411,7 +387,7 @@ mod tests {
 
     #[test]
     fn blocks_of_another_owner_wait_for_it() {
-        let (owner, other) = (cache(), cache());
+        let (owner, other) = (new_cache(), new_cache());
         let class = SizeClass::of(64);
         let blocks = take(owner, class, 40);
         give(other, class, &blocks);

@@ -276,27 +276,13 @@ mod tests {
     use super::*;
     use crate::back::map::page_map;
     use crate::back::page_allocator::Memory;
-    use crate::front::cache::real_cache::RealCache;
-    use crate::front::cache::registry;
+    use crate::front::cache::registry::tests::{end, new_cache};
     use crate::ground::units::PAGE;
-    use crate::middle::arenas::choose_arena;
     use crate::middle::blocks::{give_back::give_back, owned_slabs};
-    use crate::middle::passes::idle_owner;
-
-    /// A cache of an arena that no other thread knows.
-    fn cache() -> &'static RealCache {
-        let home = arena_list::create(choose_arena::limit()).expect("an arena");
-        registry::take(home, true, None).expect("a cache")
-    }
-
-    fn end(cache: &'static RealCache) {
-        idle_owner::give_up(&cache.owner, &mut cache.owner.state.lock());
-        registry::put(cache);
-    }
 
     #[test]
     fn an_owner_is_found_by_its_number_and_not_without() {
-        let cache = cache();
+        let cache = new_cache();
         let is_it = |owner: &Owner| core::ptr::eq(owner, &raw const cache.owner);
         assert!(by_id(cache.owner.id()).is_some_and(is_it));
         assert_eq!(all().filter(|owner| is_it(owner)).count(), 1);
@@ -307,7 +293,7 @@ mod tests {
     #[test]
     fn a_kept_run_is_the_next_of_its_length() {
         const PAGES: usize = 32;
-        let cache = cache();
+        let cache = new_cache();
         let owner = &cache.owner;
         let pages = &owner.home.get().pages;
         // A cache that has asked for several such runs keeps one.
@@ -326,7 +312,7 @@ mod tests {
 
     #[test]
     fn free_slabs_are_kept_up_to_a_bound_and_full_ones_are_known() {
-        let cache = cache();
+        let cache = new_cache();
         let (owner, class) = (&cache.owner, SizeClass::of(4096));
         let slab_bytes = usize::from(class.row().slab_pages) * PAGE;
         let most = SPARE_BYTES / slab_bytes;

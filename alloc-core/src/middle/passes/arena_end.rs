@@ -189,7 +189,7 @@ mod tests {
 
     /// A new arena, and a slab of its bin whose blocks are all in use.
     fn with_a_full_slab() -> (&'static Arena, &'static Slab) {
-        let arena = arena_list::create(choose_arena::limit()).expect("an arena");
+        let arena = choose_arena::create().expect("an arena");
         let class = SizeClass::of(20_000);
         let blocks = [(); 2].map(|()| uncached::allocate(arena, class).0);
         assert!(blocks.iter().all(|block| !block.is_null()));
