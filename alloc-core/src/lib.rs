@@ -32,6 +32,8 @@ pub(crate) mod docs;
 pub(crate) mod ground;
 #[cfg(not(loom))]
 pub(crate) mod back;
+#[cfg(not(loom))]
+pub(crate) mod profile;
 pub(crate) mod middle;
 #[cfg(not(loom))]
 pub(crate) mod front;

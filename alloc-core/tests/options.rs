@@ -81,16 +81,16 @@ fn every_kind_of_bad_option_has_its_message() {
         ("a b:1", &["Malformed conf string -- a b:1"]),
         ("tcache=true", &["Malformed conf string -- tcache=true"]),
         ("tcache:true;narenas:1", &["Invalid conf value: tcache:true;narenas:1"]),
-        ("prof:true", &["conf option has no effect: prof:true"]),
+        ("prof_leak:true", &["conf option has no effect: prof_leak:true"]),
         ("hpa:true", &["conf option has no effect: hpa:true"]),
         ("prof:maybe", &["Invalid conf value: prof:maybe"]),
         ("experimental_zzz:1", &["Invalid conf pair: experimental_zzz:1"]),
         (
-            "nonsense:1,tcache:x,prof:true",
+            "nonsense:1,tcache:x,hpa:true",
             &[
                 "Invalid conf pair: nonsense:1",
                 "Invalid conf value: tcache:x",
-                "conf option has no effect: prof:true",
+                "conf option has no effect: hpa:true",
             ],
         ),
     ];
@@ -228,7 +228,7 @@ fn abort_conf_dies_of_a_bad_option() {
 
 #[test]
 fn abort_conf_lives_with_what_has_no_effect() {
-    for conf in ["abort_conf:true", "abort_conf:true,prof:true", "abort_conf:true,experimental_z:1"]
+    for conf in ["abort_conf:true", "abort_conf:true,hpa:true", "abort_conf:true,experimental_z:1"]
     {
         let outcome = play("show", &[("LUMALLOC_CONF", conf)]);
         assert!(outcome.success, "{outcome:#?}");

@@ -5,14 +5,17 @@
 use crate::mallctl;
 use crate::spare_stderr;
 use crate::variables;
+use alloc_core::control::profile;
 use alloc_core::options::Letters;
 use alloc_core::{message, options, stats_interval};
 use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
+use lumalloc_profile::dump::{self, Cause};
 
 /// Called by the loader once the library is relocated. The allocator itself needs no start, and may
 /// have been used long before. Options are read now unless they were before, as in jemalloc.
 extern "C" fn at_load() {
+    profile::own_module();
     message::set_sink(Some(variables::deliver));
     stats_interval::set_printer(Some(at_interval));
     if options::current().stats_print {
@@ -33,8 +36,19 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Prints the statistics under `opt.stats_print`. Called when the process exits.
 extern "C" fn at_exit() {
+    if options::current().prof_final {
+        write_final_profile();
+    }
     if options::current().stats_print {
         print(spare_stderr::instead(), &options::current().stats_print_opts);
+    }
+}
+
+/// Writes a profile under `opt.prof_final`. Says so if that fails.
+fn write_final_profile() {
+    // Without a prefix none is wanted, and without `prof:true` there is none.
+    if dump::to_file(None, Cause::Final).is_err_and(|error| !dump::is_unwanted(error)) {
+        variables::write_to_stderr(b"<lumalloc>: the profile at exit could not be written\n");
     }
 }
 

@@ -98,7 +98,7 @@ mod tests {
                 CtlError::NoSuchIndex { name: "arena.<i>.purge", indices: vec![9999] },
                 "arena.<i>.purge: no such index: [9999]",
             ),
-            (CtlError::Absent { name: "opt.prof" }, "opt.prof: has no value here (ENOENT)"),
+            (CtlError::Absent { name: "opt.utrace" }, "opt.utrace: has no value here (ENOENT)"),
             (
                 CtlError::NotPermitted { name: "version", tried: "write", access: "r-" },
                 "version: cannot write it: its access is r- (EPERM)",

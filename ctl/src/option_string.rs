@@ -187,6 +187,24 @@ plain! {
     hardened: bool;
     /// Requests between two guarded samples, on average; 0: none.
     guarded_sample: usize;
+    /// The heap profiler may take samples.
+    prof: bool;
+    /// Sampling starts active.
+    prof_active: bool;
+    /// New threads are sampled.
+    prof_thread_active_init: bool;
+    /// log2 of the bytes between two samples, on average.
+    lg_prof_sample: u32;
+    /// The most return addresses of a sample.
+    prof_bt_max: u32;
+    /// The first state of the random numbers that choose samples; 0: any.
+    prof_seed: u64;
+    /// Profiles tell what was allocated since the start too.
+    prof_accum: bool;
+    /// A profile is written when the program exits.
+    prof_final: bool;
+    /// What names of profiles begin with.
+    prof_prefix: &str;
 }
 
 impl Options {
@@ -328,7 +346,7 @@ mod tests {
                 "tcache_ncached_max: \"8:1\" is no list of limits, as 8-64:10|1024-2048:0 is one",
             ),
             ("prof_prefix", "a,b", "prof_prefix: \"a,b\" has a comma, which ends a value"),
-            ("prof", "true", "prof: has no effect in this allocator"),
+            ("hpa", "true", "hpa: has no effect in this allocator"),
         ] {
             let error = Options::new().set(name, value).build().unwrap_err();
             assert_eq!(error.to_string(), message);

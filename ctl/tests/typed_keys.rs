@@ -17,7 +17,10 @@ fn typed_keys_read_write_act_and_answer() {
 #[test]
 fn errors_of_typed_keys_say_what_was_wrong() {
     let text = |error: CtlError| error.to_string();
-    assert_eq!(text(keys::opt::PROF.read().unwrap_err()), "opt.prof: has no value here (ENOENT)");
+    assert_eq!(
+        text(keys::opt::PROF_LEAK.read().unwrap_err()),
+        "opt.prof_leak: has no value here (ENOENT)"
+    );
     assert_eq!(
         text(keys::MAX_BACKGROUND_THREADS.write(usize::MAX).unwrap_err()),
         "max_background_threads: the value is out of range (EINVAL)"
@@ -45,7 +48,7 @@ fn names_lead_to_json_and_back() {
     let whole = read_json("arenas").unwrap();
     assert_eq!(whole["bin"].as_object().unwrap().len(), 41);
     assert_eq!(whole["page"], 4096);
-    assert!(read_json("prof").unwrap().as_object().unwrap().is_empty(), "nothing is built in");
+    assert_eq!(read_json("prof").unwrap(), serde_json::json!({"active": false}), "it is off");
     assert_eq!(read_json("").unwrap_err().to_string(), "no key is named \"\"");
     write_json("vm.regmax", &9.into()).unwrap();
     assert_eq!(read_json("vm.regmax").unwrap(), 9);
@@ -62,7 +65,7 @@ fn names_lead_to_json_and_back() {
         "arena.<i>.purge: cannot read it: its access is -- (EPERM)"
     );
     assert_eq!(
-        read_json("opt.prof").unwrap_err().to_string(),
-        "opt.prof: has no value here (ENOENT)"
+        read_json("opt.prof_leak").unwrap_err().to_string(),
+        "opt.prof_leak: has no value here (ENOENT)"
     );
 }

@@ -8,7 +8,7 @@
 //! | `*oldlenp` is not the size | what fits is copied, `*oldlenp` says how much; `EINVAL` |
 //! | the same for a key that makes something | nothing is made, `*oldlenp` is 0; `EINVAL` |
 //! | `newlen` is not the size | nothing is written, `EINVAL` |
-//! | `newp` is NULL for a key that is only written | `EINVAL` |
+//! | `newp` is NULL for a key that is only written | `EINVAL`, but for a few that then act |
 //! | `oldp` or `oldlenp` is NULL | nothing is read |
 //!
 //! A call that reads and writes returns the old value, except for `epoch`, which returns the new
@@ -72,10 +72,12 @@ unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
             // SAFETY: as above.
             unsafe { copy_out(entry, buffers) }
         }
-        Access::Write(_) if buffers.reads() => Err(Error::NotPermitted),
+        Access::Write(_) | Access::WriteOr(..) if buffers.reads() => Err(Error::NotPermitted),
         Access::Write(_) if buffers.newp.is_null() => Err(Error::Invalid),
         // SAFETY: the caller upholds the contract.
-        Access::Write(_) => unsafe { copy_in(entry, buffers) },
+        Access::WriteOr(_, act) if unsafe { buffers.lacks_value(entry.row.kind) } => act(entry.mib),
+        // SAFETY: as above.
+        Access::Write(_) | Access::WriteOr(..) => unsafe { copy_in(entry, buffers) },
         // SAFETY: the caller upholds the contract.
         Access::Ask(input, ask) => unsafe { ask_with(entry, input, ask, buffers) },
         // SAFETY: the caller upholds the contract.

@@ -31,6 +31,21 @@ impl Buffers {
         !self.newp.is_null() || self.newlen != 0
     }
 
+    /// Whether the caller gave no value of a type, or a text that is NULL.
+    ///
+    /// # Safety
+    /// `newp` must be readable for `newlen` bytes when non-null.
+    #[must_use]
+    pub(crate) unsafe fn lacks_value(self, kind: Type) -> bool {
+        if self.newp.is_null() {
+            return self.newlen == 0;
+        }
+        // SAFETY: newp is non-null and has the length of a pointer.
+        kind == Type::Str
+            && self.newlen == kind.size()
+            && unsafe { ptr::read_unaligned(self.newp.cast::<usize>()) } == 0
+    }
+
     /// Whether there is a place for an answer.
     #[must_use]
     pub fn has_place(self) -> bool {

@@ -54,7 +54,7 @@ impl Fact {
         let door = match row.access {
             Access::Read(_) => Door::Read,
             Access::ReadWrite(..) | Access::WriteThenRead(..) => Door::ReadWrite,
-            Access::Write(_) => Door::Write,
+            Access::Write(_) | Access::WriteOr(..) => Door::Write,
             Access::Trigger(_) => Door::Trigger,
             Access::Ask(input, _) => Door::Ask(input),
             Access::Create(input, _) => Door::Create(input),

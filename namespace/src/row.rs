@@ -29,6 +29,8 @@ pub enum Access {
     WriteThenRead(Reader, Writer),
     /// `-w`; a value must be given.
     Write(Writer),
+    /// `-w`; without a value, or with a text that is NULL, the action is done.
+    WriteOr(Writer, Trigger),
     /// `--`
     Trigger(Trigger),
     /// `rw`: takes an input at `newp` and returns an answer about it.
@@ -56,7 +58,7 @@ impl Access {
             | Access::Ask(..)
             | Access::Create(..)
             | Access::Exchange(_) => c"rw",
-            Access::Write(_) => c"-w",
+            Access::Write(_) | Access::WriteOr(..) => c"-w",
             Access::Trigger(_) => c"--",
             Access::Raw(notation, _) | Access::Absent(notation) => notation,
         }
@@ -80,7 +82,8 @@ impl Access {
         match self {
             Access::ReadWrite(_, write)
             | Access::WriteThenRead(_, write)
-            | Access::Write(write) => Some(write),
+            | Access::Write(write)
+            | Access::WriteOr(write, _) => Some(write),
             _ => None,
         }
     }

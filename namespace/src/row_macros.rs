@@ -5,6 +5,7 @@
 //! | `ro!` | `r-` | type, unit, `\|mib\| value`, help |
 //! | `rw!` | `rw` | type, unit, `\|mib\| value`, `\|mib, value\| outcome`, help |
 //! | `wo!` | `-w` | type, unit, `\|mib, value\| outcome`, help |
+//! | `wo_or!` | `-w` | as `wo!`, then `\|mib\| outcome` if no value is given, help |
 //! | `act!` | `--` | `\|mib\| outcome`, help |
 //! | `ask!` | `rw` | `input => output`, unit, `\|mib, input\| value`, help |
 //! | `create!` | `r-` or `rw` | as `ask!`, but called only when there is a place for the answer |
@@ -144,6 +145,19 @@ macro_rules! wo {
     };
 }
 
+/// A row that is only written, and does an action if no value is given.
+macro_rules! wo_or {
+    ($name:expr, $kind:ident, $unit:ident, $write:expr, $act:expr, $help:expr) => {
+        $crate::row_macros::row!(
+            $name,
+            $kind,
+            $unit,
+            $crate::Access::WriteOr($crate::row_macros::writer!($kind, $write), $act),
+            $help
+        )
+    };
+}
+
 /// A row that triggers an action.
 macro_rules! act {
     ($name:expr, $act:expr, $help:expr) => {
@@ -260,7 +274,7 @@ macro_rules! counter_rows {
 
 pub(crate) use {
     absent, act, answer_type, ask, asker, counter_rows, create, mutex_rows, reader, ro, row,
-    rust_type, rw, type_of, wo, writer,
+    rust_type, rw, type_of, wo, wo_or, writer,
 };
 #[cfg(test)]
 mod tests {

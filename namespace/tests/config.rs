@@ -89,15 +89,15 @@ fn what_was_ignored_is_said_with_its_source() {
     if is_configured_by_the_system() {
         return;
     }
-    let environment = &[("MALLOC_CONF", "nonsense:1,tcache:x"), ("LUMALLOC_CONF", "prof:true")];
+    let environment = &[("MALLOC_CONF", "nonsense:1,tcache:x"), ("LUMALLOC_CONF", "hpa:true")];
     assert_eq!(
         read("config.ignored", environment),
         "Invalid conf pair: nonsense:1 (MALLOC_CONF); Invalid conf value: tcache:x (MALLOC_CONF); \
-         conf option has no effect: prof:true (LUMALLOC_CONF)"
+         conf option has no effect: hpa:true (LUMALLOC_CONF)"
     );
     assert_eq!(read("config.source", environment), "MALLOC_CONF,LUMALLOC_CONF");
     assert_eq!(read("opt.malloc_conf.env_var", environment), "nonsense:1,tcache:x");
-    assert_eq!(read("opt.malloc_conf.own_env_var", environment), "prof:true");
+    assert_eq!(read("opt.malloc_conf.own_env_var", environment), "hpa:true");
     assert_eq!(read("opt.malloc_conf.global_var", environment), "none");
 }
 

@@ -6,11 +6,12 @@ use lumalloc_tests::Run;
 use lumalloc_tests::machine::system_program;
 
 /// Options that each change what the library does with the same requests.
-const OPTIONS: [&str; 4] = [
+const OPTIONS: [&str; 5] = [
     "",
     "dirty_decay_ms:0,thp:always",
     "background_thread:true,dirty_decay_ms:100,junk:true",
     "hardened:true,guarded_sample:200",
+    "prof:true,lg_prof_sample:8",
 ];
 
 /// Runs a program without the library, and with it under each of the options. Checks the output,

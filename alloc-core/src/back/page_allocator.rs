@@ -23,6 +23,7 @@ use super::runs::extent_cache::Filed;
 use super::runs::free_runs::FreeRuns;
 use super::runs::in_hand::{self, InHand};
 use super::runs::in_use::InUse;
+use super::runs::low_runs::LowRuns;
 use super::runs::neighbours::right_neighbour;
 use super::runs::source::Source;
 use super::system::page_provider::{Moved, PageProvider};
@@ -35,6 +36,7 @@ use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
 /// The page allocator of one arena.
 pub(crate) struct PageAllocator {
     runs: FreeRuns,
+    low: LowRuns,
     rest: Rest,
     aging: PageAging,
     bounds: Bounds,
@@ -56,6 +58,7 @@ impl PageAllocator {
         let options = options::current();
         PageAllocator {
             runs: FreeRuns::new(arena, provider),
+            low: LowRuns::new(arena),
             rest: Rest::NONE,
             aging: PageAging::new(options.dirty_decay_ms, options.muzzy_decay_ms),
             bounds: Bounds::new(arena),
@@ -67,7 +70,7 @@ impl PageAllocator {
 
     /// Resets an allocator without pages for its next use, with these decay times.
     pub(crate) fn begin_anew(&mut self, dirty_ms: isize, muzzy_ms: isize, dss: Dss) {
-        debug_assert_eq!(self.counts().mapped, 0);
+        debug_assert!(self.counts().mapped == self.low.mapped());
         self.aging.set_millis(true, dirty_ms);
         self.aging.set_millis(false, muzzy_ms);
         self.unhook();
@@ -86,7 +89,8 @@ impl PageAllocator {
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        if pages == 0 || pages > MAX_RUN_PAGES {
+        let is_impossible = memory == Memory::Low && self.is_hooked();
+        if pages == 0 || pages > MAX_RUN_PAGES || is_impossible {
             return None;
         }
         if self.is_hooked() {
@@ -94,6 +98,10 @@ impl PageAllocator {
             return Some(self.in_use.add(run));
         }
         self.runs.keep_records()?;
+        if memory == Memory::Low {
+            let run = self.allocate_fresh(Request { pages, align, memory })?;
+            return Some(self.in_use.add(run));
+        }
         let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
         let (runs, rest) = (&mut self.runs, &mut self.rest);
         let run = runs
@@ -112,18 +120,25 @@ impl PageAllocator {
             return None;
         }
         let (runs, active) = (&mut self.runs, self.in_use.pages);
-        let (run, new) = fresh::take(runs, &mut self.rest, &self.bounds, active, request)?;
+        let (run, new) = match request.memory {
+            Memory::Low => (self.low.take(request.pages, request.align)?, 0),
+            _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request)?,
+        };
         self.aging.note_growth(new, runs.pages(ExtentState::Dirty), active);
-        self.report();
+        self.bounds.report(self.held());
         Some(run)
     }
 
     // --- freeing ---
 
-    /// Frees a run in use. It becomes a dirty run.
+    /// Frees a run in use. It becomes a dirty run, or at low addresses one without memory.
     pub(crate) fn free(&mut self, extent: &'static Extent) {
         let run = self.in_use.remove(extent);
-        self.runs.file(run, ExtentState::Dirty);
+        if run.is_low() {
+            self.low.put(run);
+        } else {
+            self.runs.file(run, ExtentState::Dirty);
+        }
     }
 
     /// Frees a run in use that is to be purged now. Returns the batch that purges it.
@@ -251,7 +266,7 @@ impl PageAllocator {
     /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let all = batch.file(&mut self.runs, &mut self.purges);
-        self.report();
+        self.bounds.report(self.held());
         all
     }
 
@@ -312,7 +327,7 @@ impl PageAllocator {
 
     /// The number of pages that have memory.
     pub(crate) fn held(&self) -> usize {
-        self.runs.held()
+        self.runs.held() + self.low.held()
     }
 
     /// The bounds of the arena.
@@ -321,11 +336,7 @@ impl PageAllocator {
     }
 
     fn admits(&mut self, pages: usize) -> bool {
-        self.bounds.admits(self.runs.held(), pages)
-    }
-
-    fn report(&mut self) {
-        self.bounds.report(self.runs.held());
+        self.bounds.admits(self.held(), pages)
     }
 
     // --- settings ---
@@ -355,20 +366,12 @@ impl PageAllocator {
 
     /// The pages in each state, and counts of operations.
     pub(crate) fn counts(&self) -> PageCounts {
-        let unused = self.unused();
-        PageCounts {
-            active: self.in_use.pages,
-            taken: self.in_use.taken,
-            given: self.in_use.given,
-            dirty: unused.dirty,
-            muzzy: unused.muzzy,
-            retained: self.runs.pages(ExtentState::Retained),
-            purging: self.runs.away(),
-            mapped: self.runs.mapped(),
-            records: self.runs.records().1,
-            abandoned: self.runs.abandoned(),
-            purges: self.purges,
-        }
+        let InUse { pages: active, taken, given, .. } = self.in_use;
+        let (dirty, purges) = (self.rest.pages(), self.purges);
+        let mut counts = PageCounts { active, taken, given, dirty, purges, ..Default::default() };
+        counts.add(&self.runs);
+        self.low.runs().inspect(|low| counts.add(low));
+        counts
     }
 
     /// The number of unused runs of a size class in a state, and of their pages.
@@ -378,11 +381,6 @@ impl PageAllocator {
             return Filed { runs: filed.runs + 1, pages: filed.pages + rest };
         }
         filed
-    }
-
-    /// The number of records that stand for no run.
-    pub(crate) fn spare_records(&self) -> usize {
-        self.runs.records().0
     }
 
     /// Checks the lists, and that the counts add up.

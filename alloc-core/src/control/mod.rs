@@ -5,6 +5,7 @@ pub mod arenas;
 pub mod tcache;
 #[allow(unsafe_code)]
 pub mod limits;
+pub mod profile;
 pub mod thread;
 #[allow(unsafe_code)]
 pub(crate) mod arena_handle;

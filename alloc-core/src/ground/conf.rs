@@ -244,6 +244,7 @@ fn apply(kind: &Kind, options: &mut Options, value: &[u8]) -> Result<(), Refusal
         Kind::Fraction(set) => set(options, fraction(value)?),
         Kind::Word(words, set) => set(options, word(words, value)?),
         Kind::Letters(set) => set(options, Letters::from_text(value)),
+        Kind::Text(set) => set(value),
         Kind::CacheLimits(place) => {
             if !place(options).read(value) {
                 return Err(Refusal::Value);

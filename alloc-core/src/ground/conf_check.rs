@@ -90,6 +90,7 @@ pub fn check(name: &str, value: &str) -> Result<(), Problem> {
             let known = value.iter().all(|letter| LETTERS.as_bytes().contains(letter));
             if known { Ok(()) } else { Err(Problem::UnknownLetter(LETTERS)) }
         }
+        Kind::Text(_) => Ok(()),
         Kind::CacheLimits(_) => {
             if { CacheLimits::NONE }.read(value) {
                 Ok(())
@@ -151,7 +152,9 @@ mod tests {
             ("stats_print_opts", "w", Ok(())),
             ("tcache_ncached_max", "8-64:10|1024-2048:0", Ok(())),
             ("tcache_ncached_max", "8-64", Err(Problem::NotLimits)),
-            ("prof", "true", Err(Problem::NoEffect)),
+            ("hpa", "true", Err(Problem::NoEffect)),
+            ("hpa", "maybe", Err(Problem::NotABool)),
+            ("prof", "true", Ok(())),
             ("prof", "maybe", Err(Problem::NotABool)),
             ("prof_prefix", "a,b", Err(Problem::Comma)),
         ] {

@@ -7,6 +7,7 @@ use super::cache_limits::CacheLimits;
 use super::options::{
     DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
 };
+use super::prof_prefix;
 use super::size_class::MAX_CACHED;
 
 /// How an option's value is read, and how it is stored.
@@ -23,6 +24,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str], fn(&mut Options, usize)),
     /// Letters for `malloc_stats_print`. Unknown letters are left out.
     Letters(fn(&mut Options, Letters)),
+    /// Any text, which is stored elsewhere.
+    Text(fn(&[u8])),
     /// How many blocks of some classes caches hold. Several such options add up.
     CacheLimits(fn(&mut Options) -> &mut CacheLimits),
     /// The value is checked for its shape, and the option is reported as having no effect.
@@ -192,16 +195,26 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("hpa_sec_max_alloc", Shape::Number),
     none("hpa_sec_max_bytes", Shape::Number),
     none("slab_sizes", Shape::Any),
-    none("prof", Shape::Bool),
-    none("prof_prefix", Shape::Any),
-    none("prof_active", Shape::Bool),
-    none("prof_thread_active_init", Shape::Bool),
-    none("lg_prof_sample", Shape::Number),
-    none("prof_accum", Shape::Bool),
-    none("prof_bt_max", Shape::Number),
+    row("prof", Kind::Bool(|o, on| o.prof = on)),
+    row("prof_prefix", Kind::Text(prof_prefix::set_option)),
+    row("prof_active", Kind::Bool(|o, on| o.prof_active = on)),
+    row("prof_thread_active_init", Kind::Bool(|o, on| o.prof_thread_active_init = on)),
+    row(
+        "lg_prof_sample",
+        Kind::Unsigned { min: 0, max: 63, clip: true, set: |o, n| o.lg_prof_sample = n as u32 },
+    ),
+    row(
+        "prof_seed",
+        Kind::Unsigned { min: 0, max: u64::MAX, clip: false, set: |o, n| o.prof_seed = n },
+    ),
+    row("prof_accum", Kind::Bool(|o, on| o.prof_accum = on)),
+    row(
+        "prof_bt_max",
+        Kind::Unsigned { min: 1, max: 256, clip: true, set: |o, n| o.prof_bt_max = n as u32 },
+    ),
     none("lg_prof_interval", Shape::Number),
     none("prof_gdump", Shape::Bool),
-    none("prof_final", Shape::Bool),
+    row("prof_final", Kind::Bool(|o, on| o.prof_final = on)),
     none("prof_leak", Shape::Bool),
     none("prof_leak_error", Shape::Bool),
     none("prof_log", Shape::Bool),
@@ -284,7 +297,8 @@ mod tests {
         names.dedup();
         assert_eq!(before, names.len());
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and the rows of this allocator.
-        let ours = ["allocatedp_live", "dlopen_deepbind", "guarded_sample", "hardened"];
+        let ours =
+            ["allocatedp_live", "dlopen_deepbind", "guarded_sample", "hardened", "prof_seed"];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));
     }

@@ -3,10 +3,12 @@
 //! Imports nothing from the other tiers.
 
 pub(crate) mod units;
+pub(crate) mod low;
 #[allow(unsafe_code)]
 pub(crate) mod checked;
 pub(crate) mod size_class;
 #[cfg(not(loom))]
+pub(crate) mod geometric;
 pub(crate) mod counters;
 #[cfg(not(loom))]
 pub(crate) mod calls;
@@ -48,6 +50,9 @@ pub(crate) mod options;
 pub(crate) mod stats_interval;
 #[cfg(not(loom))]
 pub(crate) mod fill_mode;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod prof_prefix;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod conf_record;

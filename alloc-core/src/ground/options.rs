@@ -199,6 +199,22 @@ pub struct Options {
     pub guarded_sample: usize,
     /// What `dlopen` does with `RTLD_DEEPBIND`.
     pub dlopen_deepbind: DlopenDeepbind,
+    /// Whether the heap profiler may take samples of allocations.
+    pub prof: bool,
+    /// Whether sampling starts active.
+    pub prof_active: bool,
+    /// Whether profiles tell what was allocated since the start, beside what is in use.
+    pub prof_accum: bool,
+    /// Whether a profile is written when the program exits.
+    pub prof_final: bool,
+    /// Whether new threads are sampled.
+    pub prof_thread_active_init: bool,
+    /// log2 of the bytes between two samples on average.
+    pub lg_prof_sample: u32,
+    /// The most return addresses of a sample's stack.
+    pub prof_bt_max: u32,
+    /// The first state of the random numbers that choose samples. 0: another one in each process.
+    pub prof_seed: u64,
 }
 
 impl Options {
@@ -242,6 +258,14 @@ pub(crate) const DEFAULTS: Options = Options {
     hardened: false,
     guarded_sample: 0,
     dlopen_deepbind: DlopenDeepbind::Drop,
+    prof: false,
+    prof_active: true,
+    prof_accum: false,
+    prof_final: false,
+    prof_thread_active_init: true,
+    lg_prof_sample: 19,
+    prof_bt_max: 128,
+    prof_seed: 0,
 };
 
 struct Frozen(UnsafeCell<Options>);

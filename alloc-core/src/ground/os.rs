@@ -347,6 +347,26 @@ pub(crate) fn close_page(page: usize, bytes: usize) {
     });
 }
 
+/// Returns whether the calling thread may read at an address, which may be any.
+///
+/// The system copies its argument before it finds that the operation does not exist.
+pub(crate) fn is_readable(address: usize) -> bool {
+    if address == 0 {
+        return false;
+    }
+    const NO_SUCH_OPERATION: c_int = -1;
+    const SET_BYTES: usize = 8;
+    let status = keep_errno(|| {
+        let nothing = core::ptr::null::<u8>();
+        // SAFETY: the call changes nothing, because the operation does not exist.
+        let status = unsafe {
+            libc::syscall(libc::SYS_rt_sigprocmask, NO_SUCH_OPERATION, address, nothing, SET_BYTES)
+        };
+        if status == 0 { 0 } else { errno() }
+    });
+    status != libc::EFAULT
+}
+
 /// Returns how many bytes of a range of mapped addresses are in physical memory.
 pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
     const PAGES: usize = 2048;
@@ -370,7 +390,17 @@ pub(crate) fn resident_bytes(base: usize, bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{random, weak_random};
+    use super::{is_readable, random, weak_random};
+
+    #[test]
+    fn only_mapped_memory_is_readable() {
+        let word = 0u64;
+        assert!(is_readable(core::ptr::from_ref(&word) as usize));
+        assert!(is_readable(is_readable as *const () as usize));
+        for address in [0, 8, usize::MAX & !7, 1 << 63] {
+            assert!(!is_readable(address), "{address:#x}");
+        }
+    }
 
     #[test]
     fn random_bits_differ() {

@@ -257,7 +257,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     space.pdirty = counts.dirty + counts.purging;
     space.pmuzzy = counts.muzzy;
     space.retained = (counts.retained + holes) * PAGE;
-    space.extent_avail = pages.allocator.spare_records();
+    space.extent_avail = counts.spares;
     space.abandoned_vm = counts.abandoned * PAGE;
     space.metadata_edata = counts.records * size_of::<Extent>();
     if !stats.initialized {

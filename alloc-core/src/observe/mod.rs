@@ -5,6 +5,7 @@ pub(crate) mod mutex_stats;
 pub(crate) mod arena_stats;
 pub(crate) mod classes;
 pub(crate) mod samples;
+pub(crate) mod profile;
 pub(crate) mod work;
 pub(crate) mod snapshot;
 pub(crate) mod process;
@@ -30,6 +31,10 @@ pub use detail::Detail;
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};
+pub use profile::{
+    LiveSample, ProfileCounts, ProfileEntry, lg_profile_sample, live_samples, profile,
+    profile_counts,
+};
 pub use records::ProcessMutexes;
 pub use residence::{heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};

@@ -93,19 +93,19 @@ pub const NARENAS_RATIO: Key<Read<Text>> = Key::new("opt.narenas_ratio");
 /// `opt.percpu_arena`: whether threads find their arena by CPU: disabled, percpu or phycpu.
 pub const PERCPU_ARENA: Key<Read<Text>> = Key::new("opt.percpu_arena");
 
-/// `opt.prof`: the heap profiler is on.
+/// `opt.prof`: the heap profiler may take samples.
 pub const PROF: Key<Read<bool>> = Key::new("opt.prof");
 
-/// `opt.prof_accum`: keep cumulative counts.
+/// `opt.prof_accum`: profiles tell what was allocated since the start too.
 pub const PROF_ACCUM: Key<Read<bool>> = Key::new("opt.prof_accum");
 
 /// `opt.prof_active`: sampling starts active.
 pub const PROF_ACTIVE: Key<Read<bool>> = Key::new("opt.prof_active");
 
-/// `opt.prof_bt_max` (count): most frames in a backtrace.
+/// `opt.prof_bt_max` (count): most return addresses of a sample.
 pub const PROF_BT_MAX: Key<Read<u32>> = Key::new("opt.prof_bt_max");
 
-/// `opt.prof_final`: dump at exit.
+/// `opt.prof_final`: write a profile at exit.
 pub const PROF_FINAL: Key<Read<bool>> = Key::new("opt.prof_final");
 
 /// `opt.prof_gdump`: dump at each new maximum of mapped memory.
@@ -120,11 +120,14 @@ pub const PROF_LEAK_ERROR: Key<Read<bool>> = Key::new("opt.prof_leak_error");
 /// `opt.prof_pid_namespace`: names of profiles have the namespace of the process.
 pub const PROF_PID_NAMESPACE: Key<Read<bool>> = Key::new("opt.prof_pid_namespace");
 
-/// `opt.prof_prefix`: what names of profiles begin with.
+/// `opt.prof_prefix`: what names of profiles begin with; empty: none is written without a name.
 pub const PROF_PREFIX: Key<Read<Text>> = Key::new("opt.prof_prefix");
 
 /// `opt.prof_recent_alloc_max` (count): how many of the last samples are kept.
 pub const PROF_RECENT_ALLOC_MAX: Key<Read<isize>> = Key::new("opt.prof_recent_alloc_max");
+
+/// `opt.prof_seed`: first state of the random numbers that choose samples; 0: any.
+pub const PROF_SEED: Key<Read<u64>> = Key::new("opt.prof_seed");
 
 /// `opt.prof_stats`: keep statistics of samples by size class.
 pub const PROF_STATS: Key<Read<bool>> = Key::new("opt.prof_stats");
@@ -132,7 +135,7 @@ pub const PROF_STATS: Key<Read<bool>> = Key::new("opt.prof_stats");
 /// `opt.prof_sys_thread_name`: threads are labelled as the system names them.
 pub const PROF_SYS_THREAD_NAME: Key<Read<bool>> = Key::new("opt.prof_sys_thread_name");
 
-/// `opt.prof_thread_active_init`: new threads start sampling.
+/// `opt.prof_thread_active_init`: new threads are sampled.
 pub const PROF_THREAD_ACTIVE_INIT: Key<Read<bool>> = Key::new("opt.prof_thread_active_init");
 
 /// `opt.prof_time_resolution`: clock of the times in profiles.

@@ -3,10 +3,11 @@
 use crate::key::{Act, Key, Read, ReadWrite, Write};
 use crate::typed::Text;
 
-/// `prof.active`: whether the process is sampled.
+/// `prof.active`: whether the process is sampled (a write of true without opt.prof: ENOENT).
 pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("prof.active");
 
-/// `prof.dump`: writes a heap profile to the file of that name.
+/// `prof.dump`: writes a heap profile to the file of that name, or for NULL to one that is named by
+/// prefix, process and number (EFAULT: it could not be written).
 pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
 
 /// `prof.gdump`: dump at each new maximum of mapped memory.
@@ -27,7 +28,7 @@ pub const LOG_STOP: Key<Act> = Key::new("prof.log_stop");
 /// `prof.prefix`: what names of profiles begin with.
 pub const PREFIX: Key<Write<Text>> = Key::new("prof.prefix");
 
-/// `prof.reset` (log2): forgets the samples, and sets the rate.
+/// `prof.reset` (log2): forgets the samples, and sets the rate if one is given.
 pub const RESET: Key<Write<usize>> = Key::new("prof.reset");
 
 /// `prof.thread_active_init`: whether new threads are sampled.

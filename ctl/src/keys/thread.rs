@@ -43,7 +43,7 @@ pub mod prof {
     use crate::key::{Key, ReadWrite};
     use crate::typed::Text;
 
-    /// `thread.prof.active`: whether this thread is sampled.
+    /// `thread.prof.active`: whether this thread is sampled while the process is.
     pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("thread.prof.active");
 
     /// `thread.prof.name`: label of this thread in profiles.

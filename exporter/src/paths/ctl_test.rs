@@ -30,9 +30,9 @@ fn the_list_has_every_key() {
     );
     assert_eq!(of("arenas.lookup")["input"], "void *");
     assert_eq!(of("arena.<i>.reset")["post"], false);
-    // There is no profiler to switch on.
+    // It is not built in yet.
     assert_eq!(
-        (&of("prof.active")["get"], &of("prof.active")["post"]),
+        (&of("prof.gdump")["get"], &of("prof.gdump")["post"]),
         (&json!(false), &json!(false))
     );
     assert_eq!(of("tcache.create")["get"], false);
@@ -87,7 +87,7 @@ fn what_cannot_be_read_says_why() {
         ("a%22%0ab", 404, "no key is named \"a\\\"\\nb\"; GET /ctl lists them all"),
         ("arena.99999.purge", 404, "arena.99999.purge: no such index"),
         ("stats.arenas.4000.pactive", 404, "stats.arenas.4000.pactive: no such index"),
-        ("prof.active", 404, "prof.active: has no value here (ENOENT)"),
+        ("prof.gdump", 404, "prof.gdump: has no value here (ENOENT)"),
         ("arena.0.purge", 405, "arena.<i>.purge: there is nothing to read; use POST"),
         ("tcache.flush", 405, "tcache.flush: there is nothing to read; use POST"),
         ("arena.0.extent_hooks", 403, "arena.<i>.extent_hooks: addresses are not told over HTTP"),
@@ -147,7 +147,7 @@ fn what_cannot_be_written_says_why() {
             403,
             "arena.<i>.reset: it discards blocks that the program may be using",
         ),
-        ("prof.active", "true", 404, "prof.active: has no value here (ENOENT)"),
+        ("prof.gdump", "true", 404, "prof.gdump: has no value here (ENOENT)"),
         ("prof.dump", "\"/x\"", 403, "prof.dump: it names a file, which no request may"),
         ("arena.0.purge", "1", 400, "arena.<i>.purge: it takes no value: leave the body empty"),
         (

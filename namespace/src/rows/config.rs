@@ -19,7 +19,7 @@ pub static ROWS: &[Row] = &[
     built!("lazy_lock", false, "locks wait for a second thread before they lock"),
     ro!("config.malloc_conf", Str, None, |_| c"", "option string compiled in: none ever is"),
     built!("opt_safety_checks", true, "misuse checks are compiled in: see opt.hardened"),
-    built!("prof", false, "the heap profiler is compiled in"),
+    built!("prof", true, "the heap profiler is compiled in"),
     built!("prof_libgcc", false, "backtraces of profiles come from libgcc"),
     built!("prof_libunwind", false, "backtraces of profiles come from libunwind"),
     built!("prof_frameptr", false, "backtraces of profiles come from frame pointers"),

@@ -81,6 +81,27 @@ pub static ROWS: &[Row] = &[
         "one small request in so many is a guarded sample, on average; 1: each; 0: none"
     ),
     opt!(hardened, Bool, None, "look for misuse at each call, and make its use harder"),
+    opt!(prof, Bool, None, "the heap profiler may take samples"),
+    ro!(
+        "opt.prof_prefix",
+        Str,
+        None,
+        |_| control::profile::prefix_option(),
+        "what names of profiles begin with; empty: none is written without a name"
+    ),
+    opt!(prof_active, Bool, None, "sampling starts active"),
+    opt!(prof_thread_active_init, Bool, None, "new threads are sampled"),
+    opt!(prof_bt_max, Unsigned, Count, "most return addresses of a sample"),
+    ro!(
+        "opt.lg_prof_sample",
+        Size,
+        Log2,
+        |_| options::current().lg_prof_sample as usize,
+        "bytes between two samples, on average"
+    ),
+    opt!(prof_seed, U64, None, "first state of the random numbers that choose samples; 0: any"),
+    opt!(prof_final, Bool, None, "write a profile at exit"),
+    opt!(prof_accum, Bool, None, "profiles tell what was allocated since the start too"),
     ro!(
         "opt.dlopen_deepbind",
         Str,

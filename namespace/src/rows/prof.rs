@@ -1,19 +1,103 @@
-//! `prof.*` and `thread.prof.*`: all return `ENOENT`, as in a jemalloc without the profiler.
+//! `prof.*` and `thread.prof.*`: the heap profiler. As in jemalloc, most of them return `ENOENT` in
+//! a process that was started without `prof:true`.
+use crate::Error;
 use crate::row::Row;
-use crate::row_macros::absent;
+use crate::row_macros::{absent, ro, rw, wo, wo_or};
+use core::ffi::CStr;
+use lumalloc::control::profile;
+use lumalloc::observe;
+use lumalloc_profile::dump::{self, Cause};
 
 /// The rows of both branches.
 pub static ROWS: &[Row] = &[
     absent!("thread.prof.name", Str, None, c"rw", "label of this thread in profiles"),
-    absent!("thread.prof.active", Bool, None, c"rw", "whether this thread is sampled"),
-    absent!("prof.thread_active_init", Bool, None, c"rw", "whether new threads are sampled"),
-    absent!("prof.active", Bool, None, c"rw", "whether the process is sampled"),
-    absent!("prof.dump", Str, None, c"-w", "writes a heap profile to the file of that name"),
+    rw!(
+        "thread.prof.active",
+        Bool,
+        None,
+        |_| enabled().map(|()| profile::is_thread_active()),
+        |_, active| set(active, profile::set_thread_active),
+        "whether this thread is sampled while the process is"
+    ),
+    rw!(
+        "prof.thread_active_init",
+        Bool,
+        None,
+        |_| enabled().map(|()| profile::samples_new_threads()),
+        |_, sampled| set(sampled, profile::set_samples_new_threads),
+        "whether new threads are sampled"
+    ),
+    rw!(
+        "prof.active",
+        Bool,
+        None,
+        |_| profile::is_enabled() && profile::is_active(),
+        |_, active| set_active(active),
+        "whether the process is sampled (a write of true without opt.prof: ENOENT)"
+    ),
+    wo_or!(
+        "prof.dump",
+        Str,
+        None,
+        |_, name| dump(Some(name)),
+        |_| dump(None),
+        "writes a heap profile to the file of that name, or for NULL to one that is named by \
+         prefix, process and number (EFAULT: it could not be written)"
+    ),
     absent!("prof.gdump", Bool, None, c"rw", "dump at each new maximum of mapped memory"),
-    absent!("prof.prefix", Str, None, c"-w", "what names of profiles begin with"),
-    absent!("prof.reset", Size, Log2, c"-w", "forgets the samples, and sets the rate"),
+    wo!(
+        "prof.prefix",
+        Str,
+        None,
+        |_, prefix| enabled().map(|()| profile::set_prefix(prefix)),
+        "what names of profiles begin with"
+    ),
+    wo_or!(
+        "prof.reset",
+        Size,
+        Log2,
+        |_, lg_sample| reset(lg_sample),
+        |_| reset(observe::lg_profile_sample() as usize),
+        "forgets the samples, and sets the rate if one is given"
+    ),
     absent!("prof.interval", U64, Bytes, c"r-", "bytes between two dumps, on average"),
-    absent!("prof.lg_sample", Size, Log2, c"r-", "bytes between two samples, on average"),
+    ro!(
+        "prof.lg_sample",
+        Size,
+        Log2,
+        |_| enabled().map(|()| observe::lg_profile_sample() as usize),
+        "bytes between two samples, on average"
+    ),
     absent!("prof.log_start", Str, None, c"-w", "starts a log of samples"),
     absent!("prof.log_stop", Void, None, c"--", "writes the log of samples"),
 ];
+
+fn enabled() -> Result<(), Error> {
+    if profile::is_enabled() { Ok(()) } else { Err(Error::NoEntry) }
+}
+
+fn set(to: bool, set: fn(bool) -> bool) -> Result<(), Error> {
+    enabled()?;
+    set(to);
+    Ok(())
+}
+
+fn set_active(active: bool) -> Result<(), Error> {
+    if active {
+        enabled()?;
+    }
+    profile::set_active(active);
+    Ok(())
+}
+
+fn dump(name: Option<&CStr>) -> Result<(), Error> {
+    enabled()?;
+    dump::to_file(name, Cause::Manual).map_err(|_| Error::Fault)
+}
+
+fn reset(lg_sample: usize) -> Result<(), Error> {
+    enabled()?;
+    let lg_sample = u32::try_from(lg_sample).ok().filter(|lg| *lg < 64).ok_or(Error::Invalid)?;
+    profile::reset(lg_sample);
+    Ok(())
+}

@@ -1,17 +1,18 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! the core, and capi → namespace.
+//! profile → the core, and capi → namespace.
 
 use std::fs;
 use std::path::Path;
 
 /// A directory, its package, and the packages of the workspace that it may depend on.
-const EDGES: [(&str, &str, &[&str]); 7] = [
+const EDGES: [(&str, &str, &[&str]); 8] = [
     ("alloc-core", "lumalloc", &[]),
-    ("namespace", "lumalloc-namespace", &["lumalloc"]),
+    ("profile", "lumalloc-profile", &["lumalloc"]),
+    ("namespace", "lumalloc-namespace", &["lumalloc", "lumalloc-profile"]),
     ("ctl", "lumalloc-ctl", &["lumalloc", "lumalloc-namespace"]),
     ("exporter", "lumalloc-exporter", &["lumalloc", "lumalloc-namespace", "lumalloc-ctl"]),
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
-    ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-namespace"]),
+    ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),
     (
         "cli",
         "lumalloc-cli",

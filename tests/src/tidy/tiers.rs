@@ -4,7 +4,8 @@ use super::source::{Source, identifier, inline_modules, words};
 
 /// The directories of `alloc-core/src`, from low to high. `lib.rs` stands above all of them. `docs`
 /// holds no code, only long documents that link to everything.
-pub const TIERS: [&str; 7] = ["ground", "back", "middle", "front", "observe", "control", "docs"];
+pub const TIERS: [&str; 8] =
+    ["ground", "back", "profile", "middle", "front", "observe", "control", "docs"];
 
 const CORE: &str = "alloc-core/src/";
 /// The one file that may use `std`, because only `std` offers a thread-local word without assembly.

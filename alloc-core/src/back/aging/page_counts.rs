@@ -1,6 +1,7 @@
 //! Counts of the pages of an arena, as plain numbers.
 
 use crate::back::map::extent::ExtentState;
+use crate::back::runs::free_runs::FreeRuns;
 
 /// The pages of an arena by state, and counts of operations on them.
 #[derive(Clone, Copy, Default)]
@@ -16,8 +17,10 @@ pub(crate) struct PageCounts {
     pub(crate) taken: u64,
     pub(crate) given: u64,
     pub(crate) purges: PurgeCounts,
-    /// Records of runs ever made, and pages whose addresses were lost.
+    /// Records that stand for no run, and all records ever made.
+    pub(crate) spares: usize,
     pub(crate) records: usize,
+    /// Pages whose addresses were lost.
     pub(crate) abandoned: usize,
 }
 
@@ -46,6 +49,21 @@ impl PurgeCounts {
             ExtentState::Muzzy => &mut self.muzzy,
             _ => &mut self.dirty,
         }
+    }
+}
+
+impl PageCounts {
+    /// Adds free runs, and what they know of their pages.
+    pub(in crate::back) fn add(&mut self, runs: &FreeRuns) {
+        self.dirty += runs.pages(ExtentState::Dirty);
+        self.muzzy += runs.pages(ExtentState::Muzzy);
+        self.retained += runs.pages(ExtentState::Retained);
+        self.purging += runs.away();
+        self.mapped += runs.mapped();
+        let (spares, made) = runs.records();
+        self.spares += spares;
+        self.records += made;
+        self.abandoned += runs.abandoned();
     }
 }
 

@@ -175,6 +175,12 @@ impl Extent {
         self.mapping.get()
     }
 
+    /// Returns whether the run lies at low addresses, and is for samples alone.
+    #[inline]
+    pub(crate) fn is_low(&self) -> bool {
+        self.mapping() == Mapping::Low
+    }
+
     /// Sets the mapping.
     pub(in crate::back) fn set_mapping(&self, mapping: Mapping) {
         self.mapping.set(mapping);

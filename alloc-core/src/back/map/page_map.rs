@@ -15,6 +15,7 @@ use super::extent::Extent;
 use super::page_words;
 pub(in crate::back) use super::page_words::chunk_note;
 use crate::ground::counters::SharedCount;
+use crate::ground::low;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -103,7 +104,10 @@ pub(crate) fn cover(base: usize, bytes: usize) -> bool {
     if !page_words::cover(base, bytes) {
         return false;
     }
-    class_map::open(base);
+    // The class map knows no samples, so that the free of one takes the slow path.
+    if !low::is_low_or_null(core::ptr::without_provenance(base)) {
+        class_map::open(base);
+    }
     // Each page has a word, and a byte in the class map.
     USED.add((bytes >> LG_PAGE) as u64 * 9);
     true

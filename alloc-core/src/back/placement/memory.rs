@@ -16,6 +16,8 @@ pub(crate) enum Memory {
     Begun,
     /// As [`Memory::Filled`], and more such runs will follow.
     Followed,
+    /// As [`Memory::Any`], at low addresses: see [`crate::ground::low`].
+    Low,
 }
 
 impl Memory {
@@ -43,7 +45,7 @@ pub(in crate::back) struct Request {
 impl Request {
     /// Whether most of the run will be written soon.
     pub(in crate::back) fn is_written(&self) -> bool {
-        !matches!(self.memory, Memory::Resident | Memory::Any)
+        !matches!(self.memory, Memory::Resident | Memory::Any | Memory::Low)
     }
 
     /// Whether the run is as long as those that have huge pages of their own.

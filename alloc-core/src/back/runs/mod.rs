@@ -17,3 +17,5 @@ pub(crate) mod growth;
 #[allow(unsafe_code)]
 pub(crate) mod source;
 pub(crate) mod free_runs;
+#[allow(unsafe_code)]
+pub(crate) mod low_runs;

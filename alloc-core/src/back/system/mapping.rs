@@ -30,6 +30,8 @@ pub(crate) enum Mapping {
     Moved(MoveNumber),
     /// An extent hook took the memory away.
     Decommitted,
+    /// A mapping at low addresses, for samples alone: see [`crate::ground::low`].
+    Low,
 }
 
 /// The number of a move: 1 to [`MoveNumber::LAST`].
@@ -37,7 +39,7 @@ pub(crate) enum Mapping {
 pub(crate) struct MoveNumber(u16);
 
 impl MoveNumber {
-    const LAST: u16 = words::DECOMMITTED - 1;
+    const LAST: u16 = words::LOW - 1;
 
     /// The number of the next move. Numbers repeat: if two runs with the same number touch, they
     /// are merged. Their memory then cannot be moved but is copied.
@@ -50,7 +52,7 @@ impl MoveNumber {
 impl Mapping {
     /// Whether the run is a mapping of its own.
     pub(in crate::back) fn is_own(self) -> bool {
-        !matches!(self, Mapping::Ordinary | Mapping::Chunks)
+        !matches!(self, Mapping::Ordinary | Mapping::Chunks | Mapping::Low)
     }
 
     /// Whether huge pages were asked for the run itself.
@@ -60,7 +62,7 @@ impl Mapping {
 
     /// Whether the system moves the run as a whole.
     pub(in crate::back) fn can_be_moved(self) -> bool {
-        !matches!(self, Mapping::Chunks | Mapping::Several)
+        !matches!(self, Mapping::Chunks | Mapping::Several | Mapping::Low)
     }
 
     /// The mapping of a run made of two neighbours, or `None` if they are not merged.
@@ -84,6 +86,7 @@ impl Mapping {
             Mapping::HugeButEnd => words::HUGE_BUT_END,
             Mapping::Several => words::SEVERAL,
             Mapping::Decommitted => words::DECOMMITTED,
+            Mapping::Low => words::LOW,
         }
     }
 
@@ -95,6 +98,7 @@ impl Mapping {
             words::HUGE_BUT_END => Mapping::HugeButEnd,
             words::SEVERAL => Mapping::Several,
             words::DECOMMITTED => Mapping::Decommitted,
+            words::LOW => Mapping::Low,
             number => Mapping::Moved(MoveNumber(number)),
         }
     }
@@ -108,10 +112,11 @@ mod words {
     pub(in crate::back) const HUGE_BUT_END: u16 = u16::MAX - 2;
     pub(in crate::back) const SEVERAL: u16 = u16::MAX - 3;
     pub(in crate::back) const DECOMMITTED: u16 = u16::MAX - 4;
+    pub(in crate::back) const LOW: u16 = u16::MAX - 5;
 }
 
 // 0 is no move, and the numbers of moves end below the other words.
-const _: () = assert!(words::ORDINARY == 0 && MoveNumber::LAST < words::DECOMMITTED);
+const _: () = assert!(words::ORDINARY == 0 && MoveNumber::LAST < words::LOW);
 
 /// The mapping of a run, in its record. Runs that are mappings of their own are counted.
 pub(in crate::back) struct MappingCell(Cell<u16>);

@@ -76,6 +76,11 @@ pub(crate) unsafe trait PageProvider: Sync {
         self.reserve(size, PAGE).map(|got| got.base)
     }
 
+    /// As [`PageProvider::reserve`], but at low addresses: see [`crate::ground::low`].
+    fn reserve_low(&self, _size: usize, _align: usize) -> Option<Reserved> {
+        None
+    }
+
     /// Makes pages writable. Returns `false`, and changes nothing, if that is refused.
     ///
     /// # Safety

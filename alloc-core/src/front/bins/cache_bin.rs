@@ -84,18 +84,21 @@ impl CacheBin {
         self.room.store(room, Relaxed);
     }
 
-    /// Pops the newest block. Returns null if there is none, or if the countdown has run out.
+    /// Pops the newest block, and returns what `miss` returns if there is none, if it may be a
+    /// sample, or if the countdown has run out. Samples lie below `low_end`: see
+    /// [`crate::ground::low`].
     #[inline(always)]
-    pub(crate) fn pop(&self) -> *mut u8 {
+    pub(crate) fn pop_or(&self, low_end: usize, miss: impl FnOnce() -> *mut u8) -> *mut u8 {
         let sp = self.sp.load(Relaxed);
         // SAFETY: sp lies between base and limit, and all slots up to it are written.
         let block = unsafe { *sp };
-        if block.is_null() {
-            return block;
-        }
-        self.countdown.set(self.countdown.get().wrapping_sub(1));
-        if self.countdown.get() < 0 {
-            return core::ptr::null_mut();
+        let is_due = || {
+            self.countdown.set(self.countdown.get().wrapping_sub(1));
+            self.countdown.get() < 0
+        };
+        // Null is low too, so this is the only test.
+        if (block as usize) < low_end || is_due() {
+            return miss();
         }
         // Stored from the register. `add [mem]` would be an instruction less, but costs twice the
         // time of a pair, because the next load of the pointer waits for it.
@@ -315,10 +318,14 @@ mod tests {
         core::ptr::without_provenance_mut(n)
     }
 
+    fn pop(bin: &CacheBin) -> *mut u8 {
+        bin.pop_or(1, core::ptr::null_mut)
+    }
+
     #[test]
     fn fixed_a_bin_without_an_array_misses_and_refuses() {
         let bin = CacheBin::none();
-        assert!(bin.pop().is_null());
+        assert!(pop(&bin).is_null());
         assert!(!bin.push(block(8)));
         assert_eq!((bin.level(), bin.capacity(), bin.countdown()), (0, 0, 0));
     }
@@ -334,9 +341,9 @@ mod tests {
             unsafe { bin.fill(5, |filler| (1..=3).for_each(|n| filler.give(block(n * 8)))) };
         assert_eq!((given, bin.level()), (3, 3));
         bin.set_countdown(2);
-        assert_eq!(bin.pop(), block(8));
-        assert_eq!(bin.pop(), block(16));
-        assert!(bin.pop().is_null(), "the countdown has run out");
+        assert_eq!(pop(&bin), block(8));
+        assert_eq!(pop(&bin), block(16));
+        assert!(pop(&bin).is_null(), "the countdown has run out");
         assert_eq!(bin.countdown(), -1);
         assert_eq!(bin.pop_uncounted(), block(24));
         assert!(bin.pop_uncounted().is_null());
@@ -362,7 +369,7 @@ mod tests {
         assert!(bin.put(block(16)) && bin.put(block(24)) && !bin.put(block(32)));
         assert_eq!((bin.level(), bin.capacity()), (3, 3));
         bin.set_countdown(9);
-        assert_eq!(bin.pop(), block(24));
+        assert_eq!(pop(&bin), block(24));
     }
 
     #[test]
@@ -390,6 +397,20 @@ mod tests {
         assert!(bin.push(block(8)));
         bin.forget();
         assert_eq!((bin.level(), bin.capacity(), bin.base()), (0, 0, CacheBin::none().base()));
-        assert!(!bin.push(block(8)) && bin.pop().is_null());
+        assert!(!bin.push(block(8)) && pop(&bin).is_null());
+    }
+
+    #[test]
+    fn fixed_a_block_at_a_low_address_is_not_popped() {
+        let mut array = [core::ptr::null_mut(); 3];
+        let bin = CacheBin::none();
+        // SAFETY: this thread's bin; 2 + 1 slots.
+        unsafe { bin.move_to(array.as_mut_ptr(), 2) };
+        bin.set_countdown(5);
+        assert!(bin.push(block(4096)) && bin.push(block(8)));
+        assert_eq!(bin.pop_or(9, || block(1)), block(1));
+        assert_eq!((bin.level(), bin.countdown()), (2, 5), "nothing was counted");
+        assert_eq!(bin.pop_uncounted(), block(8));
+        assert_eq!(bin.pop_or(9, || block(1)), block(4096));
     }
 }

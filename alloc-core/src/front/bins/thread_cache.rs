@@ -10,7 +10,9 @@
 //! that takes nothing sends their free to the slow path.
 
 use super::cache_bin::CacheBin;
+use crate::ground::low;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
+use core::cell::Cell;
 
 /// Bins in a cache: the trap, and one bin for each class.
 pub(crate) const BINS: usize = CLASSES + 1;
@@ -35,7 +37,14 @@ pub(crate) enum Kind {
 pub(crate) struct ThreadCache {
     bins: [CacheBin; BINS],
     kind: Kind,
+    /// The end of the low addresses: see [`crate::ground::low`]. A copy, so that the fast path
+    /// finds it beside the bins.
+    low_end: Cell<usize>,
 }
+
+// SAFETY: `low_end` is written before the cache has a thread, and read by that thread. The rest is
+// shared by itself.
+unsafe impl Sync for ThreadCache {}
 
 // The TLS word points to the bins, and offsets of bins are counted from there.
 const _: () = assert!(core::mem::offset_of!(ThreadCache, bins) == 0);
@@ -74,7 +83,7 @@ facade!(
 
 impl ThreadCache {
     const fn facade(kind: Kind) -> ThreadCache {
-        ThreadCache { bins: [const { CacheBin::none() }; BINS], kind }
+        ThreadCache { bins: [const { CacheBin::none() }; BINS], kind, low_end: Cell::new(1) }
     }
 
     /// Creates the front of a real cache, without arrays yet.
@@ -104,6 +113,23 @@ impl ThreadCache {
         let bin = unsafe { first.byte_add(offset) };
         // SAFETY: as above.
         unsafe { &*bin }
+    }
+
+    /// Pops a block from the bin at a byte offset, as [`CacheBin::pop_or`].
+    #[inline(always)]
+    pub(crate) fn pop_or(&self, offset: usize, miss: impl FnOnce() -> *mut u8) -> *mut u8 {
+        self.bin_at(offset).pop_or(self.low_end.get(), miss)
+    }
+
+    /// As [`ThreadCache::pop_or`], but returns null.
+    #[inline(always)]
+    pub(crate) fn pop(&self, offset: usize) -> *mut u8 {
+        self.pop_or(offset, core::ptr::null_mut)
+    }
+
+    /// Notes the end of the low addresses. Called before a thread gets the cache.
+    pub(crate) fn begin(&self) {
+        self.low_end.set(low::end());
     }
 
     /// Sets in each bin how many bytes of a block lie before its last `reserved` bytes, which

@@ -9,6 +9,7 @@ use crate::back::metadata::Recycled;
 use crate::front::bins::cache_bin::CacheBin;
 use crate::front::bins::thread_cache::{BINS, Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
+use crate::front::modes::until_sample::{Due, UntilSample};
 use crate::front::modes::{guarded, watch};
 use crate::ground::checked::at;
 use crate::ground::counters::OwnedCount;
@@ -17,6 +18,7 @@ use crate::ground::holds::holds;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
 use crate::middle::owners::owner::Owner;
+use crate::profile::sampler;
 use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -36,8 +38,10 @@ pub(crate) struct RealCache {
     pub(crate) budget_used: Cell<usize>,
     /// The class that collection looks at next.
     pub(crate) next_visit: Cell<usize>,
-    /// Whether the present request is to get a guarded sample.
-    pub(crate) sample_due: Cell<bool>,
+    /// What the present request gets in place of an ordinary block.
+    pub(crate) due: Cell<Due>,
+    /// Bytes past the bins until the next sample of the heap profiler.
+    pub(crate) until_byte: UntilSample,
     /// The façade before this cache, made once, when a mode needs it.
     facade: AtomicPtr<Facade>,
     /// The thread that has this cache. `None` for an explicit cache, or if no thread has it.
@@ -75,8 +79,9 @@ pub(crate) struct ColdBin {
     pub(crate) overflow_requests: Cell<u64>,
     /// Sum of all countdowns set so far.
     pub(crate) armed: OwnedCount,
-    /// Requests until the next guarded sample, once the countdown has run out. 0 if none is drawn.
-    pub(crate) until_sample: Cell<usize>,
+    /// Requests until the next guarded sample, and until the next one of the heap profiler.
+    pub(crate) until_guarded: UntilSample,
+    pub(crate) until_profiled: UntilSample,
 }
 
 // SAFETY: only the cache's thread touches the cells, or the holder of the registry's lock once that
@@ -95,7 +100,8 @@ impl ColdBin {
             seen_requests: Cell::new(0),
             overflow_requests: Cell::new(0),
             armed: OwnedCount::new(),
-            until_sample: Cell::new(0),
+            until_guarded: UntilSample::new(),
+            until_profiled: UntilSample::new(),
         }
     }
 }
@@ -110,7 +116,8 @@ static NEW: RealCache = RealCache {
     cold: [const { ColdBin::new() }; CLASSES],
     budget_used: Cell::new(0),
     next_visit: Cell::new(0),
-    sample_due: Cell::new(false),
+    due: Cell::new(Due::Nothing),
+    until_byte: UntilSample::new(),
     facade: AtomicPtr::new(core::ptr::null_mut()),
     thread: Cell::new(None),
     next_of_thread: Cell::new(None),
@@ -147,6 +154,7 @@ impl RealCache {
     /// Hands this cache to a thread, or for `None` to the program as an explicit cache, with the
     /// limits of the options. With `bound` it takes pages from its arena only.
     pub(super) fn begin(&self, thread: Option<&'static Thread>, bound: bool) {
+        self.front.begin();
         self.owner.home.bind(bound);
         self.thread.set(thread);
         self.volume_before.set(self.volume());
@@ -177,7 +185,7 @@ impl RealCache {
     /// operations.
     #[inline(always)]
     pub(crate) fn plain(cache: &'static ThreadCache) -> Option<&'static RealCache> {
-        if cache.kind() != Kind::Real || watch::is_on() || guarded::is_on() {
+        if cache.kind() != Kind::Real || watch::is_on() || guarded::is_on() || sampler::is_on() {
             return None;
         }
         // SAFETY: of kind Real.

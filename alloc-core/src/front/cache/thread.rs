@@ -11,6 +11,7 @@ use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
 use crate::middle::arenas::arena::Arena;
+use crate::profile::sampler;
 use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
@@ -85,6 +86,10 @@ pub(crate) struct Thread<C: 'static> {
     /// Whether its caches are on, and the largest size that they hold.
     enabled: Cell<bool>,
     max: Cell<usize>,
+    /// A number that no other thread ever has. 0: no thread has this record.
+    number: Cell<u64>,
+    /// Whether the heap profiler samples its allocations.
+    profiled: Cell<bool>,
     /// The balance of its caches at the last look, the whole balance at the last reset, and the
     /// highest one since.
     cached_balance: Cell<i64>,
@@ -114,6 +119,8 @@ impl<C: OfThread> Thread<C> {
             moves: Cell::new(Moves::Never),
             enabled: Cell::new(false),
             max: Cell::new(0),
+            number: Cell::new(0),
+            profiled: Cell::new(false),
             cached_balance: Cell::new(0),
             peak_base: Cell::new(0),
             peak: Cell::new(0),
@@ -131,6 +138,9 @@ impl<C: OfThread> Thread<C> {
     pub(super) fn begin(&self, word: NonNull<AtomicPtr<u8>>) {
         self.enabled.set(options::current().tcache);
         self.max.set(options::current().tcache_max);
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        self.number.set(NUMBERS.fetch_add(1, Relaxed) + 1);
+        self.profiled.set(sampler::samples_new_threads());
         self.word.store(word.as_ptr(), Relaxed);
     }
 
@@ -182,6 +192,21 @@ impl<C: OfThread> Thread<C> {
         let found = self.caches().find(|cache| cache.is_for(arena))?;
         near.set(Some(found));
         Some(found)
+    }
+
+    /// Returns the thread's number, which no other thread ever has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number.get()
+    }
+
+    /// Returns whether the heap profiler samples the thread's allocations.
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.profiled.get()
+    }
+
+    /// Sets whether the heap profiler samples the thread's allocations.
+    pub(crate) fn set_profiled(&self, profiled: bool) {
+        self.profiled.set(profiled);
     }
 
     /// Returns whether the thread's caches are on.

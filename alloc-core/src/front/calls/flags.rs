@@ -109,6 +109,7 @@ impl Flags {
 /// unsafe { raw::deallocate(p, Flags::NONE) };
 /// ```
 #[must_use]
+#[unsafe(link_section = "lumalloc_entries")]
 pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     if flags.cache == Cache::Own {
         return if flags.zero {
@@ -134,7 +135,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     }
     let Some(arena) = arena.or_else(thread_begin::home) else { return no_memory(size) };
     let block = with_retry(|| match block_size::room(size, flags.align) {
-        Some(room) if room <= MAX_CACHED => small(arena, room, flags.zero),
+        Some(room) if room <= MAX_CACHED => small(arena, room, size, flags.zero),
         Some(_) => large(arena, size, flags),
         None => core::ptr::null_mut(),
     });
@@ -143,9 +144,9 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     if block.is_null() { no_memory(size) } else { block }
 }
 
-fn small(arena: &'static Arena, size: usize, zero: bool) -> *mut u8 {
-    let class = SizeClass::of(size);
-    let block = small_blocks::malloc_uncached(arena, class);
+fn small(arena: &'static Arena, room: usize, size: usize, zero: bool) -> *mut u8 {
+    let class = SizeClass::of(room);
+    let block = small_blocks::malloc_uncached(arena, class, size);
     if block.is_null() { block } else { ready(block, class, zero) }
 }
 
@@ -191,6 +192,7 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
 /// # Safety
 /// `ptr` must be a block of this allocator, and must not be used after success.
 #[must_use]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };

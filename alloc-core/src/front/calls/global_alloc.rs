@@ -82,6 +82,7 @@ fn rounded(size: usize, layout: Layout) -> usize {
 /// # Safety
 /// As [`GlobalAlloc::realloc`]. Both sizes must be small, and no mode may have to see the block.
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     let new = alloc_rounded(rounded(new_size, layout), new_size, layout.align());
     if !new.is_null() {
@@ -99,6 +100,7 @@ unsafe fn realloc_small(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u
 /// As [`GlobalAlloc::realloc`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe fn realloc_any(ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
     layouts::come();
     // SAFETY: the caller's promise.

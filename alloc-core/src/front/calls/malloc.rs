@@ -37,22 +37,14 @@ pub fn malloc(size: usize) -> *mut u8 {
 #[inline(always)]
 pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
-    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
-    if !block.is_null() {
-        return block;
-    }
-    take::malloc(size, align, cache)
+    cache.pop_or(offset_of(rounded) * OFFSET_UNIT, || take::malloc(size, align, cache))
 }
 
 /// As [`malloc_rounded`], but for a caller that frees by the layout.
 #[inline(always)]
 pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
-    let block = cache.bin_at(offset_of(rounded) * OFFSET_UNIT).pop();
-    if !block.is_null() {
-        return block;
-    }
-    take::alloc(size, align, cache)
+    cache.pop_or(offset_of(rounded) * OFFSET_UNIT, || take::alloc(size, align, cache))
 }
 
 /// Zeroes the first `size` bytes, for callers that never ask for the usable size.

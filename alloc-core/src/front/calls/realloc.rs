@@ -7,7 +7,7 @@ use crate::back::map::{class_map, page_map};
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
-use crate::front::miss::{give, sealed};
+use crate::front::miss::{give, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::fill;
 use crate::ground::fill_mode;
@@ -38,6 +38,7 @@ pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
 /// # Safety
 /// As [`realloc`].
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe fn realloc_by_move(ptr: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise.
     if let Some(new) = unsafe { realloc_small(ptr, size) } {
@@ -91,6 +92,7 @@ pub(super) unsafe fn move_small(
 /// # Safety
 /// As [`realloc`]. The block must be at a multiple of `align`.
 #[must_use]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
     // All classes of the hardened tier are multiples of 16.
     if align <= 16
@@ -137,7 +139,11 @@ pub(crate) unsafe fn fits_in_place(
     let Some(room) = block_size::room(size, align) else { return false };
     let entry = page_map::lookup(ptr as usize);
     if let Some(slab) = Slab::of(entry) {
-        return room <= MAX_CACHED && SizeClass::of(room) == slab.class();
+        let fits = room <= MAX_CACHED && SizeClass::of(room) == slab.class();
+        if fits && slab.is_for_samples() {
+            sampled::small_resized(ptr, size, slab.class(), slab.arena());
+        }
+        return fits;
     }
     let zero = zero || fill_mode::current().zero;
     let resized =
@@ -145,6 +151,8 @@ pub(crate) unsafe fn fits_in_place(
     if let Some(extent) = entry.extent().filter(|extent| resized && extent.bytes() != old) {
         current::count_given(extent.bytes());
         current::count_freed(old);
+        sampled::large_freed(extent.base());
+        sampled::large(extent, size);
     }
     if resized && !zero {
         entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
@@ -173,6 +181,8 @@ pub(crate) unsafe fn lengthened(
     let longer = large::lengthen_by_move(extent, size, align)?;
     current::count_given(longer.bytes());
     current::count_freed(before);
+    sampled::large_freed(ptr as usize);
+    sampled::large(longer, size);
     if !zero {
         fill::large_allocated(longer, before);
     }

@@ -9,7 +9,7 @@ use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{large_blocks, take};
-use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 
 /// As [`malloc`](super::malloc::malloc), but all usable bytes are zero.
 #[inline]
@@ -38,7 +38,7 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let class = SizeClass::of(rounded);
     let cache = tls::current();
-    let block = cache.bin(class.bin()).pop();
+    let block = cache.pop(class.bin() * BIN_BYTES);
     if block.is_null() {
         return after_miss(size, align, cache);
     }
@@ -52,6 +52,7 @@ fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
 /// canary, a sample) or a large block, so the block's usable size is looked up.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     let block = take::malloc(size, align, cache);
     if !block.is_null() {

@@ -13,7 +13,7 @@ use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::supply::{flush, refill};
 use crate::ground::checked::at;
 use crate::ground::options;
-use crate::ground::size_class::SizeClass;
+use crate::ground::size_class::{BIN_BYTES, SizeClass};
 use crate::ground::sync::lock::{Guard, RankedMutex};
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -118,7 +118,7 @@ pub(crate) fn allocate(id: u32, class: SizeClass) -> Option<*mut u8> {
     if !held.cache.holds(class) {
         return Some(core::ptr::null_mut());
     }
-    let block = held.cache.bin(class).pop();
+    let block = held.cache.front.pop(class.bin() * BIN_BYTES);
     Some(if block.is_null() { refill::request(held.cache, class) } else { block })
 }
 

@@ -20,12 +20,14 @@ use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::guarded;
 use crate::ground::counters::SharedCount;
 use crate::ground::os;
+use crate::ground::prof_prefix;
 use crate::ground::size_class::SizeClass;
 use crate::ground::stats_interval;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
+use crate::profile::{live, sites};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that were left in caches of threads that do not exist after a fork, in this process's
@@ -67,6 +69,9 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     for arena in arena_list::all() {
         lock(&arena.pages);
     }
+    live::LOCKS.iter().for_each(|part| lock(part));
+    lock(&sites::ADDING);
+    lock(&prof_prefix::CURRENT);
     lock(&METADATA);
     lock(&BREAK);
     lock(&guarded::NEXT);

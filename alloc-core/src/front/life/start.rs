@@ -9,6 +9,7 @@ use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
+use crate::profile::sampler;
 
 /// Makes the start if needed. Returns `false` if there is no memory; the next caller tries again.
 ///
@@ -65,4 +66,20 @@ unsafe fn read_options() {
     if guarded::is_on() {
         layouts::prepare();
     }
+    if options::current().prof {
+        begin_profile();
+    }
+}
+
+/// Makes the process one that may take samples for heap profiles.
+#[cold]
+fn begin_profile() {
+    let options = options::current();
+    sampler::prepare(&sampler::Settings {
+        lg_sample: options.lg_prof_sample,
+        active: options.prof_active,
+        new_threads: options.prof_thread_active_init,
+        depth: options.prof_bt_max as usize,
+        seed: options.prof_seed,
+    });
 }

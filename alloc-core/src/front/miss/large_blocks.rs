@@ -2,6 +2,7 @@
 
 use super::out_of_memory::no_memory;
 use super::retry::with_retry;
+use super::sampled;
 use crate::back::map::extent::Extent;
 use crate::back::runs::contents;
 use crate::front::cache::real_cache::RealCache;
@@ -19,20 +20,27 @@ use crate::middle::arenas::home_arena::HomeArena;
 use crate::middle::arenas::large;
 use crate::middle::blocks::misuse_report;
 use crate::middle::owners::run_cache;
+use crate::profile::backtrace;
 
 /// Allocates a large block at a multiple of `align`, its size rounded to a class. Returns null if
 /// there is no memory or the size is too large.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
-    malloc_run(large::usable(size), size, align, zero)
+    let block = malloc_run(large::usable(size), size, align, zero);
+    backtrace::keep_frame();
+    block
 }
 
 /// As [`malloc`], but rounds to whole pages only, for callers that never ask for the usable size.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
-    malloc_run(large::whole_pages(size), size, align, zero)
+    let block = malloc_run(large::whole_pages(size), size, align, zero);
+    backtrace::keep_frame();
+    block
 }
 
 fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {
@@ -50,6 +58,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
 /// address.
 pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u8 {
     current::count_given(extent.bytes());
+    sampled::large(extent, size);
     if zero || fill_mode::current().zero {
         large::make_zero(extent);
     } else {
@@ -93,6 +102,7 @@ fn keeps(cache: &RealCache, bytes: usize, arena: u32) -> bool {
 pub(super) fn free(extent: &'static Extent) {
     let cache = current::real_cache();
     current::count_freed(extent.bytes());
+    sampled::large_freed(extent.base());
     if let Some(cache) = cache.filter(|cache| keeps(cache, extent.bytes(), extent.arena())) {
         match cache.owner.keep_run(extent, run_cache::share(registry::CACHES.get())) {
             Ok(true) => return,
@@ -110,6 +120,7 @@ pub(crate) fn free_uncached(extent: &'static Extent, address: usize) {
         misuse_report::invalid(address, None);
     }
     current::count_freed(extent.bytes());
+    sampled::large_freed(address);
     large::free(contents::junked(extent));
 }
 

@@ -5,6 +5,8 @@ pub(crate) mod limit_callback;
 pub(crate) mod retry;
 pub(crate) mod out_of_memory;
 #[allow(unsafe_code)]
+pub(crate) mod sampled;
+#[allow(unsafe_code)]
 pub(crate) mod large_blocks;
 #[allow(unsafe_code)]
 pub(crate) mod small;
@@ -12,6 +14,7 @@ pub(crate) mod small;
 pub(crate) mod watched;
 #[allow(unsafe_code)]
 pub(crate) mod sealed;
+#[allow(unsafe_code)]
 pub(crate) mod take;
 #[allow(unsafe_code)]
 pub(crate) mod give;

@@ -55,7 +55,7 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
     }
     // SAFETY: only bins of façades have a room.
     let facade = unsafe { Facade::of_mode(cache) };
-    let block = bin(facade.behind(), units).pop();
+    let block = facade.behind().pop(units * OFFSET_UNIT);
     if !block.is_null() {
         let seal = facade.seal_of(block);
         // SAFETY: the last word of a free block, just popped.

@@ -3,12 +3,14 @@
 use super::large_blocks;
 use super::out_of_memory::no_memory;
 use super::retry::with_retry;
+use super::sampled;
 use crate::back::map::page_map;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::thread::Moves;
 use crate::front::life::{background, thread_begin};
 use crate::front::modes::block_size::{self, usable};
+use crate::front::modes::until_sample::Due;
 use crate::front::modes::{fill, guarded, judge};
 use crate::front::supply::refill;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
@@ -18,6 +20,7 @@ use crate::middle::arenas::choose_arena;
 use crate::middle::blocks::misuse_report;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::sampler;
 
 /// Allocates a small block past all façades. If its canary makes it too large for a slab, the block
 /// is a large one. Returns null if there is no memory.
@@ -31,7 +34,7 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
         return large_blocks::malloc(size, align, false);
     }
     let class = SizeClass::of(room);
-    let block = with_retry(|| small(class));
+    let block = with_retry(|| small(class, size));
     if block.is_null() {
         return no_memory(size);
     }
@@ -43,26 +46,30 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
     block
 }
 
-fn small(class: SizeClass) -> *mut u8 {
+fn small(class: SizeClass, size: usize) -> *mut u8 {
     if let Some(cache) = thread_begin::real_cache().filter(|cache| cache.holds(class)) {
         let block = refill::request(cache, class);
         background::tick();
         if !block.is_null() {
             // A sample may replace the block.
-            if let Some(thread) = cache.thread().filter(|_| !cache.sample_due.get()) {
+            if let Some(thread) = cache.thread().filter(|_| cache.due.get() == Due::Nothing) {
                 thread.got_cached(usable(class));
             }
             return block;
         }
     }
-    let block =
-        thread_begin::home().map_or(core::ptr::null_mut(), |arena| malloc_uncached(arena, class));
+    let block = thread_begin::home()
+        .map_or(core::ptr::null_mut(), |arena| malloc_uncached(arena, class, size));
     background::tick_outside();
     block
 }
 
-/// Allocates one small block past all caches. Returns null if there is no memory.
-pub(crate) fn malloc_uncached(arena: &'static Arena, class: SizeClass) -> *mut u8 {
+/// Allocates one small block past all caches, for a request of `size` bytes. Returns null if there
+/// is no memory.
+pub(crate) fn malloc_uncached(arena: &'static Arena, class: SizeClass, size: usize) -> *mut u8 {
+    if let Some(sample) = sampled::small_past_bins(arena, class, size) {
+        return sample;
+    }
     let (block, was_taken) = uncached::allocate(arena, class);
     if was_taken && let Some(cache) = current::real_cache() {
         choose_arena::note_meeting(&cache.owner.home, arena);
@@ -115,7 +122,8 @@ fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
 /// Frees a block of a slab: into its bin, or past all caches.
 pub(super) fn free(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
-    if let Some(cache) = thread_begin::real_cache().filter(|cache| cache.holds(class)) {
+    let cache = thread_begin::real_cache().filter(|cache| cache.holds(class));
+    if let Some(cache) = cache.filter(|_| !slab.is_for_samples()) {
         if !cache.bin(class).put(block) {
             overflow(cache, class, block);
         }
@@ -138,6 +146,9 @@ pub(super) fn push_missed(block: *mut u8) {
 pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     // Read first, because afterwards the slab may get another owner and class.
     let class = slab.class();
+    if slab.is_for_samples() {
+        sampler::note_freed(address);
+    }
     let Some(slot) = class.slot_at(address - slab.base()) else {
         misuse_report::interior(slab, address)
     };
@@ -151,10 +162,12 @@ pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
 /// Returns `None` if the request keeps the block.
 fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> Option<*mut u8> {
     let cache = current::real_cache()?;
-    if !cache.sample_due.replace(false) {
-        return None;
-    }
-    let Some(sample) = guarded::allocate(class, size, align) else {
+    let sample = match cache.due.replace(Due::Nothing) {
+        Due::Nothing => return None,
+        Due::Guarded => guarded_sample(class, size, align),
+        Due::Profiled => sampled::small(cache, cache.owner.home.get(), class, size),
+    };
+    let Some(sample) = sample else {
         let thread = cache.thread().filter(|_| cache.holds(class));
         thread.into_iter().for_each(|thread| thread.got_cached(usable(class)));
         return None;
@@ -165,6 +178,11 @@ fn take_sample(class: SizeClass, block: *mut u8, size: usize, align: usize) -> O
     }
     // A sample is not counted as a request of the class.
     cache.cold(class).armed.add(1u64.wrapping_neg());
+    Some(sample)
+}
+
+fn guarded_sample(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
+    let sample = guarded::allocate(class, size, align)?;
     current::count_given(size);
     // SAFETY: a fresh block of that size.
     unsafe { fill::allocated(sample, size) };
@@ -182,13 +200,13 @@ mod tests {
         let arena = choose_arena::create().expect("an arena");
         let class = SizeClass::of(320);
         let bin = arena.bin(class);
-        let [one, two] = [(); 2].map(|()| malloc_uncached(arena, class));
+        let [one, two] = [(); 2].map(|()| malloc_uncached(arena, class, 320));
         assert!(!one.is_null() && one != two);
         let slab = Slab::of(page_map::lookup(one as usize)).expect("a slab");
         assert_eq!((slab.arena(), slab.used(), bin.filled.get()), (arena.id(), 2, 2));
         free_uncached(slab, one as usize);
         assert_eq!((slab.used(), bin.flushed.get()), (1, 1));
-        assert_eq!(malloc_uncached(arena, class), one, "the lowest free block");
+        assert_eq!(malloc_uncached(arena, class, 320), one, "the lowest free block");
         free_uncached(slab, one as usize);
         free_uncached(slab, two as usize);
     }

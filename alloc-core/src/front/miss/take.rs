@@ -8,19 +8,26 @@ use super::{sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::real_cache::RealCache;
 use crate::front::supply::layouts;
+use crate::profile::backtrace;
 
 /// Allocates a block of a size that slabs serve, at a multiple of `align`, after the fast path
 /// missed in `cache`, the calling thread's. Returns null if there is no memory.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = sealed::malloc(cache, size, align);
-    if block.is_null() { malloc_by_kind(size, align, cache) } else { block }
+    let mut block = sealed::malloc(cache, size, align);
+    if block.is_null() {
+        block = malloc_by_kind(size, align, cache);
+        backtrace::keep_frame();
+    }
+    block
 }
 
 /// As [`malloc`], but for a caller that frees by the layout.
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
     malloc(size, align, cache)

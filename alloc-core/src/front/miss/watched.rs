@@ -27,7 +27,7 @@ pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> 
         return core::ptr::null_mut();
     }
     let class = SizeClass::of(room);
-    let block = facade.behind().bin(class.bin()).pop();
+    let block = facade.behind().pop(class.bin() * BIN_BYTES);
     if block.is_null() {
         return block;
     }
@@ -53,7 +53,7 @@ pub(crate) unsafe fn free(
 ) -> bool {
     let Some(facade) = Facade::of(cache) else { return false };
     let entry = page_map::lookup(block.expose_provenance());
-    let Some(slab) = Slab::of(entry) else { return false };
+    let Some(slab) = Slab::of(entry).filter(|slab| !slab.is_for_samples()) else { return false };
     let (mut units, mut block) = (entry.bin_offset() / OFFSET_UNIT, block);
     let real = RealCache::behind(facade);
     if real.is_watched() {

@@ -1,6 +1,7 @@
 //! The rare modes: what they do with a block, and the state of each.
 
 pub(crate) mod watch;
+pub(crate) mod until_sample;
 #[allow(unsafe_code)]
 pub(crate) mod fill;
 #[allow(unsafe_code)]

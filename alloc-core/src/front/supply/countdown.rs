@@ -1,31 +1,46 @@
 //! Decides which requests get a sample, by the bins' countdowns.
 //!
-//! Each bin of each thread draws the number of requests until its next sample ([`gap`]),
-//! independently of all other bins. The countdown is never armed for more than this number, and the
-//! request that finds it run out gets the sample. The fast paths need no test for it.
+//! Each bin of each thread draws the number of requests until its next sample, independently of all
+//! other bins: for guarded samples ([`gap`]), and for the heap profiler ([`rate`]). The countdown
+//! is never armed for more than this number, and the request that finds it run out gets the sample.
+//! The fast paths need no test for it. Allocations past the bins count their bytes instead.
 
 use crate::front::cache::real_cache::RealCache;
 use crate::front::modes::guarded::{self, gap};
+use crate::front::modes::until_sample::Due;
 use crate::ground::size_class::SizeClass;
+use crate::profile::{rate, sampler};
 
-/// The largest class that samples are taken of, because larger blocks do not fit into a page.
+/// The largest class that guarded samples are taken of, because larger blocks do not fit into a
+/// page.
 const LARGEST: usize = 4096;
 
 /// Returns for how many requests, of `most`, a bin's countdown is to be armed. The present request,
 /// which found it run out, is the first of them, and becomes a sample if its time has come.
 pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
-    if !guarded::is_on() || class.size() > LARGEST {
-        return most;
+    let cold = cache.cold(class);
+    let mut pops = most;
+    // An explicit cache belongs to no thread. Its requests are counted by their bytes.
+    let is_profiled = sampler::is_on() && cache.thread().is_some();
+    if is_profiled {
+        let draw = || rate::requests(class.size());
+        pops = pops.min(cold.until_profiled.begin(draw, || cache.due.set(Due::Profiled)));
     }
-    let until = &cache.cold(class).until_sample;
-    if until.get() == 0 {
-        until.set(gap::next());
+    let is_guarded = guarded::is_on() && class.size() <= LARGEST;
+    if is_guarded {
+        pops = pops.min(cold.until_guarded.begin(gap::next, || cache.due.set(Due::Guarded)));
     }
-    if until.get() == 1 {
-        cache.sample_due.set(true);
-        until.set(1 + gap::next());
+    if is_profiled {
+        cold.until_profiled.pass(pops);
     }
-    let pops = most.min(until.get() - 1);
-    until.set(until.get() - pops);
+    if is_guarded {
+        cold.until_guarded.pass(pops);
+    }
     pops
+}
+
+/// Counts an allocation of `bytes` bytes past the bins. Returns whether the profiler samples it.
+#[inline]
+pub(crate) fn samples_bytes(cache: &RealCache, bytes: usize) -> bool {
+    sampler::is_on() && cache.until_byte.count(bytes, rate::bytes)
 }

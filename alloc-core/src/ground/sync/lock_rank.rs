@@ -23,6 +23,10 @@ pub(crate) enum LockRank {
     Bin,
     /// One arena's page runs.
     Pages,
+    /// Samples in use, in parts.
+    Samples,
+    /// The stacks of samples.
+    Sites,
     /// The allocator's own records.
     Metadata,
     /// The end of the data segment.
@@ -43,6 +47,8 @@ impl LockRank {
         LockRank::Arenas,
         LockRank::Bin,
         LockRank::Pages,
+        LockRank::Samples,
+        LockRank::Sites,
         LockRank::Metadata,
         LockRank::Break,
         LockRank::Guarded,

@@ -387,9 +387,9 @@ mod tests {
         let block = served(arena, RUN).unwrap();
         assert!(may_shrink(arena, block, RUN / 2).is_none());
         assert!(grow(arena, block, 2 * RUN).is_none());
-        let spare = arena.pages.lock().allocator.spare_records();
+        let spare = arena.pages.lock().allocator.counts().spares;
         assert!(may_shrink(arena, block, RUN / 2).is_none());
-        assert_eq!(arena.pages.lock().allocator.spare_records(), spare, "the record came back");
+        assert_eq!(arena.pages.lock().allocator.counts().spares, spare, "the record came back");
     }
 
     #[test]

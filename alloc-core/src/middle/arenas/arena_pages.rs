@@ -11,7 +11,8 @@ use crate::back::system::page_provider::PageProvider;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arena_counts::{LargeCounts, SlabCounts};
 use crate::middle::slabs::remote_free::Guard;
-use crate::middle::slabs::slab::{RECORD_CLASSES, Slab, lg_words};
+use crate::middle::slabs::slab::Slab;
+use crate::middle::slabs::slab_record::{RECORD_CLASSES, lg_words, record_bytes};
 
 /// What the lock of an arena's pages guards.
 pub(crate) struct ArenaPages {
@@ -82,7 +83,7 @@ impl ArenaPages {
             Some(record) => record,
             None => {
                 let record = Slab::new_record(lg)?;
-                self.slabs.record_bytes += Slab::record_bytes(lg);
+                self.slabs.record_bytes += record_bytes(lg);
                 record
             }
         };

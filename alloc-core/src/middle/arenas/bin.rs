@@ -42,6 +42,8 @@ pub(crate) struct ArenaBin {
 /// What the bin's lock guards.
 pub(crate) struct BinSlabs {
     pub(crate) partial: SlabList,
+    /// The slabs whose blocks are samples, and that have free blocks.
+    pub(crate) samples: SlabList,
     /// Blocks that wait for the next request.
     pub(crate) transfer: TransferCache,
     /// Refills that found the lock free.
@@ -58,6 +60,7 @@ impl ArenaBin {
                 LockRank::Bin,
                 BinSlabs {
                     partial: SlabList::new(),
+                    samples: SlabList::new(),
                     transfer: TransferCache::new(),
                     opens: 0,
                     adopted: 0,
@@ -86,9 +89,12 @@ impl BinSlabs {
             let guard = slab.remote.guard();
             guard == Some(Guard::Bin) && slab.arena() == arena && slab.class() == class
         };
-        self.partial.check(|slab| {
-            holds(of_bin(slab) && slab.list() == ListName::Partial && !slab.is_full());
-        });
+        for (list, for_samples) in [(&self.partial, false), (&self.samples, true)] {
+            list.check(|slab| {
+                holds(of_bin(slab) && slab.list() == ListName::Partial && !slab.is_full());
+                holds(slab.is_for_samples() == for_samples);
+            });
+        }
         self.transfer.check(|block| {
             let slab = Slab::of(page_map::lookup(block.expose_provenance()));
             holds(slab.is_some_and(of_bin));
@@ -106,7 +112,26 @@ impl BinSlabs {
     /// Files a slab that this bin now guards.
     pub(crate) fn file(&mut self, slab: &'static Slab) {
         if slab.list() == ListName::None && !slab.is_full() {
-            self.partial.push_front(slab, ListName::Partial);
+            self.list_of(slab).push_front(slab, ListName::Partial);
+        }
+    }
+
+    /// Returns the list in which a slab is while it has free blocks.
+    #[inline]
+    pub(in crate::middle) fn list_of(&mut self, slab: &Slab) -> &mut SlabList {
+        if slab.is_for_samples() { &mut self.samples } else { &mut self.partial }
+    }
+
+    /// Returns a slab in a list of which no block is in use, if there is one.
+    pub(in crate::middle) fn find_unused(&self) -> Option<&'static Slab> {
+        let is_unused = |slab: &Slab| slab.used() == 0;
+        self.partial.find(is_unused).or_else(|| self.samples.find(is_unused))
+    }
+
+    /// Takes all slabs out of their lists.
+    pub(in crate::middle) fn strike_all(&mut self) {
+        for list in [&mut self.partial, &mut self.samples] {
+            list.remove_if(|_| true);
         }
     }
 }

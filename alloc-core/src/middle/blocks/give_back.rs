@@ -23,6 +23,7 @@ use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::middle::slabs::misuse::Misuse;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::sampler;
 
 /// Groups held open at a time. Their atomic ORs then follow each other. A look-up behind an atomic
 /// operation must wait for it; without one in between, the look-ups of many blocks overlap.
@@ -97,7 +98,8 @@ pub(crate) fn give_back(
         // Read now: once its last block is returned, the slab may get another arena.
         let arena = slab.arena();
         let way = batch.way(slab);
-        let same = batch.add_same(way, slab, left);
+        let next = if slab.is_for_samples() { note_sample(left) } else { left };
+        let same = batch.add_same(way, slab, next);
         if arena != home.arena() {
             elsewhere += same;
             owner.ledger.of(class.index(), arena).flushed.add(same as u64);
@@ -116,14 +118,23 @@ pub(crate) fn give_back(
     owner.events.add(Event::Flush, 1);
 }
 
-/// The slab of a block, if it is of the class at `bin_offset` and of that arena.
+/// Notes that the first of `blocks` is a sample that was freed by its size. Returns it alone.
+#[cold]
+fn note_sample(blocks: &[*mut u8]) -> &[*mut u8] {
+    let first = blocks.get(..1).unwrap_or_default();
+    first.iter().for_each(|block| sampler::note_freed(block.expose_provenance()));
+    first
+}
+
+/// The slab of a block, if it is of the class at `bin_offset` and of that arena, and has no
+/// samples.
 #[inline(always)]
 fn slab_in(block: *mut u8, bin_offset: usize, arena: u32) -> Option<&'static Slab> {
     let entry = page_map::lookup(block.expose_provenance());
     if entry.bin_offset() != bin_offset {
         return None;
     }
-    Slab::of(entry).filter(|slab| slab.arena() == arena)
+    Slab::of(entry).filter(|slab| slab.arena() == arena && !slab.is_for_samples())
 }
 
 impl Batch<'_> {

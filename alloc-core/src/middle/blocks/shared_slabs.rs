@@ -6,7 +6,7 @@ use crate::back::page_allocator::Memory;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::bin::BinSlabs;
-use crate::middle::events::{Event, EventCounts};
+use crate::middle::events::{Event, EventCounts, UNCACHED};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -65,6 +65,29 @@ pub(crate) fn fill(
     }
 }
 
+/// Takes one block for a sample, from slabs that have no other blocks. Returns null without memory,
+/// and for an arena whose pages come from hooks.
+pub(crate) fn take_sample(
+    arena: &'static Arena,
+    slabs: &mut BinSlabs,
+    class: SizeClass,
+) -> *mut u8 {
+    drain(arena, slabs, class, &UNCACHED);
+    if slabs.samples.first().is_none() {
+        let slab = arena.pages.lock().new_slab(class, Guard::Bin, Memory::Low);
+        let Some(slab) = slab else { return core::ptr::null_mut() };
+        slabs.file(slab);
+    }
+    let Some(slab) = slabs.samples.first() else { return core::ptr::null_mut() };
+    slabs.samples.use_spare(slab);
+    let mut block = core::ptr::null_mut();
+    slab.take_lowest(1, |one| block = one);
+    if slab.is_full() {
+        slabs.samples.remove(slab);
+    }
+    block
+}
+
 /// Takes in what was freed remotely into slabs of this bin. The caller holds its lock.
 pub(crate) fn drain(
     arena: &'static Arena,
@@ -100,10 +123,10 @@ pub(crate) fn refile(
     if slab.list() == ListName::None {
         return;
     }
-    if slab.used() == 0 && !slabs.partial.keep_spare(slab, SPARE_BYTES) {
+    if slab.used() == 0 && !slabs.list_of(slab).keep_spare(slab, SPARE_BYTES) {
         release(arena, slabs, slab);
     } else {
-        slabs.partial.settle(slab, freed);
+        slabs.list_of(slab).settle(slab, freed);
     }
 }
 
@@ -117,7 +140,7 @@ pub(in crate::middle) fn release(
         return false;
     }
     if slab.list() != ListName::None {
-        slabs.partial.remove(slab);
+        slabs.list_of(slab).remove(slab);
     }
     arena.take_back(slab);
     true

@@ -13,7 +13,7 @@ pub(crate) fn tidy(arena: &'static Arena) {
         let Some(mut slabs) = bin.slabs.try_lock() else { continue };
         transfer_moves::empty(arena, &mut slabs);
         drain(arena, &mut slabs, class, &UNCACHED);
-        while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+        while let Some(slab) = slabs.find_unused() {
             if !release(arena, &mut slabs, slab) {
                 break;
             }

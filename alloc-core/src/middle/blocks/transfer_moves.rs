@@ -16,6 +16,7 @@ use crate::middle::owners::owner::Owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::transfer_cache::Slot;
+use crate::profile::sampler;
 
 /// Takes a block that is returned to a bin, and keeps it for the next request. If there is no room,
 /// the older half of the waiting blocks goes into slabs first. Under the bin's lock.
@@ -88,8 +89,12 @@ pub(in crate::middle) fn give_back(owner: &'static Owner, class: SizeClass, bloc
             let arena = arena_list::by_id(id);
             held = arena.and_then(|arena| Some((arena, arena.bin(class).slabs.try_lock()?)));
         }
+        if slab.is_for_samples() {
+            sampler::note_freed(address);
+        }
         match &mut held {
             // Under the lock the guard does not change.
+            Some((arena, slabs)) if slab.is_for_samples() => put_into_slab(arena, slabs, *block),
             Some((arena, slabs)) if slab.remote.guard() == Some(Guard::Bin) => {
                 pass_on(arena, slabs, *block);
             }

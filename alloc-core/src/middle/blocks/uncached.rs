@@ -21,6 +21,15 @@ pub(crate) fn allocate(arena: &'static Arena, class: SizeClass) -> (*mut u8, boo
     (block, was_taken)
 }
 
+/// One new block for a sample: see [`crate::ground::low`]. Null: there is no memory for samples.
+pub(crate) fn allocate_sample(arena: &'static Arena, class: SizeClass) -> *mut u8 {
+    let bin = arena.bin(class);
+    let mut slabs = bin.slabs.lock();
+    let block = shared_slabs::take_sample(arena, &mut slabs, class);
+    bin.filled.add(u64::from(!block.is_null()));
+    block
+}
+
 /// Takes one block back past all caches. Takes the bin's lock even if a cache owns the slab, so
 /// that a fork never finds a free half done.
 pub(crate) fn free(arena: &'static Arena, slab: &'static Slab, slot: usize, block: usize) {

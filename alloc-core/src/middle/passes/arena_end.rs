@@ -28,6 +28,7 @@ use crate::middle::events::UNCACHED;
 use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::sampler;
 
 /// Ends what [`Arena::begin_end`] began: the index may be used again.
 pub(crate) fn complete_end(arena: &Arena) {
@@ -49,8 +50,16 @@ pub(crate) fn discard_all(arena: &'static Arena) {
         let next = arena.pages.lock().allocator.first_active();
         let Some(extent) = next else { break };
         match Slab::of(page_map::lookup(extent.base())) {
-            Some(slab) => discard_slab(arena, slab),
-            None => arena.pages.lock().free_large(extent),
+            Some(slab) => {
+                if slab.is_for_samples() {
+                    note_discarded(slab);
+                }
+                discard_slab(arena, slab);
+            }
+            None => {
+                sampler::note_freed(extent.base());
+                arena.pages.lock().free_large(extent);
+            }
         }
     }
     arena.note_reset();
@@ -71,7 +80,7 @@ fn strike(arena: &'static Arena) {
         let slabs = unsafe { arena.bin(class).slabs.held() };
         transfer_moves::empty(arena, slabs);
         shared_slabs::drain(arena, slabs, class, &UNCACHED);
-        while slabs.pop().is_some() {}
+        slabs.strike_all();
     }
     for owner in owner::all() {
         // SAFETY: this thread holds the lock.
@@ -104,6 +113,12 @@ fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
     // Under the bin's lock, which this thread holds.
     arena.bin(class).flushed.add(slab.used() as u64);
     arena.take_back(slab);
+}
+
+/// Notes the end of the samples in a slab.
+fn note_discarded(slab: &Slab) {
+    let blocks = (0..slab.class().slots()).map(|slot| slab.base() + slot * slab.class().size());
+    blocks.for_each(sampler::note_freed);
 }
 
 /// Takes a slab off the pending stack on which it may lie.

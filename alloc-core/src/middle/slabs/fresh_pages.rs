@@ -64,7 +64,8 @@ mod tests {
     use crate::back::page_allocator::{Memory, PageAllocator};
     use crate::back::system::provider::mmap::Mmap;
     use crate::ground::size_class::SizeClass;
-    use crate::middle::slabs::slab::{Slab, lg_words};
+    use crate::middle::slabs::slab::Slab;
+    use crate::middle::slabs::slab_record::lg_words;
 
     fn slab(class: SizeClass, run: &'static Extent) -> &'static Slab {
         let slab = Slab::new_record(lg_words(class)).unwrap();

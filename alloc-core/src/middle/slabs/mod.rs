@@ -13,6 +13,8 @@ pub(crate) mod slab_lines;
 #[cfg(not(loom))]
 pub(crate) mod slab_links;
 #[cfg(not(loom))]
+pub(crate) mod slab_record;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod slab;
 #[cfg(not(loom))]

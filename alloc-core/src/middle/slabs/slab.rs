@@ -14,17 +14,15 @@ use super::misuse::Misuse;
 use super::remote_free::{Guard, Remote};
 use super::slab_lines::take_groups;
 use super::slab_links::{Links, ListName};
+use super::slab_record::{self, record_bytes, words_bytes};
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map::Entry;
 use crate::back::metadata::{self, Recycled};
 use crate::ground::checked::at;
 use crate::ground::fatal::Place;
-use crate::ground::size_class::{Grid, MAX_WORDS, SizeClass};
+use crate::ground::size_class::{Grid, SizeClass};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
-
-/// How many lengths records have: one for each log2 of their words.
-pub(crate) const RECORD_CLASSES: usize = MAX_WORDS.trailing_zeros() as usize + 1;
 
 /// The record of a slab.
 #[repr(C, align(64))]
@@ -39,6 +37,8 @@ pub(crate) struct Slab {
     lg_words: u8,
     /// No word before this one has a free bit.
     first: Cell<u8>,
+    /// Whether the blocks are samples: see [`crate::ground::low`].
+    for_samples: Cell<bool>,
     /// Half of the slab's number of blocks.
     half: Cell<u16>,
     pub(in crate::middle) fresh: FreshPages,
@@ -52,30 +52,14 @@ pub(crate) struct Slab {
 unsafe impl Sync for Slab {}
 
 const LINES: usize = size_of::<Slab>();
-const _: () = assert!(LINES == 128);
-
-/// log2 of the words that a record for `class` needs.
-pub(crate) fn lg_words(class: SizeClass) -> usize {
-    class.words().next_power_of_two().trailing_zeros() as usize
-}
-
-/// Bytes of the free words, or of the remote words. Each kind begins on a cache line of its own.
-const fn words_bytes(lg: usize) -> usize {
-    let bytes = 8 << lg;
-    if bytes < 64 { 64 } else { bytes }
-}
+const _: () = assert!(LINES == slab_record::LINES);
 
 impl Slab {
-    /// Bytes of a record with `1 << lg` words.
-    pub(crate) const fn record_bytes(lg: usize) -> usize {
-        LINES + 2 * words_bytes(lg)
-    }
-
     /// Makes a record with `1 << lg` words, from memory that is never given back.
     pub(crate) fn new_record(lg: usize) -> Option<&'static Slab> {
         let words = 1usize << lg;
         let bytes = words_bytes(lg);
-        let memory = metadata::allocate(Slab::record_bytes(lg), 64)?;
+        let memory = metadata::allocate(record_bytes(lg), 64)?;
         // SAFETY: inside the memory just allocated.
         let remote = unsafe { memory.add(LINES + bytes) }.cast::<AtomicU64>();
         // SAFETY: zeroed memory is valid atomic words; it lives for ever and is used as nothing
@@ -91,6 +75,7 @@ impl Slab {
             class: Cell::new(SizeClass::of(0)),
             lg_words: lg as u8,
             first: Cell::new(0),
+            for_samples: Cell::new(false),
             half: Cell::new(0),
             fresh: FreshPages::new(),
             holes: Holes::new(),
@@ -111,6 +96,7 @@ impl Slab {
         self.class.set(class);
         self.links.reset();
         self.first.set(0);
+        self.for_samples.set(extent.is_low());
         self.half.set((class.slots() / 2) as u16);
         let mut left = class.slots();
         for word in self.free_words() {
@@ -169,6 +155,12 @@ impl Slab {
     #[inline]
     pub(crate) fn extent(&self) -> Option<&'static Extent> {
         self.extent.get()
+    }
+
+    /// Returns whether the slab's blocks are samples. Such a slab is always guarded by a bin.
+    #[inline]
+    pub(crate) fn is_for_samples(&self) -> bool {
+        self.for_samples.get()
     }
 
     /// What is known of the slab, for a message.

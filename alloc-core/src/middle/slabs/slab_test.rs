@@ -6,6 +6,7 @@ use crate::back::system::provider::fixed::Fixed;
 use crate::middle::blocks::misuse_report::looks_free;
 use crate::middle::blocks::slab_guard::is_cheap_to_absorb;
 use crate::middle::slabs::remote_free::Guard;
+use crate::middle::slabs::slab_record::{RECORD_CLASSES, lg_words};
 use proptest::prelude::*;
 
 pub(crate) fn slab(class: SizeClass) -> &'static Slab {
@@ -64,7 +65,7 @@ fn fixed_remote_frees_come_home() {
 
 #[test]
 fn the_words_of_a_record_follow_it_on_lines_of_their_own() {
-    assert_eq!([0, 3, 4, 7].map(Slab::record_bytes), [256, 256, 384, 128 + 2048]);
+    assert_eq!([0, 3, 4, 7].map(record_bytes), [256, 256, 384, 128 + 2048]);
     let longest = SizeClass::all().map(lg_words).max().unwrap();
     assert_eq!(longest + 1, RECORD_CLASSES);
     for lg in 0..RECORD_CLASSES {

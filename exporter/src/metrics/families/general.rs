@@ -78,6 +78,8 @@ pub(super) static SETTINGS: &[Def] = &[
         .says("How long new arenas keep unused muzzy pages; +Inf: for ever."),
     gauge("lumalloc_background_thread_enabled", Unit::None, Settings, Sum(&["background_thread"]))
         .says("1 if a thread of the allocator purges unused pages."),
+    gauge("lumalloc_profile_active", Unit::None, Settings, Sum(&["prof.active"]))
+        .says("1 if the heap profiler samples the process."),
     gauge("lumalloc_arenas_limit", Unit::None, Settings, Sum(&["arenas.narenas"])).says(
         "Indices that arenas may have: automatic ones below their limit, created ones above.",
     ),

@@ -88,6 +88,10 @@ unsafe impl<P: PageProvider> PageProvider for WithBreak<P> {
         self.inner.reserve_readable(size)
     }
 
+    fn reserve_low(&self, size: usize, align: usize) -> Option<Reserved> {
+        self.inner.reserve_low(size, align)
+    }
+
     unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         unsafe { self.inner.make_writable(base, size) }

@@ -122,6 +122,10 @@ unsafe impl<P: PageProvider> PageProvider for Failing<P> {
         if self.refuses(Refused::Reserve) { None } else { self.inner.reserve_readable(size) }
     }
 
+    fn reserve_low(&self, size: usize, align: usize) -> Option<Reserved> {
+        if self.refuses(Refused::Reserve) { None } else { self.inner.reserve_low(size, align) }
+    }
+
     unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise, handed on.
         !self.refuses(Refused::MakeWritable) && unsafe { self.inner.make_writable(base, size) }

@@ -2,6 +2,7 @@
 
 use crate::back::system::page_provider::{Moved, PageProvider, Purged, Reserved, Resident};
 use crate::ground::calls::{self, Call};
+use crate::ground::low;
 use crate::ground::os;
 use crate::ground::units::{LG_PAGE, PAGE, round_down, round_up};
 use core::ptr::NonNull;
@@ -12,6 +13,9 @@ const MOST_REFUSED: usize = 16;
 
 /// How many pages are looked at when those with memory are counted.
 const LOOKED_AT: usize = 2048;
+
+/// How many low addresses are tried that other code has mapped.
+const LOW_TRIES: usize = 16;
 
 /// The provider of the system's pages.
 pub(crate) struct Mmap;
@@ -40,6 +44,10 @@ unsafe impl PageProvider for Mmap {
 
     unsafe fn make_writable(&self, base: NonNull<u8>, size: usize) -> bool {
         make_accessible(base, size)
+    }
+
+    fn reserve_low(&self, size: usize, align: usize) -> Option<Reserved> {
+        map_low(size, align.max(system_page())).map(|base| Reserved { base, zeroed: true })
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize) -> bool {
@@ -179,6 +187,26 @@ fn map_at(base: NonNull<u8>, size: usize, how: i32) -> Option<NonNull<u8>> {
         libc::mmap(base.as_ptr().cast(), size, protection, flags, -1, 0)
     });
     if got == libc::MAP_FAILED { None } else { NonNull::new(got.cast()) }
+}
+
+/// Maps new memory at low addresses, below what was mapped there before.
+fn map_low(size: usize, align: usize) -> Option<NonNull<u8>> {
+    /// The lowest address that was tried. 0: none was.
+    static LOWEST: AtomicUsize = AtomicUsize::new(0);
+    let zone = low::ZONES.iter().find(|zone| zone.end == low::end())?;
+    let lower = |lowest: usize| {
+        let before = if lowest == 0 { zone.end } else { lowest };
+        let base = round_down(before.checked_sub(size)?, align);
+        (base >= zone.start).then_some(base)
+    };
+    for _ in 0..LOW_TRIES {
+        let lowest = LOWEST.fetch_update(Relaxed, Relaxed, lower).ok()?;
+        let base = NonNull::new(core::ptr::with_exposed_provenance_mut(lower(lowest)?))?;
+        if map_there(base, size) {
+            return Some(base);
+        }
+    }
+    None
 }
 
 fn remap(from: NonNull<u8>, size: usize, to: NonNull<u8>, new_size: usize) -> bool {

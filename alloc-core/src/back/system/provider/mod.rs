@@ -7,3 +7,4 @@ pub(crate) mod mmap;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod failing;
 pub(crate) mod system;
+pub(crate) mod low_pages;

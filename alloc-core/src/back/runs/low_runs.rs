@@ -1,0 +1,119 @@
+//! The free runs of one arena at low addresses: see [`crate::ground::low`].
+//!
+//! They are made when the arena gets its first sample. A run that is freed is purged at once,
+//! because that is rare: bins keep the slabs that they will need again. An arena that is destroyed
+//! keeps its low addresses for its next life.
+
+use super::contents;
+use super::free_runs::FreeRuns;
+use super::in_hand::InHand;
+use crate::back::map::extent::ExtentState;
+use crate::back::metadata;
+use crate::back::system::mapping::Mapping;
+use crate::back::system::provider::low_pages::LOW_PAGES;
+
+/// The free runs at low addresses, if the arena has any.
+pub(in crate::back) struct LowRuns {
+    arena: u32,
+    runs: Option<&'static mut FreeRuns>,
+}
+
+impl LowRuns {
+    /// Creates the low runs of an arena, of which there are none yet.
+    pub(in crate::back) const fn new(arena: u32) -> LowRuns {
+        LowRuns { arena, runs: None }
+    }
+
+    /// The free runs, made now if the arena has none. `None`: there is no memory.
+    fn made(&mut self) -> Option<&mut FreeRuns> {
+        if self.runs.is_none() {
+            self.runs = make(self.arena);
+        }
+        self.runs.as_deref_mut()
+    }
+
+    /// Takes a run of `pages` pages at a multiple of `align`.
+    pub(in crate::back) fn take(&mut self, pages: usize, align: usize) -> Option<InHand> {
+        let runs = self.made()?;
+        runs.keep_records()?;
+        let run = runs
+            .take(ExtentState::Dirty, pages, align, usize::MAX)
+            .or_else(|| runs.take_addresses(pages, align))?;
+        run.set_mapping(Mapping::Low);
+        Some(run)
+    }
+
+    /// Files a run that is not used any more, and gives its memory back.
+    pub(in crate::back) fn put(&mut self, run: InHand) {
+        let Some(runs) = self.runs.as_deref_mut() else {
+            debug_assert!(false, "a low run of an arena without low runs");
+            let _lost = run.set_aside();
+            return;
+        };
+        // As the free runs beside it, with which it is merged.
+        run.set_mapping(Mapping::Ordinary);
+        let is_zero = contents::purge(&LOW_PAGES, run.run());
+        run.zeroed.set(is_zero);
+        runs.file(run, if is_zero { ExtentState::Retained } else { ExtentState::Dirty });
+    }
+
+    /// The free runs, if there are any.
+    pub(in crate::back) fn runs(&self) -> Option<&FreeRuns> {
+        self.runs.as_deref()
+    }
+
+    /// The number of pages of the arena at low addresses.
+    pub(in crate::back) fn mapped(&self) -> usize {
+        self.runs().map_or(0, FreeRuns::mapped)
+    }
+
+    /// The number of pages that have memory.
+    pub(in crate::back) fn held(&self) -> usize {
+        self.runs().map_or(0, FreeRuns::held)
+    }
+}
+
+// Out of line, so that no caller has the record on its stack.
+#[cold]
+#[inline(never)]
+fn make(arena: u32) -> Option<&'static mut FreeRuns> {
+    let mut place =
+        metadata::allocate(size_of::<FreeRuns>(), align_of::<FreeRuns>())?.cast::<FreeRuns>();
+    // SAFETY: fresh memory of the right size and alignment.
+    unsafe { place.write(FreeRuns::new(arena, &LOW_PAGES)) };
+    // SAFETY: just written, never unmapped, and reached through the result alone.
+    Some(unsafe { place.as_mut() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::low;
+    use crate::ground::units::PAGE;
+
+    #[test]
+    fn low_runs_are_cut_from_one_reservation_and_read_zero_again() {
+        let zone = low::tests::open();
+        let mut low = LowRuns::new(0);
+        assert!(low.runs().is_none() && low.held() == 0);
+        let [one, two] = [(); 2].map(|()| low.take(16, PAGE).expect("low addresses"));
+        let runs = [one, two].map(|run| run.release(ExtentState::Active));
+        for run in runs {
+            assert!(run.is_low() && zone.contains(&run.base()) && run.end() <= zone.end);
+            // SAFETY: a run in use, of this test.
+            unsafe { run.base_ptr().write_bytes(1, run.bytes()) };
+        }
+        let mapped = low.runs().expect("runs").mapped();
+        assert_eq!(low.held(), 32);
+        for run in runs {
+            low.put(InHand::hold(run, ExtentState::Retained));
+        }
+        let retained = low.runs().expect("runs").pages(ExtentState::Retained);
+        assert_eq!((retained, low.held()), (mapped, 0), "merged and purged");
+        let again = low.take(16, PAGE).expect("low addresses").release(ExtentState::Active);
+        assert_eq!(low.runs().expect("runs").mapped(), mapped);
+        // SAFETY: a run in use, of this test.
+        assert_eq!(unsafe { again.base_ptr().read() }, 0);
+        low.put(InHand::hold(again, ExtentState::Retained));
+    }
+}

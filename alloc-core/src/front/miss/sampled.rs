@@ -1,0 +1,95 @@
+//! Samples of the heap profiler: blocks whose free is noticed, wherever they are freed.
+//!
+//! A small sample is a block of its class in a slab that has samples only. The slab lies at low
+//! addresses ([`crate::ground::low`]), outside of the class map. So a free without a size takes the
+//! slow path. A free that tells the size puts the sample into a bin, where the next pop or flush
+//! notices it.
+
+use crate::back::map::extent::Extent;
+use crate::front::cache::current;
+use crate::front::cache::real_cache::RealCache;
+use crate::front::modes::block_size::usable;
+use crate::front::modes::judge;
+use crate::front::supply::countdown;
+use crate::ground::size_class::SizeClass;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::blocks::uncached;
+use crate::profile::sampler::{self, Block};
+
+/// Returns whether the calling thread's allocations are sampled.
+fn is_profiled(cache: &RealCache) -> bool {
+    sampler::is_active() && cache.thread().is_some_and(|thread| thread.is_profiled())
+}
+
+/// Allocates a sample for a request of `size` bytes. `None`: it gets no sample.
+pub(super) fn small(
+    cache: &'static RealCache,
+    arena: &'static Arena,
+    class: SizeClass,
+    size: usize,
+) -> Option<*mut u8> {
+    if !is_profiled(cache) {
+        return None;
+    }
+    let block = uncached::allocate_sample(arena, class);
+    if block.is_null() {
+        sampler::MISSED.add(1);
+        return None;
+    }
+    current::count_given(usable(class));
+    note(cache, block.expose_provenance(), size, class.size(), arena.id());
+    // SAFETY: a fresh block of the class.
+    unsafe { judge::handed_out(block, class) };
+    Some(block)
+}
+
+/// As [`small`], for a request that is served past the bins, which counts its bytes.
+pub(super) fn small_past_bins(
+    arena: &'static Arena,
+    class: SizeClass,
+    size: usize,
+) -> Option<*mut u8> {
+    let cache = current::real_cache()?;
+    if !countdown::samples_bytes(cache, class.size()) {
+        return None;
+    }
+    small(cache, arena, class, size)
+}
+
+/// Makes a large block a sample if its time has come. `size` bytes were requested.
+#[inline]
+pub(crate) fn large(extent: &'static Extent, size: usize) {
+    if sampler::is_on() {
+        large_if_due(extent, size);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn large_if_due(extent: &'static Extent, size: usize) {
+    let Some(cache) = current::real_cache() else { return };
+    if countdown::samples_bytes(cache, extent.bytes()) && is_profiled(cache) {
+        note(cache, extent.base(), size, extent.bytes(), extent.arena());
+    }
+}
+
+fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, arena: u32) {
+    let thread = cache.thread().map_or(0, |thread| thread.number());
+    sampler::note_allocated(Block { address, requested, usable, arena, thread });
+}
+
+/// Notes that a small sample serves a request of another size from now on.
+pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
+    let address = block.expose_provenance();
+    sampler::note_freed(address);
+    let cache = current::real_cache().filter(|cache| is_profiled(cache));
+    cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
+}
+
+/// Notes that a large block is freed or resized, which may be a sample.
+#[inline]
+pub(crate) fn large_freed(address: usize) {
+    if sampler::is_on() {
+        sampler::note_freed(address);
+    }
+}

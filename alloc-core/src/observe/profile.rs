@@ -1,0 +1,127 @@
+//! The heap profile: samples of allocations by their stacks. Source: jemalloc(3), `opt.prof`.
+
+use crate::profile::live;
+use crate::profile::sampler;
+use crate::profile::{rate, sites};
+
+/// What the samples of one stack and one requested size add up to.
+///
+/// The numbers are those of samples. An allocation of `usable` bytes is sampled with the chance
+/// `1 - e^(-usable / 2^lg_sample)`, so as many allocations stand behind the samples as they divided
+/// by this chance.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileEntry {
+    /// The return addresses, the innermost first, from the caller of the allocator on.
+    pub stack: &'static [usize],
+    /// Bytes that were requested. If the stack requested very many sizes: the usable bytes.
+    pub requested: usize,
+    /// Bytes of a block.
+    pub usable: usize,
+    /// Samples taken since the start or the last reset.
+    pub allocated: u64,
+    /// Of these, samples that were freed.
+    pub freed: u64,
+}
+
+/// A sample that is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveSample {
+    /// Where the block is.
+    pub address: usize,
+    /// The return addresses, the innermost first.
+    pub stack: &'static [usize],
+    /// Bytes that were requested.
+    pub requested: usize,
+    /// Bytes of the block.
+    pub usable: usize,
+    /// The arena of the block.
+    pub arena: u32,
+    /// The number of the thread that allocated it. No two threads of a process have the same.
+    pub thread: u64,
+    /// When it was allocated, in nanoseconds of the system's monotonic clock.
+    pub time: u64,
+}
+
+/// Counts of the heap profiler since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileCounts {
+    /// Samples taken.
+    pub taken: u64,
+    /// Allocations that were to be sampled and were not, because there was no memory for a sample.
+    pub missed: u64,
+    /// Samples that are in use.
+    pub live: usize,
+    /// Stacks that are stored.
+    pub stacks: u64,
+    /// Bytes of the stored stacks and their counts, which are part of the metadata.
+    pub bytes: u64,
+}
+
+/// Calls `see` with the counts of each stack and size. `see` may allocate.
+///
+/// Other threads go on meanwhile, so samples that they take or free may be missing.
+///
+/// ```
+/// // Without `opt.prof` there are none.
+/// let mut entries = 0;
+/// lumalloc::observe::profile(|_| entries += 1);
+/// assert_eq!(entries, 0);
+/// ```
+pub fn profile(mut see: impl FnMut(ProfileEntry)) {
+    for counts in sites::all().flat_map(sites::Site::sizes) {
+        let counted = counts.get();
+        if counted.allocated > 0 {
+            see(ProfileEntry {
+                stack: counts.site().frames(),
+                requested: counts.requested(),
+                usable: counts.usable(),
+                allocated: counted.allocated,
+                freed: counted.freed,
+            });
+        }
+    }
+}
+
+/// Calls `see` with each sample that is in use. `see` is called under a lock, so it must neither
+/// allocate nor free.
+///
+/// ```
+/// let mut samples = 0;
+/// lumalloc::observe::live_samples(|_| samples += 1);
+/// assert_eq!(samples, 0);
+/// ```
+pub fn live_samples(mut see: impl FnMut(LiveSample)) {
+    live::for_each(|known| {
+        see(LiveSample {
+            address: known.address,
+            stack: known.counts.site().frames(),
+            requested: known.counts.requested(),
+            usable: known.counts.usable(),
+            arena: known.arena,
+            thread: known.thread,
+            time: known.time,
+        });
+    });
+}
+
+/// Returns log2 of the bytes between two samples on average.
+#[must_use]
+pub fn lg_profile_sample() -> u32 {
+    rate::lg()
+}
+
+/// Returns the counts of the heap profiler.
+///
+/// ```
+/// assert_eq!(lumalloc::observe::profile_counts().taken, 0);
+/// ```
+#[must_use]
+pub fn profile_counts() -> ProfileCounts {
+    ProfileCounts {
+        taken: sampler::TAKEN.get(),
+        missed: sampler::MISSED.get(),
+        live: live::count(),
+        stacks: sites::MADE.get(),
+        bytes: sites::USED.get(),
+    }
+}

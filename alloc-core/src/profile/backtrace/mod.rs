@@ -1,0 +1,288 @@
+//! The return addresses of a thread's callers, without locks and without allocation.
+//!
+//! ```text
+//!   registers ──▶ rule of the address ──▶ registers of the caller ──▶ …
+//!                   │ rule table: one look
+//!                   └ else the unwind tables, once for each address
+//! ```
+//! The unwind tables (`.eh_frame`) are right for code with and without frame pointers. Code without
+//! tables, such as code that a program compiles while it runs, is followed by its frame pointer,
+//! after a check that the stack can be read there.
+
+mod cursor;
+mod machine;
+mod rule;
+mod frame_program;
+mod modules;
+mod tables;
+
+use crate::ground::os;
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use machine::{FRAME_WORDS, Registers, stripped};
+use modules::Module;
+use rule::{Base, Rule, RuleTable, Step};
+
+/// Return addresses whose rules are kept.
+const RULES: usize = 4096;
+/// The longest stack that a walk goes through, own frames included.
+pub(crate) const DEEPEST: usize = 512;
+/// A frame with more bytes is not followed without a check that its memory can be read.
+const LONG_FRAME: usize = 64 << 10;
+/// A frame with more bytes is not followed at all.
+const LONGEST_FRAME: usize = 64 << 20;
+
+static TABLE: RuleTable<RULES> = RuleTable::new();
+
+/// Where the section of the functions that inlined code calls begins and ends. Their attribute is
+/// `link_section = "lumalloc_entries"`. A stack begins with the caller of the outermost of them.
+fn entries() -> Range<usize> {
+    let (start, stop): (usize, usize);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: forms two addresses, which the linker defines for each such section.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_lumalloc_entries",
+            ".hidden __stop_lumalloc_entries",
+            "lea {start}, [rip + __start_lumalloc_entries]",
+            "lea {stop}, [rip + __stop_lumalloc_entries]",
+            start = out(reg) start,
+            stop = out(reg) stop,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_lumalloc_entries",
+            ".hidden __stop_lumalloc_entries",
+            "adrp {start}, __start_lumalloc_entries",
+            "add {start}, {start}, :lo12:__start_lumalloc_entries",
+            "adrp {stop}, __stop_lumalloc_entries",
+            "add {stop}, {stop}, :lo12:__stop_lumalloc_entries",
+            start = out(reg) start,
+            stop = out(reg) stop,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    start..stop
+}
+
+/// Keeps the frame of the calling function of that section on the stack until here. Without it, a
+/// last call would be a jump, which leaves no frame.
+#[inline(always)]
+pub(crate) fn keep_frame() {
+    // SAFETY: no instruction.
+    unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
+}
+
+/// The module of the allocator, if it is a shared object of its own. Else 0.
+static OWN_MODULE: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that all code of this module is the allocator's, unless the module is the program.
+pub(crate) fn own_module() {
+    // SAFETY: the system hands this number to every process.
+    let program = modules::find(unsafe { libc::getauxval(libc::AT_ENTRY) } as usize);
+    let own = modules::find(own_module as *const () as usize);
+    if let (Some(own), Some(program)) = (own, program)
+        && own.begin != program.begin
+    {
+        OWN_MODULE.store(own.begin, Relaxed);
+        TABLE.clear();
+    }
+}
+
+/// Writes the return addresses of the calling thread's callers to `stack`, the innermost first,
+/// without the allocator's own frames. Returns how many.
+#[inline(never)]
+pub(crate) fn take(stack: &mut [usize]) -> usize {
+    let mut at = Registers::here();
+    let (mut count, mut frames) = (0, 0);
+    let mut checked = Checked { page: 0 };
+    while frames < DEEPEST && count < stack.len() {
+        let Some((next, is_own)) = caller(&at, &mut checked) else { break };
+        if is_own {
+            count = 0;
+        } else if frames > 0
+            && let Some(place) = stack.get_mut(count)
+        {
+            *place = at.back;
+            count += 1;
+        }
+        frames += 1;
+        at = next;
+    }
+    count
+}
+
+/// Returns the registers of the caller, and whether the function of `at` is the allocator's.
+fn caller(at: &Registers, checked: &mut Checked) -> Option<(Registers, bool)> {
+    if at.back < 2 {
+        return None;
+    }
+    match rule_of(at.back) {
+        Rule::End => None,
+        Rule::Unknown => Some((by_frame_pointer(at, checked)?, false)),
+        Rule::Step(step) => Some((follow(at, step, checked)?, step.is_own)),
+    }
+}
+
+fn rule_of(back: usize) -> Rule {
+    if let Some(rule) = TABLE.get(back) {
+        return rule;
+    }
+    let rule = look_up(back);
+    TABLE.put(back, rule);
+    rule
+}
+
+/// Finds the rule of a return address in the unwind tables.
+#[cold]
+#[inline(never)]
+fn look_up(back: usize) -> Rule {
+    let call = back - 1;
+    let Some(module) = modules::find(call).filter(|module| module.tables != 0) else {
+        return Rule::Unknown;
+    };
+    // SAFETY: the module has code that runs, so it is not unloaded now.
+    match unsafe { tables::find(module.tables, call) } {
+        Some(found) => match found.rule {
+            Rule::Step(step) => {
+                Rule::Step(Step { is_own: is_own(&module, found.function), ..step })
+            }
+            other => other,
+        },
+        None => Rule::Unknown,
+    }
+}
+
+fn is_own(module: &Module, function: usize) -> bool {
+    entries().contains(&function) || module.begin == OWN_MODULE.load(Relaxed)
+}
+
+fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers> {
+    let base = match step.base {
+        Base::Stack => at.stack,
+        Base::Frame | Base::WordAtFrame => at.frame,
+    };
+    let mut stack = base.wrapping_add_signed(step.offset as isize);
+    if step.base == Base::WordAtFrame {
+        stack = checked.word(at.stack, stack)?;
+    }
+    if !is_above(stack, at.stack) {
+        return None;
+    }
+    let word = |offset: i16, checked: &mut Checked| {
+        checked.word(at.stack, stack.wrapping_add_signed(isize::from(offset)))
+    };
+    let frame = match step.frame {
+        Some(offset) => word(offset, checked)?,
+        None => at.frame,
+    };
+    // Only a function that calls none has its return address in the link register.
+    let back = stripped(word(step.back?, checked)?);
+    Some(Registers { back, stack, frame })
+}
+
+/// Follows the chain of frame pointers.
+fn by_frame_pointer(at: &Registers, checked: &mut Checked) -> Option<Registers> {
+    let stack = at.frame.wrapping_add(FRAME_WORDS * size_of::<usize>());
+    if !is_above(stack, at.stack) || !checked.can_read(at.frame) || !checked.can_read(stack - 1) {
+        return None;
+    }
+    let frame = checked.word(at.stack, at.frame)?;
+    let back = checked.word(at.stack, at.frame + size_of::<usize>())?;
+    Some(Registers { back: stripped(back), stack, frame })
+}
+
+/// Returns whether a caller's stack pointer may be right.
+fn is_above(stack: usize, before: usize) -> bool {
+    stack.is_multiple_of(size_of::<usize>()) && stack > before && stack - before <= LONGEST_FRAME
+}
+
+/// Which memory of the stack is known to be readable.
+struct Checked {
+    /// The last page that the system was asked about.
+    page: usize,
+}
+
+impl Checked {
+    /// Reads a word of the stack. Near the stack pointer this is safe by the rules of the tables.
+    fn word(&mut self, stack: usize, address: usize) -> Option<usize> {
+        if !address.is_multiple_of(size_of::<usize>()) {
+            return None;
+        }
+        if address.wrapping_sub(stack) > LONG_FRAME && !self.can_read(address) {
+            return None;
+        }
+        let place = core::ptr::with_exposed_provenance::<usize>(address);
+        // SAFETY: a word of a frame that has not returned, or one that the system can read.
+        Some(unsafe { place.read_volatile() })
+    }
+
+    fn can_read(&mut self, address: usize) -> bool {
+        let page = address & !(os::system_page() - 1);
+        if page != self.page {
+            if !os::is_readable(page) {
+                return false;
+            }
+            self.page = page;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[inline(never)]
+    fn deep(depth: usize, stack: &mut [usize]) -> usize {
+        if depth == 0 {
+            return core::hint::black_box(take(stack));
+        }
+        // The addition keeps this from being a jump.
+        deep(depth - 1, stack) + core::hint::black_box(0)
+    }
+
+    #[test]
+    fn a_stack_has_each_caller_once() {
+        let mut stack = [0; DEEPEST];
+        let shallow = deep(1, &mut stack);
+        let inner = stack.get(1).copied().expect("the call in itself");
+        let deeper = deep(41, &mut stack);
+        assert_eq!(deeper, shallow + 40);
+        let same = stack.iter().filter(|back| **back == inner).count();
+        assert_eq!(same, 41);
+        let function = deep as *const () as usize;
+        assert!(stack.iter().take(42).all(|back| back.wrapping_sub(function) < 4096));
+    }
+
+    #[test]
+    fn the_stack_of_a_thread_ends_where_the_thread_began() {
+        let count = std::thread::spawn(|| take(&mut [0; DEEPEST])).join().expect("a stack");
+        assert!((3..40).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn no_more_is_written_than_there_is_room_for() {
+        let mut short = [0; 3];
+        assert_eq!(deep(10, &mut short), 3);
+        let mut long = [0; DEEPEST];
+        deep(10, &mut long);
+        assert_eq!(short[1..], long[1..3], "the innermost ones");
+        assert_eq!(take(&mut []), 0);
+    }
+
+    #[test]
+    fn rules_of_the_table_are_those_of_the_search() {
+        let mut stack = [0; DEEPEST];
+        let count = take(&mut stack);
+        let backs: Vec<usize> = stack.iter().take(count).copied().collect();
+        for back in backs {
+            assert_eq!(rule_of(back), look_up(back), "{back:#x}");
+        }
+    }
+}

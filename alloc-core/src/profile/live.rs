@@ -1,0 +1,228 @@
+//! The samples that are in use, by address.
+
+use super::sites::SizeCount;
+use crate::back::metadata::{self, Pool, Recycled};
+use crate::ground::checked::at;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Parts that are locked apart.
+const PARTS: usize = 16;
+/// log2 of the places of a part.
+const LG_PLACES: u32 = 10;
+const PLACES: usize = 1 << LG_PLACES;
+
+/// A sample in use.
+pub(crate) struct Sample {
+    address: Cell<usize>,
+    counts: Cell<Option<&'static SizeCount>>,
+    arena: Cell<u32>,
+    thread: Cell<u64>,
+    time: Cell<u64>,
+    next: Cell<Option<&'static Sample>>,
+}
+
+/// What is known of a sample.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    /// Where the block is.
+    pub(crate) address: usize,
+    /// The stack and the size.
+    pub(crate) counts: &'static SizeCount,
+    /// The arena of the block.
+    pub(crate) arena: u32,
+    /// The number of the thread that allocated it.
+    pub(crate) thread: u64,
+    /// When it was allocated, in nanoseconds of the monotonic clock.
+    pub(crate) time: u64,
+}
+
+/// Samples whose addresses have one hash in common.
+pub(crate) struct Part {
+    free: Pool<Sample>,
+    count: usize,
+}
+
+// SAFETY: the samples are reached under the part's lock only.
+unsafe impl Send for Part {}
+
+type Heads = [AtomicPtr<Sample>; PLACES];
+
+static HEADS: [Heads; PARTS] =
+    [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES] }; PARTS];
+/// The locks of the parts, which fork takes too.
+pub(crate) static LOCKS: [RankedMutex<Part>; PARTS] =
+    [const { RankedMutex::new(LockRank::Samples, Part { free: Pool::new(), count: 0 }) }; PARTS];
+
+/// The place of an address: its part, and the head of its list.
+struct Place {
+    lock: &'static RankedMutex<Part>,
+    head: &'static AtomicPtr<Sample>,
+}
+
+fn place(address: usize) -> Place {
+    // Blocks are multiples of 8.
+    let mixed = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (part, index) = ((mixed >> 60) as usize % PARTS, (mixed >> 40) as usize % PLACES);
+    // SAFETY: the part is below PARTS.
+    let heads = unsafe { at(&HEADS, part) };
+    // SAFETY: the index is below PLACES.
+    let head = unsafe { at(heads, index) };
+    // SAFETY: the part is below PARTS.
+    Place { lock: unsafe { at(&LOCKS, part) }, head }
+}
+
+/// Adds a sample. Returns `false` if there is no memory.
+pub(super) fn add(known: Known) -> bool {
+    let place = place(known.address);
+    let mut part = place.lock.lock();
+    let Some(sample) = part.free.take().or_else(Sample::make) else { return false };
+    sample.address.set(known.address);
+    sample.counts.set(Some(known.counts));
+    sample.arena.set(known.arena);
+    sample.thread.set(known.thread);
+    sample.time.set(known.time);
+    // SAFETY: samples are never unmapped.
+    sample.next.set(unsafe { place.head.load(Ordering::Relaxed).as_ref() });
+    place.head.store(core::ptr::from_ref(sample).cast_mut(), Ordering::Relaxed);
+    part.count += 1;
+    true
+}
+
+/// Takes the sample at an address out. Returns what was known of it, or `None` if there is none.
+pub(super) fn remove(address: usize) -> Option<Known> {
+    let place = place(address);
+    // Relaxed: the thread that frees a block synchronised with the one that allocated it.
+    if place.head.load(Ordering::Relaxed).is_null() {
+        return None;
+    }
+    let mut part = place.lock.lock();
+    let mut before = None::<&'static Sample>;
+    // SAFETY: samples are never unmapped.
+    let mut next = unsafe { place.head.load(Ordering::Relaxed).as_ref() };
+    while let Some(sample) = next {
+        next = sample.next.get();
+        if sample.address.get() == address {
+            match before {
+                Some(before) => before.next.set(next),
+                None => {
+                    let next = next
+                        .map_or(core::ptr::null_mut(), |next| core::ptr::from_ref(next).cast_mut());
+                    place.head.store(next, Ordering::Relaxed);
+                }
+            }
+            let known = sample.known();
+            part.free.put(sample);
+            part.count -= 1;
+            return known;
+        }
+        before = Some(sample);
+    }
+    None
+}
+
+/// Calls `see` with each sample, under the lock of its part. `see` must not lock or allocate.
+pub(crate) fn for_each(mut see: impl FnMut(Known)) {
+    for (lock, heads) in LOCKS.iter().zip(&HEADS) {
+        let _part = lock.lock();
+        for head in heads {
+            // SAFETY: samples are never unmapped.
+            let first = unsafe { head.load(Ordering::Relaxed).as_ref() };
+            let samples =
+                core::iter::successors(first, |sample: &&'static Sample| sample.next.get());
+            samples.filter_map(Sample::known).for_each(&mut see);
+        }
+    }
+}
+
+/// Forgets all samples.
+pub(super) fn clear() {
+    for (lock, heads) in LOCKS.iter().zip(&HEADS) {
+        let mut part = lock.lock();
+        for head in heads {
+            // SAFETY: samples are never unmapped.
+            let mut next: Option<&'static Sample> =
+                unsafe { head.swap(core::ptr::null_mut(), Ordering::Relaxed).as_ref() };
+            while let Some(sample) = next {
+                next = sample.next.get();
+                part.free.put(sample);
+                part.count -= 1;
+            }
+        }
+    }
+}
+
+/// Returns the number of samples.
+pub(crate) fn count() -> usize {
+    LOCKS.iter().map(|lock| lock.lock().count).sum()
+}
+
+impl Sample {
+    fn make() -> Option<&'static Sample> {
+        let memory = metadata::allocate(size_of::<Sample>(), align_of::<Sample>())?;
+        let memory = memory.cast::<Sample>();
+        let sample = Sample {
+            address: Cell::new(0),
+            counts: Cell::new(None),
+            arena: Cell::new(0),
+            thread: Cell::new(0),
+            time: Cell::new(0),
+            next: Cell::new(None),
+        };
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { memory.write(sample) };
+        // SAFETY: just written, and never unmapped.
+        Some(unsafe { memory.as_ref() })
+    }
+
+    fn known(&self) -> Option<Known> {
+        Some(Known {
+            address: self.address.get(),
+            counts: self.counts.get()?,
+            arena: self.arena.get(),
+            thread: self.thread.get(),
+            time: self.time.get(),
+        })
+    }
+}
+
+impl Recycled for Sample {
+    fn next_free(&self) -> &Cell<Option<&'static Sample>> {
+        &self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::sites;
+
+    /// Addresses that no block has.
+    const NOWHERE: usize = 0x6660_0000_0000;
+
+    fn known(address: usize) -> Known {
+        let counts = sites::counts(&[0x3001], 64, 64).expect("memory");
+        Known { address, counts, arena: 3, thread: 4, time: 5 }
+    }
+
+    #[test]
+    fn each_sample_is_found_once_by_its_address() {
+        let addresses: std::vec::Vec<usize> = (0..5000).map(|n| NOWHERE + n * 16).collect();
+        assert!(addresses.iter().all(|address| add(known(*address))));
+        let mut seen = 0;
+        for_each(|sample| seen += usize::from(sample.address >= NOWHERE));
+        assert_eq!(seen, 5000);
+        assert!(count() >= 5000);
+        for address in addresses.iter().rev() {
+            let sample = remove(*address).expect("a sample");
+            assert_eq!(
+                (sample.address, sample.arena, sample.thread, sample.time),
+                (*address, 3, 4, 5)
+            );
+            assert!(remove(*address).is_none());
+        }
+        assert!(remove(NOWHERE + 8).is_none());
+    }
+}

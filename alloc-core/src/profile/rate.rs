@@ -1,0 +1,72 @@
+//! How often samples are taken: on average one in 2^lg bytes that are allocated.
+//!
+//! Every byte has the same chance, whatever came before. So the bytes up to the next sample are
+//! drawn from a geometric distribution, anew for each bin of each cache, and for the large blocks
+//! of each cache. An allocation of `n` bytes is sampled with the chance 1 - e^(-n / 2^lg).
+
+use crate::ground::geometric;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+static LG: AtomicU32 = AtomicU32::new(19);
+/// The chance that a byte is not sampled, in units of 2^-64.
+static FAILS: AtomicU64 = AtomicU64::new(0);
+/// The state of the random numbers.
+static RANDOM: AtomicU64 = AtomicU64::new(0);
+
+/// Sets how many bytes there are between two samples on average, as log2.
+pub(crate) fn set(lg: u32) {
+    let lg = lg.min(63);
+    FAILS.store(if lg == 0 { 0 } else { geometric::none_in_one(lg) }, Relaxed);
+    LG.store(lg, Relaxed);
+}
+
+/// Returns log2 of the bytes between two samples on average.
+pub(crate) fn lg() -> u32 {
+    LG.load(Relaxed)
+}
+
+/// Sets the first state of the random numbers. Called once, at start.
+pub(super) fn seed(seed: u64) {
+    RANDOM.store(seed, Relaxed);
+}
+
+/// Returns 32 random bits, from the generator splitmix64.
+fn draw() -> u32 {
+    let state = RANDOM.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ mixed >> 31) as u32
+}
+
+/// Returns the number of bytes up to and with the next one that is sampled.
+pub(crate) fn bytes() -> usize {
+    geometric::gap(FAILS.load(Relaxed), draw)
+}
+
+/// Returns the number of requests for `size` bytes up to and with the next one that is sampled.
+pub(crate) fn requests(size: usize) -> usize {
+    bytes().div_ceil(size.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seed is fixed, so the test draws the same numbers each time.
+    #[test]
+    fn the_share_of_sampled_requests_is_that_of_their_bytes() {
+        let before = lg();
+        set(19);
+        for size in [16, 1000, 32 << 10, 1 << 20] {
+            seed(1);
+            let samples = 20_000;
+            let drawn: usize = (0..samples).map(|_| requests(size)).sum();
+            let share = samples as f64 / drawn as f64;
+            let expected = -(-(size as f64) / 524_288.0).exp_m1();
+            assert!((share / expected - 1.0).abs() < 0.03, "{share} of {size}: {expected}");
+        }
+        set(0);
+        assert!((0..100).all(|_| requests(1) == 1 && bytes() == 1), "each byte");
+        set(before);
+    }
+}

@@ -1,0 +1,169 @@
+//! Takes samples of allocations, and notes when they are freed. Source: jemalloc(3), `opt.prof`.
+//!
+//! The bins' countdowns decide which requests are sampled, so the fast paths need no test: see
+//! `front/supply/countdown.rs`. Sampled small blocks lie at low addresses: see
+//! [`crate::ground::low`].
+
+use super::live::{self, Known};
+use super::{backtrace, rate, sites};
+use crate::back::system::page_provider::PageProvider;
+use crate::back::system::provider::low_pages::LOW_PAGES;
+use crate::ground::counters::SharedCount;
+use crate::ground::low;
+use crate::ground::os;
+use crate::ground::units::PAGE;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// The most return addresses of a stack. Source: jemalloc, `opt.prof_bt_max`.
+pub(crate) const DEEPEST: usize = 256;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static NEW_THREADS: AtomicBool = AtomicBool::new(true);
+static DEPTH: AtomicUsize = AtomicUsize::new(128);
+
+/// Samples taken.
+pub(crate) static TAKEN: SharedCount = SharedCount::new();
+/// Requests that were to be sampled and were not, because there was no memory for a sample.
+pub(crate) static MISSED: SharedCount = SharedCount::new();
+
+/// How samples are taken from the start on.
+pub(crate) struct Settings {
+    /// log2 of the bytes between two samples on average.
+    pub(crate) lg_sample: u32,
+    /// Whether sampling starts active.
+    pub(crate) active: bool,
+    /// Whether new threads are sampled.
+    pub(crate) new_threads: bool,
+    /// The most return addresses of a stack.
+    pub(crate) depth: usize,
+    /// The first state of the random numbers. 0: any.
+    pub(crate) seed: u64,
+}
+
+/// Makes the process one that may take samples. Called once, at start, before the first block.
+pub(crate) fn prepare(settings: &Settings) {
+    rate::set(settings.lg_sample);
+    rate::seed(if settings.seed == 0 { os::random() } else { settings.seed });
+    DEPTH.store(settings.depth.clamp(1, DEEPEST), Relaxed);
+    ACTIVE.store(settings.active, Relaxed);
+    NEW_THREADS.store(settings.new_threads, Relaxed);
+    find_low_addresses();
+    IS_ON.store(true, Relaxed);
+}
+
+/// Finds low addresses that the system has. Without any, only large blocks are sampled.
+fn find_low_addresses() {
+    for zone in low::ZONES {
+        low::set_end(zone.end);
+        if let Some(got) = LOW_PAGES.reserve(PAGE, PAGE) {
+            // SAFETY: just reserved. If refused, it stays unused.
+            unsafe { LOW_PAGES.release(got.base, PAGE) };
+            return;
+        }
+    }
+    low::set_end(1);
+}
+
+/// Returns whether the process may take samples.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    IS_ON.load(Relaxed)
+}
+
+/// Returns whether the process takes samples now.
+#[inline]
+pub(crate) fn is_active() -> bool {
+    ACTIVE.load(Relaxed)
+}
+
+/// Sets whether the process takes samples, and returns whether it did.
+pub(crate) fn set_active(active: bool) -> bool {
+    ACTIVE.swap(active, Relaxed)
+}
+
+/// Returns whether new threads are sampled.
+pub(crate) fn samples_new_threads() -> bool {
+    NEW_THREADS.load(Relaxed)
+}
+
+/// Sets whether new threads are sampled, and returns whether they were.
+pub(crate) fn set_samples_new_threads(sampled: bool) -> bool {
+    NEW_THREADS.swap(sampled, Relaxed)
+}
+
+/// What of a block a sample needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) address: usize,
+    /// Bytes that were requested, and bytes that the block has.
+    pub(crate) requested: usize,
+    pub(crate) usable: usize,
+    pub(crate) arena: u32,
+    pub(crate) thread: u64,
+}
+
+/// Notes a block that is handed out as a sample, with the stack of the calling thread. No lock may
+/// be held.
+#[inline(never)]
+pub(crate) fn note_allocated(block: Block) {
+    let mut stack = [0; DEEPEST];
+    let depth = DEPTH.load(Relaxed);
+    let depth = backtrace::take(stack.get_mut(..depth).unwrap_or_default());
+    let stack = stack.get(..depth).unwrap_or_default();
+    let Block { address, requested, usable, arena, thread } = block;
+    let counts = sites::counts(stack, requested, usable);
+    let is_noted = counts.is_some_and(|counts| {
+        // Counted first, so that no sample is freed before it is counted.
+        counts.note_allocated();
+        let is_added = live::add(Known { address, counts, arena, thread, time: os::nanoseconds() });
+        if !is_added {
+            counts.note_freed();
+        }
+        is_added
+    });
+    if is_noted { TAKEN.add(1) } else { MISSED.add(1) }
+}
+
+/// Notes that a block was freed, which may be a sample.
+pub(crate) fn note_freed(address: usize) {
+    if let Some(known) = live::remove(address) {
+        known.counts.note_freed();
+    }
+}
+
+/// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
+pub(crate) fn reset(lg_sample: u32) {
+    live::clear();
+    sites::all().flat_map(sites::Site::sizes).for_each(sites::SizeCount::reset);
+    rate::set(lg_sample);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_counted_by_its_stack_until_it_is_freed() {
+        let address = 0x6670_0000_0000;
+        let block = Block { address, requested: 77, usable: 80, arena: 0, thread: 9 };
+        note_allocated(block);
+        let mut seen = None;
+        live::for_each(|known| {
+            if known.address == address {
+                seen = Some(known.counts);
+            }
+        });
+        let counts = seen.expect("the sample");
+        assert_eq!((counts.requested(), counts.usable()), (77, 80));
+        let function = a_sample_is_counted_by_its_stack_until_it_is_freed as *const () as usize;
+        // Within the allocator nothing is left out, so other functions may come first.
+        let frames = counts.site().frames();
+        let is_there = |frame: &usize| frame.wrapping_sub(function) < 8192;
+        assert!(frames.iter().take(8).any(is_there), "{frames:x?} {function:x}");
+        assert_eq!(counts.get().allocated - counts.get().freed, 1);
+        note_freed(address);
+        note_freed(address);
+        assert_eq!(counts.get().allocated, counts.get().freed);
+    }
+}

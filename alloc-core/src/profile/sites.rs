@@ -1,0 +1,289 @@
+//! Where samples were allocated: stacks, and counts for each stack and size.
+//!
+//! A stack is stored once. Its counts are kept apart for each requested size, because the share of
+//! samples among all allocations depends on the size. Stacks and counts are never removed, so they
+//! are read without a lock.
+//!
+//! ```text
+//!   hash ──▶ Site { frames } ──▶ SizeCount ──▶ SizeCount ──▶ …
+//! ```
+
+use crate::back::metadata;
+use crate::ground::checked::at;
+use crate::ground::counters::SharedCount;
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// log2 of the places by hash.
+const LG_PLACES: u32 = 14;
+/// The most sites that are kept. All other stacks share the site without frames.
+const MOST_SITES: u64 = 1 << 20;
+/// Sizes that are counted apart for each site. Beyond them the counts are those of the size class.
+const MOST_SIZES: usize = 32;
+
+/// A stack, with its counts. `depth` return addresses follow the record.
+#[repr(C)]
+pub(crate) struct Site {
+    hash: u64,
+    depth: usize,
+    next: AtomicPtr<Site>,
+    sizes: AtomicPtr<SizeCount>,
+}
+
+/// The counts of one site for requests of one size.
+pub(crate) struct SizeCount {
+    site: &'static Site,
+    /// Bytes that were requested.
+    requested: usize,
+    /// Bytes that a block has.
+    usable: usize,
+    next: AtomicPtr<SizeCount>,
+    allocated: AtomicU64,
+    freed: AtomicU64,
+}
+
+/// Samples by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) allocated: u64,
+    pub(crate) freed: u64,
+}
+
+type Places = [AtomicPtr<Site>; 1 << LG_PLACES];
+
+/// The first site of each place.
+static PLACES: Places = [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
+/// The lock for new sites and counts.
+pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
+
+/// Sites ever made.
+pub(crate) static MADE: SharedCount = SharedCount::new();
+/// Bytes of sites and counts.
+pub(crate) static USED: SharedCount = SharedCount::new();
+
+/// Returns the counts for samples of `requested` bytes in blocks of `usable` bytes from a stack.
+/// `None`: there is no memory.
+pub(super) fn counts(
+    stack: &[usize],
+    requested: usize,
+    usable: usize,
+) -> Option<&'static SizeCount> {
+    let site = site(stack)?;
+    if let Some(known) = site.find(requested, usable) {
+        return Some(known);
+    }
+    let _adding = ADDING.lock();
+    if let Some(known) = site.find(requested, usable) {
+        return Some(known);
+    }
+    let is_full = site.sizes().count() >= MOST_SIZES;
+    let requested = if is_full { usable } else { requested };
+    match site.find(requested, usable).filter(|_| is_full) {
+        Some(of_class) => Some(of_class),
+        None => site.add(requested, usable),
+    }
+}
+
+/// Returns the site of a stack, made now if it is new.
+fn site(stack: &[usize]) -> Option<&'static Site> {
+    let hash = hash(stack);
+    if let Some(known) = find(hash, stack) {
+        return Some(known);
+    }
+    let _adding = ADDING.lock();
+    if let Some(known) = find(hash, stack) {
+        return Some(known);
+    }
+    let is_full = MADE.get() >= MOST_SITES;
+    let stack = if is_full { &[] } else { stack };
+    let hash = self::hash(stack);
+    match find(hash, stack).filter(|_| is_full) {
+        Some(shared) => Some(shared),
+        None => make(hash, stack),
+    }
+}
+
+fn hash(stack: &[usize]) -> u64 {
+    stack.iter().fold(stack.len() as u64, |hash, frame| {
+        (hash ^ *frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    })
+}
+
+fn place(hash: u64) -> &'static AtomicPtr<Site> {
+    // SAFETY: the upper bits of a hash are an index of the array.
+    unsafe { at(&PLACES, (hash >> (64 - LG_PLACES)) as usize) }
+}
+
+fn chain(hash: u64) -> impl Iterator<Item = &'static Site> {
+    let load = |link: &AtomicPtr<Site>| {
+        // Acquire: pairs with the Release in `make`.
+        let site = link.load(Ordering::Acquire);
+        // SAFETY: sites are never unmapped.
+        unsafe { site.as_ref() }
+    };
+    core::iter::successors(load(place(hash)), move |site: &&'static Site| load(&site.next))
+}
+
+fn find(hash: u64, stack: &[usize]) -> Option<&'static Site> {
+    chain(hash).find(|site| site.hash == hash && site.frames() == stack)
+}
+
+/// Makes the site of a stack. Called under the lock.
+fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
+    let bytes = size_of::<Site>() + size_of_val(stack);
+    let memory = metadata::allocate(bytes, align_of::<Site>())?.cast::<Site>();
+    let first = place(hash);
+    let site = Site {
+        hash,
+        depth: stack.len(),
+        next: AtomicPtr::new(first.load(Ordering::Relaxed)),
+        sizes: AtomicPtr::new(core::ptr::null_mut()),
+    };
+    // SAFETY: fresh memory of the right size and alignment.
+    unsafe { memory.write(site) };
+    // SAFETY: the frames follow the record, in the same piece of memory.
+    let frames = unsafe { memory.add(1) }.cast::<usize>();
+    // SAFETY: there is room for as many frames.
+    unsafe { frames.as_ptr().copy_from_nonoverlapping(stack.as_ptr(), stack.len()) };
+    MADE.add(1);
+    USED.add(bytes as u64);
+    // Release: pairs with the Acquire in `chain`.
+    first.store(memory.as_ptr(), Ordering::Release);
+    // SAFETY: just written, and never unmapped.
+    Some(unsafe { memory.as_ref() })
+}
+
+/// Returns all sites, in no order.
+pub(crate) fn all() -> impl Iterator<Item = &'static Site> {
+    (0..1u64 << LG_PLACES).flat_map(|place| chain(place << (64 - LG_PLACES)))
+}
+
+impl Site {
+    /// Returns the return addresses, the innermost first.
+    pub(crate) fn frames(&self) -> &'static [usize] {
+        let record = core::ptr::from_ref(self);
+        // SAFETY: the frames follow the record, in the same piece of memory.
+        let frames = unsafe { record.add(1) }.cast::<usize>();
+        // SAFETY: as many frames follow as the record says, for ever.
+        unsafe { core::slice::from_raw_parts(frames, self.depth) }
+    }
+
+    /// Returns the counts of each size.
+    pub(crate) fn sizes(&'static self) -> impl Iterator<Item = &'static SizeCount> {
+        let load = |link: &AtomicPtr<SizeCount>| {
+            // Acquire: pairs with the Release in `add`.
+            let count = link.load(Ordering::Acquire);
+            // SAFETY: counts are never unmapped.
+            unsafe { count.as_ref() }
+        };
+        core::iter::successors(load(&self.sizes), move |count: &&'static SizeCount| {
+            load(&count.next)
+        })
+    }
+
+    fn find(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
+        self.sizes().find(|count| count.requested == requested && count.usable == usable)
+    }
+
+    /// Adds the counts of a size. Called under the lock.
+    fn add(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
+        let bytes = size_of::<SizeCount>();
+        let memory = metadata::allocate(bytes, align_of::<SizeCount>())?.cast::<SizeCount>();
+        let count = SizeCount {
+            site: self,
+            requested,
+            usable,
+            next: AtomicPtr::new(self.sizes.load(Ordering::Relaxed)),
+            allocated: AtomicU64::new(0),
+            freed: AtomicU64::new(0),
+        };
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { memory.write(count) };
+        USED.add(bytes as u64);
+        // Release: pairs with the Acquire in `sizes`.
+        self.sizes.store(memory.as_ptr(), Ordering::Release);
+        // SAFETY: just written, and never unmapped.
+        Some(unsafe { memory.as_ref() })
+    }
+}
+
+impl SizeCount {
+    /// Returns the stack.
+    pub(crate) fn site(&self) -> &'static Site {
+        self.site
+    }
+
+    /// Returns the bytes that were requested.
+    pub(crate) fn requested(&self) -> usize {
+        self.requested
+    }
+
+    /// Returns the bytes that a block has.
+    pub(crate) fn usable(&self) -> usize {
+        self.usable
+    }
+
+    /// Returns the counts. Samples that are freed meanwhile may be missing.
+    pub(crate) fn get(&self) -> Counted {
+        // Freed ones are read first, because none is freed before it was allocated.
+        // Acquire: pairs with the Release in `note_freed`.
+        let freed = self.freed.load(Ordering::Acquire);
+        Counted { allocated: self.allocated.load(Ordering::Relaxed), freed }
+    }
+
+    pub(super) fn note_allocated(&self) {
+        self.allocated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_freed(&self) {
+        // Release: pairs with the Acquire in `get`.
+        self.freed.fetch_add(1, Ordering::Release);
+    }
+
+    /// Forgets all samples.
+    pub(super) fn reset(&self) {
+        self.freed.store(0, Ordering::Relaxed);
+        self.allocated.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_stored_once_and_its_sizes_are_counted_apart() {
+        let stack = [0x1001, 0x1002, 0x1003];
+        let one = counts(&stack, 100, 112).expect("memory");
+        let again = counts(&stack, 100, 112).expect("memory");
+        let other = counts(&stack, 101, 112).expect("memory");
+        assert!(core::ptr::eq(one, again) && !core::ptr::eq(one, other));
+        assert!(core::ptr::eq(one.site(), other.site()));
+        assert_eq!(one.site().frames(), stack);
+        assert_eq!((one.requested(), one.usable(), one.site().sizes().count()), (100, 112, 2));
+        let shorter = counts(&stack[..2], 100, 112).expect("memory");
+        assert!(!core::ptr::eq(shorter.site(), one.site()));
+        assert!(all().any(|site| core::ptr::eq(site, one.site())));
+        one.note_allocated();
+        one.note_allocated();
+        one.note_freed();
+        assert_eq!(one.get(), Counted { allocated: 2, freed: 1 });
+        assert_eq!(other.get(), Counted::default());
+        one.reset();
+        assert_eq!(one.get(), Counted::default());
+    }
+
+    #[test]
+    fn a_site_with_many_sizes_counts_the_others_by_their_class() {
+        let stack = [0x2001];
+        for requested in 1..=MOST_SIZES {
+            counts(&stack, requested, 128).expect("memory");
+        }
+        let more = [100, 101, 102].map(|requested| counts(&stack, requested, 128).expect("memory"));
+        assert!(more.iter().all(|count| core::ptr::eq(*count, more[0])));
+        assert_eq!((more[0].requested(), more[0].usable()), (128, 128));
+        assert_eq!(more[0].site().sizes().count(), MOST_SIZES + 1);
+        assert!(core::ptr::eq(counts(&stack, 7, 128).expect("memory").site(), more[0].site()));
+    }
+}

@@ -1,0 +1,71 @@
+//! Profiles written to files: named by the program, or by prefix, process, number and cause.
+//! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
+
+use crate::heap_v2;
+use crate::output_file::{Path, process_id, write_whole};
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use lumalloc::control;
+use lumalloc::options;
+
+/// Why a profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The program ends.
+    Final,
+    /// The program asks for it.
+    Manual,
+}
+
+/// Files that were named here, and those of them that were asked for.
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static MANUAL: AtomicU64 = AtomicU64::new(0);
+
+/// Writes the present profile as [`heap_v2`] to the file of that name, or without a name to
+/// `<prefix>.<pid>.<number>.m<number>.heap`.
+///
+/// # Errors
+/// The system's error number. `ENOENT`: the process was started without `prof:true`. `EINVAL`:
+/// there is no name, and the prefix is empty.
+pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
+    if !control::profile::is_enabled() {
+        return Err(libc::ENOENT);
+    }
+    let mut path = Path::new();
+    let name = match name {
+        Some(name) => name,
+        None => {
+            let prefix = control::profile::prefix();
+            let prefix = prefix.as_c_str().to_bytes();
+            if prefix.is_empty() {
+                return Err(libc::EINVAL);
+            }
+            name_by_cause(&mut path, prefix, cause).ok_or(libc::ENAMETOOLONG)?;
+            path.as_c_str()
+        }
+    };
+    write_whole(name, |sink| heap_v2::write(sink, options::current().prof_accum))
+}
+
+/// Returns whether an error of [`to_file`] says only that no profile is wanted.
+#[must_use]
+pub fn is_unwanted(error: c_int) -> bool {
+    matches!(error, libc::ENOENT | libc::EINVAL) && is_off()
+}
+
+fn is_off() -> bool {
+    !control::profile::is_enabled() || control::profile::prefix().as_c_str().is_empty()
+}
+
+/// Appends the name of the next file.
+fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<&'a mut Path> {
+    let process = u64::from(process_id());
+    let number = SEQUENCE.fetch_add(1, Relaxed);
+    let path = path.push(prefix)?.push(b".")?.push_number(process)?.push(b".")?;
+    let path = path.push_number(number)?;
+    let path = match cause {
+        Cause::Final => path.push(b".f")?,
+        Cause::Manual => path.push(b".m")?.push_number(MANUAL.fetch_add(1, Relaxed))?,
+    };
+    path.push(b".heap")
+}

@@ -1,0 +1,115 @@
+//! The format heap_v2 of jemalloc, which jeprof and pprof read.
+//!
+//! ```text
+//! heap_v2/524288
+//!   t*: 28: 6291456 [0: 0]
+//! @ 0x55d0c1a2f3b4 0x55d0c1a2e001 …
+//!   t*: 3: 393216 [0: 0]
+//!
+//! MAPPED_LIBRARIES:
+//! (/proc/self/maps)
+//! ```
+//! The numbers of a line are allocations and bytes in use, and in brackets all those since the
+//! start, which are 0 unless `opt.prof_accum` is on. Bytes are usable sizes, as in jemalloc.
+
+use crate::output_file::for_each_piece;
+use crate::sink::{Sink, Text};
+use crate::unbias::Estimate;
+use lumalloc::observe::{self, ProfileEntry};
+
+/// What a line counts.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    live: Estimate,
+    ever: Estimate,
+}
+
+impl Line {
+    fn add(&mut self, entry: &ProfileEntry, lg_sample: u32, accumulates: bool) {
+        let live = entry.allocated.saturating_sub(entry.freed);
+        self.live.add(live, entry.usable, lg_sample);
+        if accumulates {
+            self.ever.add(entry.allocated, entry.usable, lg_sample);
+        }
+    }
+
+    fn write(&self, text: &mut Text<'_>, lg_sample: u32) {
+        let (live, ever) = (self.live.sums(lg_sample), self.ever.sums(lg_sample));
+        text.bytes(b"  t*: ").decimal(live.count).bytes(b": ").decimal(live.bytes);
+        text.bytes(b" [").decimal(ever.count).bytes(b": ").decimal(ever.bytes).bytes(b"]\n");
+    }
+
+    fn is_empty(&self) -> bool {
+        self.live == Estimate::default() && self.ever == Estimate::default()
+    }
+}
+
+/// Writes the present profile. With `accumulates`, also what was allocated since the start. Returns
+/// `false` if the sink lost a part.
+pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
+    let lg_sample = observe::lg_profile_sample();
+    let mut text = Text::new(sink);
+    text.bytes(b"heap_v2/").decimal(1 << lg_sample.min(63)).bytes(b"\n");
+    let mut total = Line::default();
+    observe::profile(|entry| total.add(&entry, lg_sample, accumulates));
+    total.write(&mut text, lg_sample);
+    write_stacks(&mut text, lg_sample, accumulates);
+    text.bytes(b"\nMAPPED_LIBRARIES:\n");
+    for_each_piece(c"/proc/self/maps", |piece| {
+        text.bytes(piece);
+    });
+    text.end()
+}
+
+/// Writes each stack that has allocations. The entries of one stack follow each other.
+fn write_stacks(text: &mut Text<'_>, lg_sample: u32, accumulates: bool) {
+    let mut stack: &[usize] = &[];
+    let mut line = Line::default();
+    observe::profile(|entry| {
+        if !core::ptr::eq(entry.stack, stack) {
+            write_stack(text, stack, &line, lg_sample);
+            (stack, line) = (entry.stack, Line::default());
+        }
+        line.add(&entry, lg_sample, accumulates);
+    });
+    write_stack(text, stack, &line, lg_sample);
+}
+
+fn write_stack(text: &mut Text<'_>, stack: &[usize], line: &Line, lg_sample: u32) {
+    if line.is_empty() {
+        return;
+    }
+    text.bytes(b"@");
+    for frame in stack {
+        text.bytes(b" ").hexadecimal(*frame as u64);
+    }
+    text.bytes(b"\n");
+    line.write(text, lg_sample);
+}
+
+/// Returns the estimated allocations and bytes in use, of all stacks.
+#[must_use]
+pub fn live() -> Estimate {
+    let lg_sample = observe::lg_profile_sample();
+    let mut total = Line::default();
+    observe::profile(|entry| total.add(&entry, lg_sample, false));
+    total.live
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_process_without_samples_has_an_empty_profile() {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes, true));
+        let text = String::from_utf8(bytes).expect("text");
+        let maps = text.strip_prefix("heap_v2/524288\n  t*: 0: 0 [0: 0]\n\nMAPPED_LIBRARIES:\n");
+        let maps = maps.expect("the beginning");
+        assert!(maps.lines().any(|line| line.contains("r-xp")), "{maps}");
+        assert_eq!(live(), Estimate::default());
+    }
+}

@@ -1,0 +1,254 @@
+//! Files by system calls, without allocation.
+
+use crate::sink::Sink;
+use core::ffi::{CStr, c_int};
+
+/// The longest path that is used.
+const LONGEST_PATH: usize = 4096;
+/// What is appended to a path while its file is written.
+const UNFINISHED: &[u8] = b".tmp";
+
+/// A path in a buffer of its own.
+#[derive(Clone)]
+pub struct Path {
+    bytes: [u8; LONGEST_PATH],
+    length: usize,
+}
+
+impl Path {
+    /// Creates an empty path.
+    #[must_use]
+    pub const fn new() -> Path {
+        Path { bytes: [0; LONGEST_PATH], length: 0 }
+    }
+
+    /// Appends bytes. Returns `None`, and changes nothing, if the path would be too long.
+    pub fn push(&mut self, bytes: &[u8]) -> Option<&mut Path> {
+        // The last byte stays zero.
+        let room = self.bytes.get_mut(self.length..LONGEST_PATH - 1)?.get_mut(..bytes.len())?;
+        room.copy_from_slice(bytes);
+        self.length += bytes.len();
+        Some(self)
+    }
+
+    /// Appends a decimal number.
+    pub fn push_number(&mut self, number: u64) -> Option<&mut Path> {
+        let mut digits = [0; 20];
+        let (mut rest, mut first) = (number, digits.len());
+        for (index, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            first = index;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.push(digits.get(first..).unwrap_or_default())
+    }
+
+    /// Returns the path as a C string.
+    #[must_use]
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path::new()
+    }
+}
+
+/// Returns the number of this process.
+pub(crate) fn process_id() -> u32 {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::getpid() }.cast_unsigned()
+}
+
+/// Runs `f` and restores `errno` after.
+fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: the C library gives every thread a valid location.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: only this thread uses its errno.
+    let saved = unsafe { *place };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *place = saved };
+    result
+}
+
+fn last_error() -> c_int {
+    // SAFETY: the C library gives every thread a valid location.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: only this thread uses its errno.
+    unsafe { *place }
+}
+
+/// An open file, which is closed at the end.
+struct File(c_int);
+
+impl File {
+    fn open(path: &CStr, how: c_int) -> Result<File, c_int> {
+        const MODE: libc::mode_t = 0o644;
+        // SAFETY: the path is a C string.
+        let file = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC, MODE) };
+        if file < 0 { Err(last_error()) } else { Ok(File(file)) }
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), c_int> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // SAFETY: the bytes are readable.
+            let written = unsafe { libc::write(self.0, rest.as_ptr().cast(), rest.len()) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(libc::EIO),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(_) if last_error() == libc::EINTR => {}
+                Err(_) => return Err(last_error()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> usize {
+        loop {
+            // SAFETY: the buffer is writable.
+            let read = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+            if read >= 0 || last_error() != libc::EINTR {
+                return usize::try_from(read).unwrap_or(0);
+            }
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the file is open, and not used any more.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Calls `see` with the contents of a file, piece by piece. A file that cannot be read has none.
+pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
+    keep_errno(|| {
+        let Ok(file) = File::open(path, libc::O_RDONLY) else { return };
+        let mut buffer = [0; 4096];
+        loop {
+            let length = file.read(&mut buffer);
+            if length == 0 {
+                return;
+            }
+            see(buffer.get(..length).unwrap_or_default());
+        }
+    });
+}
+
+/// A sink that notes the first error of its file.
+struct ToFile {
+    file: File,
+    error: Option<c_int>,
+}
+
+impl Sink for ToFile {
+    fn put(&mut self, bytes: &[u8]) -> bool {
+        if self.error.is_none() {
+            self.error = self.file.write(bytes).err();
+        }
+        self.error.is_none()
+    }
+}
+
+/// Writes a file. It has its name only once it is whole; until then `.tmp` follows the name.
+///
+/// # Errors
+/// The system's error number. The file of that name is then as it was before.
+pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+    keep_errno(|| {
+        let mut unfinished = Path::new();
+        let is_short = unfinished.push(path.to_bytes()).and_then(|path| path.push(UNFINISHED));
+        if is_short.is_none() {
+            return Err(libc::ENAMETOOLONG);
+        }
+        let unfinished = unfinished.as_c_str();
+        let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
+        let mut sink = ToFile { file, error: None };
+        let is_whole = write(&mut sink);
+        let ToFile { file, error } = sink;
+        drop(file);
+        let moved = match error {
+            None if !is_whole => Err(libc::EIO),
+            None => rename(unfinished, path),
+            Some(error) => Err(error),
+        };
+        if moved.is_err() {
+            // SAFETY: the path is a C string.
+            unsafe { libc::unlink(unfinished.as_ptr()) };
+        }
+        moved
+    })
+}
+
+fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
+    // SAFETY: both paths are C strings.
+    let status = unsafe { libc::rename(from.as_ptr(), to.as_ptr()) };
+    if status == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let directory = std::env::temp_dir().join(std::format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        directory
+    }
+
+    fn c_path(path: &std::path::Path) -> CString {
+        CString::new(path.as_os_str().as_bytes()).expect("a path")
+    }
+
+    #[test]
+    fn a_file_has_its_name_once_it_is_whole() {
+        let directory = directory("lumalloc-whole");
+        let path = directory.join("profile");
+        let unfinished = directory.join("profile.tmp");
+        write_whole(&c_path(&path), |sink| {
+            assert!(sink.put(b"one ") && unfinished.exists() && !path.exists());
+            sink.put(b"two")
+        })
+        .expect("a file");
+        assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
+        assert_eq!(write_whole(&c_path(&path), |_| false), Err(libc::EIO));
+        assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
+        let mut seen = std::vec::Vec::new();
+        for_each_piece(&c_path(&path), |piece| seen.extend_from_slice(piece));
+        assert_eq!(seen, b"one two");
+        assert!(!unfinished.exists());
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn errors_are_the_system_s() {
+        let put = |sink: &mut dyn Sink| sink.put(b"x");
+        assert_eq!(write_whole(c"/nowhere/at/all", put), Err(libc::ENOENT));
+        let long = CString::new([b'x'; LONGEST_PATH]).expect("a path");
+        assert_eq!(write_whole(&long, put), Err(libc::ENAMETOOLONG));
+        let mut seen = 0;
+        for_each_piece(c"/nowhere/at/all", |_| seen += 1);
+        assert_eq!(seen, 0);
+    }
+
+    #[test]
+    fn a_path_is_never_longer_than_its_room() {
+        let mut path = Path::new();
+        assert!(path.push(b"name.").and_then(|path| path.push_number(1203)).is_some());
+        assert_eq!(path.as_c_str(), c"name.1203");
+        assert!(path.push(&[b'x'; LONGEST_PATH]).is_none());
+        assert!(path.push(&[b'y'; LONGEST_PATH - 10]).is_some());
+        assert!(path.push(b"z").is_none() && path.push_number(0).is_none());
+        assert_eq!(path.as_c_str().to_bytes().len(), LONGEST_PATH - 1);
+    }
+}

@@ -1,0 +1,154 @@
+//! Heap profiles of known programs, as jeprof reads them.
+
+use lumalloc_tests::{Run, cc, scratch};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The sum of all places, and what jeprof says of each function: the numbers of it alone, and with
+/// what it calls.
+struct Report {
+    total: u64,
+    of: HashMap<String, (u64, u64)>,
+}
+
+impl Report {
+    fn alone(&self, function: &str) -> u64 {
+        self.of.get(function).map_or(0, |(alone, _)| *alone)
+    }
+
+    fn with_callees(&self, function: &str) -> u64 {
+        self.of.get(function).map_or(0, |(_, all)| *all)
+    }
+}
+
+/// Runs jeprof on a profile of a program.
+fn jeprof(program: &Path, profile: &Path, options: &[&str]) -> Report {
+    let output = Command::new("jeprof")
+        .args(["--text", "--show_bytes"])
+        .args(options)
+        .args([program, profile])
+        .output()
+        .expect("jeprof starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_else(|| panic!("no report: {errors}"));
+    let total = first.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line}"));
+        (name.join(" "), (number(alone), number(all)))
+    };
+    Report { total: total.expect("a total"), of: lines.map(row).collect() }
+}
+
+/// Profiles of the program that allocates known numbers of bytes, exact and built with `flags`.
+fn exact(flags: &[&str], name: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let program = cc("profile_sites.cc", flags);
+    let directory = scratch(name);
+    let (before, after) = (directory.join("before.heap"), directory.join("after.heap"));
+    let run =
+        Run::preloaded(&program).args(["exact".as_ref(), before.as_os_str(), after.as_os_str()]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_accum:true").stdout(), "");
+    (program, before, after)
+}
+
+#[test]
+fn jeprof_reports_the_exact_bytes_of_each_place() {
+    for (flags, name) in [
+        (&["-fomit-frame-pointer"][..], "profile-without-frame-pointers"),
+        (&["-fno-omit-frame-pointer"], "profile-with-frame-pointers"),
+        (&["-no-pie"], "profile-not-independent"),
+    ] {
+        let (program, before, after) = exact(flags, name);
+        let report = jeprof(&program, &before, &[]);
+        assert_eq!((report.alone("leaf"), report.with_callees("leaf")), (112_000, 112_000));
+        assert_eq!((report.alone("outer"), report.with_callees("outer")), (0, 112_000));
+        assert_eq!(report.alone("large"), 100 << 20);
+        let all = report.with_callees("main");
+        assert!(all >= (100 << 20) + 112_000 && report.total >= all, "{all} of {}", report.total);
+
+        let report = jeprof(&program, &after, &[]);
+        assert_eq!(report.alone("zeroed"), 100 * 320);
+        assert_eq!(report.alone("resized"), 100 * 4096);
+        assert_eq!(report.alone("aligned"), 100 * 128);
+        assert_eq!(report.with_callees("widgets"), 50 * 224, "a widget has a block of 224 bytes");
+        assert_eq!(report.with_callees("dropped"), 0);
+        assert_eq!(report.alone("leaf"), 1010 * 112);
+    }
+}
+
+#[test]
+fn objects_allocations_and_differences_are_exact_too() {
+    let (program, before, after) = exact(&[], "profile-columns");
+    let live = jeprof(&program, &after, &["--inuse_objects"]);
+    assert_eq!((live.alone("leaf"), live.alone("large")), (1010, 110));
+    let ever = jeprof(&program, &after, &["--alloc_objects"]);
+    assert_eq!(ever.with_callees("dropped"), 1000);
+    assert_eq!(ever.with_callees("resized"), 200);
+    let ever = jeprof(&program, &after, &["--alloc_space"]);
+    assert_eq!(ever.with_callees("dropped"), 500 * (224 + 48));
+    let base = format!("--base={}", before.display());
+    let grown = jeprof(&program, &after, &[&base]);
+    assert_eq!((grown.alone("large"), grown.alone("leaf")), (20 << 20, 10 * 112));
+}
+
+#[test]
+fn a_stack_of_several_sizes_is_estimated_without_bias() {
+    let program = cc("profile_sites.cc", &[]);
+    let profile = scratch("profile-sampled").join("sampled.heap");
+    let run = Run::preloaded(&program).args(["sampled".as_ref(), profile.as_os_str()]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:12,prof_seed:3").stdout(), "");
+    let (small, big) = (90_000.0 * 64.0, 10_000.0 * 8192.0);
+    let near = |got: u64, expected: f64, error: f64| {
+        assert!((got as f64 / expected - 1.0).abs() < error, "{got}, {expected}");
+    };
+    // By the variance of a sample: 1400 samples of the small size, 8600 of the other.
+    near(jeprof(&program, &profile, &[]).alone("leaf"), small + big, 0.02);
+    near(jeprof(&program, &profile, &["--inuse_objects"]).alone("leaf"), 100_000.0, 0.1);
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_and_leaves_no_file() {
+    let program = cc("profile_sites.cc", &[]);
+    let directory = scratch("profile-errors");
+    let run = Run::preloaded(&program).args(["errors".as_ref(), directory.as_os_str()]);
+    assert_eq!(run.conf("prof:true").stdout(), "");
+    let mut names: Vec<_> = std::fs::read_dir(&directory)
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    let [first, second] = names.as_slice() else { panic!("{names:?}") };
+    let process = first.split('.').nth(1).expect("a number");
+    assert_eq!(first, &format!("own.{process}.0.m0.heap"));
+    assert_eq!(second, &format!("own.{process}.1.m1.heap"));
+}
+
+#[test]
+fn a_profile_is_written_at_exit() {
+    let directory = scratch("profile-final");
+    let run = |conf: &str| {
+        let program = lumalloc_tests::machine::system_program("python3.11");
+        let run = Run::preloaded(program).args(["-IS", "-c", "list(range(1000000)); print('ok')"]);
+        let output = run.dir(&directory).conf(conf).output();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{conf}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(run("prof:true,lg_prof_sample:16,prof_final:true"), "");
+    let files: Vec<_> = std::fs::read_dir(&directory).expect("the directory").collect();
+    let [Ok(file)] = files.as_slice() else { panic!("{files:?}") };
+    let name = file.file_name().into_string().expect("text");
+    assert!(name.starts_with("jeprof.") && name.ends_with(".0.f.heap"), "{name}");
+    let text = std::fs::read_to_string(file.path()).expect("a profile");
+    assert!(text.starts_with("heap_v2/65536\n  t*: "), "{text}");
+    assert_eq!(run("prof_final:true"), "", "there is none without prof:true");
+    assert_eq!(run("prof:true,prof_final:true,prof_prefix:"), "", "and none without a prefix");
+    assert_eq!(
+        run("prof:true,prof_final:true,prof_prefix:nowhere/at/all"),
+        "<lumalloc>: the profile at exit could not be written\n"
+    );
+}
