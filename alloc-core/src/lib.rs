@@ -119,10 +119,11 @@ pub mod message {
     pub use crate::ground::message::{Sink, set_sink, write};
 }
 
-/// The function that prints the statistics at each `opt.stats_interval`.
+/// The functions that print the statistics at each `opt.stats_interval`, and write a heap profile
+/// at each `opt.lg_prof_interval`.
 #[cfg(not(loom))]
-pub mod stats_interval {
-    pub use crate::ground::stats_interval::{Printer, set_printer};
+pub mod intervals {
+    pub use crate::ground::intervals::{Action, set_printer, set_profiler};
 }
 
 /// Checks of all structures, for tests.

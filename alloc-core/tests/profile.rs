@@ -41,6 +41,11 @@ fn stacks_begin_at_the_caller_of_the_allocator() {
 }
 
 #[test]
+fn a_short_stack_has_the_innermost_callers() {
+    play_well("short", "prof:true,lg_prof_sample:0,prof_bt_max:1");
+}
+
+#[test]
 fn a_thread_and_the_process_can_be_left_out() {
     play_well("switches", ALL);
 }
@@ -76,6 +81,7 @@ fn child() {
         "ways" => ways(),
         "layouts" => layouts(),
         "stacks" => stacks(),
+        "short" => short(),
         "switches" => switches(),
         "arenas" => of_arenas(),
         "threads" => threads(),
@@ -136,6 +142,7 @@ fn ways() {
         unsafe { raw::free(block) };
     };
     let arena = arenas::create().expect("an arena");
+    let cache = control::tcache::create().expect("a cache");
     for size in [1, 8, 100, 1000, 5000, 20_000, 32 << 10, 100_000, 3 << 20] {
         for round in 0..3 {
             if is_guarded && size <= 4096 {
@@ -154,6 +161,10 @@ fn ways() {
             check(raw::allocate(size, flags), size, |block| unsafe {
                 raw::deallocate(block, flags)
             });
+            let flags = Flags::NONE.tcache(cache);
+            // SAFETY: freed once, past the cache.
+            let free_past = |block| unsafe { raw::deallocate(block, Flags::NONE.uncached()) };
+            check(raw::allocate(size, flags), size, free_past);
             let old = raw::malloc(size);
             // SAFETY: a live block.
             let new = unsafe { raw::realloc(old, 4 * size + round) };
@@ -188,8 +199,8 @@ fn layouts() {
         assert!(again.iter().all(|block| is_live(*block)));
         again.iter().for_each(|block| free(*block));
     }
-    // What waits in bins is given back by a flush, and noticed.
-    control::flush_thread_cache();
+    // What waits in bins is noticed by a look at them.
+    control::profile::settle_thread();
     let mut live = 0;
     observe::live_samples(|sample| live += usize::from(sample.requested == 43));
     assert_eq!(live, 0);
@@ -244,6 +255,17 @@ fn stacks() {
     }
 }
 
+fn short() {
+    for size in [100, 100_000] {
+        let block = caller_of_malloc(size);
+        let live = live_at(block as usize);
+        let [inner] = live[0].stack else { panic!("{live:x?}") };
+        assert!(is_in(caller_of_malloc as *const () as usize, *inner), "{inner:x}");
+        // SAFETY: freed once.
+        unsafe { raw::free(block) };
+    }
+}
+
 fn switches() {
     let sampled = || {
         let block = caller_of_malloc(100);
@@ -269,6 +291,11 @@ fn switches() {
     let mut entries = 0;
     observe::profile(|_| entries += 1);
     assert!(entries < 4, "{entries}");
+    // A new rate holds from the next countdown on: within 64 KiB of requests of a size.
+    control::profile::reset(40);
+    (0..2000).for_each(|_| assert!(!sampled()));
+    control::profile::reset(0);
+    assert!((0..2000).any(|_| sampled()) && sampled());
     // SAFETY: freed once.
     unsafe { raw::free(block) };
 }

@@ -112,7 +112,7 @@ const DEBIAN_TCMALLOC: Preload =
     Preload::Debian { file: "libtcmalloc_minimal.so.4", package: "libtcmalloc-minimal4" };
 
 /// All peers, lumalloc first.
-pub(crate) const PEERS: [Peer; 14] = [
+pub(crate) const PEERS: [Peer; 15] = [
     Peer::new(OURS, Preload::Ours)
         .rust("lumalloc", "lumalloc")
         .background(&[("LUMALLOC_CONF", "background_thread:true")]),
@@ -120,6 +120,11 @@ pub(crate) const PEERS: [Peer; 14] = [
         .rust("lumalloc", "lumalloc")
         .environment(&[("LUMALLOC_CONF", "hardened:true")])
         .background(&[("LUMALLOC_CONF", "hardened:true,background_thread:true")]),
+    Peer::new("lumalloc-profiled", Preload::Ours)
+        .rust("lumalloc", "lumalloc")
+        .environment(&[("LUMALLOC_CONF", "prof:true")])
+        .background(&[("LUMALLOC_CONF", "prof:true,background_thread:true")])
+        .on_demand(),
     Peer::new(OLD, Preload::Old)
         .rust("lumalloc", "lumalloc")
         .background(&[("LUMALLOC_CONF", "background_thread:true")])

@@ -7,17 +7,20 @@ use crate::spare_stderr;
 use crate::variables;
 use alloc_core::control::profile;
 use alloc_core::options::Letters;
-use alloc_core::{message, options, stats_interval};
+use alloc_core::{intervals, message, options};
 use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::dump::{self, Cause};
+use lumalloc_profile::leaks::Leaks;
+use lumalloc_profile::sink::Sink;
 
 /// Called by the loader once the library is relocated. The allocator itself needs no start, and may
 /// have been used long before. Options are read now unless they were before, as in jemalloc.
 extern "C" fn at_load() {
     profile::own_module();
     message::set_sink(Some(variables::deliver));
-    stats_interval::set_printer(Some(at_interval));
+    intervals::set_printer(Some(at_interval));
+    intervals::set_profiler(Some(at_profile_interval));
     if options::current().stats_print {
         spare_stderr::make();
     }
@@ -26,6 +29,13 @@ extern "C" fn at_load() {
 /// Prints the statistics. Called each time that `opt.stats_interval` bytes were allocated.
 extern "C" fn at_interval() {
     print(None, &options::current().stats_interval_opts);
+}
+
+/// Writes a profile. Called each time that 2^`opt.lg_prof_interval` bytes were allocated.
+extern "C" fn at_profile_interval() {
+    if dump::to_file(None, Cause::Interval).is_err_and(|error| !dump::is_unwanted(error)) {
+        variables::write_to_stderr(b"<lumalloc>: a profile could not be written\n");
+    }
 }
 
 /// Prints the statistics with these letters, by a callback or to where messages go.
@@ -39,6 +49,9 @@ extern "C" fn at_exit() {
     if options::current().prof_final {
         write_final_profile();
     }
+    if options::current().prof_leak {
+        report_leaks();
+    }
     if options::current().stats_print {
         print(spare_stderr::instead(), &options::current().stats_print_opts);
     }
@@ -49,6 +62,35 @@ fn write_final_profile() {
     // Without a prefix none is wanted, and without `prof:true` there is none.
     if dump::to_file(None, Cause::Final).is_err_and(|error| !dump::is_unwanted(error)) {
         variables::write_to_stderr(b"<lumalloc>: the profile at exit could not be written\n");
+    }
+}
+
+/// Reports what is still allocated, under `opt.prof_leak`. Ends the process with an error under
+/// `opt.prof_leak_error`.
+fn report_leaks() {
+    profile::settle_thread();
+    let leaks = Leaks::now();
+    if leaks.stacks == 0 {
+        return;
+    }
+    leaks.write(&mut ToStderr);
+    if options::current().prof_leak_error {
+        variables::write_to_stderr(LEAK_ERROR);
+        // The handlers of exit run at this moment, so they must not be called again.
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(libc::EXIT_FAILURE) };
+    }
+}
+
+const LEAK_ERROR: &[u8] =
+    b"<lumalloc>: Exiting with error code because memory leaks were detected\n";
+
+struct ToStderr;
+
+impl Sink for ToStderr {
+    fn put(&mut self, bytes: &[u8]) -> bool {
+        variables::write_to_stderr(bytes);
+        true
     }
 }
 

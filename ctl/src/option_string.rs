@@ -203,6 +203,12 @@ plain! {
     prof_accum: bool;
     /// A profile is written when the program exits.
     prof_final: bool;
+    /// log2 of the bytes allocated between two profiles; -1: none.
+    lg_prof_interval: i32;
+    /// What is still allocated when the program exits is reported.
+    prof_leak: bool;
+    /// The program fails if anything is.
+    prof_leak_error: bool;
     /// What names of profiles begin with.
     prof_prefix: &str;
 }

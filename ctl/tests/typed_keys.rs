@@ -18,8 +18,8 @@ fn typed_keys_read_write_act_and_answer() {
 fn errors_of_typed_keys_say_what_was_wrong() {
     let text = |error: CtlError| error.to_string();
     assert_eq!(
-        text(keys::opt::PROF_LEAK.read().unwrap_err()),
-        "opt.prof_leak: has no value here (ENOENT)"
+        text(keys::opt::PROF_GDUMP.read().unwrap_err()),
+        "opt.prof_gdump: has no value here (ENOENT)"
     );
     assert_eq!(
         text(keys::MAX_BACKGROUND_THREADS.write(usize::MAX).unwrap_err()),
@@ -48,7 +48,14 @@ fn names_lead_to_json_and_back() {
     let whole = read_json("arenas").unwrap();
     assert_eq!(whole["bin"].as_object().unwrap().len(), 41);
     assert_eq!(whole["page"], 4096);
-    assert_eq!(read_json("prof").unwrap(), serde_json::json!({"active": false}), "it is off");
+    assert_eq!(
+        read_json("prof").unwrap(),
+        serde_json::json!({
+            "active": false,
+            "samples": {"taken": 0, "missed": 0, "live": 0, "stacks": 0, "bytes": 0},
+        }),
+        "it is off"
+    );
     assert_eq!(read_json("").unwrap_err().to_string(), "no key is named \"\"");
     write_json("vm.regmax", &9.into()).unwrap();
     assert_eq!(read_json("vm.regmax").unwrap(), 9);
@@ -65,7 +72,7 @@ fn names_lead_to_json_and_back() {
         "arena.<i>.purge: cannot read it: its access is -- (EPERM)"
     );
     assert_eq!(
-        read_json("opt.prof_leak").unwrap_err().to_string(),
-        "opt.prof_leak: has no value here (ENOENT)"
+        read_json("opt.prof_gdump").unwrap_err().to_string(),
+        "opt.prof_gdump: has no value here (ENOENT)"
     );
 }

@@ -79,7 +79,8 @@ fn may_have_none(row: &Row) -> bool {
 
 /// Whether the key has no value while the heap profiler is off, as here.
 fn is_of_profiler(row: &Row) -> bool {
-    ["thread.prof.active", "prof.thread_active_init", "prof.lg_sample"].contains(&row.name)
+    ["thread.prof.active", "prof.thread_active_init", "prof.lg_sample", "prof.interval"]
+        .contains(&row.name)
 }
 
 /// Whether a name stands for all arenas or the destroyed ones. Settings of single arenas have no

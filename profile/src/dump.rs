@@ -13,12 +13,15 @@ use lumalloc::options;
 pub enum Cause {
     /// The program ends.
     Final,
+    /// So many bytes were allocated since the last one.
+    Interval,
     /// The program asks for it.
     Manual,
 }
 
-/// Files that were named here, and those of them that were asked for.
+/// Files that were named here, those of them at intervals, and those that were asked for.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static INTERVAL: AtomicU64 = AtomicU64::new(0);
 static MANUAL: AtomicU64 = AtomicU64::new(0);
 
 /// Writes the present profile as [`heap_v2`] to the file of that name, or without a name to
@@ -44,6 +47,7 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
             path.as_c_str()
         }
     };
+    control::profile::settle_thread();
     write_whole(name, |sink| heap_v2::write(sink, options::current().prof_accum))
 }
 
@@ -65,6 +69,7 @@ fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<
     let path = path.push_number(number)?;
     let path = match cause {
         Cause::Final => path.push(b".f")?,
+        Cause::Interval => path.push(b".i")?.push_number(INTERVAL.fetch_add(1, Relaxed))?,
         Cause::Manual => path.push(b".m")?.push_number(MANUAL.fetch_add(1, Relaxed))?,
     };
     path.push(b".heap")

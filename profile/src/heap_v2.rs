@@ -87,15 +87,6 @@ fn write_stack(text: &mut Text<'_>, stack: &[usize], line: &Line, lg_sample: u32
     line.write(text, lg_sample);
 }
 
-/// Returns the estimated allocations and bytes in use, of all stacks.
-#[must_use]
-pub fn live() -> Estimate {
-    let lg_sample = observe::lg_profile_sample();
-    let mut total = Line::default();
-    observe::profile(|entry| total.add(&entry, lg_sample, false));
-    total.live
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +101,5 @@ mod tests {
         let maps = text.strip_prefix("heap_v2/524288\n  t*: 0: 0 [0: 0]\n\nMAPPED_LIBRARIES:\n");
         let maps = maps.expect("the beginning");
         assert!(maps.lines().any(|line| line.contains("r-xp")), "{maps}");
-        assert_eq!(live(), Estimate::default());
     }
 }

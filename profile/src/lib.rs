@@ -14,3 +14,4 @@ pub mod heap_v2;
 #[allow(unsafe_code)]
 pub mod output_file;
 pub mod dump;
+pub mod leaks;

@@ -2,6 +2,8 @@
 //
 //   profile_sites exact BEFORE AFTER    two profiles, between which memory grows
 //   profile_sites sampled FILE          one place that allocates several sizes
+//   profile_sites leak COUNT            blocks that are not freed
+//   profile_sites keys on|off          the keys of the profiler, with prof:true or without
 //   profile_sites errors DIRECTORY      what prof.dump refuses
 #include "api_check.h"
 #include <lumalloc.h>
@@ -46,10 +48,8 @@ PLACE void dropped(size_t count)
 }
 PLACE void by_thread(size_t size) { std::thread([=] { leaf(size); END; }).join(); END; }
 
-// A block that was freed by its size is noticed when it leaves the thread's cache.
 static int dump(const char *name)
 {
-  CHECK(ctl("thread.tcache.flush", NULL, NULL, NULL, 0) == 0);
   return ctl("prof.dump", NULL, NULL, &name, sizeof name);
 }
 
@@ -92,12 +92,65 @@ static void errors(const std::string &directory)
   CHECK(ctl("prof.dump", NULL, NULL, &none, sizeof none) == 0);
 }
 
+template <typename T> static T value(const char *name)
+{
+  T value = {};
+  size_t length = sizeof value;
+  CHECK(ctl(name, &value, &length, NULL, 0) == 0 && length == sizeof value);
+  return value;
+}
+
+static int set(const char *name, bool to) { return ctl(name, NULL, NULL, &to, sizeof to); }
+
+static bool is_sampled()
+{
+  size_t before = value<size_t>("prof.samples.live");
+  void *block = malloc(112);
+  bool sampled = value<size_t>("prof.samples.live") == before + 1;
+  free(block);
+  CHECK(value<size_t>("prof.samples.live") == before);
+  return sampled;
+}
+
+static void keys()
+{
+  CHECK(value<bool>("opt.prof") && value<bool>("prof.active") && value<bool>("thread.prof.active"));
+  CHECK(value<bool>("prof.thread_active_init") && value<size_t>("prof.lg_sample") == 0);
+  CHECK(value<uint64_t>("prof.interval") == 0 && is_sampled());
+  CHECK(set("prof.active", false) == 0 && !value<bool>("prof.active") && !is_sampled());
+  CHECK(set("prof.active", true) == 0 && is_sampled());
+  CHECK(set("thread.prof.active", false) == 0 && !is_sampled());
+  std::thread([] { CHECK(is_sampled()); }).join();
+  CHECK(set("thread.prof.active", true) == 0 && set("prof.thread_active_init", false) == 0);
+  std::thread([] { CHECK(!is_sampled() && !value<bool>("thread.prof.active")); }).join();
+  CHECK(value<uint64_t>("prof.samples.taken") > 0 && value<uint64_t>("prof.samples.missed") == 0);
+  CHECK(value<uint64_t>("prof.samples.stacks") > 0 && value<uint64_t>("prof.samples.bytes") > 0);
+  size_t rate = 30;
+  CHECK(ctl("prof.reset", NULL, NULL, &rate, sizeof rate) == 0);
+  CHECK(value<size_t>("prof.lg_sample") == 30 && value<size_t>("prof.samples.live") == 0);
+  CHECK(ctl("prof.reset", NULL, NULL, NULL, 0) == 0 && value<size_t>("prof.lg_sample") == 30);
+}
+
+static void off()
+{
+  CHECK(!value<bool>("opt.prof") && !value<bool>("prof.active") && !is_sampled());
+  CHECK(set("prof.active", true) == ENOENT && set("prof.active", false) == 0);
+  CHECK(set("thread.prof.active", true) == ENOENT && set("prof.thread_active_init", true) == ENOENT);
+  CHECK(ctl("prof.reset", NULL, NULL, NULL, 0) == ENOENT && dump("never.heap") == ENOENT);
+  bool now;
+  size_t length = sizeof now;
+  CHECK(ctl("thread.prof.active", &now, &length, NULL, 0) == ENOENT);
+}
+
 int main(int argc, char **argv)
 {
   CHECK(argc > 2);
   const std::string what = argv[1];
   if (what == "exact") exact(argv[2], argv[3]);
   else if (what == "sampled") sampled(argv[2]);
+  else if (what == "keys" && argv[2] == std::string("on")) keys();
+  else if (what == "keys") off();
+  else if (what == "leak") for (int i = 0; i < atoi(argv[2]); i++) leaf(1 << 20);
   else errors(argv[2]);
   return 0;
 }

@@ -1,5 +1,6 @@
 //! Heap profiles of known programs, as jeprof reads them.
 
+use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, scratch};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -151,4 +152,58 @@ fn a_profile_is_written_at_exit() {
         run("prof:true,prof_final:true,prof_prefix:nowhere/at/all"),
         "<lumalloc>: the profile at exit could not be written\n"
     );
+}
+
+/// The lines of standard error that report leaks, and how the program ended.
+fn leaks(count: &str, conf: &str) -> (Vec<String>, String) {
+    let program = cc("profile_sites.cc", &[]);
+    let output = Run::preloaded(&program).args(["leak", count]).conf(conf).output();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    (errors.lines().map(str::to_owned).collect(), ending(output.status))
+}
+
+#[test]
+fn what_is_still_allocated_at_exit_is_reported_and_may_fail() {
+    let (lines, end) = leaks("100", "prof_leak:true,prof_seed:1");
+    let [summary, hint] = lines.as_slice() else { panic!("{lines:?}") };
+    let words: Vec<&str> = summary.split(' ').collect();
+    let number = |at: usize| words[at].trim_start_matches('~').parse::<u64>().expect("a number");
+    assert_eq!(words[..4].join(" "), "<lumalloc>: Leak approximation summary:");
+    assert!((50 << 20..200 << 20).contains(&number(4)), "{summary}");
+    assert!(number(6) >= 50 && end == "exit 0", "{summary} {end}");
+    assert_eq!(hint, "<lumalloc>: Run jeprof on dump output for leak detail");
+    let (lines, end) = leaks("100", "prof_leak_error:true,lg_prof_sample:0");
+    let last = "<lumalloc>: Exiting with error code because memory leaks were detected";
+    assert_eq!((lines.len(), lines[2].as_str(), end.as_str()), (3, last, "exit 1"), "{lines:?}");
+    // The samples of a program that leaves little are none.
+    assert_eq!(leaks("0", "prof_leak_error:true,lg_prof_sample:40"), (vec![], "exit 0".to_owned()));
+}
+
+#[test]
+fn a_profile_is_written_at_each_interval() {
+    let program = cc("profile_sites.cc", &[]);
+    let directory = scratch("profile-interval");
+    let conf = "prof:true,lg_prof_interval:24,prof_prefix:own";
+    let run = Run::preloaded(&program).args(["leak", "100"]).dir(&directory).conf(conf);
+    assert_eq!(run.stdout(), "");
+    let count = std::fs::read_dir(&directory).expect("the directory").count();
+    // A hundred megabytes, and what the program allocates besides.
+    assert!((6..=8).contains(&count), "{count}");
+    for number in 0..6 {
+        let end = format!(".{number}.i{number}.heap");
+        let mut names = std::fs::read_dir(&directory).expect("the directory");
+        let is_it = |name: &str| name.starts_with("own.") && name.ends_with(&end);
+        assert!(names.any(|entry| is_it(&entry.expect("an entry").file_name().to_string_lossy())));
+    }
+}
+
+#[test]
+fn the_keys_switch_the_profiler_and_count_its_samples() {
+    let program = cc("profile_sites.cc", &[]);
+    let run = |which: &str, conf: &str| {
+        let run = Run::preloaded(&program).args(["keys", which]).conf(conf);
+        assert_eq!(run.stdout(), "", "{which}");
+    };
+    run("on", "prof:true,lg_prof_sample:0");
+    run("off", "");
 }

@@ -4,6 +4,7 @@
 
 use crate::front::cache::current;
 use crate::front::life::thread_begin;
+use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
 use crate::profile::{backtrace, sampler};
@@ -91,6 +92,15 @@ pub fn set_prefix(text: &CStr) {
 pub fn prefix_option() -> &'static CStr {
     thread_begin::real_cache();
     prefix::option()
+}
+
+/// Notices the samples that the calling thread freed by their size, which otherwise are noticed
+/// when their places in the thread's cache are used next.
+pub fn settle_thread() {
+    current::thread()
+        .into_iter()
+        .flat_map(|thread| thread.caches())
+        .for_each(freed_samples::settle);
 }
 
 /// Notes that all code of this shared object is the allocator's. Stacks then begin outside of it.

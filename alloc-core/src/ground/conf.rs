@@ -35,6 +35,7 @@ pub(crate) fn read_all(record: &mut Record) -> Options {
         }
     });
     warn_of_other_variable();
+    options.complete();
     options
 }
 

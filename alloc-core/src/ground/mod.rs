@@ -47,7 +47,7 @@ pub(crate) mod cache_limits;
 pub(crate) mod options;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub(crate) mod stats_interval;
+pub(crate) mod intervals;
 #[cfg(not(loom))]
 pub(crate) mod fill_mode;
 #[cfg(not(loom))]

@@ -207,6 +207,12 @@ pub struct Options {
     pub prof_accum: bool,
     /// Whether a profile is written when the program exits.
     pub prof_final: bool,
+    /// log2 of the bytes allocated between two profiles. Negative means none are written.
+    pub lg_prof_interval: i32,
+    /// Whether what is still allocated when the program exits is reported. Turns `prof` on.
+    pub prof_leak: bool,
+    /// Whether the program fails if anything is. Turns `prof_leak` on.
+    pub prof_leak_error: bool,
     /// Whether new threads are sampled.
     pub prof_thread_active_init: bool,
     /// log2 of the bytes between two samples on average.
@@ -218,6 +224,19 @@ pub struct Options {
 }
 
 impl Options {
+    /// Turns on what other options need.
+    pub(crate) fn complete(&mut self) {
+        self.prof_leak |= self.prof_leak_error;
+        self.prof |= self.prof_leak;
+    }
+
+    /// Returns the bytes allocated between two profiles. `None`: none are written at intervals.
+    #[must_use]
+    pub fn prof_interval(&self) -> Option<u64> {
+        let lg = u32::try_from(self.lg_prof_interval).ok().filter(|_| self.prof)?;
+        1u64.checked_shl(lg)
+    }
+
     /// Whether each allocation and free must be observed. Threads then have façades.
     pub(crate) fn is_watching(&self) -> bool {
         self.hardened || self.zero || self.junk.alloc || self.junk.free
@@ -262,6 +281,9 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_active: true,
     prof_accum: false,
     prof_final: false,
+    lg_prof_interval: -1,
+    prof_leak: false,
+    prof_leak_error: false,
     prof_thread_active_init: true,
     lg_prof_sample: 19,
     prof_bt_max: 128,

@@ -8,6 +8,8 @@ use crate::ground::geometric;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 static LG: AtomicU32 = AtomicU32::new(19);
+/// How often the rate was set. What was drawn at another rate does not count any more.
+static TIMES_SET: AtomicU32 = AtomicU32::new(0);
 /// The chance that a byte is not sampled, in units of 2^-64.
 static FAILS: AtomicU64 = AtomicU64::new(0);
 /// The state of the random numbers.
@@ -18,6 +20,13 @@ pub(crate) fn set(lg: u32) {
     let lg = lg.min(63);
     FAILS.store(if lg == 0 { 0 } else { geometric::none_in_one(lg) }, Relaxed);
     LG.store(lg, Relaxed);
+    TIMES_SET.fetch_add(1, Relaxed);
+}
+
+/// Returns how often the rate was set.
+#[inline]
+pub(crate) fn times_set() -> u32 {
+    TIMES_SET.load(Relaxed)
 }
 
 /// Returns log2 of the bytes between two samples on average.

@@ -4,8 +4,9 @@
 //! `front/supply/countdown.rs`. Sampled small blocks lie at low addresses: see
 //! [`crate::ground::low`].
 
+use super::backtrace::{self, MOST_OWN};
 use super::live::{self, Known};
-use super::{backtrace, rate, sites};
+use super::{rate, sites};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::provider::low_pages::LOW_PAGES;
 use crate::ground::counters::SharedCount;
@@ -107,10 +108,10 @@ pub(crate) struct Block {
 /// be held.
 #[inline(never)]
 pub(crate) fn note_allocated(block: Block) {
-    let mut stack = [0; DEEPEST];
-    let depth = DEPTH.load(Relaxed);
-    let depth = backtrace::take(stack.get_mut(..depth).unwrap_or_default());
-    let stack = stack.get(..depth).unwrap_or_default();
+    let mut stack = [0; DEEPEST + MOST_OWN];
+    let most = DEPTH.load(Relaxed);
+    let depth = backtrace::take(stack.get_mut(..most + MOST_OWN).unwrap_or_default());
+    let stack = stack.get(..depth.min(most)).unwrap_or_default();
     let Block { address, requested, usable, arena, thread } = block;
     let counts = sites::counts(stack, requested, usable);
     let is_noted = counts.is_some_and(|counts| {

@@ -61,7 +61,8 @@ pub const JUNK: Key<Read<Text>> = Key::new("opt.junk");
 /// pages may be.
 pub const LG_EXTENT_MAX_ACTIVE_FIT: Key<Read<usize>> = Key::new("opt.lg_extent_max_active_fit");
 
-/// `opt.lg_prof_interval` (log2): bytes between two dumps, on average.
+/// `opt.lg_prof_interval` (log2): bytes allocated between two profiles; -1: none are written at
+/// intervals.
 pub const LG_PROF_INTERVAL: Key<Read<isize>> = Key::new("opt.lg_prof_interval");
 
 /// `opt.lg_prof_sample` (log2): bytes between two samples, on average.
@@ -111,10 +112,10 @@ pub const PROF_FINAL: Key<Read<bool>> = Key::new("opt.prof_final");
 /// `opt.prof_gdump`: dump at each new maximum of mapped memory.
 pub const PROF_GDUMP: Key<Read<bool>> = Key::new("opt.prof_gdump");
 
-/// `opt.prof_leak`: report leaks at exit.
+/// `opt.prof_leak`: report at exit what is still allocated.
 pub const PROF_LEAK: Key<Read<bool>> = Key::new("opt.prof_leak");
 
-/// `opt.prof_leak_error`: leaks make the exit a failure.
+/// `opt.prof_leak_error`: fail at exit if anything is still allocated.
 pub const PROF_LEAK_ERROR: Key<Read<bool>> = Key::new("opt.prof_leak_error");
 
 /// `opt.prof_pid_namespace`: names of profiles have the namespace of the process.

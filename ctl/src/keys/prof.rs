@@ -13,7 +13,8 @@ pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
 /// `prof.gdump`: dump at each new maximum of mapped memory.
 pub const GDUMP: Key<ReadWrite<bool>> = Key::new("prof.gdump");
 
-/// `prof.interval` (bytes): bytes between two dumps, on average.
+/// `prof.interval` (bytes): bytes allocated between two profiles, or 0 if none are written at
+/// intervals.
 pub const INTERVAL: Key<Read<u64>> = Key::new("prof.interval");
 
 /// `prof.lg_sample` (log2): bytes between two samples, on average.
@@ -33,3 +34,24 @@ pub const RESET: Key<Write<usize>> = Key::new("prof.reset");
 
 /// `prof.thread_active_init`: whether new threads are sampled.
 pub const THREAD_ACTIVE_INIT: Key<ReadWrite<bool>> = Key::new("prof.thread_active_init");
+
+/// `prof.samples.*`
+pub mod samples {
+    use crate::key::{Key, Read};
+
+    /// `prof.samples.bytes` (bytes): bytes of the stored stacks, a part of stats.metadata.
+    pub const BYTES: Key<Read<u64>> = Key::new("prof.samples.bytes");
+
+    /// `prof.samples.live` (count): samples that are in use.
+    pub const LIVE: Key<Read<usize>> = Key::new("prof.samples.live");
+
+    /// `prof.samples.missed` (count): allocations that were to become samples and did not, for lack
+    /// of memory.
+    pub const MISSED: Key<Read<u64>> = Key::new("prof.samples.missed");
+
+    /// `prof.samples.stacks` (count): different stacks of samples, since the start.
+    pub const STACKS: Key<Read<u64>> = Key::new("prof.samples.stacks");
+
+    /// `prof.samples.taken` (count): allocations that became samples, since the start.
+    pub const TAKEN: Key<Read<u64>> = Key::new("prof.samples.taken");
+}

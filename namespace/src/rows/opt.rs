@@ -99,8 +99,17 @@ pub static ROWS: &[Row] = &[
         |_| options::current().lg_prof_sample as usize,
         "bytes between two samples, on average"
     ),
+    ro!(
+        "opt.lg_prof_interval",
+        Ssize,
+        Log2,
+        |_| options::current().lg_prof_interval as isize,
+        "bytes allocated between two profiles; -1: none are written at intervals"
+    ),
     opt!(prof_seed, U64, None, "first state of the random numbers that choose samples; 0: any"),
     opt!(prof_final, Bool, None, "write a profile at exit"),
+    opt!(prof_leak, Bool, None, "report at exit what is still allocated"),
+    opt!(prof_leak_error, Bool, None, "fail at exit if anything is still allocated"),
     opt!(prof_accum, Bool, None, "profiles tell what was allocated since the start too"),
     ro!(
         "opt.dlopen_deepbind",

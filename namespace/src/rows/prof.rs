@@ -6,6 +6,7 @@ use crate::row_macros::{absent, ro, rw, wo, wo_or};
 use core::ffi::CStr;
 use lumalloc::control::profile;
 use lumalloc::observe;
+use lumalloc::options;
 use lumalloc_profile::dump::{self, Cause};
 
 /// The rows of both branches.
@@ -60,13 +61,54 @@ pub static ROWS: &[Row] = &[
         |_| reset(observe::lg_profile_sample() as usize),
         "forgets the samples, and sets the rate if one is given"
     ),
-    absent!("prof.interval", U64, Bytes, c"r-", "bytes between two dumps, on average"),
+    ro!(
+        "prof.interval",
+        U64,
+        Bytes,
+        |_| enabled().map(|()| options::current().prof_interval().unwrap_or(0)),
+        "bytes allocated between two profiles, or 0 if none are written at intervals"
+    ),
     ro!(
         "prof.lg_sample",
         Size,
         Log2,
         |_| enabled().map(|()| observe::lg_profile_sample() as usize),
         "bytes between two samples, on average"
+    ),
+    ro!(
+        "prof.samples.taken",
+        U64,
+        Count,
+        |_| observe::profile_counts().taken,
+        "allocations that became samples, since the start"
+    ),
+    ro!(
+        "prof.samples.missed",
+        U64,
+        Count,
+        |_| observe::profile_counts().missed,
+        "allocations that were to become samples and did not, for lack of memory"
+    ),
+    ro!(
+        "prof.samples.live",
+        Size,
+        Count,
+        |_| observe::profile_counts().live,
+        "samples that are in use"
+    ),
+    ro!(
+        "prof.samples.stacks",
+        U64,
+        Count,
+        |_| observe::profile_counts().stacks,
+        "different stacks of samples, since the start"
+    ),
+    ro!(
+        "prof.samples.bytes",
+        U64,
+        Bytes,
+        |_| observe::profile_counts().bytes,
+        "bytes of the stored stacks, a part of stats.metadata"
     ),
     absent!("prof.log_start", Str, None, c"-w", "starts a log of samples"),
     absent!("prof.log_stop", Void, None, c"--", "writes the log of samples"),

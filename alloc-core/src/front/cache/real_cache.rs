@@ -42,6 +42,8 @@ pub(crate) struct RealCache {
     pub(crate) due: Cell<Due>,
     /// Bytes past the bins until the next sample of the heap profiler.
     pub(crate) until_byte: UntilSample,
+    /// How often the rate of the heap profiler had been set when its samples were drawn.
+    pub(crate) rate: Cell<u32>,
     /// The façade before this cache, made once, when a mode needs it.
     facade: AtomicPtr<Facade>,
     /// The thread that has this cache. `None` for an explicit cache, or if no thread has it.
@@ -118,6 +120,7 @@ static NEW: RealCache = RealCache {
     next_visit: Cell::new(0),
     due: Cell::new(Due::Nothing),
     until_byte: UntilSample::new(),
+    rate: Cell::new(0),
     facade: AtomicPtr::new(core::ptr::null_mut()),
     thread: Cell::new(None),
     next_of_thread: Cell::new(None),

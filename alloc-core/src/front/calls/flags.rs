@@ -12,17 +12,19 @@ use crate::front::life::{background, explicit, thread_begin};
 use crate::front::miss::large_blocks;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::retry::with_retry;
+use crate::front::miss::sampled;
 use crate::front::miss::small as small_blocks;
 use crate::front::modes::block_size::{self, Given, usable};
 use crate::front::modes::judge;
+use crate::ground::intervals;
 use crate::ground::os;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
-use crate::ground::stats_interval;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::sampler;
 
 /// How a block is allocated or freed.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +124,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     if let Cache::Explicit(id) = flags.cache {
         let room = block_size::room(size, flags.align).filter(|room| *room <= MAX_CACHED);
         let block = match room.filter(|_| arena.is_none()) {
-            Some(room) => from_cache(id, room, flags.zero),
+            Some(room) => from_cache(id, room, size, flags.zero),
             None => explicit::exists(id).then_some(core::ptr::null_mut()),
         };
         let Some(block) = block else {
@@ -140,7 +142,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
         None => core::ptr::null_mut(),
     });
     background::tick_outside();
-    stats_interval::count(size);
+    intervals::count(size);
     if block.is_null() { no_memory(size) } else { block }
 }
 
@@ -152,15 +154,21 @@ fn small(arena: &'static Arena, room: usize, size: usize, zero: bool) -> *mut u8
 
 /// Allocates a small block through an explicit cache. Returns null if the cache does not have it,
 /// and `None` if there is no such cache.
-fn from_cache(id: u32, size: usize, zero: bool) -> Option<*mut u8> {
-    let class = SizeClass::of(size);
+fn from_cache(id: u32, room: usize, size: usize, zero: bool) -> Option<*mut u8> {
+    let class = SizeClass::of(room);
+    if sampler::is_on()
+        && let Some(arena) = explicit::home(id)
+        && let Some(sample) = sampled::small_past_bins(arena, class, size)
+    {
+        return Some(ready(sample, class, zero));
+    }
     let block = explicit::allocate(id, class)?;
     if block.is_null() {
         return Some(block);
     }
     current::count_given(usable(class));
     background::tick();
-    stats_interval::count(class.size());
+    intervals::count(class.size());
     Some(ready(block, class, zero))
 }
 

@@ -16,6 +16,7 @@ use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, SizeClass};
 use crate::ground::sync::lock::{Guard, RankedMutex};
 use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::arenas::arena::Arena;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The number of explicit caches that `MALLOCX_TCACHE` has bits for.
@@ -109,6 +110,11 @@ fn hold(id: u32) -> Option<Held> {
 /// Returns whether there is a cache with this number.
 pub(crate) fn exists(id: u32) -> bool {
     hold(id).is_some()
+}
+
+/// Returns the arena of the cache with this number, or `None` if there is no such cache.
+pub(crate) fn home(id: u32) -> Option<&'static Arena> {
+    hold(id).map(|held| held.cache.owner.home.get())
 }
 
 /// Returns a block of a class. Null if the cache does not hold the class, or if there is no memory.

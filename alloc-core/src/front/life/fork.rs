@@ -19,10 +19,10 @@ use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::modes::guarded;
 use crate::ground::counters::SharedCount;
+use crate::ground::intervals;
 use crate::ground::os;
 use crate::ground::prof_prefix;
 use crate::ground::size_class::SizeClass;
-use crate::ground::stats_interval;
 use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
@@ -94,7 +94,7 @@ unsafe extern "C" fn in_child() {
     for_each_lock(&mut |lock| lock.give_in_child());
     background::forget_in_child();
     arena_hooks::forget_in_child();
-    stats_interval::forget_in_child();
+    intervals::forget_in_child();
     let cache = tls::current();
     if RealCache::of(cache).is_some() {
         tls::set_current(&REENTRANT);

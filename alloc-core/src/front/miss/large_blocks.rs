@@ -10,9 +10,9 @@ use crate::front::cache::{current, registry};
 use crate::front::life::{background, thread_begin};
 use crate::front::modes::fill;
 use crate::ground::fill_mode;
+use crate::ground::intervals;
 use crate::ground::options;
 use crate::ground::size_class::MAX_CACHED;
-use crate::ground::stats_interval;
 use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::choose_arena;
@@ -50,7 +50,7 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
         None => core::ptr::null_mut(),
     });
     background::tick_outside();
-    stats_interval::count(bytes);
+    intervals::count(bytes);
     if block.is_null() { no_memory(size) } else { block }
 }
 

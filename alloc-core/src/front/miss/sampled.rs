@@ -44,7 +44,7 @@ pub(super) fn small(
 }
 
 /// As [`small`], for a request that is served past the bins, which counts its bytes.
-pub(super) fn small_past_bins(
+pub(crate) fn small_past_bins(
     arena: &'static Arena,
     class: SizeClass,
     size: usize,

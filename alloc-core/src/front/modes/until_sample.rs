@@ -22,6 +22,11 @@ impl UntilSample {
         UntilSample(Cell::new(0))
     }
 
+    /// Forgets what was drawn.
+    pub(crate) fn forget(&self) {
+        self.0.set(0);
+    }
+
     /// Begins a countdown with the present request. Calls `due` if it gets the sample. Returns how
     /// many requests, with the present one, there are before the one after which the next sample
     /// comes.

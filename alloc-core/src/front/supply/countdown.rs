@@ -23,6 +23,7 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
     // An explicit cache belongs to no thread. Its requests are counted by their bytes.
     let is_profiled = sampler::is_on() && cache.thread().is_some();
     if is_profiled {
+        follow_rate(cache);
         let draw = || rate::requests(class.size());
         pops = pops.min(cold.until_profiled.begin(draw, || cache.due.set(Due::Profiled)));
     }
@@ -42,5 +43,18 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
 /// Counts an allocation of `bytes` bytes past the bins. Returns whether the profiler samples it.
 #[inline]
 pub(crate) fn samples_bytes(cache: &RealCache, bytes: usize) -> bool {
-    sampler::is_on() && cache.until_byte.count(bytes, rate::bytes)
+    if !sampler::is_on() {
+        return false;
+    }
+    follow_rate(cache);
+    cache.until_byte.count(bytes, rate::bytes)
+}
+
+/// Forgets what was drawn at another rate.
+fn follow_rate(cache: &RealCache) {
+    let times_set = rate::times_set();
+    if cache.rate.replace(times_set) != times_set {
+        cache.until_byte.forget();
+        SizeClass::all().for_each(|class| cache.cold(class).until_profiled.forget());
+    }
 }

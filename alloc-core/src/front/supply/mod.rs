@@ -8,6 +8,8 @@ pub(crate) mod countdown;
 pub(crate) mod arrays;
 #[allow(unsafe_code)]
 pub(crate) mod flush;
+#[allow(unsafe_code)]
+pub(crate) mod freed_samples;
 pub(crate) mod collection;
 #[allow(unsafe_code)]
 pub(crate) mod refill;

@@ -3,22 +3,19 @@
 //! Everything here runs under the lock of the cache's owner, once per batch.
 
 use super::collection::collect;
-use super::{arrays, countdown, flush};
-use crate::back::map::page_map;
+use super::{arrays, countdown, flush, freed_samples};
 use crate::front::bins::cache_bin::Filler;
 use crate::front::cache::facade::Facade;
 use crate::front::cache::real_cache::RealCache;
 use crate::ground::cache_limits::BY_CLASS;
-use crate::ground::low;
+use crate::ground::intervals;
 use crate::ground::options;
 use crate::ground::size_class::SizeClass;
-use crate::ground::stats_interval;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::blocks::overflow_moves;
 use crate::middle::blocks::owned_slabs;
 use crate::middle::blocks::shared_refill;
 use crate::middle::owners::owner::{Owner, OwnerState};
-use crate::middle::slabs::slab::Slab;
 
 /// Refills of a class that come from shared slabs before the cache gets its own slab.
 const SHARED_REFILLS: u8 = 4;
@@ -34,31 +31,15 @@ pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
         // blocks, in cache lines that those threads write to.
         flush::oldest(cache, &mut cache.owner.state.lock(), class, bin.level());
     }
-    let mut block = pop_ordinary(cache, class);
+    let mut block = freed_samples::pop_ordinary(cache, class);
     if block.is_null() {
         refill(cache, class);
-        block = pop_ordinary(cache, class);
+        block = freed_samples::pop_ordinary(cache, class);
     }
     if !block.is_null() {
         count_one(cache, class);
     }
     block
-}
-
-/// Pops the newest block that is no sample. Samples above it were freed by their size, and go back
-/// to their slabs.
-fn pop_ordinary(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
-    loop {
-        let block = cache.bin(class).pop_uncounted();
-        if block.is_null() || !low::is_low_or_null(block) || !is_sample(block) {
-            return block;
-        }
-        give_back(&cache.owner, &mut cache.owner.state.lock(), class, &[block]);
-    }
-}
-
-fn is_sample(block: *mut u8) -> bool {
-    Slab::of(page_map::lookup(block.expose_provenance())).is_some_and(Slab::is_for_samples)
 }
 
 /// Counts one request. If the countdown has run out, arms it again and makes a step of collection.
@@ -81,7 +62,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
     }
     if cache.thread().is_some() {
         // Not under a lock. The lock of an explicit cache would be held here.
-        stats_interval::count(pops.saturating_mul(class.size()));
+        intervals::count(pops.saturating_mul(class.size()));
     }
 }
 

@@ -25,6 +25,8 @@ use rule::{Base, Rule, RuleTable, Step};
 
 /// Return addresses whose rules are kept.
 const RULES: usize = 4096;
+/// How many frames of the allocator there may be.
+pub(crate) const MOST_OWN: usize = 24;
 /// The longest stack that a walk goes through, own frames included.
 pub(crate) const DEEPEST: usize = 512;
 /// A frame with more bytes is not followed without a check that its memory can be read.
@@ -94,15 +96,17 @@ pub(crate) fn own_module() {
 }
 
 /// Writes the return addresses of the calling thread's callers to `stack`, the innermost first,
-/// without the allocator's own frames. Returns how many.
+/// without the allocator's own frames. Returns how many. `stack` must have room for own frames too
+/// ([`MOST_OWN`]), which come first.
 #[inline(never)]
 pub(crate) fn take(stack: &mut [usize]) -> usize {
     let mut at = Registers::here();
     let (mut count, mut frames) = (0, 0);
     let mut checked = Checked { page: 0 };
-    while frames < DEEPEST && count < stack.len() {
-        let Some((next, is_own)) = caller(&at, &mut checked) else { break };
-        if is_own {
+    // A return address of 0 or 1 is none.
+    while frames < DEEPEST && count < stack.len() && at.back > 1 {
+        let rule = rule_of(at.back);
+        if matches!(rule, Rule::Step(Step { is_own: true, .. })) {
             count = 0;
         } else if frames > 0
             && let Some(place) = stack.get_mut(count)
@@ -111,20 +115,18 @@ pub(crate) fn take(stack: &mut [usize]) -> usize {
             count += 1;
         }
         frames += 1;
+        let Some(next) = caller(&at, rule, &mut checked) else { break };
         at = next;
     }
     count
 }
 
-/// Returns the registers of the caller, and whether the function of `at` is the allocator's.
-fn caller(at: &Registers, checked: &mut Checked) -> Option<(Registers, bool)> {
-    if at.back < 2 {
-        return None;
-    }
-    match rule_of(at.back) {
+/// Returns the registers of the caller, or `None` if there is none.
+fn caller(at: &Registers, rule: Rule, checked: &mut Checked) -> Option<Registers> {
+    match rule {
         Rule::End => None,
-        Rule::Unknown => Some((by_frame_pointer(at, checked)?, false)),
-        Rule::Step(step) => Some((follow(at, step, checked)?, step.is_own)),
+        Rule::Unknown => by_frame_pointer(at, checked),
+        Rule::Step(step) => follow(at, step, checked),
     }
 }
 
@@ -264,6 +266,42 @@ mod tests {
     fn the_stack_of_a_thread_ends_where_the_thread_began() {
         let count = std::thread::spawn(|| take(&mut [0; DEEPEST])).join().expect("a stack");
         assert!((3..40).contains(&count), "{count}");
+    }
+
+    /// Code that a program compiles while it runs has no unwind tables.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn code_without_tables_is_followed_by_its_frame_pointer() {
+        // push rbp; mov rbp, rsp; call rdi; pop rbp; ret
+        const CODE: [u8; 8] = [0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3];
+        const RETURN: usize = 6;
+        static SEEN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+        extern "C" fn called() {
+            let mut stack = [0; 64];
+            let count = take(&mut stack);
+            for (place, back) in SEEN.iter().zip(stack).take(count) {
+                place.store(back, Relaxed);
+            }
+        }
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+        let nothing = core::ptr::null_mut();
+        // SAFETY: new memory, wherever there is room.
+        let page = unsafe { libc::mmap(nothing, 4096, access, flags, -1, 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        // SAFETY: the page is writable and new.
+        unsafe { page.cast::<[u8; 8]>().write(CODE) };
+        // SAFETY: the page is this test's.
+        assert_eq!(unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC) }, 0);
+        // SAFETY: the code is a function that calls its argument.
+        let run: extern "C" fn(extern "C" fn()) = unsafe { core::mem::transmute(page) };
+        run(called);
+        let seen: Vec<usize> = SEEN.iter().map(|back| back.load(Relaxed)).collect();
+        let at = seen.iter().position(|back| *back == page as usize + RETURN).expect("the code");
+        let test = code_without_tables_is_followed_by_its_frame_pointer as *const () as usize;
+        let caller = seen.get(at + 1).copied().expect("its caller");
+        assert!(caller.wrapping_sub(test) < 4096, "{seen:x?}");
+        assert!(seen.get(at + 3).is_some_and(|back| *back != 0), "and the callers of that");
     }
 
     #[test]

@@ -42,7 +42,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("opt.*", "a setting of the start: the info has those that differ between programs"),
     ("prof.dump", "an action"),
     ("prof.gdump", "not built in yet"),
-    ("prof.interval", "not built in yet"),
+    ("prof.interval", "a setting that nobody watches"),
     ("prof.lg_sample", "a setting that nobody watches"),
     ("prof.log_*", "not built in yet"),
     ("prof.prefix", "written only"),

@@ -80,6 +80,21 @@ pub(super) static SETTINGS: &[Def] = &[
         .says("1 if a thread of the allocator purges unused pages."),
     gauge("lumalloc_profile_active", Unit::None, Settings, Sum(&["prof.active"]))
         .says("1 if the heap profiler samples the process."),
+    counter("lumalloc_profile_samples_total", Unit::None, Settings, Sum(&["prof.samples.taken"]))
+        .says("Allocations that became samples of the heap profiler."),
+    counter(
+        "lumalloc_profile_missed_samples_total",
+        Unit::None,
+        Settings,
+        Sum(&["prof.samples.missed"]),
+    )
+    .says("Allocations that were to become samples and did not, for lack of memory."),
+    gauge("lumalloc_profile_live_samples", Unit::None, Settings, Sum(&["prof.samples.live"]))
+        .says("Samples of the heap profiler that are in use."),
+    gauge("lumalloc_profile_stacks", Unit::None, Settings, Sum(&["prof.samples.stacks"]))
+        .says("Different stacks of samples."),
+    gauge("lumalloc_profile_bytes", Unit::Bytes, Settings, Sum(&["prof.samples.bytes"]))
+        .says("Bytes of the stored stacks, a part of the metadata."),
     gauge("lumalloc_arenas_limit", Unit::None, Settings, Sum(&["arenas.narenas"])).says(
         "Indices that arenas may have: automatic ones below their limit, created ones above.",
     ),
