@@ -293,6 +293,25 @@ void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *c
                         const char *opts) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
+ * The profile of allocations. (mprof(1)) With the option mprof:true each allocation is counted at
+ * its stack, and the counts are written to mprof.data when the program exits; `lumalloc mprof` and
+ * pprof show them. The child of a fork adds its process number to the name. A call that can do
+ * nothing says why on standard error.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Writes the profile after each `count` allocations; 0, as at start: only at exit. */
+void set_mprof_autosave(int count) LUMALLOC_NOTHROW;
+
+/* Writes the profile, and ends it. */
+void mprof_stop(void) LUMALLOC_NOTHROW;
+
+/*
+ * After mprof_stop, begins a profile of what is allocated from now on. It is written to the file of
+ * that name, or to standard output when the name is empty or NULL.
+ */
+void mprof_restart(const char *filename) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
  * Variables. (jemalloc(3))
  * ---------------------------------------------------------------------------------------------- */
 

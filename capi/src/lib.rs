@@ -9,6 +9,7 @@
 //! | [`glibc`] | `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`, `malloc_info` |
 //! | [`allocx`] | `mallocx` and the other `*allocx` functions |
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
+//! | [`mprof`] | `set_mprof_autosave`, `mprof_stop`, `mprof_restart` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
@@ -34,6 +35,8 @@ mod errno;
 pub mod glibc;
 #[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
 mod lifecycle;
+#[allow(unsafe_code, reason = "C interface: a name from the caller")]
+pub mod mprof;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod mallctl;
 #[allow(unsafe_code, reason = "a symbol that only assembly can define")]

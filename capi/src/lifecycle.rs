@@ -12,6 +12,7 @@ use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::leaks::Leaks;
+use lumalloc_profile::mprof;
 use lumalloc_profile::sink::Sink;
 
 /// Called by the loader once the library is relocated. The allocator itself needs no start, and may
@@ -46,6 +47,9 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Prints the statistics under `opt.stats_print`. Called when the process exits.
 extern "C" fn at_exit() {
+    if mprof::is_running() && mprof::save().is_err() {
+        variables::write_to_stderr(b"<lumalloc>: the data of mprof could not be written\n");
+    }
     if options::current().prof_final {
         write_final_profile();
     }

@@ -3,10 +3,11 @@
 
 use crate::heap_v2;
 use crate::output_file::{Path, process_id, write_whole};
+use crate::pprof;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lumalloc::control;
-use lumalloc::options;
+use lumalloc::options::{self, ProfFormat};
 
 /// Why a profile is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,14 @@ static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static INTERVAL: AtomicU64 = AtomicU64::new(0);
 static MANUAL: AtomicU64 = AtomicU64::new(0);
 
-/// Writes the present profile as [`heap_v2`] to the file of that name, or without a name to
+/// What the names of pprof files end with.
+const PPROF: &[u8] = b".pb.gz";
+
+/// Writes the present profile to the file of that name, or without a name to
 /// `<prefix>.<pid>.<number>.m<number>.heap`.
+///
+/// It is written as [`pprof`] if the name ends in `.pb.gz`, and otherwise as [`heap_v2`]. Without a
+/// name `opt.prof_format` decides, and the name ends accordingly.
 ///
 /// # Errors
 /// The system's error number. `ENOENT`: the process was started without `prof:true`. `EINVAL`:
@@ -48,6 +55,9 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
         }
     };
     control::profile::settle_thread();
+    if name.to_bytes().ends_with(PPROF) {
+        return write_whole(name, pprof::write);
+    }
     write_whole(name, |sink| heap_v2::write(sink, options::current().prof_accum))
 }
 
@@ -72,5 +82,8 @@ fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<
         Cause::Interval => path.push(b".i")?.push_number(INTERVAL.fetch_add(1, Relaxed))?,
         Cause::Manual => path.push(b".m")?.push_number(MANUAL.fetch_add(1, Relaxed))?,
     };
-    path.push(b".heap")
+    match options::current().prof_format {
+        ProfFormat::HeapV2 => path.push(b".heap"),
+        ProfFormat::Pprof => path.push(PPROF),
+    }
 }

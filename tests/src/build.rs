@@ -124,6 +124,30 @@ pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     program
 }
 
+/// The program `pprof`, built from the sources that Debian packages. (`go tool pprof` finds names
+/// in programs of Go only.)
+pub fn pprof() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let dir = target_dir().join("test-programs");
+        std::fs::create_dir_all(&dir).expect("a directory for the test programs");
+        let partial = dir.join(format!("pprof.{}", std::process::id()));
+        let output = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&partial)
+            .arg("github.com/google/pprof")
+            .envs([("GO111MODULE", "off"), ("GOPATH", "/usr/share/gocode"), ("GOFLAGS", "")])
+            .env("GOCACHE", target_dir().join("go-cache"))
+            .output()
+            .expect("go starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let program = dir.join("pprof");
+        std::fs::rename(&partial, &program).expect("the program moves into place");
+        program
+    };
+    BUILT.get_or_init(build).clone()
+}
+
 /// An empty directory with this name for a test's files.
 pub fn scratch(name: &str) -> PathBuf {
     let dir = target_dir().join("test-scratch").join(name);

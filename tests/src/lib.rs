@@ -5,6 +5,7 @@
 //! * [`identities`]: facts that hold for every snapshot;
 //! * [`machine`]: the machine under test: this one, or another in an emulator;
 //! * [`memory`]: how much memory a process occupies;
+//! * [`profile_reports`]: what jeprof and pprof report of a profile;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
@@ -20,12 +21,13 @@ pub mod machine;
 pub mod memory;
 pub mod resident;
 pub mod run;
+pub mod profile_reports;
 pub mod storm;
 pub mod template;
 pub mod tidy;
 
 pub use build::{
-    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, root, scratch,
-    target_dir,
+    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, pprof, root,
+    scratch, target_dir,
 };
 pub use run::{Run, run_plain, run_preloaded};

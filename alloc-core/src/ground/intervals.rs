@@ -1,5 +1,6 @@
 //! What is done each time that so many bytes were allocated: `opt.stats_interval` prints the
-//! statistics, and `opt.lg_prof_interval` writes a heap profile.
+//! statistics, and `opt.lg_prof_interval` writes a heap profile. The profile of mprof(1) is written
+//! after so many allocations.
 //!
 //! Bytes are counted in slow paths, so that the fast paths do nothing more: small requests when a
 //! bin's countdown has run out (usually after 64 KiB of them, `opt.tcache_gc_incr_bytes`), and each
@@ -14,6 +15,9 @@ pub type Action = extern "C" fn();
 
 static STATISTICS: Interval = Interval::new();
 static PROFILES: Interval = Interval::new();
+static SAMPLES: Interval = Interval::new();
+/// Samples between two calls of the action of [`set_sample_action`]. 0: none.
+static SAMPLES_BETWEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the function that prints the statistics at each interval, with the letters of
 /// `opt.stats_interval_opts`, or none.
@@ -29,6 +33,22 @@ pub fn set_printer(printer: Option<Action>) {
 /// `opt.lg_prof_interval`.
 pub fn set_profiler(profiler: Option<Action>) {
     PROFILES.set(profiler);
+}
+
+/// As [`set_printer`], for a function that is called after each `count` samples of the heap
+/// profiler. It is never called if `count` is 0. Source: mprof(1), `set_mprof_autosave`.
+pub fn set_sample_action(action: Option<Action>, count: u64) {
+    SAMPLES_BETWEEN.store(0, Ordering::Relaxed);
+    SAMPLES.set(action);
+    SAMPLES_BETWEEN.store(count, Ordering::Relaxed);
+}
+
+/// Counts a sample, and acts when there are so many. The caller holds no lock.
+pub(crate) fn count_sample() {
+    let between = SAMPLES_BETWEEN.load(Ordering::Relaxed);
+    if between > 0 {
+        SAMPLES.count(1, between);
+    }
 }
 
 /// Counts requested bytes, and acts when an interval is complete. The caller holds no lock.
@@ -47,6 +67,7 @@ pub(crate) fn count(bytes: usize) {
 pub(crate) fn forget_in_child() {
     STATISTICS.busy.store(false, Ordering::Relaxed);
     PROFILES.busy.store(false, Ordering::Relaxed);
+    SAMPLES.busy.store(false, Ordering::Relaxed);
 }
 
 /// An interval, and what is done when it is complete.
