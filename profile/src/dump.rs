@@ -2,8 +2,9 @@
 //! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
 
 use crate::heap_v2;
-use crate::output_file::{Path, process_id, write_whole};
+use crate::output_file::{self, Path, process_id, write_whole};
 use crate::pprof;
+use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lumalloc::control;
@@ -55,10 +56,28 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
         }
     };
     control::profile::settle_thread();
-    if name.to_bytes().ends_with(PPROF) {
-        return write_whole(name, pprof::write);
+    let format =
+        if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
+    write_whole(name, |sink| write_as(format, sink))
+}
+
+/// Writes the present profile to an open file, which stays open.
+///
+/// # Errors
+/// The system's error number. `ENOENT`: the process was started without `prof:true`.
+pub fn to_descriptor(descriptor: c_int, format: ProfFormat) -> Result<(), c_int> {
+    if !control::profile::is_enabled() {
+        return Err(libc::ENOENT);
     }
-    write_whole(name, |sink| heap_v2::write(sink, options::current().prof_accum))
+    control::profile::settle_thread();
+    output_file::to_descriptor(descriptor, |sink| write_as(format, sink))
+}
+
+fn write_as(format: ProfFormat, sink: &mut dyn Sink) -> bool {
+    match format {
+        ProfFormat::HeapV2 => heap_v2::write(sink, options::current().prof_accum),
+        ProfFormat::Pprof => pprof::write(sink),
+    }
 }
 
 /// Returns whether an error of [`to_file`] says only that no profile is wanted.

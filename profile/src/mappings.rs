@@ -42,11 +42,17 @@ pub(crate) fn for_each(mut see: impl FnMut(&Mapping<'_>)) {
                 start: line.start,
                 end: line.end,
                 offset: line.offset,
-                name: line.name,
+                name: without_note(line.name),
                 build_id: id.get(..length).unwrap_or_default(),
             });
         }
     });
+}
+
+/// Removes what the system adds to the path of a file that another one has replaced. The build-id
+/// says whether the file of that name is still the same.
+fn without_note(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b" (deleted)").unwrap_or(name)
 }
 
 /// Where the beginning of the last file is mapped.
@@ -199,6 +205,12 @@ mod tests {
     use std::process::Command;
     use std::string::String;
     use std::vec::Vec;
+
+    #[test]
+    fn a_replaced_file_keeps_its_name() {
+        assert_eq!(without_note(b"/bin/a b (deleted)"), b"/bin/a b");
+        assert_eq!(without_note(b"/bin/a"), b"/bin/a");
+    }
 
     #[test]
     fn the_program_and_the_c_library_are_there_with_the_ids_that_readelf_prints() {

@@ -3,7 +3,7 @@
 //!
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
-use crate::output_file::{Path, process_id, to_stdout, write_whole};
+use crate::output_file::{Path, process_id, to_descriptor, write_whole};
 use crate::pprof;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
@@ -82,7 +82,7 @@ pub fn save() -> Result<(), Refusal> {
     }
     control::profile::settle_thread();
     if TO_STDOUT.load(Ordering::Relaxed) {
-        return to_stdout(pprof::write).map_err(Refusal::Unwritten);
+        return to_descriptor(libc::STDOUT_FILENO, pprof::write).map_err(Refusal::Unwritten);
     }
     let mut path = NAME.with(|path| path.clone());
     if path.as_c_str().is_empty() {

@@ -175,14 +175,16 @@ pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
     keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
 }
 
-/// Writes to standard output.
+/// Writes to an open file of the program, which stays open.
 ///
 /// # Errors
 /// The system's error number.
-pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
+pub(crate) fn to_descriptor(
+    descriptor: c_int,
+    write: impl FnOnce(&mut dyn Sink) -> bool,
+) -> Result<(), c_int> {
     keep_errno(|| {
-        // The descriptor belongs to the program, so it is not closed.
-        let file = core::mem::ManuallyDrop::new(File(libc::STDOUT_FILENO));
+        let file = core::mem::ManuallyDrop::new(File(descriptor));
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
         match sink.error {

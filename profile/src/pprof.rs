@@ -45,6 +45,11 @@ const INDEX: u64 = 10;
 /// The four types of values, with their units.
 const TYPES: [(u64, u64); 4] = [(1, COUNT), (3, BYTES), (5, COUNT), (INUSE_SPACE, BYTES)];
 
+/// The number of the field `default_sample_type`.
+const DEFAULT_TYPE: u8 = 14;
+/// The bytes of that field which, at the end of a message, have viewers show `alloc_space` first.
+pub const DEFAULT_ALLOC_SPACE: [u8; 2] = [DEFAULT_TYPE << 3, 3];
+
 /// The most places of a table.
 const MOST_PLACES: usize = 1 << 20;
 /// Bytes of the largest message: a sample with 256 locations.
@@ -193,7 +198,7 @@ impl File<'_> {
         }
         self.field(11, Message::new(&mut bytes).number(1, SPACE).number(2, BYTES).end());
         self.number(12, 1 << self.lg_sample.min(62));
-        self.number(14, INUSE_SPACE);
+        self.number(DEFAULT_TYPE.into(), INUSE_SPACE);
         self.number(9, now());
         self.comment(b"lumalloc=", Err(env!("CARGO_PKG_VERSION").as_bytes()));
         self.comment(b"pid=", Ok(u64::from(process_id())));

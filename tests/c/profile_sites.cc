@@ -5,6 +5,7 @@
 //   profile_sites leak COUNT            blocks that are not freed
 //   profile_sites keys on|off          the keys of the profiler, with prof:true or without
 //   profile_sites nomemory FILE...  profiles without memory from the system
+//   profile_sites serve             blocks that stay until the end of standard input
 //   profile_sites errors DIRECTORY      what prof.dump refuses
 #include "api_check.h"
 #include <lumalloc.h>
@@ -106,6 +107,17 @@ static void nomemory(int count, char **names)
   for (int i = 0; i < count; i++) CHECK(dump(names[i]) == 0);
 }
 
+static void serve()
+{
+  kept.reserve(100000);
+  for (int i = 0; i < 1000; i++) outer(112);
+  for (int i = 0; i < 100; i++) large(1 << 20);
+  dropped(500);
+  puts("ready");
+  fflush(stdout);
+  CHECK(getchar() == EOF);
+}
+
 template <typename T> static T value(const char *name)
 {
   T value = {};
@@ -158,10 +170,11 @@ static void off()
 
 int main(int argc, char **argv)
 {
-  CHECK(argc > 2);
+  CHECK(argc > 2 || (argc == 2 && argv[1] == std::string("serve")));
   const std::string what = argv[1];
   if (what == "exact") exact(argv[2], argv[3]);
   else if (what == "sampled") sampled(argv[2]);
+  else if (what == "serve") serve();
   else if (what == "nomemory") nomemory(argc - 2, argv + 2);
   else if (what == "keys" && argv[2] == std::string("on")) keys();
   else if (what == "keys") off();

@@ -1,11 +1,12 @@
 //! The programs under test: the library, and programs compiled from `tests/c`.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::machine;
 
@@ -97,6 +98,17 @@ pub fn cc(source: &str, args: &[&str]) -> PathBuf {
 
 /// As [`cc`], but with another compiler.
 pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<String, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    let key = format!("{compiler} {source} {args:?}");
+    let compiled = {
+        let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(key).or_default())
+    };
+    // A program that runs must not be replaced by an equal one: its profiles name its file.
+    compiled.get_or_init(|| compile_anew(compiler, source, args)).clone()
+}
+
+fn compile_anew(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut hasher = DefaultHasher::new();
     (compiler, source, args).hash(&mut hasher);

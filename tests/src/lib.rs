@@ -7,6 +7,7 @@
 //! * [`memory`]: how much memory a process occupies;
 //! * [`profile_reports`]: what jeprof and pprof report of a profile;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
+//! * [`serving`]: programs that are preloaded with the exporter, and requests to them;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
 //! * [`tidy`]: the rules that the sources themselves obey.
@@ -22,6 +23,7 @@ pub mod memory;
 pub mod resident;
 pub mod run;
 pub mod profile_reports;
+pub mod serving;
 pub mod storm;
 pub mod template;
 pub mod tidy;

@@ -49,7 +49,8 @@ pub fn jeprof(program: &Path, profile: &Path, options: &[&str]) -> Report {
     Report { total: total.expect("a total"), of: lines.map(row).collect() }
 }
 
-/// Runs pprof on a profile of a program, for one type of values. `what`: more options.
+/// Runs pprof on a profile of a program, for one type of values. An empty program is the one that
+/// the profile names. `what`: more options.
 pub fn pprof(program: &Path, profile: &Path, values: &str, what: &[&str]) -> Report {
     let text = pprof_text(program, profile, &[&["-top", values], what].concat());
     let (head, rows) = text.split_once(" flat  flat%").unwrap_or_else(|| panic!("{text}"));
@@ -74,7 +75,7 @@ pub fn pprof_text(program: &Path, profile: &Path, options: &[&str]) -> String {
     let output = Command::new(pprof_program())
         .args(["-unit=B", "-nodecount=100000", "-nodefraction=0"])
         .args(options)
-        .args([program, profile])
+        .args([program, profile].into_iter().filter(|path| !path.as_os_str().is_empty()))
         .output()
         .expect("pprof starts");
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -6,4 +6,6 @@ pub(crate) mod dumps;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod page;
+pub(crate) mod pprof;
+pub(crate) mod profile;
 pub(crate) mod stats;

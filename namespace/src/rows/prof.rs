@@ -6,7 +6,7 @@ use crate::row_macros::{absent, act, ro, rw, wo, wo_or};
 use core::ffi::CStr;
 use lumalloc::control::profile;
 use lumalloc::observe;
-use lumalloc::options;
+use lumalloc::options::{self, ProfFormat};
 use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::mprof::{self, Refusal};
 
@@ -45,6 +45,22 @@ pub static ROWS: &[Row] = &[
         |_| dump(None),
         "writes a heap profile to the file of that name, or for NULL to one that is named by \
          prefix, process and number (EFAULT: it could not be written)"
+    ),
+    wo!(
+        "prof.write_heap_v2",
+        Unsigned,
+        None,
+        |_, descriptor| write(descriptor, ProfFormat::HeapV2),
+        "writes a heap profile for jeprof to this open file descriptor (EFAULT: it could not be \
+         written)"
+    ),
+    wo!(
+        "prof.write_pprof",
+        Unsigned,
+        None,
+        |_, descriptor| write(descriptor, ProfFormat::Pprof),
+        "writes a heap profile for pprof to this open file descriptor (EFAULT: it could not be \
+         written)"
     ),
     absent!("prof.gdump", Bool, None, c"rw", "dump at each new maximum of mapped memory"),
     wo!(
@@ -170,6 +186,12 @@ fn set_active(active: bool) -> Result<(), Error> {
 fn dump(name: Option<&CStr>) -> Result<(), Error> {
     enabled()?;
     dump::to_file(name, Cause::Manual).map_err(|_| Error::Fault)
+}
+
+fn write(descriptor: u32, format: ProfFormat) -> Result<(), Error> {
+    enabled()?;
+    let descriptor = i32::try_from(descriptor).map_err(|_| Error::Invalid)?;
+    dump::to_descriptor(descriptor, format).map_err(|_| Error::Fault)
 }
 
 fn reset(lg_sample: usize) -> Result<(), Error> {
