@@ -124,7 +124,10 @@ pub mod message {
 /// at each `opt.lg_prof_interval` or after so many samples.
 #[cfg(not(loom))]
 pub mod intervals {
-    pub use crate::ground::intervals::{Action, set_printer, set_profiler, set_sample_action};
+    pub use crate::ground::intervals::{
+        Action, profiles_maxima, set_maximum_profiler, set_printer, set_profiler,
+        set_profiles_maxima, set_sample_action,
+    };
 }
 
 /// Checks of all structures, for tests.

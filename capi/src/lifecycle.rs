@@ -22,6 +22,7 @@ extern "C" fn at_load() {
     message::set_sink(Some(variables::deliver));
     intervals::set_printer(Some(at_interval));
     intervals::set_profiler(Some(at_profile_interval));
+    intervals::set_maximum_profiler(Some(at_maximum));
     if options::current().stats_print {
         spare_stderr::make();
     }
@@ -34,7 +35,16 @@ extern "C" fn at_interval() {
 
 /// Writes a profile. Called each time that 2^`opt.lg_prof_interval` bytes were allocated.
 extern "C" fn at_profile_interval() {
-    if dump::to_file(None, Cause::Interval).is_err_and(|error| !dump::is_unwanted(error)) {
+    write_profile(Cause::Interval);
+}
+
+/// Writes a profile. Called when more memory is held than ever before, under `prof.gdump`.
+extern "C" fn at_maximum() {
+    write_profile(Cause::Maximum);
+}
+
+fn write_profile(cause: Cause) {
+    if dump::to_file(None, cause).is_err_and(|error| !dump::is_unwanted(error)) {
         variables::write_to_stderr(b"<lumalloc>: a profile could not be written\n");
     }
 }

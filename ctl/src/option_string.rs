@@ -203,6 +203,8 @@ plain! {
     prof_accum: bool;
     /// A profile is written when the program exits.
     prof_final: bool;
+    /// A profile is written each time that more memory is held than ever before.
+    prof_gdump: bool;
     /// log2 of the bytes allocated between two profiles; -1: none.
     lg_prof_interval: i32;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.

@@ -17,13 +17,16 @@ pub enum Cause {
     Final,
     /// So many bytes were allocated since the last one.
     Interval,
+    /// More memory is held than ever before.
+    Maximum,
     /// The program asks for it.
     Manual,
 }
 
-/// Files that were named here, those of them at intervals, and those that were asked for.
+/// Files that were named here, and those of each cause.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static INTERVAL: AtomicU64 = AtomicU64::new(0);
+static MAXIMUM: AtomicU64 = AtomicU64::new(0);
 static MANUAL: AtomicU64 = AtomicU64::new(0);
 
 /// What the names of pprof files end with.
@@ -99,6 +102,7 @@ fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<
     let path = match cause {
         Cause::Final => path.push(b".f")?,
         Cause::Interval => path.push(b".i")?.push_number(INTERVAL.fetch_add(1, Relaxed))?,
+        Cause::Maximum => path.push(b".u")?.push_number(MAXIMUM.fetch_add(1, Relaxed))?,
         Cause::Manual => path.push(b".m")?.push_number(MANUAL.fetch_add(1, Relaxed))?,
     };
     match options::current().prof_format {

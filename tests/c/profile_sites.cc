@@ -5,6 +5,7 @@
 //   profile_sites leak COUNT            blocks that are not freed
 //   profile_sites keys on|off          the keys of the profiler, with prof:true or without
 //   profile_sites nomemory FILE...  profiles without memory from the system
+//   profile_sites maxima            blocks that the heap grows by, in part with prof.gdump
 //   profile_sites serve             blocks that stay until the end of standard input
 //   profile_sites errors DIRECTORY      what prof.dump refuses
 #include "api_check.h"
@@ -126,6 +127,18 @@ template <typename T> static T value(const char *name)
   return value;
 }
 
+static void maxima()
+{
+  CHECK(value<bool>("prof.gdump") && value<bool>("opt.prof_gdump"));
+  kept.reserve(100000);
+  for (int i = 0; i < 10; i++) large(16 << 20);
+  free(kept.back());
+  kept.pop_back();
+  bool off = false;
+  CHECK(ctl("prof.gdump", NULL, NULL, &off, sizeof off) == 0 && !value<bool>("prof.gdump"));
+  for (int i = 0; i < 10; i++) large(16 << 20);
+}
+
 static int set(const char *name, bool to) { return ctl(name, NULL, NULL, &to, sizeof to); }
 
 static bool is_sampled()
@@ -170,11 +183,12 @@ static void off()
 
 int main(int argc, char **argv)
 {
-  CHECK(argc > 2 || (argc == 2 && argv[1] == std::string("serve")));
+  CHECK(argc > 2 || (argc == 2 && (argv[1] == std::string("serve") || argv[1] == std::string("maxima"))));
   const std::string what = argv[1];
   if (what == "exact") exact(argv[2], argv[3]);
   else if (what == "sampled") sampled(argv[2]);
   else if (what == "serve") serve();
+  else if (what == "maxima") maxima();
   else if (what == "nomemory") nomemory(argc - 2, argv + 2);
   else if (what == "keys" && argv[2] == std::string("on")) keys();
   else if (what == "keys") off();

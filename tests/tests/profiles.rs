@@ -145,6 +145,29 @@ fn a_profile_is_written_at_each_interval() {
 }
 
 #[test]
+fn a_profile_is_written_at_each_maximum() {
+    let program = cc("profile_sites.cc", &[]);
+    let directory = scratch("profile-maximum");
+    let conf = "prof:true,prof_gdump:true,prof_prefix:own";
+    let run = Run::preloaded(&program).args(["maxima"]).dir(&directory).conf(conf);
+    assert_eq!(run.stdout(), "");
+    let mut causes: Vec<u64> = std::fs::read_dir(&directory)
+        .expect("the directory")
+        .map(|entry| {
+            let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+            let words: Vec<&str> = name.split('.').collect();
+            let ["own", _, sequence, cause, "heap"] = words.as_slice() else { panic!("{name}") };
+            assert_eq!(cause.strip_prefix('u'), Some(*sequence), "{name}");
+            sequence.parse().expect("a number")
+        })
+        .collect();
+    causes.sort_unstable();
+    // Ten times 16 MiB; the program holds less before. None after the key was set to false.
+    assert!((10..=16).contains(&causes.len()), "{causes:?}");
+    assert!(causes.iter().copied().eq(0..causes.len() as u64), "{causes:?}");
+}
+
+#[test]
 fn the_keys_switch_the_profiler_and_count_its_samples() {
     let program = cc("profile_sites.cc", &[]);
     let run = |which: &str, conf: &str| {

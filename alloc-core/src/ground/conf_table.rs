@@ -217,7 +217,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "lg_prof_interval",
         Kind::Signed { min: -1, max: 63, set: |o, n| o.lg_prof_interval = n as i32 },
     ),
-    none("prof_gdump", Shape::Bool),
+    row("prof_gdump", Kind::Bool(|o, on| o.prof_gdump = on)),
     row("prof_final", Kind::Bool(|o, on| o.prof_final = on)),
     row("prof_format", Kind::Word(&["heap_v2", "pprof"], set_prof_format)),
     row("mprof", Kind::Bool(|o, on| o.mprof = on)),

@@ -218,6 +218,8 @@ pub struct Options {
     pub prof_format: ProfFormat,
     /// Whether a profile is written when the program exits.
     pub prof_final: bool,
+    /// Whether a profile is written each time that more memory is held than ever before.
+    pub prof_gdump: bool,
     /// log2 of the bytes allocated between two profiles. Negative means none are written.
     pub lg_prof_interval: i32,
     /// Whether what is still allocated when the program exits is reported. Turns `prof` on.
@@ -300,6 +302,7 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_accum: false,
     prof_format: ProfFormat::HeapV2,
     prof_final: false,
+    prof_gdump: false,
     lg_prof_interval: -1,
     prof_leak: false,
     prof_leak_error: false,

@@ -115,7 +115,7 @@ pub const PROF_FINAL: Key<Read<bool>> = Key::new("opt.prof_final");
 /// `opt.prof_format`: how profiles without a name of their own are written: heap_v2 or pprof.
 pub const PROF_FORMAT: Key<Read<Text>> = Key::new("opt.prof_format");
 
-/// `opt.prof_gdump`: dump at each new maximum of mapped memory.
+/// `opt.prof_gdump`: write a profile at each new maximum of the memory held.
 pub const PROF_GDUMP: Key<Read<bool>> = Key::new("opt.prof_gdump");
 
 /// `opt.prof_leak`: report at exit what is still allocated.

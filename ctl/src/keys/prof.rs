@@ -10,7 +10,7 @@ pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("prof.active");
 /// prefix, process and number (EFAULT: it could not be written).
 pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
 
-/// `prof.gdump`: dump at each new maximum of mapped memory.
+/// `prof.gdump`: whether a profile is written at each new maximum of the memory held.
 pub const GDUMP: Key<ReadWrite<bool>> = Key::new("prof.gdump");
 
 /// `prof.interval` (bytes): bytes allocated between two profiles, or 0 if none are written at

@@ -108,6 +108,7 @@ pub static ROWS: &[Row] = &[
     ),
     opt!(prof_seed, U64, None, "first state of the random numbers that choose samples; 0: any"),
     opt!(prof_final, Bool, None, "write a profile at exit"),
+    opt!(prof_gdump, Bool, None, "write a profile at each new maximum of the memory held"),
     ro!(
         "opt.prof_format",
         Str,

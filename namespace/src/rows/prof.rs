@@ -5,6 +5,7 @@ use crate::row::Row;
 use crate::row_macros::{absent, act, ro, rw, wo, wo_or};
 use core::ffi::CStr;
 use lumalloc::control::profile;
+use lumalloc::intervals;
 use lumalloc::observe;
 use lumalloc::options::{self, ProfFormat};
 use lumalloc_profile::dump::{self, Cause};
@@ -62,7 +63,14 @@ pub static ROWS: &[Row] = &[
         "writes a heap profile for pprof to this open file descriptor (EFAULT: it could not be \
          written)"
     ),
-    absent!("prof.gdump", Bool, None, c"rw", "dump at each new maximum of mapped memory"),
+    rw!(
+        "prof.gdump",
+        Bool,
+        None,
+        |_| enabled().map(|()| intervals::profiles_maxima()),
+        |_, profiled| set(profiled, intervals::set_profiles_maxima),
+        "whether a profile is written at each new maximum of the memory held"
+    ),
     wo!(
         "prof.prefix",
         Str,

@@ -44,7 +44,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("mprof.restart", "an action"),
     ("mprof.stop", "an action"),
     ("prof.dump", "an action"),
-    ("prof.gdump", "not built in yet"),
+    ("prof.gdump", "a setting that nobody watches"),
     ("prof.interval", "a setting that nobody watches"),
     ("prof.lg_sample", "a setting that nobody watches"),
     ("prof.log_*", "not built in yet"),
