@@ -87,6 +87,7 @@ pub(crate) static ROUTES: &[Route] = &[
     post("/dump", Surface::Admin, Place::Reader, paths::dump::dump).alone(),
     get("/dumps", Surface::Admin, Place::Reader, paths::dumps::list),
     get("/dumps/", Surface::Admin, Place::Reader, paths::dumps::one),
+    get("/map", Surface::Admin, Place::Reader, paths::map::map),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 

@@ -193,12 +193,13 @@ pub struct HeapMap {
 ///
 /// ```
 /// use lumalloc::observe::{RunState, heap_map};
+/// use lumalloc::raw;
 ///
-/// let block = vec![1u8; 1 << 20];
-/// let runs: Vec<_> = heap_map().collect();
-/// assert!(runs.windows(2).all(|two| two[0].base + two[0].bytes <= two[1].base));
-/// assert!(runs.iter().any(|run| run.state == RunState::Metadata));
-/// # drop(block);
+/// let block = raw::malloc(1 << 20);
+/// let run = heap_map().find(|run| run.base == block as usize).unwrap();
+/// assert_eq!((run.state, run.used), (RunState::Large, 1));
+/// # // SAFETY: a live block, used no more.
+/// # unsafe { raw::free(block) };
 /// ```
 #[must_use]
 pub fn heap_map() -> HeapMap {
@@ -209,10 +210,13 @@ pub fn heap_map() -> HeapMap {
 /// out.
 ///
 /// ```
-/// use lumalloc::observe::{heap_map, heap_map_from};
+/// use lumalloc::observe::heap_map_from;
+/// use lumalloc::raw;
 ///
-/// let second = heap_map().nth(1).unwrap();
-/// assert_eq!(heap_map_from(second.base).next().unwrap().base, second.base);
+/// let block = raw::malloc(1 << 20);
+/// assert_eq!(heap_map_from(block as usize).next().unwrap().base, block as usize);
+/// # // SAFETY: a live block, used no more.
+/// # unsafe { raw::free(block) };
 /// ```
 #[must_use]
 pub fn heap_map_from(address: usize) -> HeapMap {
