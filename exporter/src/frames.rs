@@ -16,7 +16,7 @@ pub(crate) fn described(address: usize) -> Json {
     };
     json!({
         "address": hex(address),
-        "module": text(found.dli_fname),
+        "module": text(found.dli_fname).map(whole_path),
         "offset": hex(address.wrapping_sub(found.dli_fbase.addr())),
         "symbol": text(found.dli_sname),
     })
@@ -25,6 +25,15 @@ pub(crate) fn described(address: usize) -> Json {
 /// Returns an address as it is written in JSON.
 pub(crate) fn hex(address: usize) -> String {
     format!("{address:#x}")
+}
+
+/// The loader has the name of the program as it was called by.
+fn whole_path(name: String) -> String {
+    if name.starts_with('/') {
+        return name;
+    }
+    let program = std::env::current_exe().ok();
+    program.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(name)
 }
 
 fn look_up(address: usize) -> Option<libc::Dl_info> {
@@ -60,6 +69,14 @@ mod tests {
         assert!(module.contains("libc"), "{told}");
         assert!(told["symbol"].as_str().is_some_and(|name| name.contains("getpid")), "{told}");
         assert!(told["offset"].as_str().is_some_and(|offset| offset.starts_with("0x")), "{told}");
+    }
+
+    #[test]
+    fn the_program_has_its_whole_path() {
+        let here = the_program_has_its_whole_path as fn() as usize;
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(described(here + 1)["module"], program.to_str().unwrap());
+        assert_eq!(whole_path("/lib/x".to_string()), "/lib/x");
     }
 
     #[test]
