@@ -178,8 +178,12 @@ fn guarded() {
     let run = observe::heap_map().find(|run| run.state == RunState::Guarded).expect("a run");
     assert!(live > 0 && run.used == live && run.arena.is_none(), "{live} {run:?}");
     assert_eq!((run.block, run.bytes), (PAGE, (2 * run.blocks + 1) * PAGE));
+    (0..1000).for_each(|_| assert!(arenas::create().is_some()));
     let records = observe::heap_map().filter(|run| run.state == RunState::Metadata);
-    assert!(records.map(|run| run.bytes).sum::<usize>() > 0);
+    let records: Vec<usize> = records.map(|run| run.bytes).collect();
+    let totals = observe::totals();
+    let used = totals.metadata - totals.metadata_rtree;
+    assert!(records.len() > 1 && records.iter().sum::<usize>() >= used, "{records:?} {used}");
     blocks.into_iter().for_each(free);
 }
 

@@ -113,13 +113,14 @@ fn make(random: &mut Random, ways: &[Flags]) -> Held {
 /// Threads allocate, and free what any of them allocated, and then wait while the blocks are
 /// compared.
 fn quiet() {
-    let arena = arenas::create().expect("an arena");
+    let [arena, later] = [(); 2].map(|()| arenas::create().expect("an arena"));
     let cache = tcache::create().expect("a cache");
     let ways = [
         Flags::NONE,
         Flags::NONE,
         Flags::NONE.uncached(),
         Flags::NONE.arena(arena),
+        Flags::NONE.arena(later),
         Flags::NONE.tcache(cache),
     ];
     let held: Arc<Mutex<Vec<Held>>> = Arc::default();

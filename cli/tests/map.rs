@@ -48,6 +48,20 @@ fn the_picture_json_and_a_place_tell_of_a_block() {
     assert!(place.starts_with(&first), "{place}");
 }
 
+/// The exporter is asked for 10000 runs at a time.
+#[test]
+fn a_long_map_is_fetched_in_parts() {
+    let (_exporter, address) = exporter();
+    let blocks: Vec<*mut u8> = (0..10_500).map(|_| lumalloc::raw::malloc(40 << 10)).collect();
+    let json = shown(&[&address, "--json"]);
+    let bases: std::collections::BTreeSet<&str> = json
+        .lines()
+        .filter_map(|line| line.strip_prefix("{\"base\":\"")?.split('"').next())
+        .collect();
+    let missing = blocks.iter().filter(|block| !bases.contains(&*format!("{:#x}", block.addr())));
+    assert_eq!(missing.count(), 0);
+}
+
 #[test]
 fn a_block_that_came_and_one_that_went_are_told() {
     let (_exporter, address) = exporter();
