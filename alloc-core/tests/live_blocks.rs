@@ -211,12 +211,34 @@ fn busy() {
                 }
             });
         }
-        let ends = Ends(&end);
+        let end = &end;
+        scope.spawn(move || {
+            let mut random = Random::new(1234);
+            while !end.load(Ordering::Relaxed) {
+                tenant(&mut random);
+            }
+        });
+        let ends = Ends(end);
         for _ in 0..20 {
             look_for(&stay);
         }
         drop(ends);
     });
+}
+
+/// An arena comes, has blocks, loses them all at once, and goes.
+fn tenant(random: &mut Random) {
+    let arena = arenas::create().expect("an arena");
+    for _ in 0..2 {
+        let ways = [Flags::NONE.arena(arena).uncached()];
+        for _ in 0..200 {
+            make(random, &ways);
+        }
+        // SAFETY: nothing uses the blocks, and no cache has any.
+        assert!(unsafe { arenas::reset(arena) });
+    }
+    // SAFETY: as above.
+    assert!(unsafe { arenas::destroy(arena) });
 }
 
 /// Ends the threads, also when a comparison panics.
