@@ -79,6 +79,13 @@ impl Held {
         unsafe { raw::usable_size(self.ptr()) }
     }
 
+    fn resize(&mut self, size: usize) {
+        // SAFETY: a live block, whose old address is not used afterwards.
+        let block = unsafe { raw::reallocate(self.ptr(), size, self.flags) };
+        assert!(!block.is_null(), "{size}");
+        (self.address, self.size) = (block.expose_provenance(), size);
+    }
+
     fn free(self, sized: bool) {
         match sized {
             // SAFETY: a live block with its size and flags, not used afterwards.
@@ -156,9 +163,14 @@ fn turn(random: &mut Random, held: &Mutex<Vec<Held>>, ways: &[Flags]) {
         let mut all = held.lock().unwrap();
         if all.len() > 1500 || (!all.is_empty() && random.below(5) < 2) {
             let at = random.below(all.len());
-            let gone = all.swap_remove(at);
+            let mut taken = all.swap_remove(at);
             drop(all);
-            gone.free(random.below(2) == 0);
+            if random.below(3) == 0 {
+                taken.resize(size(random));
+                held.lock().unwrap().push(taken);
+            } else {
+                taken.free(random.below(2) == 0);
+            }
         } else {
             drop(all);
             let made = make(random, ways);
