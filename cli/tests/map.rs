@@ -1,6 +1,8 @@
 //! `lumalloc map` beside an exporter of this process.
 
 use lumalloc_exporter::Exporter;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -106,6 +108,23 @@ fn a_socket_and_one_arena() {
     let json = shown(&[&socket, "--json", "--arena", &arena.index().to_string()]);
     let address = format!("\"base\":\"{:#x}\"", block.addr() & !4095);
     assert!(json.contains(&address) && !json.contains("\"arena\":null"), "{json}");
+}
+
+#[test]
+fn a_token_opens_what_asks_for_one() {
+    let path = file("map.token");
+    let _ = std::fs::remove_file(&path);
+    let mut options = std::fs::OpenOptions::new();
+    let mut made = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
+    made.write_all(b"0123456789abcdef0123456789abcdef\n").unwrap();
+    let builder = Exporter::builder().listen("127.0.0.1:0".parse().unwrap()).token_file(&path);
+    let exporter = builder.start().unwrap();
+    let address = exporter.address().unwrap().to_string();
+    let (status, _, complaint) = map(&[&address]);
+    let begin = format!("lumalloc: {address} refused with 401: ");
+    assert!(status == Some(1) && complaint.starts_with(&begin), "{complaint}");
+    let picture = shown(&[&address, "--token-file", path.to_str().unwrap()]);
+    assert!(picture.contains(" slab "), "{picture}");
 }
 
 #[test]
