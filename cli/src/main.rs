@@ -2,7 +2,7 @@
 //!
 //! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
-//! starts any program on the shared library.
+//! starts any program on the shared library. `lumalloc map` shows the heap of a process.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
 //! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`]
@@ -13,6 +13,7 @@ mod demo;
 mod failure;
 mod forever;
 mod load;
+mod map;
 mod run;
 mod service;
 #[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),
+        Some(Command::Map(map)) => map::show(&map),
         Some(Command::Serve(forever)) => forever::serve(&forever),
         Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),

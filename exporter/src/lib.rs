@@ -34,6 +34,8 @@ pub mod counts;
 pub(crate) mod deadline;
 pub(crate) mod dispatch;
 pub(crate) mod format;
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) mod frames;
 pub(crate) mod guard;
 #[allow(unsafe_code, reason = "a file in memory")]
 pub(crate) mod heap_profile;

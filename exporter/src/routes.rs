@@ -102,6 +102,7 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
     get("/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
+    get("/map", Surface::Admin, Place::Reader, paths::map::map),
     get("/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
     get("/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
     get("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),

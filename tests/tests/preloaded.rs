@@ -174,6 +174,8 @@ fn python_serves_its_allocator() {
     assert!(allocated > 20_000_000, "python's own blocks are seen: {allocated}");
     assert!(text("GET /stats").starts_with("___ Begin lumalloc statistics ___\n"));
     assert!(text("GET /metrics").contains("\nlumalloc_allocated_bytes "));
+    assert!(text("GET /map?most=1").starts_with("{\"page\":4096,\"runs\":[\n{\"base\":\"0x"));
+    assert!(text("GET /map?at=0x1000").contains("\"run\":null"));
     assert_eq!(text("GET /ctl/arenas.dirty_decay_ms?format=text"), "10000\n");
     assert!(ask("POST /ctl/arena.4096.purge").starts_with("HTTP/1.1 200 OK\r\n"));
     let dump = text("POST /dump");

@@ -4,6 +4,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod dumps;
 pub(crate) mod health;
+pub(crate) mod map;
 pub(crate) mod metrics;
 pub(crate) mod page;
 pub(crate) mod pprof;
