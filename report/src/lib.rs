@@ -1,0 +1,14 @@
+//! Reads the heap profiles of the allocator and shows them.
+//!
+//! Nothing here runs in the profiled process. A profile is a file with counts of allocations and
+//! their stacks as bare addresses; names and lines come from the program and its libraries.
+//!
+//! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2).
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod profile;
+mod read;
+
+pub use error::{Error, Result};
+pub use read::read_file;
