@@ -3,12 +3,16 @@
 //! Nothing here runs in the profiled process. A profile is a file with counts of allocations and
 //! their stacks as bare addresses; names and lines come from the program and its libraries.
 //!
-//! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2).
+//! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2),
+//! [`symbols`] (names), [`Report`] (both together).
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod profile;
 mod read;
+pub mod symbols;
+mod report;
 
 pub use error::{Error, Result};
 pub use read::read_file;
+pub use report::Report;

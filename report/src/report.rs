@@ -1,0 +1,162 @@
+//! A profile with the names of all its frames.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::profile::Profile;
+use crate::read::read_file;
+use crate::symbols::{Frame, Search, Symbols};
+
+/// Functions that only hand an allocation on. They are left out at the inner end of each stack.
+const SHIMS: [&str; 22] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "operator new",
+    "operator new[]",
+    "exchange_malloc",
+    "box_new",
+    "alloc::boxed::box_new",
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rdl_alloc_zeroed",
+    "__rdl_realloc",
+    "<&A as core::alloc::Allocator>::allocate",
+    "<&alloc::alloc::Global as core::alloc::Allocator>::allocate",
+];
+/// What such names begin with.
+const SHIM_BEGINS: [&str; 5] = [
+    "__rustc::",
+    "alloc::alloc::",
+    "<alloc::alloc::Global",
+    "core::alloc::global::GlobalAlloc::",
+    "alloc::boxed::box_new::<",
+];
+/// The outer end of every stack of a Rust program, or of one of its threads.
+const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
+
+/// A profile and its stacks.
+pub struct Report {
+    profile: Profile,
+    symbols: Symbols,
+    stacks: Vec<Vec<Frame>>,
+}
+
+impl Report {
+    /// Reads a profile, and finds the names of its frames.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is no profile. Missing names are no error.
+    pub fn open(path: &Path, search: &Search) -> Result<Report> {
+        Ok(Report::new(read_file(path)?, search))
+    }
+
+    /// Finds the names of the frames of a profile.
+    pub fn new(profile: Profile, search: &Search) -> Report {
+        let symbols = Symbols::of(&profile, search);
+        let stacks = profile.stacks.iter().map(|stack| frames(stack, &symbols)).collect();
+        Report { profile, symbols, stacks }
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The frames of a stack, innermost first, with those that were inlined.
+    pub fn stack(&self, stack: usize) -> &[Frame] {
+        &self.stacks[stack]
+    }
+
+    /// The frames of a stack without what calls `main`, or the function of a thread of Rust.
+    pub fn stack_below_main(&self, stack: usize) -> &[Frame] {
+        let stack = self.stack(stack);
+        let name = |frame: &Frame| self.function(frame.function);
+        if let Some(begin) = stack.iter().position(|frame| name(frame).contains(RUST_BEGIN)) {
+            let is_call = begin > 1 && name(&stack[begin - 1]).contains("FnOnce");
+            return &stack[..if is_call { begin - 1 } else { begin }];
+        }
+        match stack.iter().rposition(|frame| name(frame) == "main") {
+            Some(main) => &stack[..=main],
+            None => stack,
+        }
+    }
+
+    /// The name of a function.
+    pub fn function(&self, function: usize) -> &str {
+        &self.symbols.functions()[function]
+    }
+
+    /// All functions, files and types.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+}
+
+fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
+    let all = stack.iter().flat_map(|location| symbols.location(*location));
+    let is_shim = |frame: &&Frame| is_shim(&symbols.functions()[frame.function]);
+    let frames: Vec<Frame> = all.clone().skip_while(is_shim).cloned().collect();
+    // A stack of nothing else keeps its outermost frame.
+    if frames.is_empty() { all.last().cloned().into_iter().collect() } else { frames }
+}
+
+/// Whether a function only hands an allocation on.
+fn is_shim(name: &str) -> bool {
+    SHIMS.contains(&name) || SHIM_BEGINS.iter().any(|begin| name.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+
+    fn names<'a>(report: &'a Report, stack: &[Frame]) -> Vec<&'a str> {
+        stack.iter().map(|frame| report.function(frame.function)).collect()
+    }
+
+    fn report(path: &str) -> Report {
+        Report::new(File::default().path(path, 8, 1, 1).read(), &Search::default())
+    }
+
+    #[test]
+    fn what_hands_an_allocation_on_is_left_out() {
+        for (path, expected) in [
+            ("main > f > operator new", &["f", "main"][..]),
+            (
+                "f > alloc::vec::Vec<T>::push > alloc::alloc::alloc > __rust_alloc",
+                &["alloc::vec::Vec<T>::push", "f"],
+            ),
+            ("malloc > f", &["f", "malloc"]),
+            ("operator new > malloc", &["operator new"]),
+        ] {
+            let report = report(path);
+            assert_eq!(names(&report, report.stack(0)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn stacks_begin_at_main() {
+        for (path, expected) in [
+            ("_start > main > f", &["f", "main"][..]),
+            (
+                "main > std::rt::lang_start > std::sys::backtrace::__rust_begin_short_backtrace \
+              > core::ops::FnOnce::call_once > x::main > f",
+                &["f", "x::main"],
+            ),
+            ("clone > start_thread > f", &["f", "start_thread", "clone"]),
+        ] {
+            let report = report(path);
+            assert_eq!(names(&report, report.stack_below_main(0)), expected, "{path}");
+        }
+    }
+}
