@@ -4,14 +4,18 @@
 //! their stacks as bare addresses; names and lines come from the program and its libraries.
 //!
 //! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2),
-//! [`symbols`] (names), [`Report`] (both together).
+//! [`symbols`] (names), [`Report`] (both together), [`mprof`].
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod testing;
 mod error;
 pub mod profile;
 mod read;
 pub mod symbols;
 mod report;
+mod block_type;
+pub mod mprof;
 
 pub use error::{Error, Result};
 pub use read::read_file;

@@ -214,9 +214,10 @@ MAPPED_LIBRARIES:
         let names: Vec<_> = profile.samples.iter().map(|s| s.thread_name.as_deref()).collect();
         assert_eq!(names, [Some("main"), Some("a worker")]);
         let addresses: Vec<u64> = profile.locations.iter().map(|l| l.address).collect();
-        assert_eq!((addresses, profile.stacks.clone()), (vec![0x40_1000, 0x40_2001], vec![vec![
-            0, 1
-        ]]));
+        assert_eq!(
+            (addresses, profile.stacks.clone()),
+            (vec![0x40_1000, 0x40_2001], vec![vec![0, 1]])
+        );
         assert_eq!(profile.locations[0].mapping, Some(0));
         assert_eq!(profile.locations[1].mapping, None, "the range has an end");
         let mapping = &profile.mappings[0];

@@ -108,6 +108,12 @@ impl Module {
         }
         let last = places.len() - 1;
         let start = symbol.map(|symbol| symbol.address).or(places[last].start);
+        if let (Some(symbol), Some(place)) = (symbol, places.last_mut())
+            && place.function.as_ref().is_none_or(|name| is_bare(name))
+        {
+            // Lambdas have no linkage name in their debug information.
+            place.function = Some(demangle(&symbol.name));
+        }
         for place in &mut places {
             if place.function.is_none() {
                 let name = symbol.map(|symbol| demangle(&symbol.name));
@@ -118,6 +124,7 @@ impl Module {
         (places, start.map_or(0, |start| (inside + 1).saturating_sub(start)))
     }
 
+    /// An address without a name.
     fn bare(&self, offset: u64) -> Place {
         Place { function: Some(format!("{}+{offset:#x}", self.label)), ..Place::default() }
     }
@@ -126,6 +133,11 @@ impl Module {
     pub(super) fn debug(&self) -> Option<&Debug> {
         self.debug.as_ref()
     }
+}
+
+/// Whether a name lacks its namespace or class, or may lack it.
+fn is_bare(name: &str) -> bool {
+    !name.contains("::")
 }
 
 /// `DIRECTORY/.build-id/ab/cdef….debug`.

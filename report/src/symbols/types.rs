@@ -57,10 +57,10 @@ impl Types {
             let name = entry.attr_value(DW_AT_name).and_then(|name| unit.attr_string(name).ok());
             let name = name.map(|name| String::from_utf8_lossy(&name).into_owned());
             match entry.tag() {
-                gimli::DW_TAG_namespace => {
-                    if name.as_deref().is_some_and(|name| FOREIGN.contains(&name)) {
-                        foreign = foreign.or(Some(depth));
-                    }
+                gimli::DW_TAG_namespace
+                    if name.as_deref().is_some_and(|name| FOREIGN.contains(&name)) =>
+                {
+                    foreign = foreign.or(Some(depth));
                 }
                 _ if foreign.is_some() => {}
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
