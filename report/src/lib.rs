@@ -4,7 +4,8 @@
 //! their stacks as bare addresses; names and lines come from the program and its libraries.
 //!
 //! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2),
-//! [`symbols`] (names), [`Report`] (both together), [`mprof`].
+//! [`symbols`] (names), [`Report`] (both together), [`mprof`],
+//! [`views`].
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub mod symbols;
 mod report;
 mod block_type;
 pub mod mprof;
+pub mod views;
 
 pub use error::{Error, Result};
 pub use read::read_file;

@@ -71,6 +71,11 @@ impl Symbols {
         program.and_then(Module::debug).map(|debug| types::of(debug.dwarf())).unwrap_or_default()
     }
 
+    /// Whether a mapping is of the program and not of a library.
+    pub(crate) fn is_program(&self, mapping: usize) -> bool {
+        self.files.is_program.get(mapping).copied().unwrap_or(false)
+    }
+
     fn frames(&mut self, location: &Location, mappings: &[Mapping]) -> Vec<Frame> {
         let named = location.lines.iter().map(|line| Place {
             function: Some(demangle(&line.function)),
@@ -91,19 +96,28 @@ impl Symbols {
         }
         let frame = |place: Place| Frame {
             function: self.intern(place.function.unwrap_or_default()),
-            file: place.file,
+            file: printable(place.file),
             line: place.line,
             offset,
         };
         places.into_iter().map(frame).collect()
     }
 
+    /// The number of a name. Characters that control a terminal are replaced.
     fn intern(&mut self, name: String) -> usize {
+        let name = printable(name);
         *self.by_name.entry(name).or_insert_with_key(|name| {
             self.functions.push(name.clone());
             self.functions.len() - 1
         })
     }
+}
+
+fn printable(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// The files of all mappings.
@@ -114,6 +128,8 @@ struct Files {
     of: Vec<Option<usize>>,
     /// The mapping of the program.
     program: Option<usize>,
+    /// For each mapping, whether it is of the program's file.
+    is_program: Vec<bool>,
 }
 
 impl Files {
@@ -124,8 +140,10 @@ impl Files {
         let mut files = Files { program: program(&profile.mappings), ..Files::default() };
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         for (index, mapping) in profile.mappings.iter().enumerate() {
+            let is_program = files.is_of_program(mapping, &profile.mappings);
+            files.is_program.push(is_program);
             let path = match &search.program {
-                Some(program) if files.is_of_program(mapping, &profile.mappings) => program.clone(),
+                Some(program) if is_program => program.clone(),
                 _ => PathBuf::from(&mapping.file),
             };
             let module = used.contains(&index).then(|| {
@@ -222,6 +240,16 @@ mod tests {
         let end = "); its addresses have no names";
         assert!(notes.len() == 1, "{notes:?}");
         assert!(notes[0].starts_with(begin) && notes[0].ends_with(end), "{notes:?}");
+    }
+
+    #[test]
+    fn names_do_not_control_the_terminal() {
+        let mut named = profile("/nowhere/x");
+        let line = Line { function: "f\x1b[2J".into(), file: "a\n.c".into(), line: 7 };
+        named.locations[0].lines = vec![line];
+        let symbols = Symbols::of(&named, &Search::default());
+        assert_eq!(symbols.functions(), ["f\u{fffd}[2J"]);
+        assert_eq!(symbols.location(0)[0].file, "a\u{fffd}.c");
     }
 
     #[test]

@@ -1,0 +1,15 @@
+//! What a profile shows, as text for a terminal and in the formats of other programs.
+
+mod value;
+mod tally;
+mod rows;
+mod format;
+mod table;
+mod totals;
+mod overview;
+
+pub use format::Bytes;
+pub use overview::{Options, difference, overview};
+pub use rows::By;
+pub use tally::Tally;
+pub use value::Value;
