@@ -7,8 +7,14 @@ mod format;
 mod table;
 mod totals;
 mod overview;
+mod folded;
+mod dhat;
+mod json;
 
+pub use dhat::dhat;
+pub use folded::{folded, folded_difference};
 pub use format::Bytes;
+pub use json::{json, json_difference};
 pub use overview::{Options, difference, overview};
 pub use rows::By;
 pub use tally::Tally;

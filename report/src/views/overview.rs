@@ -116,7 +116,7 @@ impl<'a> Columns<'a> {
         let changes = if before.is_some() { "change of " } else { "" };
         let title = format!("\n{} by {changes}{}", name(self.by), value.name());
         if rows.is_empty() {
-            return format!("{title}: {}\n", nothing(self.by, before.is_some()));
+            return format!("{title}: {}\n", nothing(self.by, value, before.is_some()));
         }
         let mut table = Table::new(self.header(before.is_some()));
         for row in rows.iter().take(self.options.top) {
@@ -202,8 +202,9 @@ fn name(by: By) -> &'static str {
     }
 }
 
-fn nothing(by: By, is_change: bool) -> &'static str {
+fn nothing(by: By, value: Value, is_change: bool) -> &'static str {
     match (by, is_change) {
+        _ if by.is_of_live_blocks() && !value.is_live() => "known of live blocks only",
         (_, true) => "no change",
         (By::Thread, _) => "the file has no threads",
         (By::Arena, _) => "the file has no arenas",

@@ -85,8 +85,7 @@ impl Tally {
 
     /// The number of samples behind a number.
     pub(crate) fn samples(&self, value: Value) -> i64 {
-        let is_live = matches!(value, Value::LiveBytes | Value::LiveBlocks);
-        self.samples[usize::from(!is_live)].round() as i64
+        self.samples[usize::from(!value.is_live())].round() as i64
     }
 }
 

@@ -41,4 +41,9 @@ impl Value {
     pub(crate) fn is_bytes(self) -> bool {
         matches!(self, Value::LiveBytes | Value::AllocatedBytes)
     }
+
+    /// Whether it is about blocks that are not freed.
+    pub(crate) fn is_live(self) -> bool {
+        matches!(self, Value::LiveBytes | Value::LiveBlocks)
+    }
 }
