@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2),
 //! [`symbols`] (names), [`Report`] (both together), [`mprof`],
-//! [`views`].
+//! [`views`], [`flame_graph`].
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -18,7 +18,9 @@ mod report;
 mod block_type;
 pub mod mprof;
 pub mod views;
+mod flame;
 
 pub use error::{Error, Result};
+pub use flame::flame_graph;
 pub use read::read_file;
 pub use report::Report;

@@ -31,11 +31,12 @@ pub fn dhat(report: &Report, title: &str, value: Value) -> String {
         "verb": if value.is_live() { "Live, allocated" } else { "Allocated" },
         "bklt": false,
         "bkacc": false,
-        "tu": "s",
-        "Mtu": "s",
+        // The file has no times: the rates that the viewer shows are the numbers themselves.
+        "tu": "millionths",
+        "Mtu": "profile",
         "cmd": title,
         "pid": pid.unwrap_or(0),
-        "te": 0,
+        "te": 1_000_000,
         "pps": points,
         "ftbl": frames.names,
     });

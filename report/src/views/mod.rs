@@ -14,6 +14,7 @@ mod json;
 pub use dhat::dhat;
 pub use folded::{folded, folded_difference};
 pub use format::Bytes;
+pub(crate) use format::percent;
 pub use json::{json, json_difference};
 pub use overview::{Options, difference, overview};
 pub use rows::By;
