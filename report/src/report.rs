@@ -55,8 +55,10 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is no profile. Missing names are no error.
+    /// The file cannot be read, or is no profile, or the program that `search` names cannot be
+    /// read. Missing names are no error.
     pub fn open(path: &Path, search: &Search) -> Result<Report> {
+        search.check()?;
         Ok(Report::new(read_file(path)?, search))
     }
 

@@ -4,6 +4,7 @@ mod heap_v2;
 mod pprof;
 mod proto;
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::{Error, Result, reason};
@@ -28,6 +29,15 @@ const FOREIGN: [(&[u8], &str); 7] = [
 pub fn read_file(path: &Path) -> Result<Profile> {
     let bytes = std::fs::read(path).map_err(|error| Error::of_file(path, reason(&error)))?;
     read(&bytes).map_err(|what| Error::of_file(path, what))
+}
+
+/// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be read
+/// does not.
+pub fn is_profile(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(path);
+    let is_read = file.is_ok_and(|file| file.take(8).read_to_end(&mut begin).is_ok());
+    is_read && [&b"\x1f\x8b"[..], b"heap_v2/"].iter().any(|mark| begin.starts_with(mark))
 }
 
 /// Reads a profile from memory. The error says what is wrong.
@@ -81,6 +91,13 @@ mod tests {
     fn a_missing_file_is_named() {
         let error = read_file(Path::new("/nowhere/x.heap")).expect_err("no file");
         assert_eq!(error.to_string(), "/nowhere/x.heap: no such file or directory");
+    }
+
+    #[test]
+    fn profiles_are_known_by_their_first_bytes() {
+        assert!(!is_profile(Path::new("/nowhere/x.heap")));
+        assert!(!is_profile(Path::new("/proc/self/exe")));
+        assert!(!is_profile(Path::new("/")));
     }
 
     #[test]

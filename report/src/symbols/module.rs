@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::demangle::demangle;
 use super::dwarf::{Debug, Place};
 use super::image::Image;
+use crate::error::Result;
 use crate::profile::Mapping;
 
 /// Where files are looked for.
@@ -19,6 +20,13 @@ pub struct Search {
 impl Default for Search {
     fn default() -> Search {
         Search { program: None, debug_directories: vec![PathBuf::from("/usr/lib/debug")] }
+    }
+}
+
+impl Search {
+    /// Checks that the named program is one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.program.as_deref().map_or(Ok(()), |program| Image::read(program).map(drop))
     }
 }
 
