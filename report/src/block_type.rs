@@ -6,6 +6,8 @@
 /// What the names of functions of standard libraries begin with, without a leading `<`.
 const LIBRARIES: [&str; 7] =
     ["alloc::", "core::", "std::", "hashbrown::", "__gnu_cxx::", "indexmap::", "smallvec::"];
+/// What the names of such functions begin with when debug information has no more of them.
+const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
 const HELPERS: [&str; 9] = [
     "alloc::alloc::Global",
@@ -18,17 +20,55 @@ const HELPERS: [&str; 9] = [
     "std::default_delete<",
     "core::hash::BuildHasherDefault<",
 ];
-/// Parts of containers. A function of the container itself, farther out, names it better.
+/// The containers whose elements are the type of blocks.
+const CONTAINERS: [&str; 34] = [
+    "Vec",
+    "VecDeque",
+    "Box",
+    "Rc",
+    "Arc",
+    "HashMap",
+    "HashSet",
+    "HashTable",
+    "BTreeMap",
+    "BTreeSet",
+    "BinaryHeap",
+    "LinkedList",
+    "IndexMap",
+    "IndexSet",
+    "SmallVec",
+    "vector",
+    "basic_string",
+    "deque",
+    "list",
+    "forward_list",
+    "map",
+    "set",
+    "multimap",
+    "multiset",
+    "unordered_map",
+    "unordered_set",
+    "unordered_multimap",
+    "unordered_multiset",
+    "queue",
+    "stack",
+    "priority_queue",
+    "shared_ptr",
+    "unique_ptr",
+    "function",
+];
+/// Parts of containers, besides those that begin with `_`. A function of the container itself,
+/// farther out, names it better.
 const PARTS: [&str; 9] = [
     "RawVec",
-    "RawVecInner",
     "RawTable",
-    "RawTableInner",
-    "NonNull",
+    "LeafNode",
+    "InternalNode",
+    "NodeRef",
+    "VacantEntry",
     "allocator",
     "allocator_traits",
     "new_allocator",
-    "GlobalAlloc",
 ];
 
 /// A container and its elements.
@@ -62,7 +102,8 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
     let mut found: Option<Type> = None;
     let mut is_string = false;
     for name in functions.take_while(|name| is_library(name)) {
-        is_string |= name.contains("alloc::string::String") || name.starts_with("alloc::fmt::");
+        let path = name.trim_start_matches('<');
+        is_string |= path.starts_with("alloc::string::String") || path.starts_with("alloc::fmt::");
         let Some(next) = type_of(name) else { continue };
         let is_better = found.as_ref().is_none_or(|found| {
             (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
@@ -77,62 +118,67 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
     }
 }
 
-fn is_library(name: &str) -> bool {
+/// Whether a function belongs to a standard library, or to one of the containers of others.
+pub(crate) fn is_library(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '&']);
-    LIBRARIES.iter().any(|library| name.starts_with(library))
+    LIBRARIES.iter().chain(&BARE).any(|library| name.starts_with(library))
 }
 
-/// The container of a method and its elements. Arguments at the end of the name, which Rust's older
-/// names have, replace those of the container.
+/// The container of a method and its elements.
+///
+/// Rust's older names have the arguments at their end: `alloc::vec::Vec<T,A>::push::<Widget, Global>`.
+/// The first of them are those of the container, others may be those of the method.
 fn type_of(name: &str) -> Option<Type> {
-    let mut container = "";
-    let mut elements = Vec::new();
-    for part in split(name, "::") {
-        let (head, arguments) = match part.find('<') {
-            // `<alloc::vec::Vec<Widget> as core::clone::Clone>::clone`
-            Some(0) if container.is_empty() && part.contains(" as ") => {
-                let own = part[1..].split(" as ").next().unwrap_or("");
-                match type_of(own) {
-                    Some(own) => return Some(own),
-                    None => continue,
-                }
-            }
-            Some(at) => (&part[..at], &part[at + 1..part.rfind('>').unwrap_or(part.len())]),
-            None => continue,
-        };
-        let found: Vec<String> = split(arguments, ",").into_iter().filter_map(element).collect();
-        if !found.is_empty() {
-            elements = found;
-        }
-        // `<impl [T]>`
-        if !head.is_empty() && (container.is_empty() || head.starts_with(char::is_uppercase)) {
-            container = head;
-        }
+    let parts = split(name, "::");
+    let first = parts.first()?;
+    // `<alloc::vec::Vec<Widget> as core::clone::Clone>::clone`
+    let own = first.strip_prefix('<').and_then(|own| own.strip_suffix('>'));
+    let own = own.map(|own| split(own, " as ").first().copied().unwrap_or(own));
+    let path = own.map_or_else(|| parts.clone(), |own| split(own, "::"));
+    let (container, arguments) =
+        path.iter().filter_map(|part| generic(part)).find(|(head, _)| {
+            head.starts_with('_') || PARTS.contains(head) || CONTAINERS.contains(head)
+        })?;
+    let mut arguments = split(arguments, ",");
+    if arguments.iter().all(|argument| is_placeholder(argument)) {
+        let last = parts.last().and_then(|part| generic(part)).filter(|(head, _)| head.is_empty());
+        let own = split(last?.1, ",");
+        arguments = own.into_iter().take(arguments.len()).collect();
     }
-    let container = if container.is_empty() { "_" } else { container }.to_owned();
+    let elements: Vec<String> = arguments.into_iter().filter_map(element).collect();
+    let container = container.to_owned();
     (!elements.is_empty()).then_some(Type { container, elements })
+}
+
+/// The two parts of `Vec<Widget>`.
+fn generic(part: &str) -> Option<(&str, &str)> {
+    let (head, rest) = part.split_once('<')?;
+    Some((head, &rest[..rest.rfind('>')?]))
+}
+
+/// Whether an argument is the parameter of a container and not a type.
+fn is_placeholder(argument: &str) -> bool {
+    let argument = argument.trim();
+    argument.len() == 1 && argument.starts_with(char::is_uppercase)
 }
 
 /// An argument that says something.
 fn element(argument: &str) -> Option<String> {
     let argument = argument.trim();
-    let is_placeholder = argument.len() == 1 && argument.starts_with(char::is_uppercase);
     let is_helper = HELPERS.iter().any(|helper| argument.starts_with(helper));
     let is_code = argument.contains("{closure") || argument.contains("lambda(");
     let is_number = argument.starts_with(|first: char| first.is_ascii_digit() || first == '(')
         && argument.ends_with(|last: char| last.is_ascii_digit());
     let is_noise = argument.is_empty() || argument.starts_with(['\'', '[', '_']) || is_number;
-    (!is_placeholder && !is_helper && !is_code && !is_noise).then(|| plain(argument))
+    (!is_placeholder(argument) && !is_helper && !is_code && !is_noise).then(|| plain(argument))
 }
 
 /// An element without the parts of the library around it.
 fn plain(element: &str) -> String {
     for begin in ["std::_Sp_counted_ptr_inplace<", "std::_List_node<", "alloc::sync::ArcInner<"] {
         if let Some(rest) = element.strip_prefix(begin) {
-            return split(rest.trim_end_matches('>'), ",")
-                .first()
-                .map_or("", |it| it.trim())
-                .into();
+            let rest = rest.strip_suffix('>').unwrap_or(rest);
+            return split(rest, ",").first().map_or("", |it| it.trim()).to_owned();
         }
     }
     element.to_owned()
@@ -212,6 +258,31 @@ mod tests {
             (&["make_widget", "alloc::boxed::Box<x::W>::new"], None),
             (&["std::thread::spawn_unchecked"], None),
             (&["alloc::vec::Vec<T>::new"], None),
+            (
+                &[
+                    "<alloc::raw_vec::RawVecInner>::try_allocate_in",
+                    "<alloc::vec::Vec<u8>>::with_capacity",
+                    "core::option::Option<T>::map_or_else::<&str, alloc::string::String>",
+                ],
+                Some("Vec<u8>"),
+            ),
+            (
+                &["alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::Packet<()>>>"],
+                Some("Box<x::Packet<()>>"),
+            ),
+            (&["<alloc::boxed::Box<x::Widget>>::new_uninit_in"], Some("Box<x::Widget>")),
+            (
+                &["hashbrown::map::HashMap<K,V,S,A>::insert_unique::<u64, W2, std::hash::random::\
+                RandomState, alloc::alloc::Global, u64>"],
+                Some("HashMap<u64, W2>"),
+            ),
+            (
+                &[
+                    "<alloc::vec::Vec<T> as alloc::vec::spec_from_iter::SpecFromIter<T,I>>::from_iter\
+                ::<x::Widget, core::iter::adapters::map::Map<u8>>",
+                ],
+                Some("Vec<x::Widget>"),
+            ),
             (&[], None),
         ] {
             let found = of_functions(functions.iter().copied());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::block_type::is_library;
 use crate::error::Result;
 use crate::profile::Profile;
 use crate::read::read_file;
@@ -48,6 +49,7 @@ pub struct Report {
     profile: Profile,
     symbols: Symbols,
     stacks: Vec<Vec<Frame>>,
+    calls: Vec<Vec<Frame>>,
 }
 
 impl Report {
@@ -66,7 +68,9 @@ impl Report {
     pub fn new(profile: Profile, search: &Search) -> Report {
         let symbols = Symbols::of(&profile, search);
         let stacks = profile.stacks.iter().map(|stack| frames(stack, &symbols)).collect();
-        Report { profile, symbols, stacks }
+        let mut report = Report { profile, symbols, stacks, calls: Vec::new() };
+        report.calls = (0..report.stacks.len()).map(|stack| report.program_calls(stack)).collect();
+        report
     }
 
     /// The profile.
@@ -91,6 +95,28 @@ impl Report {
             Some(main) => &stack[..=main],
             None => stack,
         }
+    }
+
+    /// The frames below `main` without the inner workings of libraries: of functions of standard
+    /// libraries that call each other only the one that the program called is left.
+    pub fn calls(&self, stack: usize) -> &[Frame] {
+        &self.calls[stack]
+    }
+
+    /// The innermost function of the program in a stack, or the innermost one of all.
+    pub fn site(&self, stack: usize) -> Option<&Frame> {
+        let calls = self.calls(stack);
+        let is_own = |frame: &&Frame| !is_library(self.function(frame.function));
+        calls.iter().find(is_own).or(calls.first())
+    }
+
+    fn program_calls(&self, stack: usize) -> Vec<Frame> {
+        let stack = self.stack_below_main(stack);
+        let is_library = |frame: &Frame| is_library(self.function(frame.function));
+        let is_left = |(place, frame): &(usize, &Frame)| {
+            !is_library(frame) || stack.get(place + 1).is_none_or(|caller| !is_library(caller))
+        };
+        stack.iter().enumerate().filter(is_left).map(|(_, frame)| frame.clone()).collect()
     }
 
     /// The name of a function.
@@ -143,6 +169,28 @@ mod tests {
         ] {
             let report = report(path);
             assert_eq!(names(&report, report.stack(0)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_inner_workings_of_libraries_are_left_out() {
+        for (path, calls, site) in [
+            (
+                "main > f > alloc::vec::Vec<T>::push > alloc::raw_vec::RawVec<T>::grow_one",
+                &["alloc::vec::Vec<T>::push", "f", "main"][..],
+                "f",
+            ),
+            ("main > f", &["f", "main"], "f"),
+            ("std::rt::a > std::rt::b", &["std::rt::a"], "std::rt::a"),
+            (
+                "main > f > std::a > std::b > f::{{closure}} > std::c",
+                &["std::c", "f::{{closure}}", "std::a", "f", "main"],
+                "f::{{closure}}",
+            ),
+        ] {
+            let report = report(path);
+            assert_eq!(names(&report, report.calls(0)), calls, "{path}");
+            assert_eq!(report.site(0).map(|frame| report.function(frame.function)), Some(site));
         }
     }
 

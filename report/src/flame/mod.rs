@@ -86,6 +86,9 @@ mod tests {
         let mut file = file();
         file.profile.period = 1000;
         let svg = graph(file, Value::LiveBytes);
-        assert!(svg.contains("<title>all&#10;100 B ± ") && svg.contains("estimates"), "{svg}");
+        assert!(
+            svg.contains("<title>all&#10;100 B ± ") && svg.contains("Widths are estimates"),
+            "{svg}"
+        );
     }
 }

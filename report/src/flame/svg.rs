@@ -62,8 +62,8 @@ fn note(report: &Report, tree: &Tree, value: Value) -> String {
         return format!("The profile has no {}.", value.name());
     }
     let how = match report.profile().is_sampled() {
-        true => "estimates from samples",
-        false => "each allocation was counted",
+        true => "Widths are estimates from samples",
+        false => "Each allocation was counted",
     };
     format!("Callers are below what they call. {how}. Click to enlarge.")
 }

@@ -90,7 +90,9 @@ impl<'a> Bins<'a> {
     }
 
     fn types_of_large(&self) -> Vec<&'a str> {
-        self.large_sizes.iter().flat_map(|size| self.types_of(*size)).collect()
+        let mut seen = BTreeSet::new();
+        let all = self.large_sizes.iter().flat_map(|size| self.types_of(*size));
+        all.filter(|name| seen.insert(*name)).collect()
     }
 
     /// Whether a row is shown, by its share of the number of allocations.

@@ -93,7 +93,7 @@ pub(super) struct Block {
 pub(super) fn of(report: &Report) -> Vec<Block> {
     let block = |sample: &Sample| {
         let (size, cell) = size_and_cell(sample);
-        let frames = report.stack_below_main(sample.stack).iter();
+        let frames = report.calls(sample.stack).iter();
         let chain = frames.map(|frame| Link { function: frame.function, offset: frame.offset });
         Block { chain: chain.collect(), stack: sample.stack, size, cell }
     };

@@ -105,7 +105,11 @@ impl Debug {
         let own = unit.zip(entry).and_then(|(unit, entry)| self.entry_name(unit, entry, 0));
         match own.as_ref().and_then(|own| own.find('<').map(|at| &own[at..])) {
             Some(arguments) if !own.as_ref().is_some_and(|own| own.starts_with('<')) => {
-                format!("{name}::{arguments}")
+                let arguments = arguments.replace(", alloc::alloc::Global>", ">");
+                match arguments.as_str() {
+                    "<alloc::alloc::Global>" => name,
+                    arguments => format!("{name}::{arguments}"),
+                }
             }
             _ => name,
         }

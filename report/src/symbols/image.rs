@@ -78,6 +78,11 @@ impl Image {
         Some(code.address & !0xfff)
     }
 
+    /// Whether it has any symbols of functions.
+    pub(super) fn has_symbols(&self) -> bool {
+        !self.symbols.is_empty()
+    }
+
     /// The function that contains an address.
     pub(super) fn symbol(&self, address: u64) -> Option<&Symbol> {
         let behind = self.symbols.partition_point(|symbol| symbol.address <= address);

@@ -87,7 +87,14 @@ impl Symbols {
         if places.is_empty() {
             let module = location.mapping.and_then(|index| self.files.of_mapping(index));
             if let Some((module, index)) = module.zip(location.mapping) {
-                (places, offset) = module.places(location.address, &mappings[index]);
+                let found = module.places(location.address, &mappings[index]);
+                (places, offset) = (found.places, found.offset);
+                if let Some(advice) =
+                    found.is_bare.then(|| module.advice(self.is_program(index))).flatten()
+                    && !self.notes.contains(&advice)
+                {
+                    self.notes.push(advice);
+                }
             }
         }
         if places.is_empty() {

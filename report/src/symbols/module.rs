@@ -30,6 +30,16 @@ impl Search {
     }
 }
 
+/// What is found at an address of the process.
+pub(super) struct Found {
+    /// The functions, innermost first.
+    pub(super) places: Vec<Place>,
+    /// How far the return address is from the beginning of the last one.
+    pub(super) offset: u64,
+    /// Whether a function has no name.
+    pub(super) is_bare: bool,
+}
+
 /// The files of one mapping.
 pub(super) struct Module {
     /// What stands before the offset of an address without a name.
@@ -67,6 +77,22 @@ impl Module {
         module
     }
 
+    /// What the user can do if the file's symbols were removed. Libraries of distributions have
+    /// those of their interface, which is no reason for a message.
+    pub(super) fn advice(&self, is_program: bool) -> Option<String> {
+        let own = self.own.as_ref().filter(|own| is_program || !own.has_symbols())?;
+        let file = match own.build_id().split_at_checked(2) {
+            Some((first, rest)) if !rest.is_empty() => {
+                format!("/usr/lib/debug/.build-id/{first}/{rest}.debug")
+            }
+            _ => "a file that .gnu_debuglink names".to_owned(),
+        };
+        Some(format!(
+            "{}: it has no symbols for some addresses; debug information would be in {file}",
+            own.path().display()
+        ))
+    }
+
     /// Memory that belongs to no file, as the kernel's own code.
     pub(super) fn without_file(label: &str) -> Module {
         let label = if label.is_empty() { "anonymous".to_owned() } else { label.to_owned() };
@@ -101,12 +127,11 @@ impl Module {
         }
     }
 
-    /// The functions at an address of the process, innermost first, and how far the return
-    /// address is from the beginning of the last one.
-    pub(super) fn places(&self, address: u64, mapping: &Mapping) -> (Vec<Place>, u64) {
+    /// The functions at an address of the process.
+    pub(super) fn places(&self, address: u64, mapping: &Mapping) -> Found {
         let Some(inside) = self.file_address(address, mapping) else {
             let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
-            return (vec![self.bare(offset)], 0);
+            return Found { places: vec![self.bare(offset)], offset: 0, is_bare: true };
         };
         let images = [self.own.as_ref(), self.debug_image.as_ref()];
         let symbol = images.into_iter().flatten().find_map(|image| image.symbol(inside));
@@ -122,6 +147,7 @@ impl Module {
             // Lambdas have no linkage name in their debug information.
             place.function = Some(demangle(&symbol.name));
         }
+        let is_bare = symbol.is_none() && places.iter().any(|place| place.function.is_none());
         for place in &mut places {
             if place.function.is_none() {
                 let name = symbol.map(|symbol| demangle(&symbol.name));
@@ -129,7 +155,8 @@ impl Module {
                     Some(name.unwrap_or_else(|| format!("{}+{inside:#x}", self.label)));
             }
         }
-        (places, start.map_or(0, |start| (inside + 1).saturating_sub(start)))
+        let offset = start.map_or(0, |start| (inside + 1).saturating_sub(start));
+        Found { places, offset, is_bare }
     }
 
     /// An address without a name.

@@ -12,6 +12,8 @@ use crate::views::value::Value;
 
 /// A stack has at most so many lines.
 const FRAMES: usize = 12;
+/// And a line so many characters.
+const NAME: usize = 120;
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,9 +181,17 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// A name, of which the end is left out if it is very long: of types with many arguments.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 /// The lines of a stack, at most [`FRAMES`].
 fn frames(lines: &[String]) -> Vec<String> {
-    let mut out: Vec<String> = lines.iter().take(FRAMES).cloned().collect();
+    let mut out: Vec<String> = lines.iter().take(FRAMES).map(|line| cut(line)).collect();
     match lines.len().saturating_sub(FRAMES) {
         0 => {}
         1 => out.push("and 1 more caller".to_owned()),
@@ -286,6 +296,12 @@ mod tests {
         assert_golden("heap-diff.txt", &text);
         let text = difference(&new, &new, ["new", "new"], &Options::default());
         assert_eq!(text.matches(": no change\n").count(), 7, "{text}");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(cut(&"ä".repeat(120)), "ä".repeat(120));
+        assert_eq!(cut(&"ä".repeat(121)), format!("{}…", "ä".repeat(120)));
     }
 
     #[test]

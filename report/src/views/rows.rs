@@ -15,7 +15,7 @@ use crate::views::value::Value;
 pub enum By {
     /// The functions of the whole stack.
     Stack,
-    /// The function that allocated, and the line.
+    /// The program's function that allocated, and the line.
     Site,
     /// A function anywhere in the stack.
     Function,
@@ -135,13 +135,14 @@ impl Keys<'_> {
     /// `None` if the sample has no part in the view.
     fn key(&self, sample: &Sample) -> Option<Vec<String>> {
         let report = self.report;
-        let stack = report.stack(sample.stack);
         let one = match self.by {
             By::Stack => {
-                let frames = report.stack_below_main(sample.stack).iter();
+                let frames = report.calls(sample.stack).iter();
                 return Some(frames.map(|frame| self.frame(frame)).collect());
             }
-            By::Site => stack.first().map_or("(no stack)".to_owned(), |it| self.frame(it)),
+            By::Site => {
+                report.site(sample.stack).map_or("(no stack)".to_owned(), |it| self.frame(it))
+            }
             By::Function => return None,
             By::Type => self.types.of(report, sample),
             By::Size => match sample.size {
