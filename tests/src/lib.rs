@@ -25,7 +25,7 @@ pub mod template;
 pub mod tidy;
 
 pub use build::{
-    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, root, scratch,
-    target_dir,
+    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, lumalloc, root,
+    scratch, target_dir,
 };
 pub use run::{Run, run_plain, run_preloaded};

@@ -14,6 +14,7 @@ use gimli::{
 
 use super::demangle::{demangle, is_legacy_rust};
 use super::image::{Image, Slice};
+use super::scopes::Scopes;
 
 /// References between entries are not followed further than this.
 const REFERENCES_MAX: usize = 16;
@@ -31,6 +32,12 @@ pub(super) struct Place {
     pub(super) start: Option<u64>,
 }
 
+/// The name of an entry, and what stands before it.
+struct EntryName {
+    name: String,
+    scope: String,
+}
+
 /// The debug information of one file.
 pub(super) struct Debug {
     context: Context<Slice>,
@@ -38,6 +45,7 @@ pub(super) struct Debug {
     /// Units that entries of other units refer to, by the place where they begin.
     units: RefCell<HashMap<usize, Rc<Unit<Slice>>>>,
     begins: Vec<usize>,
+    scopes: Scopes,
 }
 
 impl Debug {
@@ -56,7 +64,7 @@ impl Debug {
             begins.extend(header.debug_info_offset().map(|offset| offset.0));
         }
         let context = Context::from_arc_dwarf(Arc::clone(&dwarf)).ok()?;
-        Some(Debug { context, dwarf, units: RefCell::default(), begins })
+        Some(Debug { context, dwarf, units: RefCell::default(), begins, scopes: Scopes::default() })
     }
 
     /// The sections.
@@ -99,36 +107,33 @@ impl Debug {
         entry: Option<UnitOffset>,
     ) -> String {
         let name = demangle(raw);
-        if !is_legacy_rust(raw) {
+        let is_legacy = is_legacy_rust(raw);
+        if name != raw && !is_legacy {
             return name;
         }
         let own = unit.zip(entry).and_then(|(unit, entry)| self.entry_name(unit, entry, 0));
-        match own.as_ref().and_then(|own| own.find('<').map(|at| &own[at..])) {
-            Some(arguments) if !own.as_ref().is_some_and(|own| own.starts_with('<')) => {
-                let arguments = arguments.replace(", alloc::alloc::Global>", ">");
-                match arguments.as_str() {
-                    "<alloc::alloc::Global>" => name,
-                    arguments => format!("{name}::{arguments}"),
-                }
-            }
-            _ => name,
+        match own {
+            None => name,
+            Some(own) if is_legacy => with_arguments(name, &own.name),
+            Some(own) => own.scope + &own.name,
         }
     }
 
-    /// The attribute DW_AT_name of an entry, or of the one that it is a copy of.
+    /// The name of an entry, or of the one that it is a copy of.
     fn entry_name(
         &self,
         unit: UnitRef<'_, Slice>,
-        entry: UnitOffset,
+        offset: UnitOffset,
         depth: usize,
-    ) -> Option<String> {
+    ) -> Option<EntryName> {
         if depth == REFERENCES_MAX {
             return None;
         }
-        let entry = unit.entry(entry).ok()?;
+        let entry = unit.entry(offset).ok()?;
         if let Some(value) = entry.attr_value(DW_AT_name) {
             let name = unit.attr_string(value).ok()?;
-            return Some(String::from_utf8_lossy(&name).into_owned());
+            let name = String::from_utf8_lossy(&name).into_owned();
+            return Some(EntryName { name, scope: self.scopes.prefix(unit, offset) });
         }
         let origin = entry.attr_value(DW_AT_abstract_origin);
         match origin.or_else(|| entry.attr_value(DW_AT_specification))? {
@@ -156,6 +161,16 @@ impl Debug {
             }
         };
         Some((unit, UnitOffset(offset.0 - begin)))
+    }
+}
+
+/// A name of Rust's older form with the type arguments that its entry has.
+fn with_arguments(name: String, own: &str) -> String {
+    let arguments = own.find('<').filter(|at| *at > 0).map(|at| &own[at..]);
+    match arguments.map(|arguments| arguments.replace(", alloc::alloc::Global>", ">")) {
+        None => name,
+        Some(arguments) if arguments == "<alloc::alloc::Global>" => name,
+        Some(arguments) => format!("{name}::{arguments}"),
     }
 }
 

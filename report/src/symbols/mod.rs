@@ -2,6 +2,7 @@
 
 mod demangle;
 mod image;
+mod scopes;
 mod dwarf;
 mod types;
 mod module;

@@ -172,7 +172,7 @@ impl Module {
 
 /// Whether a name lacks its namespace or class, or may lack it.
 fn is_bare(name: &str) -> bool {
-    !name.contains("::")
+    !name.contains("::") || name.ends_with("operator()")
 }
 
 /// `DIRECTORY/.build-id/ab/cdef….debug`.
