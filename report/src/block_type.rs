@@ -4,8 +4,22 @@
 //! functions at the inner end of a stack name the type. Code of the program ends the search.
 
 /// What the names of functions of standard libraries begin with, without a leading `<`.
-const LIBRARIES: [&str; 7] =
-    ["alloc::", "core::", "std::", "hashbrown::", "__gnu_cxx::", "indexmap::", "smallvec::"];
+const LIBRARIES: [&str; 13] = [
+    "alloc::",
+    "core::",
+    "std::",
+    "hashbrown::",
+    "__gnu_cxx::",
+    "indexmap::",
+    "smallvec::",
+    // Methods of Rust's own types: `<str>::repeat`, `<[T]>::to_vec`.
+    "str>",
+    "[",
+    "fn(",
+    "dyn core::",
+    "dyn std::",
+    "impl [",
+];
 /// What the names of such functions begin with when debug information has no more of them.
 const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
 /// Arguments that are no elements: allocators, hashers, comparisons.

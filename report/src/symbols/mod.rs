@@ -16,6 +16,9 @@ use dwarf::Place;
 use module::Module;
 pub use module::Search;
 
+/// What the system adds to the path of a file that was replaced or removed.
+const DELETED: &str = " (deleted)";
+
 /// A function at a place of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -152,7 +155,7 @@ impl Files {
             files.is_program.push(is_program);
             let path = match &search.program {
                 Some(program) if is_program => program.clone(),
-                _ => PathBuf::from(&mapping.file),
+                _ => PathBuf::from(present_path(&mapping.file)),
             };
             let module = used.contains(&index).then(|| {
                 *known.entry(path).or_insert_with_key(|path| {
@@ -175,17 +178,36 @@ impl Files {
 }
 
 fn find_module(mapping: &Mapping, path: &Path, search: &Search, notes: &mut Vec<String>) -> Module {
-    if path.is_absolute() || search.program.as_deref() == Some(path) {
+    let is_named = search.program.as_deref() == Some(path);
+    if mapping.file.ends_with(DELETED) && mapping.build_id.is_empty() && !is_named {
+        let shown = path.display();
+        notes.push(format!(
+            "{shown}: it was replaced while the program ran, and the profile has no build-id; \
+             its addresses have no names"
+        ));
+        return Module::without_file(file_name(path));
+    }
+    if path.is_absolute() || is_named {
         Module::find(mapping, path, search, notes)
     } else {
         Module::without_file(&mapping.file)
     }
 }
 
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or("")
+}
+
+/// The path of a mapped file, also of one that was replaced while the process ran. If it has a
+/// build-id, that tells whether the present file is the same.
+fn present_path(file: &str) -> &str {
+    file.strip_suffix(DELETED).unwrap_or(file)
+}
+
 /// The mapping of the program: the first of a file that is no shared object.
 fn program(mappings: &[Mapping]) -> Option<usize> {
     let is_program = |mapping: &Mapping| {
-        let name = mapping.file.rsplit('/').next().unwrap_or("");
+        let name = present_path(&mapping.file).rsplit('/').next().unwrap_or("");
         mapping.file.starts_with('/') && !name.ends_with(".so") && !name.contains(".so.")
     };
     mappings.iter().position(is_program)
@@ -235,6 +257,17 @@ mod tests {
         let note = "/proc/self/status: it is no ELF file (";
         let (_, notes) = names(&profile("/proc/self/status"));
         assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_known_by_its_build_id() {
+        let mut replaced = profile("/bin/sh (deleted)");
+        let note = "/bin/sh: it was replaced while the program ran, and the profile has no build-id; \
+                    its addresses have no names";
+        assert_eq!(names(&replaced), (vec!["sh+0x234".into()], vec![note.into()]));
+        replaced.mappings[0].build_id = "0011".to_owned();
+        let (_, notes) = names(&replaced);
+        assert!(notes[0].starts_with("/bin/sh: it is another file than when"), "{notes:?}");
     }
 
     #[test]
