@@ -6,8 +6,9 @@
 //! profiles.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`]
-//! (starts both and draws the table) and [`forever`] (starts both and does not end).
+//! [`run`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server), [`load`]
+//! (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both and does
+//! not end).
 
 mod arguments;
 mod demo;

@@ -1,5 +1,5 @@
-//! `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`: heap profiles of any process that ran
-//! on lumalloc or jemalloc.
+//! `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`: heap profiles of any process that
+//! ran on lumalloc or jemalloc.
 
 mod output;
 

@@ -1,7 +1,8 @@
 //! The type of blocks, from the type arguments of the functions that allocated them.
 //!
-//! The memory of `Vec<Widget>` is allocated by `RawVec<Widget>::grow_one`. So the standard library's
-//! functions at the inner end of a stack name the type. Code of the program ends the search.
+//! The memory of `Vec<Widget>` is allocated by `RawVec<Widget>::grow_one`. So the functions of the
+//! standard library at the inner end of a stack name the type. Code of the program ends the
+//! search.
 
 /// What the names of functions of standard libraries begin with, without a leading `<`.
 const LIBRARIES: [&str; 13] = [
@@ -140,8 +141,8 @@ pub(crate) fn is_library(name: &str) -> bool {
 
 /// The container of a method and its elements.
 ///
-/// Rust's older names have the arguments at their end: `alloc::vec::Vec<T,A>::push::<Widget, Global>`.
-/// The first of them are those of the container, others may be those of the method.
+/// Rust's older names have the arguments at their end: `Vec<T,A>::push::<Widget, Global>`. The
+/// first of them are those of the container, others may be those of the method.
 fn type_of(name: &str) -> Option<Type> {
     let parts = split(name, "::");
     let first = parts.first()?;
@@ -223,84 +224,80 @@ fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
+    /// The type that some functions name; `<` separates them, innermost first.
+    fn of(functions: &str) -> Option<String> {
+        of_functions(functions.split(" < "))
+    }
+
     #[test]
-    fn the_library_s_functions_name_the_type() {
+    fn functions_of_rust_name_the_type() {
         for (functions, expected) in [
             (
-                &[
-                    "alloc::raw_vec::RawVec<x::Widget>::grow_one",
-                    "alloc::vec::Vec<x::Widget>::push",
-                ][..],
-                Some("Vec<x::Widget>"),
+                "alloc::raw_vec::RawVec<x::Widget>::grow_one < alloc::vec::Vec<x::Widget>::push",
+                "Vec<x::Widget>",
             ),
-            (&["alloc::boxed::Box<T>::new::<x::Widget>"], Some("Box<x::Widget>")),
+            ("alloc::boxed::Box<T>::new::<x::Widget>", "Box<x::Widget>"),
+            ("alloc::vec::Vec<T,A>::push::<x::W, alloc::alloc::Global>", "Vec<x::W>"),
+            ("<alloc::vec::Vec<x::W> as core::clone::Clone>::clone", "Vec<x::W>"),
+            ("alloc::raw_vec::RawVec<(u64, x::W)>::grow", "(u64, x::W)"),
             (
-                &["alloc::vec::Vec<T,A>::push::<x::Widget, alloc::alloc::Global>"],
-                Some("Vec<x::Widget>"),
+                "hashbrown::raw::RawTable<(u64, Widget)>::reserve_rehash < \
+                 std::collections::hash::map::HashMap<u64, Widget>::insert",
+                "HashMap<u64, Widget>",
             ),
-            (&["<alloc::vec::Vec<x::W> as core::clone::Clone>::clone"], Some("Vec<x::W>")),
-            (&["alloc::raw_vec::RawVec<(u64, x::W)>::grow"], Some("(u64, x::W)")),
+            ("alloc::raw_vec::RawVec<u8>::reserve < alloc::string::String::push", "String"),
+            ("alloc::vec::Vec<u8>::with_capacity", "Vec<u8>"),
+            ("<alloc::vec::Vec<u8>>::new < core::option::Option<T>::map::<String>", "Vec<u8>"),
+            ("alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::P<()>>>", "Box<x::P<()>>"),
+            ("<alloc::boxed::Box<x::Widget>>::new_uninit_in", "Box<x::Widget>"),
             (
-                &[
-                    "hashbrown::raw::RawTable<(u64, Widget)>::reserve_rehash",
-                    "std::collections::hash::map::HashMap<u64, Widget>::insert",
-                ],
-                Some("HashMap<u64, Widget>"),
-            ),
-            (
-                &["alloc::raw_vec::RawVec<u8>::reserve", "alloc::string::String::push"],
-                Some("String"),
-            ),
-            (&["alloc::vec::Vec<u8>::with_capacity"], Some("Vec<u8>")),
-            (
-                &[
-                    "std::__new_allocator<Widget>::allocate",
-                    "std::vector<Widget, std::allocator<Widget> >::reserve",
-                ],
-                Some("vector<Widget>"),
+                "hashbrown::map::HashMap<K,V,S,A>::find::<u64, Widget, \
+                 std::hash::random::RandomState, alloc::alloc::Global, u64>",
+                "HashMap<u64, Widget>",
             ),
             (
-                &["std::__cxx11::basic_string<char, std::char_traits<char>, \
-                std::allocator<char> >::_M_create"],
-                Some("std::string"),
+                "<alloc::vec::Vec<T> as alloc::vec::SpecFromIter<T,I>>::from_iter\
+                 ::<x::Widget, core::iter::adapters::map::Map<u8>>",
+                "Vec<x::Widget>",
             ),
-            (
-                &["std::__new_allocator<std::_Sp_counted_ptr_inplace<W, std::allocator<void>, \
-                (__gnu_cxx::_Lock_policy)2> >::allocate"],
-                Some("W"),
-            ),
-            (&["make_widget", "alloc::boxed::Box<x::W>::new"], None),
-            (&["std::thread::spawn_unchecked"], None),
-            (&["alloc::vec::Vec<T>::new"], None),
-            (
-                &[
-                    "<alloc::raw_vec::RawVecInner>::try_allocate_in",
-                    "<alloc::vec::Vec<u8>>::with_capacity",
-                    "core::option::Option<T>::map_or_else::<&str, alloc::string::String>",
-                ],
-                Some("Vec<u8>"),
-            ),
-            (
-                &["alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::Packet<()>>>"],
-                Some("Box<x::Packet<()>>"),
-            ),
-            (&["<alloc::boxed::Box<x::Widget>>::new_uninit_in"], Some("Box<x::Widget>")),
-            (
-                &["hashbrown::map::HashMap<K,V,S,A>::insert_unique::<u64, W2, std::hash::random::\
-                RandomState, alloc::alloc::Global, u64>"],
-                Some("HashMap<u64, W2>"),
-            ),
-            (
-                &[
-                    "<alloc::vec::Vec<T> as alloc::vec::spec_from_iter::SpecFromIter<T,I>>::from_iter\
-                ::<x::Widget, core::iter::adapters::map::Map<u8>>",
-                ],
-                Some("Vec<x::Widget>"),
-            ),
-            (&[], None),
         ] {
-            let found = of_functions(functions.iter().copied());
-            assert_eq!(found.as_deref(), expected, "{functions:?}");
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn functions_of_cpp_name_the_type() {
+        for (functions, expected) in [
+            (
+                "std::__new_allocator<Widget>::allocate < \
+                 std::vector<Widget, std::allocator<Widget> >::reserve",
+                "vector<Widget>",
+            ),
+            (
+                "std::__cxx11::basic_string<char, std::char_traits<char>, \
+                 std::allocator<char> >::_M_create",
+                "std::string",
+            ),
+            (
+                "std::__new_allocator<std::_Sp_counted_ptr_inplace<W, std::allocator<void>, \
+                 (__gnu_cxx::_Lock_policy)2> >::allocate",
+                "W",
+            ),
+        ] {
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn other_functions_name_none() {
+        for functions in [
+            "make_widget < alloc::boxed::Box<x::W>::new",
+            "std::thread::spawn_unchecked",
+            "alloc::vec::Vec<T>::new",
+            "core::option::Option<x::Widget>::map",
+            "",
+        ] {
+            assert_eq!(of(functions), None, "{functions}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust, and what
-//! they say about files that they cannot use.
+//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust, also
+//! of programs that were stripped, changed or removed since.
 
 use lumalloc_tests::run::{ending, find_program};
 use lumalloc_tests::{Run, cc, lumalloc, root, scratch};

@@ -107,9 +107,10 @@ fn one(report: &Report, tree: &Tree, frame: &Frame, y: f64, value: Value) -> Str
     let (from, share, level) = (frame.from, frame.share, frame.level);
     let fill = colour(name);
     format!(
-        "<g class=\"frame\" data-name=\"{whole}\" data-from=\"{from:.9}\" data-share=\"{share:.9}\" \
-         data-level=\"{level}\"><title>{tip}</title>\
-         <rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{:.0}\" rx=\"2\" fill=\"{fill}\"/>\
+        "<g class=\"frame\" data-name=\"{whole}\" data-from=\"{from:.9}\" \
+         data-share=\"{share:.9}\" data-level=\"{level}\"><title>{tip}</title>\
+         <rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{:.0}\" rx=\"2\" \
+         fill=\"{fill}\"/>\
          <text x=\"{:.2}\" y=\"{}\">{label}</text></g>\n",
         FRAME - 1.0,
         x + 3.0,

@@ -1,8 +1,8 @@
 //! The four tables of mprof(1).
 //!
 //! The page is the contract: columns, percentages and thresholds are the original's. Its errors are
-//! not kept: percentages that overflow, sizes 1023 and 1024 in the row of larger ones, and types that
-//! are missing in that row.
+//! not kept: percentages that overflow, sizes 1023 and 1024 in the row of larger ones, and types
+//! that are missing in that row.
 
 mod percent;
 mod options;

@@ -31,8 +31,8 @@ pub fn read_file(path: &Path) -> Result<Profile> {
     read(&bytes).map_err(|what| Error::of_file(path, what))
 }
 
-/// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be read
-/// does not.
+/// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be
+/// read does not.
 pub fn is_profile(path: &Path) -> bool {
     let mut begin = Vec::new();
     let file = std::fs::File::open(path);

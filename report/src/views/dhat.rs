@@ -1,7 +1,7 @@
 //! The JSON that valgrind's viewer for DHAT reads (`dh_view.html`), version 2.
 //!
-//! A profile has no lifetimes, accesses and times, and the file says so (`bklt`, `bkacc`). So it has
-//! one pair of numbers for each stack: bytes and blocks, either the live ones or all allocated.
+//! A profile has no lifetimes, accesses and times, and the file says so (`bklt`, `bkacc`). So it
+//! has one pair of numbers for each stack: bytes and blocks, either the live ones or all allocated.
 //! Source: valgrind's `dhat/dh_main.c`.
 
 use std::collections::BTreeMap;

@@ -146,7 +146,10 @@ mod tests {
         let mut two = one;
         two.add(&one);
         assert!(
-            (two.error(Value::LiveBlocks) / one.error(Value::LiveBlocks) - 1.41421).abs() < 1e-5
+            (two.error(Value::LiveBlocks) / one.error(Value::LiveBlocks)
+                - std::f64::consts::SQRT_2)
+                .abs()
+                < 1e-5
         );
         let mut none = one;
         none.subtract(&one);
