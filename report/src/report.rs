@@ -44,6 +44,10 @@ const SHIM_BEGINS: [&str; 5] = [
 /// The outer end of every stack of a Rust program, or of one of its threads.
 const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
 
+/// The functions of C libraries that call `main`.
+const MAIN_CALLERS: [&str; 3] =
+    ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
+
 /// A profile and its stacks.
 pub struct Report {
     profile: Profile,
@@ -91,9 +95,13 @@ impl Report {
             let is_call = begin > 1 && name(&stack[begin - 1]).contains("FnOnce");
             return &stack[..if is_call { begin - 1 } else { begin }];
         }
-        match stack.iter().rposition(|frame| name(frame) == "main") {
-            Some(main) => &stack[..=main],
-            None => stack,
+        if let Some(main) = stack.iter().rposition(|frame| name(frame) == "main") {
+            return &stack[..=main];
+        }
+        // A program without symbols has a `main` all the same.
+        match stack.iter().position(|frame| MAIN_CALLERS.contains(&name(frame))) {
+            Some(caller) if caller > 0 => &stack[..caller],
+            _ => stack,
         }
     }
 
@@ -203,6 +211,7 @@ mod tests {
               > core::ops::FnOnce::call_once > x::main > f",
                 &["f", "x::main"],
             ),
+            ("x+0x30 > __libc_start_main > __libc_start_call_main > x+0x10 > f", &["f", "x+0x10"]),
             ("clone > start_thread > f", &["f", "start_thread", "clone"]),
         ] {
             let report = report(path);

@@ -42,7 +42,7 @@ pub(super) fn svg(report: &Report, tree: &Tree, title: &str, value: Value) -> St
     line(&mut out, 24.0, "title", &clipped(&heading, 116));
     line(&mut out, 44.0, "note", &note(report, tree, value));
     for frame in &frames {
-        let y = height - MARGIN - FRAME * (frame.level + 1) as f64;
+        let y = HEAD + FRAME * frame.level as f64;
         out += &one(report, tree, frame, y, value);
     }
     out += "<script><![CDATA[\n";
@@ -65,7 +65,7 @@ fn note(report: &Report, tree: &Tree, value: Value) -> String {
         true => "Widths are estimates from samples",
         false => "Each allocation was counted",
     };
-    format!("Callers are below what they call. {how}. Click to enlarge.")
+    format!("Callers are above what they call. {how}. Click to enlarge.")
 }
 
 /// All frames that are wide enough, callers before what they call.

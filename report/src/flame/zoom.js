@@ -1,4 +1,4 @@
-// A click on a frame makes it as wide as the picture; a click on the lowest one shows everything.
+// A click on a frame makes it as wide as the picture; a click on the first one shows everything.
 const width = 1200 - 20, character = 7.3;
 const frames = Array.from(document.querySelectorAll("g.frame"));
 const all = frames.map((frame) => ({

@@ -40,7 +40,7 @@ pub fn dhat(report: &Report, title: &str, value: Value) -> String {
         "pps": points,
         "ftbl": frames.names,
     });
-    format!("{file:#}\n")
+    format!("{file}\n")
 }
 
 /// A program point; none if it has no blocks.

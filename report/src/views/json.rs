@@ -16,7 +16,7 @@ use crate::views::value::Value;
 /// `docs/reading-profiles.md`.
 pub fn json(report: &Report, title: &str) -> String {
     let file = file(report, title);
-    format!("{file:#}\n")
+    format!("{file}\n")
 }
 
 /// Returns two profiles, `new` and `old`, and the stacks whose live bytes or allocations changed.
@@ -38,7 +38,7 @@ pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String 
         })
         .collect();
     let (new, old) = (file(new, titles[0]), file(old, titles[1]));
-    format!("{:#}\n", json!({ "new": new, "old": old, "changes": changes }))
+    format!("{}\n", json!({ "new": new, "old": old, "changes": changes }))
 }
 
 fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {
