@@ -240,6 +240,7 @@ mod tests {
             ("alloc::vec::Vec<T,A>::push::<x::W, alloc::alloc::Global>", "Vec<x::W>"),
             ("<alloc::vec::Vec<x::W> as core::clone::Clone>::clone", "Vec<x::W>"),
             ("alloc::raw_vec::RawVec<(u64, x::W)>::grow", "(u64, x::W)"),
+            ("alloc::raw_vec::RawVec<x::W>::grow < hashbrown::raw::RawTable<x::Y>::new", "x::W"),
             (
                 "hashbrown::raw::RawTable<(u64, Widget)>::reserve_rehash < \
                  std::collections::hash::map::HashMap<u64, Widget>::insert",

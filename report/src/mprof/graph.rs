@@ -1,7 +1,8 @@
 //! Who allocated on behalf of whom. Functions that call each other are put together as a cycle.
 //!
-//! Bytes are counted once for each chain, also where a function appears in it several times.
-//! Calls are counted each time.
+//! A function or a cycle has the bytes of a chain once, also where it appears in the chain several
+//! times. Calls are counted each time. Between two functions that are not in one cycle there is at
+//! most one call in a chain.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -104,7 +105,6 @@ impl Graph {
 
     fn add(&mut self, block: &Block) {
         let sized = Sized::of(block.size, block.cell);
-        let mut seen = BTreeSet::new();
         for (at, link) in block.chain.iter().enumerate() {
             let own = self.own.entry(link.function).or_default();
             if at == 0 {
@@ -119,9 +119,7 @@ impl Graph {
             let key = (caller.function, link.function);
             let arc = self.arcs.entry(key).or_default();
             arc.calls = arc.calls.saturating_add(calls);
-            if seen.insert(key) {
-                arc.sized.add(&sized);
-            }
+            arc.sized.add(&sized);
         }
     }
 

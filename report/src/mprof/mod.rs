@@ -135,6 +135,22 @@ mod tests {
     }
 
     #[test]
+    fn leaks_are_hidden_by_their_share_of_the_bytes() {
+        let file = File::default()
+            .path("main > a", 8, 980, 980)
+            .path("main > b", 8, 12, 12)
+            .path("main > c", 8, 6, 6)
+            .path("main > d", 8, 4, 4);
+        let shown = |verbosity| {
+            let text = tables_of(&file, options(verbosity, Leaks::ByName));
+            ["a", "b", "c", "d"].map(|name| text.contains(&format!("|| > main > {name}\n")))
+        };
+        assert_eq!(shown(Verbosity::Verbose), [true, true, true, true]);
+        assert_eq!(shown(Verbosity::Normal), [true, true, true, false]);
+        assert_eq!(shown(Verbosity::Terse), [true, true, false, false]);
+    }
+
+    #[test]
     fn offsets_keep_calls_of_one_function_apart() {
         let file = File::default().stack(&[0x1010], &[1, 8, 1, 8], &[("bytes", 8)]);
         let text = tables_of(&file, options(Verbosity::Normal, Leaks::WithOffsets));

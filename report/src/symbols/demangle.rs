@@ -66,6 +66,7 @@ mod tests {
             ("main", "main"),
             ("memcpy@@GLIBC_2.14", "memcpy"),
             ("f.cold", "f"),
+            (".cold", ".cold"),
             ("f.part.0.constprop.1", "f"),
             ("_ZN3foo3barEv", "foo::bar"),
             ("_ZN4main5boxed17h0123456789abcdefE", "main::boxed"),
