@@ -149,6 +149,22 @@ fn the_tables_of_a_program_in_c_are_exact() {
     assert!(!without.contains("Memory Leaks") && without.contains("<TOTAL>"), "{without}");
 }
 
+/// However the debug information is stored, the types and the names are the same.
+#[test]
+fn all_forms_of_debug_information_are_read() {
+    let golden = fs::read_to_string(root().join("tests/golden/mprof-parser.txt")).expect("it");
+    for (flags, name) in [
+        (&["-gdwarf-4"][..], "reading-version-4"),
+        (&["-gz"], "reading-compressed"),
+        (&["-gsplit-dwarf"], "reading-split"),
+        (&["-no-pie"], "reading-not-independent"),
+    ] {
+        let profiled = Profiled::new(&cc("reading_profiles.c", flags), name);
+        let text = profiled.shown(&["mprof"]);
+        assert_eq!(text.split_once('\n').expect("lines").1, golden, "{flags:?}");
+    }
+}
+
 /// An offset leads to the call: addr2line finds the function and the line there.
 #[test]
 fn offsets_are_those_of_the_call_sites() {

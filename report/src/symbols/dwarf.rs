@@ -9,7 +9,7 @@ use std::sync::Arc;
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_AT_specification,
-    DebugInfoOffset, Dwarf, Unit, UnitOffset, UnitRef,
+    DebugInfoOffset, Dwarf, DwoId, Unit, UnitOffset, UnitRef,
 };
 
 use super::demangle::{demangle, is_legacy_rust};
@@ -67,9 +67,28 @@ impl Debug {
         Some(Debug { context, dwarf, units: RefCell::default(), begins, scopes: Scopes::default() })
     }
 
-    /// The sections.
-    pub(super) fn dwarf(&self) -> &Dwarf<Slice> {
-        &self.dwarf
+    /// Calls a function with each unit, or with the one in the file that `-gsplit-dwarf` puts
+    /// beside the object file.
+    pub(super) fn for_each_unit(&self, mut read: impl FnMut(UnitRef<'_, Slice>)) {
+        let mut headers = self.dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let Ok(unit) = self.dwarf.unit(header) else { continue };
+            let unit = UnitRef::new(&self.dwarf, &unit);
+            let Some(split) = self.split(unit) else {
+                read(unit);
+                continue;
+            };
+            let first = split.units().next().ok().flatten();
+            if let Some(Ok(unit)) = first.map(|header| split.unit(header)) {
+                read(UnitRef::new(&split, &unit));
+            }
+        }
+    }
+
+    fn split(&self, unit: UnitRef<'_, Slice>) -> Option<Dwarf<Slice>> {
+        let id = unit.dwo_id?;
+        let name = unit.attr_string(unit.dwo_name().ok()??).ok()?;
+        split_file(unit.comp_dir.as_ref(), &name, id, &self.dwarf)
     }
 
     /// The functions at an address, innermost first.
@@ -185,16 +204,25 @@ fn with_split_files<L: LookupContinuation<Buf = Slice>>(mut lookup: LookupResult
         match lookup {
             LookupResult::Output(output) => return output,
             LookupResult::Load { load, continuation } => {
-                lookup = continuation.resume(split_file(&load));
+                let SplitDwarfLoad { dwo_id, comp_dir, path, parent } = &load;
+                let directory = comp_dir.as_ref();
+                let file = path.as_ref().and_then(|p| split_file(directory, p, *dwo_id, parent));
+                lookup = continuation.resume(file.map(Arc::new));
             }
         }
     }
 }
 
-fn split_file(load: &SplitDwarfLoad<Slice>) -> Option<Arc<Dwarf<Slice>>> {
+/// Reads the file of one unit. One of another build is not used.
+fn split_file(
+    directory: Option<&Slice>,
+    name: &Slice,
+    id: DwoId,
+    parent: &Dwarf<Slice>,
+) -> Option<Dwarf<Slice>> {
     let text = |slice: &Slice| PathBuf::from(String::from_utf8_lossy(slice).into_owned());
-    let mut path = load.comp_dir.as_ref().map(text).unwrap_or_default();
-    path.push(text(load.path.as_ref()?));
+    let mut path = directory.map(text).unwrap_or_default();
+    path.push(text(name));
     let image = Image::read(&path).ok()?;
     let mut dwarf = Dwarf::load(|id| {
         let name = id.dwo_name().unwrap_or("");
@@ -202,7 +230,7 @@ fn split_file(load: &SplitDwarfLoad<Slice>) -> Option<Arc<Dwarf<Slice>>> {
     })
     .ok()?;
     let header = dwarf.units().next().ok()??;
-    let is_it = dwarf.unit(header).ok()?.dwo_id == Some(load.dwo_id);
-    dwarf.make_dwo(&load.parent);
-    is_it.then(|| Arc::new(dwarf))
+    let is_it = dwarf.unit(header).ok()?.dwo_id == Some(id);
+    dwarf.make_dwo(parent);
+    is_it.then_some(dwarf)
 }

@@ -72,7 +72,7 @@ impl Symbols {
     /// The types of the program that are larger than 64 bytes: size and name.
     pub fn types(&self) -> Vec<(u64, String)> {
         let program = self.files.program.and_then(|program| self.files.of_mapping(program));
-        program.and_then(Module::debug).map(|debug| types::of(debug.dwarf())).unwrap_or_default()
+        program.and_then(Module::debug).map(types::of).unwrap_or_default()
     }
 
     /// Whether a mapping is of the program and not of a library.

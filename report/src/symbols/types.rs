@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use gimli::{
-    AttributeValue, DW_AT_byte_size, DW_AT_name, DW_AT_type, Dwarf, Unit, UnitOffset, UnitRef,
-};
+use gimli::{AttributeValue, DW_AT_byte_size, DW_AT_name, DW_AT_type, UnitOffset, UnitRef};
 
+use super::dwarf::Debug;
 use super::image::Slice;
 
 /// Types of at most this size are so many that a size says nothing.
@@ -25,16 +24,13 @@ const FOREIGN: [&str; 9] = [
 
 /// Returns structures and classes above 64 bytes, sorted by size and name. Those of the standard
 /// libraries are left out. A typedef stands in place of the name of its structure.
-pub(super) fn of(dwarf: &Dwarf<Slice>) -> Vec<(u64, String)> {
+pub(super) fn of(debug: &Debug) -> Vec<(u64, String)> {
     let mut found = BTreeSet::new();
-    let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        if let Ok(unit) = dwarf.unit(header) {
-            let mut types = Types::default();
-            types.read(dwarf, &unit);
-            found.extend(types.named());
-        }
-    }
+    debug.for_each_unit(|unit| {
+        let mut types = Types::default();
+        types.read(unit);
+        found.extend(types.named());
+    });
     found.into_iter().collect()
 }
 
@@ -46,8 +42,7 @@ struct Types {
 }
 
 impl Types {
-    fn read(&mut self, dwarf: &Dwarf<Slice>, unit: &Unit<Slice>) {
-        let unit = UnitRef::new(dwarf, unit);
+    fn read(&mut self, unit: UnitRef<'_, Slice>) {
         let mut entries = unit.entries();
         // The depth of the namespace that is left out, while inside it.
         let mut foreign: Option<isize> = None;
