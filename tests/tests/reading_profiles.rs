@@ -174,13 +174,18 @@ fn offsets_are_those_of_the_call_sites() {
     let path: Vec<&str> = row.split(" > ").skip(1).collect();
     assert_eq!(path.len(), 3, "{row}");
     let source = fs::read_to_string(root().join("tests/c/reading_profiles.c")).expect("the source");
+    let instructions = tool("objdump", &[&"-d", &profiled.program]);
+    let symbols = tool("nm", &[&profiled.program]);
     for (call, callee) in path.iter().zip(["make_red_widget()", "make_widget()", "malloc(sizeof"]) {
         let (name, offset) = call.trim_end().split_once('+').expect("an offset");
-        let symbols = tool("nm", &[&profiled.program]);
         let symbol = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
         let start = symbol.and_then(|line| line.split(' ').next()).expect("a symbol");
         let start = u64::from_str_radix(start, 16).expect("an address");
-        let address = start + offset.parse::<u64>().expect("a number") - 1;
+        let returned = start + offset.parse::<u64>().expect("a number");
+        // An instruction begins where the call returns to.
+        let begin = format!("{returned:x}:\t");
+        assert!(instructions.lines().any(|line| line.trim_start().starts_with(&begin)), "{call}");
+        let address = returned - 1;
         let place = Run::plain(find_program("addr2line"))
             .args(["-f", "-e"])
             .args([&profiled.program])
