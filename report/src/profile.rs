@@ -18,16 +18,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns how many blocks were freed.
-    pub fn frees(&self) -> i64 {
-        self.allocs - self.live
-    }
-
-    /// Returns the bytes of the freed blocks.
-    pub fn freed_bytes(&self) -> i64 {
-        self.alloc_bytes - self.live_bytes
-    }
-
     /// Adds with a check for overflow.
     pub(crate) fn checked_add(self, other: Counts) -> Option<Counts> {
         Some(Counts {
@@ -198,7 +188,6 @@ mod tests {
         let (a, b) = (counts(5, 50, 3, 30), counts(1, 10, 1, 10));
         assert_eq!(a + b, counts(6, 60, 4, 40));
         assert_eq!(a - b, counts(4, 40, 2, 20));
-        assert_eq!((a.frees(), a.freed_bytes()), (2, 20));
     }
 
     #[test]

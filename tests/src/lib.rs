@@ -5,6 +5,7 @@
 //! * [`identities`]: facts that hold for every snapshot;
 //! * [`machine`]: the machine under test: this one, or another in an emulator;
 //! * [`memory`]: how much memory a process occupies;
+//! * [`profiled`]: programs with their heap profiles, and the command that shows these;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
@@ -18,6 +19,7 @@ pub mod build;
 pub mod identities;
 pub mod machine;
 pub mod memory;
+pub mod profiled;
 pub mod resident;
 pub mod run;
 pub mod storm;

@@ -1,79 +1,11 @@
-//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust, also
-//! of programs that were stripped, changed or removed since.
+//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust.
 
-use lumalloc_tests::run::{ending, find_program};
-use lumalloc_tests::{Run, cc, lumalloc, root, scratch};
+use lumalloc_tests::profiled::{Profiled, command, copied, tool};
+use lumalloc_tests::run::find_program;
+use lumalloc_tests::{Run, cc, root, scratch};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// A program and its profile, in a directory.
-struct Profiled {
-    directory: PathBuf,
-    program: PathBuf,
-}
-
-impl Profiled {
-    /// Runs a copy of a program, which counts each allocation, in a directory of its own.
-    fn new(program: &Path, name: &str) -> Profiled {
-        let directory = scratch(name);
-        let copy = copied(program, &directory);
-        let run = Run::preloaded(&copy).dir(&directory).conf("mprof:true");
-        assert_eq!(run.stdout(), "");
-        Profiled { directory, program: copy }
-    }
-
-    fn c(name: &str) -> Profiled {
-        Profiled::new(&cc("reading_profiles.c", &["-Wl,--build-id"]), name)
-    }
-
-    /// Runs `lumalloc` with its output and messages as text.
-    fn run(&self, args: &[&str]) -> (String, String, String) {
-        run(&self.directory, args)
-    }
-
-    /// The output of a command that has nothing to complain of.
-    fn shown(&self, args: &[&str]) -> String {
-        let (status, text, errors) = self.run(args);
-        assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""), "{args:?}");
-        text
-    }
-
-    /// Removes the symbols and the debug information of the program, and returns the file of the
-    /// latter.
-    fn strip(&self) -> PathBuf {
-        let debug = self.directory.join("program.debug");
-        tool("objcopy", &[&"--only-keep-debug", &self.program, &debug]);
-        tool("objcopy", &[&"--strip-all", &self.program, &self.program]);
-        debug
-    }
-
-    /// The build-id of the program.
-    fn build_id(&self) -> String {
-        let text = tool("readelf", &[&"-n", &self.program]);
-        let id = text.split("Build ID: ").nth(1).expect("a build-id");
-        id.split_whitespace().next().expect("its digits").to_owned()
-    }
-}
-
-/// A copy of a program, which no other test replaces.
-fn copied(program: &Path, directory: &Path) -> PathBuf {
-    let copy = directory.join("program");
-    // Not by this process: a child that another thread starts meanwhile would hold the file open,
-    // and such a file cannot be executed.
-    tool("cp", &[&program, &copy]);
-    copy
-}
-
-fn run(directory: &Path, args: &[&str]) -> (String, String, String) {
-    let output = Run::plain(lumalloc()).args(args).dir(directory).output();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (ending(output.status), text(&output.stdout), text(&output.stderr))
-}
-
-fn tool(name: &str, args: &[&dyn AsRef<Path>]) -> String {
-    Run::plain(find_program(name)).args(args.iter().map(|arg| arg.as_ref())).stdout()
-}
+use std::path::PathBuf;
 
 /// A program of Rust with this text.
 fn rust(directory: &str, text: &str, flags: &[&str]) -> PathBuf {
@@ -147,22 +79,6 @@ fn the_tables_of_a_program_in_c_are_exact() {
     }
     let without = profiled.shown(&["mprof", "-offsets", "-noleaktable"]);
     assert!(!without.contains("Memory Leaks") && without.contains("<TOTAL>"), "{without}");
-}
-
-/// However the debug information is stored, the types and the names are the same.
-#[test]
-fn all_forms_of_debug_information_are_read() {
-    let golden = fs::read_to_string(root().join("tests/golden/mprof-parser.txt")).expect("it");
-    for (flags, name) in [
-        (&["-gdwarf-4"][..], "reading-version-4"),
-        (&["-gz"], "reading-compressed"),
-        (&["-gsplit-dwarf"], "reading-split"),
-        (&["-no-pie"], "reading-not-independent"),
-    ] {
-        let profiled = Profiled::new(&cc("reading_profiles.c", flags), name);
-        let text = profiled.shown(&["mprof"]);
-        assert_eq!(text.split_once('\n').expect("lines").1, golden, "{flags:?}");
-    }
 }
 
 /// An offset leads to the call: addr2line finds the function and the line there.
@@ -263,82 +179,13 @@ fn heap_v2_shows_the_same() {
 }
 
 #[test]
-fn debug_information_of_its_own_is_found() {
-    let profiled = Profiled::c("reading-stripped");
-    let whole = profiled.shown(&["mprof"]);
-    let debug = profiled.strip();
-    let (id, path) = (profiled.build_id(), profiled.program.display());
-    let (status, text, errors) = profiled.run(&["mprof"]);
-    assert_eq!(status, "exit 0");
-    let expected = format!(
-        "lumalloc: mprof: warning: {path}: it has no symbols for some addresses; debug information \
-         would be in /usr/lib/debug/.build-id/{}/{}.debug\n",
-        &id[..2],
-        &id[2..]
-    );
-    assert_eq!(errors, expected);
-    assert!(text.contains(" program+0x") && !text.contains("make_widget"), "{text}");
-
-    let directory = profiled.directory.join("debug");
-    let place = directory.join(".build-id").join(&id[..2]);
-    fs::create_dir_all(&place).expect("created");
-    fs::copy(&debug, place.join(format!("{}.debug", &id[2..]))).expect("copied");
-    assert_eq!(profiled.shown(&["mprof", "--debug-directory", "debug"]), whole);
-    // Even when the program is gone.
-    fs::remove_file(&profiled.program).expect("removed");
-    assert_eq!(profiled.shown(&["mprof", "--debug-directory", "debug"]), whole);
-}
-
-#[test]
-fn debug_information_beside_the_program_is_found() {
-    let profiled = Profiled::c("reading-linked");
-    let whole = profiled.shown(&["mprof"]);
-    let debug = profiled.strip();
-    let link = format!("--add-gnu-debuglink={}", debug.display());
-    tool("objcopy", &[&link, &profiled.program, &profiled.program]);
-    assert_eq!(profiled.shown(&["mprof"]), whole);
-    fs::write(&debug, "another file").expect("written");
-    assert!(profiled.run(&["mprof"]).1.contains(" program+0x"), "the checksum differs");
-}
-
-#[test]
-fn a_program_that_was_changed_or_removed_is_named() {
-    let profiled = Profiled::c("reading-changed");
-    let before = profiled.build_id();
-    let path = profiled.program.display().to_string();
-    fs::copy(cc("reading_profiles.c", &["-Wl,--build-id", "-O2"]), &profiled.program).expect("it");
-    let now = profiled.build_id();
-    let note = format!(
-        "lumalloc: heap: warning: {path}: it is another file than when the profile was written \
-         (build-id {before}, now {now}); its addresses have no names\n"
-    );
-    for args in [&["heap", "mprof.data"][..], &["heap", "mprof.data", "--program", &path]] {
-        let (status, text, errors) = profiled.run(args);
-        assert_eq!((status.as_str(), errors.as_str()), ("exit 0", note.as_str()));
-        assert!(text.contains("  program+0x") && !text.contains("make_widget"), "{text}");
-    }
-    fs::remove_file(&profiled.program).expect("removed");
-    let (status, text, errors) = profiled.run(&["heap", "mprof.data"]);
-    let note = format!(
-        "lumalloc: heap: warning: {path}: no such file or directory; its addresses have no names\n"
-    );
-    assert_eq!((status.as_str(), errors), ("exit 0", note));
-    assert!(text.contains("  program+0x"), "{text}");
-    // The original is somewhere else.
-    fs::copy(cc("reading_profiles.c", &["-Wl,--build-id"]), profiled.directory.join("moved"))
-        .expect("copied");
-    let text = profiled.shown(&["heap", "mprof.data", "--program", "moved"]);
-    assert!(text.contains("make_widget (reading_profiles.c:"), "{text}");
-}
-
-#[test]
 fn a_change_is_by_names_and_has_a_total() {
     let directory = scratch("reading-difference");
     let program = copied(&cc("profile_sites.cc", &[]), &directory);
     let run = Run::preloaded(&program).dir(&directory).args(["exact", "b.heap", "a.heap"]);
     assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_accum:true").stdout(), "");
     let (status, text, errors) =
-        self::run(&directory, &["heap", "a.heap", "--diff", "b.heap", "--bytes"]);
+        command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--bytes"]);
     assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""));
     let functions = text.split("\nFunctions by change of live bytes\n").nth(1).expect("a table");
     let row = functions.lines().find(|line| line.ends_with("  large")).expect("the row");
@@ -347,9 +194,9 @@ fn a_change_is_by_names_and_has_a_total() {
         ["+20971520", "125829120", "104857600", "+20971520", "+10", "+20971520", "+10", "large"];
     assert_eq!(fields, expected);
     let (_, folded, _) =
-        self::run(&directory, &["heap", "a.heap", "--diff", "b.heap", "--collapsed"]);
+        command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--collapsed"]);
     assert!(folded.contains("main;exact;large 104857600 125829120\n"), "{folded}");
-    let (_, json, _) = self::run(&directory, &["heap", "a.heap", "--diff", "b.heap", "--json"]);
+    let (_, json, _) = command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--json"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let changes = json["changes"].as_array().expect("changes");
     let large = changes.iter().find(|change| change["functions"][0] == "large").expect("large");
@@ -363,7 +210,7 @@ fn estimates_have_errors_that_fit() {
     let program = copied(&cc("profile_sites.cc", &[]), &directory);
     let run = Run::preloaded(&program).dir(&directory).args(["sampled", "s.pb.gz"]);
     assert_eq!(run.conf("prof:true,lg_prof_sample:12,prof_seed:3").stdout(), "");
-    let (status, json, _) = self::run(&directory, &["heap", "s.pb.gz", "--json"]);
+    let (status, json, _) = command(&directory, &["heap", "s.pb.gz", "--json"]);
     assert_eq!(status, "exit 0");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["sampled"], &json["period"]), (&true.into(), &4096.into()));
@@ -382,7 +229,7 @@ fn estimates_have_errors_that_fit() {
         assert!(error > 0.0 && (found - blocks).abs() < 4.0 * error, "{size}: {found} ± {error}");
         assert!((of("live_bytes") / found / f64::from(size) - 1.0).abs() < 0.001, "{size}");
     }
-    let text = self::run(&directory, &["heap", "s.pb.gz"]).1;
+    let text = command(&directory, &["heap", "s.pb.gz"]).1;
     assert!(
         text.contains("estimates from samples, one in 4096 bytes; ± is one standard"),
         "{text}"

@@ -1,6 +1,7 @@
 //! What `lumalloc mprof`, `heap` and `flamegraph` say about files that they cannot read or write.
 //! Nothing that existed is lost, and no part of an output appears under its name.
 
+use lumalloc_tests::profiled::command as run;
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, lumalloc, scratch};
 use std::fs;
@@ -19,12 +20,6 @@ fn directory(name: &str) -> PathBuf {
     let file = fs::read_dir(&directory).expect("it").next().expect("a profile").expect("a file");
     fs::rename(file.path(), directory.join("good.heap")).expect("renamed");
     directory
-}
-
-fn run(directory: &Path, args: &[&str]) -> (String, String, String) {
-    let output = Run::plain(lumalloc()).args(args).dir(directory).output();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (ending(output.status), text(&output.stdout), text(&output.stderr))
 }
 
 /// The files of a directory, sorted.
@@ -122,6 +117,10 @@ fn outputs_that_cannot_be_written_are_named() {
     let full = shell("\"$COMMAND\" heap good.heap > /dev/full");
     let message = "lumalloc: heap: standard output: no space left on device\n";
     assert_eq!(full, ("exit 1".to_owned(), message.to_owned()));
+    // The limit of file sizes, in place of a full disk: the file is begun and cannot be ended.
+    let limited = shell("trap '' XFSZ; ulimit -f 0; \"$COMMAND\" heap good.heap -o out");
+    assert_eq!(limited, ("exit 1".to_owned(), "lumalloc: heap: out: file too large\n".to_owned()));
+    assert_eq!(files(&directory), before);
     let closed = shell("(\"$COMMAND\" heap good.heap --json; echo $? >&2) | true");
     assert_eq!(closed, ("exit 0".to_owned(), "0\n".to_owned()));
 }

@@ -113,7 +113,8 @@ impl Graph {
             let Some(caller) = block.chain.get(at + 1) else { continue };
             let calls = block.cell.allocs;
             if caller.function == link.function {
-                *self.recursive.entry(link.function).or_default() += calls;
+                let recursive = self.recursive.entry(link.function).or_default();
+                *recursive = recursive.saturating_add(calls);
                 continue;
             }
             let key = (caller.function, link.function);
@@ -210,7 +211,8 @@ impl Graph {
         let (mut own, mut recursive) = (Sized::default(), 0i64);
         for function in functions {
             own.add(&self.own[function]);
-            recursive += self.recursive.get(function).copied().unwrap_or(0);
+            let calls = self.recursive.get(function).copied().unwrap_or(0);
+            recursive = recursive.saturating_add(calls);
         }
         let ends = functions.iter().filter_map(|function| self.ends.get(function));
         let keys: BTreeSet<(usize, usize)> = ends.flat_map(|ends| ends.arcs.clone()).collect();

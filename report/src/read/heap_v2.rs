@@ -236,6 +236,13 @@ MAPPED_LIBRARIES:
     }
 
     #[test]
+    fn counts_of_each_allocation_stay_as_they_are() {
+        let text = "heap_v2/1\n@ 0x5\n t*: 9: 9 [9: 9]\nMAPPED_LIBRARIES:\n";
+        let total = Counts { allocs: 9, alloc_bytes: 9, live: 9, live_bytes: 9 };
+        assert_eq!(read(text.as_bytes()).expect("a profile").total(), total);
+    }
+
+    #[test]
     fn incomplete_lines_of_threads_are_left_out() {
         let text = EXACT.replace("  t7: 2: 200 [4: 400]\n\n", "\n");
         let profile = read(text.as_bytes()).expect("a profile");

@@ -18,5 +18,5 @@ pub(crate) use format::percent;
 pub use json::{json, json_difference};
 pub use overview::{Options, difference, overview};
 pub use rows::By;
-pub use tally::Tally;
+pub(crate) use tally::Tally;
 pub use value::Value;

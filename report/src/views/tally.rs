@@ -10,9 +10,9 @@ use crate::views::value::Value;
 
 /// A sum of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// The numbers; estimates if the profile is sampled.
-    pub counts: Counts,
+    pub(crate) counts: Counts,
     /// The variance of each number.
     variances: Variances,
     /// The samples among the live blocks, and among all allocations.
@@ -71,9 +71,9 @@ impl Tally {
         value.of(&self.counts)
     }
 
-    /// The standard error of a number. Of 100 true numbers 68 lie within it, of 100 estimates from
-    /// many samples.
-    pub fn error(&self, value: Value) -> f64 {
+    /// The standard error of a number. Where there are many samples, about two of three true
+    /// numbers lie within it.
+    pub(crate) fn error(&self, value: Value) -> f64 {
         let variance = match value {
             Value::LiveBytes => self.variances.live_bytes,
             Value::LiveBlocks => self.variances.live,
