@@ -3,10 +3,12 @@
 //! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library. `lumalloc map` shows the heap of a process.
+//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], then the demonstration: [`service`] (the server), [`load`] (its traffic), [`demo`]
-//! (starts both and draws the table) and [`forever`] (starts both and does not end).
+//! [`run`], [`map`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server),
+//! [`load`] (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both
+//! and does not end).
 
 mod arguments;
 mod demo;
@@ -14,6 +16,7 @@ mod failure;
 mod forever;
 mod load;
 mod map;
+mod profile;
 mod run;
 mod service;
 #[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
@@ -30,11 +33,14 @@ use clap::Parser;
 static ALLOCATOR: switch::Switch = switch::Switch;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(arguments::with_two_dashes(std::env::args_os()));
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),
         Some(Command::Map(map)) => map::show(&map),
+        Some(Command::Mprof(mprof)) => profile::mprof(&mprof),
+        Some(Command::Heap(heap)) => profile::heap(&heap),
+        Some(Command::FlameGraph(graph)) => profile::flame_graph(&graph),
         Some(Command::Serve(forever)) => forever::serve(&forever),
         Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),

@@ -46,6 +46,11 @@ pub fn liblumalloc_exporter() -> PathBuf {
     release_dir().join("liblumalloc_exporter.so")
 }
 
+/// The command `lumalloc`. It is built together with [`liblumalloc`].
+pub fn lumalloc() -> PathBuf {
+    release_dir().join("lumalloc")
+}
+
 /// Whether the tests run on another allocator than lumalloc.
 pub fn is_foreign() -> bool {
     std::env::var_os(LIBRARY_VARIABLE).is_some()

@@ -1,5 +1,5 @@
-//! lumalloc(3), as `capi/install.sh` installs it: clean troff, every option with an effect, every
-//! name, and examples that compile and run.
+//! lumalloc(3) and mprof(1), as `capi/install.sh` installs them: clean troff, every option with an
+//! effect, every name, and examples that compile and run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,11 +25,29 @@ fn page() -> &'static (PathBuf, String) {
 }
 
 #[test]
-fn the_page_is_clean_troff() {
-    let output =
-        Run::plain(find_program("mandoc")).args(["-Tlint", "-Wwarning"]).args([&page().0]).output();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(output.status.success());
+fn the_pages_are_clean_troff() {
+    // The page of the command is installed with the command, which is built with the library.
+    let mprof = page().0.with_file_name("../man1/mprof.1");
+    for path in [&page().0, &mprof] {
+        let output =
+            Run::plain(find_program("mandoc")).args(["-Tlint", "-Wwarning"]).args([path]).output();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        assert!(output.status.success());
+    }
+}
+
+/// mprof(1) describes each option of `lumalloc mprof`.
+#[test]
+fn the_page_of_mprof_has_each_option() {
+    let text = fs::read_to_string(root().join("capi/man/mprof.1")).expect("the page");
+    let table = fs::read_to_string(root().join("cli/src/arguments.rs")).expect("the options");
+    let list = table.split("const MPROF_OPTIONS").nth(1).expect("the list");
+    let list = list.split(';').nth(1).expect("its end");
+    let options: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    assert_eq!(options.len(), 6, "{options:?}");
+    for option in options {
+        assert!(text.contains(&format!("\n.B \\{option}\n")), "{option}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! profile → the core, and capi → namespace.
+//! profile → the core, capi → namespace, and cli → report.
 
 use std::fs;
 use std::path::Path;
 
 /// A directory, its package, and the packages of the workspace that it may depend on.
-const EDGES: [(&str, &str, &[&str]); 8] = [
+const EDGES: [(&str, &str, &[&str]); 9] = [
     ("alloc-core", "lumalloc", &[]),
     ("profile", "lumalloc-profile", &["lumalloc"]),
     ("namespace", "lumalloc-namespace", &["lumalloc", "lumalloc-profile"]),
@@ -17,10 +17,11 @@ const EDGES: [(&str, &str, &[&str]); 8] = [
     ),
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
     ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),
+    ("report", "lumalloc-report", &[]),
     (
         "cli",
         "lumalloc-cli",
-        &["lumalloc", "lumalloc-namespace", "lumalloc-ctl", "lumalloc-exporter"],
+        &["lumalloc", "lumalloc-namespace", "lumalloc-ctl", "lumalloc-exporter", "lumalloc-report"],
     ),
 ];
 

@@ -1,0 +1,159 @@
+//! `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`: heap profiles of any process that
+//! ran on lumalloc or jemalloc.
+
+mod output;
+
+use std::path::{Path, PathBuf};
+
+use lumalloc_report::mprof::{Leaks, Verbosity};
+use lumalloc_report::symbols::Search;
+use lumalloc_report::views::{By, Bytes, Value};
+use lumalloc_report::{Report, is_profile, mprof as tables, views};
+
+use crate::arguments::{
+    ByArgument, FlameGraphArguments, HeapArguments, MprofArguments, NamesArguments, ValueArgument,
+};
+use crate::failure::{Failure, Outcome};
+
+/// The profile of mprof(1) when none is named.
+const MPROF_DATA: &str = "mprof.data";
+
+/// Shows the four tables.
+pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
+    let (program, data) = match (&arguments.program, &arguments.data) {
+        // One argument is the program, unless it is a profile.
+        (Some(only), None) if is_profile(only) => (None, only.clone()),
+        (program, data) => (program.clone(), data.clone().unwrap_or_else(|| MPROF_DATA.into())),
+    };
+    let command = Command { name: "mprof", output: None };
+    let report = command.open(&data, program.as_deref(), &arguments.names)?;
+    let verbosity = match (arguments.verbose, arguments.terse) {
+        (true, _) => Verbosity::Verbose,
+        (_, true) => Verbosity::Terse,
+        _ => Verbosity::Normal,
+    };
+    let leaks = match (arguments.noleaktable, arguments.offsets) {
+        (true, _) => Leaks::None,
+        (_, true) => Leaks::WithOffsets,
+        _ => Leaks::ByName,
+    };
+    command.write(&tables::tables(&report, &tables::Options { verbosity, leaks }))
+}
+
+/// Shows a profile, or what changed since another one.
+pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
+    let command = Command { name: "heap", output: arguments.output.as_deref() };
+    let inputs = [Some(&arguments.file), arguments.diff.as_ref()];
+    command.check_output(inputs.into_iter().flatten())?;
+    let open = |path: &Path| command.open(path, arguments.program.as_deref(), &arguments.names);
+    let new = open(&arguments.file)?;
+    let old = arguments.diff.as_deref().map(open).transpose()?;
+    let title = arguments.file.display().to_string();
+    let text = match (old, &arguments.diff) {
+        (Some(old), Some(path)) => {
+            difference(arguments, &new, &old, [&title, &path.display().to_string()])
+        }
+        _ => single(arguments, &new, &title),
+    };
+    command.write(&text)
+}
+
+/// Draws a profile.
+pub(crate) fn flame_graph(arguments: &FlameGraphArguments) -> Outcome {
+    let command = Command { name: "flamegraph", output: arguments.output.as_deref() };
+    command.check_output([&arguments.file].into_iter())?;
+    let report = command.open(&arguments.file, arguments.program.as_deref(), &arguments.names)?;
+    let title = arguments.file.display().to_string();
+    command.write(&lumalloc_report::flame_graph(&report, &title, value(arguments.value)))
+}
+
+fn single(arguments: &HeapArguments, report: &Report, title: &str) -> String {
+    let value = value(arguments.value);
+    if arguments.collapsed {
+        views::folded(report, value)
+    } else if arguments.dhat {
+        views::dhat(report, title, value)
+    } else if arguments.json {
+        views::json(report, title)
+    } else {
+        views::overview(report, title, &options(arguments))
+    }
+}
+
+fn difference(arguments: &HeapArguments, new: &Report, old: &Report, titles: [&str; 2]) -> String {
+    if arguments.collapsed {
+        views::folded_difference(new, old, value(arguments.value))
+    } else if arguments.json {
+        views::json_difference(new, old, titles)
+    } else {
+        views::difference(new, old, titles, &options(arguments))
+    }
+}
+
+fn options(arguments: &HeapArguments) -> views::Options {
+    let by: Vec<By> = arguments.by.iter().map(|by| self::by(*by)).collect();
+    views::Options {
+        by: if by.is_empty() { By::ALL.to_vec() } else { by },
+        value: value(arguments.value),
+        top: arguments.top as usize,
+        bytes: if arguments.bytes { Bytes::AllDigits } else { Bytes::WithUnits },
+    }
+}
+
+fn value(argument: ValueArgument) -> Value {
+    match argument {
+        ValueArgument::LiveBytes => Value::LiveBytes,
+        ValueArgument::LiveBlocks => Value::LiveBlocks,
+        ValueArgument::AllocatedBytes => Value::AllocatedBytes,
+        ValueArgument::Allocations => Value::Allocations,
+    }
+}
+
+fn by(argument: ByArgument) -> By {
+    match argument {
+        ByArgument::Stack => By::Stack,
+        ByArgument::Site => By::Site,
+        ByArgument::Function => By::Function,
+        ByArgument::Type => By::Type,
+        ByArgument::Size => By::Size,
+        ByArgument::Thread => By::Thread,
+        ByArgument::Arena => By::Arena,
+    }
+}
+
+/// A command, whose name begins its messages.
+struct Command<'a> {
+    name: &'static str,
+    output: Option<&'a Path>,
+}
+
+impl Command<'_> {
+    fn failure(&self, what: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("{}: {what}", self.name))
+    }
+
+    /// Refuses an output that would replace a profile.
+    fn check_output<'p>(&self, inputs: impl Iterator<Item = &'p PathBuf>) -> Outcome {
+        let canonical = |path: &Path| path.canonicalize().ok();
+        let Some(output) = self.output.and_then(canonical) else { return Ok(()) };
+        let mut inputs = inputs.filter(|input| canonical(input).as_ref() == Some(&output));
+        inputs.next().map_or(Ok(()), |input| {
+            Err(self.failure(format!("{}: the output would replace the profile", input.display())))
+        })
+    }
+
+    /// Reads a profile. What the user should know goes to standard error.
+    fn open(&self, path: &Path, program: Option<&Path>, names: &NamesArguments) -> Outcome<Report> {
+        let mut search = Search { program: program.map(Path::to_owned), ..Search::default() };
+        search.debug_directories.splice(0..0, names.debug_directory.iter().cloned());
+        let report = Report::open(path, &search).map_err(|error| self.failure(error))?;
+        for note in report.symbols().notes() {
+            eprintln!("lumalloc: {}: warning: {note}", self.name);
+        }
+        Ok(report)
+    }
+
+    fn write(&self, text: &str) -> Outcome {
+        output::write(text, self.output).map_err(|what| self.failure(what))
+    }
+}

@@ -1,0 +1,311 @@
+//! The type of blocks, from the type arguments of the functions that allocated them.
+//!
+//! The memory of `Vec<Widget>` is allocated by `RawVec<Widget>::grow_one`. So the functions of the
+//! standard library at the inner end of a stack name the type. Code of the program ends the
+//! search.
+
+/// What the names of functions of standard libraries begin with, without a leading `<`.
+const LIBRARIES: [&str; 13] = [
+    "alloc::",
+    "core::",
+    "std::",
+    "hashbrown::",
+    "__gnu_cxx::",
+    "indexmap::",
+    "smallvec::",
+    // Methods of Rust's own types: `<str>::repeat`, `<[T]>::to_vec`.
+    "str>",
+    "[",
+    "fn(",
+    "dyn core::",
+    "dyn std::",
+    "impl [",
+];
+/// What the names of such functions begin with when debug information has no more of them.
+const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
+/// Arguments that are no elements: allocators, hashers, comparisons.
+const HELPERS: [&str; 9] = [
+    "alloc::alloc::Global",
+    "std::hash::random::RandomState",
+    "std::allocator<",
+    "std::char_traits<",
+    "std::less<",
+    "std::hash<",
+    "std::equal_to<",
+    "std::default_delete<",
+    "core::hash::BuildHasherDefault<",
+];
+/// The containers whose elements are the type of blocks.
+const CONTAINERS: [&str; 34] = [
+    "Vec",
+    "VecDeque",
+    "Box",
+    "Rc",
+    "Arc",
+    "HashMap",
+    "HashSet",
+    "HashTable",
+    "BTreeMap",
+    "BTreeSet",
+    "BinaryHeap",
+    "LinkedList",
+    "IndexMap",
+    "IndexSet",
+    "SmallVec",
+    "vector",
+    "basic_string",
+    "deque",
+    "list",
+    "forward_list",
+    "map",
+    "set",
+    "multimap",
+    "multiset",
+    "unordered_map",
+    "unordered_set",
+    "unordered_multimap",
+    "unordered_multiset",
+    "queue",
+    "stack",
+    "priority_queue",
+    "shared_ptr",
+    "unique_ptr",
+    "function",
+];
+/// Parts of containers, besides those that begin with `_`. A function of the container itself,
+/// farther out, names it better.
+const PARTS: [&str; 9] = [
+    "RawVec",
+    "RawTable",
+    "LeafNode",
+    "InternalNode",
+    "NodeRef",
+    "VacantEntry",
+    "allocator",
+    "allocator_traits",
+    "new_allocator",
+];
+
+/// A container and its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Type {
+    container: String,
+    elements: Vec<String>,
+}
+
+impl Type {
+    fn is_part(&self) -> bool {
+        self.container.starts_with('_') || PARTS.contains(&self.container.as_str())
+    }
+
+    fn is_bytes(&self) -> bool {
+        self.elements.iter().all(|element| matches!(element.as_str(), "u8" | "char"))
+    }
+
+    fn text(&self) -> String {
+        let elements = self.elements.join(", ");
+        match (self.container.as_str(), elements.as_str()) {
+            ("basic_string", "char") => "std::string".to_owned(),
+            _ if self.is_part() => elements,
+            (container, _) => format!("{container}<{elements}>"),
+        }
+    }
+}
+
+/// Returns the type of the blocks that a stack allocates; the functions are innermost first.
+pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut found: Option<Type> = None;
+    let mut is_string = false;
+    for name in functions.take_while(|name| is_library(name)) {
+        let path = name.trim_start_matches('<');
+        is_string |= path.starts_with("alloc::string::String") || path.starts_with("alloc::fmt::");
+        let Some(next) = type_of(name) else { continue };
+        let is_better = found.as_ref().is_none_or(|found| {
+            (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
+        });
+        if is_better {
+            found = Some(next);
+        }
+    }
+    match found {
+        Some(found) if !(is_string && found.is_bytes()) => Some(found.text()),
+        _ => is_string.then(|| "String".to_owned()),
+    }
+}
+
+/// Whether a function belongs to a standard library, or to one of the containers of others.
+pub(crate) fn is_library(name: &str) -> bool {
+    let name = name.trim_start_matches(['<', '&']);
+    LIBRARIES.iter().chain(&BARE).any(|library| name.starts_with(library))
+}
+
+/// The container of a method and its elements.
+///
+/// Rust's older names have the arguments at their end: `Vec<T,A>::push::<Widget, Global>`. The
+/// first of them are those of the container, others may be those of the method.
+fn type_of(name: &str) -> Option<Type> {
+    let parts = split(name, "::");
+    let first = parts.first()?;
+    // `<alloc::vec::Vec<Widget> as core::clone::Clone>::clone`
+    let own = first.strip_prefix('<').and_then(|own| own.strip_suffix('>'));
+    let own = own.map(|own| split(own, " as ").first().copied().unwrap_or(own));
+    let path = own.map_or_else(|| parts.clone(), |own| split(own, "::"));
+    let (container, arguments) =
+        path.iter().filter_map(|part| generic(part)).find(|(head, _)| {
+            head.starts_with('_') || PARTS.contains(head) || CONTAINERS.contains(head)
+        })?;
+    let mut arguments = split(arguments, ",");
+    if arguments.iter().all(|argument| is_placeholder(argument)) {
+        let last = parts.last().and_then(|part| generic(part)).filter(|(head, _)| head.is_empty());
+        let own = split(last?.1, ",");
+        arguments = own.into_iter().take(arguments.len()).collect();
+    }
+    let elements: Vec<String> = arguments.into_iter().filter_map(element).collect();
+    let container = container.to_owned();
+    (!elements.is_empty()).then_some(Type { container, elements })
+}
+
+/// The two parts of `Vec<Widget>`.
+fn generic(part: &str) -> Option<(&str, &str)> {
+    let (head, rest) = part.split_once('<')?;
+    Some((head, &rest[..rest.rfind('>')?]))
+}
+
+/// Whether an argument is the parameter of a container and not a type.
+fn is_placeholder(argument: &str) -> bool {
+    let argument = argument.trim();
+    argument.len() == 1 && argument.starts_with(char::is_uppercase)
+}
+
+/// An argument that says something.
+fn element(argument: &str) -> Option<String> {
+    let argument = argument.trim();
+    let is_helper = HELPERS.iter().any(|helper| argument.starts_with(helper));
+    let is_code = argument.contains("{closure") || argument.contains("lambda(");
+    let is_number = argument.starts_with(|first: char| first.is_ascii_digit() || first == '(')
+        && argument.ends_with(|last: char| last.is_ascii_digit());
+    let is_noise = argument.is_empty() || argument.starts_with(['\'', '[', '_']) || is_number;
+    (!is_placeholder(argument) && !is_helper && !is_code && !is_noise).then(|| plain(argument))
+}
+
+/// An element without the parts of the library around it.
+fn plain(element: &str) -> String {
+    for begin in ["std::_Sp_counted_ptr_inplace<", "std::_List_node<", "alloc::sync::ArcInner<"] {
+        if let Some(rest) = element.strip_prefix(begin) {
+            let rest = rest.strip_suffix('>').unwrap_or(rest);
+            return split(rest, ",").first().map_or("", |it| it.trim()).to_owned();
+        }
+    }
+    element.to_owned()
+}
+
+/// The parts of a text between separators that are not inside brackets.
+fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut begin) = (0usize, 0);
+    for (at, character) in text.char_indices() {
+        match character {
+            '<' | '(' | '[' | '{' => depth += 1,
+            // The arrow of a function's type is no bracket.
+            '>' if text[..at].ends_with('-') => {}
+            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && at >= begin && text[at..].starts_with(separator) => {
+                parts.push(&text[begin..at]);
+                begin = at + separator.len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The type that some functions name; `<` separates them, innermost first.
+    fn of(functions: &str) -> Option<String> {
+        of_functions(functions.split(" < "))
+    }
+
+    #[test]
+    fn functions_of_rust_name_the_type() {
+        for (functions, expected) in [
+            (
+                "alloc::raw_vec::RawVec<x::Widget>::grow_one < alloc::vec::Vec<x::Widget>::push",
+                "Vec<x::Widget>",
+            ),
+            ("alloc::boxed::Box<T>::new::<x::Widget>", "Box<x::Widget>"),
+            ("alloc::vec::Vec<T,A>::push::<x::W, alloc::alloc::Global>", "Vec<x::W>"),
+            ("<alloc::vec::Vec<x::W> as core::clone::Clone>::clone", "Vec<x::W>"),
+            ("alloc::raw_vec::RawVec<(u64, x::W)>::grow", "(u64, x::W)"),
+            ("alloc::raw_vec::RawVec<x::W>::grow < hashbrown::raw::RawTable<x::Y>::new", "x::W"),
+            (
+                "hashbrown::raw::RawTable<(u64, Widget)>::reserve_rehash < \
+                 std::collections::hash::map::HashMap<u64, Widget>::insert",
+                "HashMap<u64, Widget>",
+            ),
+            ("alloc::raw_vec::RawVec<u8>::reserve < alloc::string::String::push", "String"),
+            ("alloc::vec::Vec<u8>::with_capacity", "Vec<u8>"),
+            ("<alloc::vec::Vec<u8>>::new < core::option::Option<T>::map::<String>", "Vec<u8>"),
+            ("alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::P<()>>>", "Box<x::P<()>>"),
+            ("<alloc::boxed::Box<x::Widget>>::new_uninit_in", "Box<x::Widget>"),
+            (
+                "hashbrown::map::HashMap<K,V,S,A>::find::<u64, Widget, \
+                 std::hash::random::RandomState, alloc::alloc::Global, u64>",
+                "HashMap<u64, Widget>",
+            ),
+            (
+                "<alloc::vec::Vec<T> as alloc::vec::SpecFromIter<T,I>>::from_iter\
+                 ::<x::Widget, core::iter::adapters::map::Map<u8>>",
+                "Vec<x::Widget>",
+            ),
+        ] {
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn functions_of_cpp_name_the_type() {
+        for (functions, expected) in [
+            (
+                "std::__new_allocator<Widget>::allocate < \
+                 std::vector<Widget, std::allocator<Widget> >::reserve",
+                "vector<Widget>",
+            ),
+            (
+                "std::__cxx11::basic_string<char, std::char_traits<char>, \
+                 std::allocator<char> >::_M_create",
+                "std::string",
+            ),
+            (
+                "std::__new_allocator<std::_Sp_counted_ptr_inplace<W, std::allocator<void>, \
+                 (__gnu_cxx::_Lock_policy)2> >::allocate",
+                "W",
+            ),
+        ] {
+            assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn other_functions_name_none() {
+        for functions in [
+            "make_widget < alloc::boxed::Box<x::W>::new",
+            "std::thread::spawn_unchecked",
+            "alloc::vec::Vec<T>::new",
+            "core::option::Option<x::Widget>::map",
+            "",
+        ] {
+            assert_eq!(of(functions), None, "{functions}");
+        }
+    }
+
+    #[test]
+    fn separators_inside_brackets_do_not_separate() {
+        assert_eq!(split("a::b<c::d>::e", "::"), ["a", "b<c::d>", "e"]);
+        assert_eq!(split("fn() -> u8, (b, c)", ","), ["fn() -> u8", " (b, c)"]);
+        assert_eq!(split("", ","), [""]);
+    }
+}

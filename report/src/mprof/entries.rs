@@ -1,0 +1,192 @@
+//! The fourth table: the call graph, an entry for each function and each cycle.
+
+use std::collections::BTreeMap;
+
+use super::blocks::{Block, Sized};
+use super::graph::{Entry, Graph, Relative, Vertex};
+use super::percent::{BySize, breakdown, in_parentheses, right, rounded};
+use crate::report::Report;
+
+const HEADER: &str = "
+         self               |      /ances |      /ances |  called/total       ancestors
+index  + desc     self (%)  |   size-func |   frac      |  called/recur   name [index]
+                            |      \\desc  |      \\desc  |  called/total       descendents
+";
+const RULER: &str = "-------------------------------s--m--l--x----s--m--l--x----------";
+/// The fraction of a function itself.
+const NO_FRACTION: &str = " -----------";
+
+/// Returns the table.
+pub(super) fn table(report: &Report, blocks: &[Block], total: &Sized) -> String {
+    let graph = Graph::new(blocks);
+    let vertices = graph.vertices().iter().enumerate();
+    let indices = vertices.map(|(index, vertex)| (*vertex, index)).collect();
+    let printer = Printer { report, graph: &graph, indices, all: total.cell.bytes };
+    let mut text = format!("\x0c\n\n{}\n{RULER}\n\n", HEADER.trim_start_matches('\n'));
+    for vertex in graph.vertices() {
+        let entry = graph.entry(*vertex);
+        if let Vertex::Cycle(cycle) = vertex {
+            text += &printer.cycle(&entry, cycle);
+        }
+        text += &printer.entry(&entry);
+    }
+    text
+}
+
+struct Printer<'a> {
+    report: &'a Report,
+    graph: &'a Graph,
+    indices: BTreeMap<Vertex, usize>,
+    /// The bytes of the whole program.
+    all: i64,
+}
+
+/// The fields of a row. Those that are not set are blank.
+#[derive(Default)]
+struct Row {
+    index: String,
+    share: String,
+    bytes: String,
+    percent: String,
+    size: String,
+    fraction: String,
+    calls: String,
+    of: String,
+    name: String,
+}
+
+impl Row {
+    fn text(&self) -> String {
+        let line = format!(
+            "{:<5}{:>7}{} {:<5} |{:<12} |{:<12} |{:>8}{:<9}{}",
+            self.index,
+            self.share,
+            if self.share.is_empty() {
+                format!("{:>9}", self.bytes)
+            } else {
+                right(&self.bytes, 9)
+            },
+            self.percent,
+            self.size,
+            self.fraction,
+            self.calls,
+            self.of,
+            self.name
+        );
+        format!("{}\n", line.trim_end())
+    }
+}
+
+impl Printer<'_> {
+    /// The functions of a cycle.
+    fn cycle(&self, entry: &Entry, cycle: &usize) -> String {
+        let mut whole = self.itself(entry);
+        whole.name += " as a whole";
+        let mut text = whole.text();
+        for function in self.graph.members(*cycle) {
+            let own = self.graph.own(*function);
+            let (bytes, all) = (own.cell.bytes, entry.own.cell.bytes);
+            let row = Row {
+                bytes: bytes.to_string(),
+                percent: if bytes == 0 { String::new() } else { in_parentheses(bytes, all) },
+                size: breakdown(&own.bytes, bytes),
+                fraction: breakdown(&own.bytes, all),
+                name: format!("    {}", self.function(*function)),
+                ..Row::default()
+            };
+            text += &row.text();
+        }
+        text + &end()
+    }
+
+    fn entry(&self, entry: &Entry) -> String {
+        let mut text = String::new();
+        let (ancestors, descendants) = (&entry.ancestors, &entry.descendants);
+        let (above, below) = (sum(ancestors).0, sum(descendants).0);
+        text += &all_of(ancestors);
+        ancestors.iter().for_each(|relative| text += &self.relative(relative, above));
+        text += &self.itself(entry).text();
+        descendants.iter().for_each(|relative| text += &self.relative(relative, below));
+        text += &all_of(descendants);
+        text + &end()
+    }
+
+    /// The row of a function or a cycle itself.
+    fn itself(&self, entry: &Entry) -> Row {
+        let (name, is_member) = match entry.vertex {
+            Vertex::Function(function) => {
+                (self.function(function), self.graph.cycle_of(function).is_some())
+            }
+            Vertex::Cycle(cycle) => {
+                (format!("<cycle {}> [{}]", cycle + 1, self.indices[&entry.vertex]), false)
+            }
+        };
+        let own = entry.own.cell.bytes;
+        Row {
+            index: format!("[{}]", self.indices[&entry.vertex]),
+            share: rounded(entry.bytes, self.all),
+            bytes: own.to_string(),
+            percent: if is_member { String::new() } else { in_parentheses(own, entry.bytes) },
+            size: breakdown(&entry.own.bytes, own),
+            fraction: NO_FRACTION.to_owned(),
+            calls: entry.called.to_string(),
+            of: match entry.recursive {
+                0 => String::new(),
+                calls => format!("+{calls}"),
+            },
+            name,
+        }
+    }
+
+    /// The row of a caller or a callee; `all` are the bytes of all callers, or all callees.
+    fn relative(&self, relative: &Relative, all: i64) -> String {
+        let name = format!("    {}", self.function(relative.function));
+        let calls = relative.calls.to_string();
+        let Some(sized) = relative.sized else {
+            return Row { calls, name, ..Row::default() }.text();
+        };
+        Row {
+            bytes: sized.cell.bytes.to_string(),
+            percent: in_parentheses(sized.cell.bytes, all),
+            size: breakdown(&sized.bytes, sized.cell.bytes),
+            fraction: breakdown(&sized.bytes, all),
+            calls,
+            of: format!("/{}", relative.total),
+            name,
+            ..Row::default()
+        }
+        .text()
+    }
+
+    fn function(&self, function: usize) -> String {
+        let name = self.report.function(function);
+        let index = self.indices[&Vertex::Function(function)];
+        match self.graph.cycle_of(function) {
+            Some(cycle) => format!("{name} [{index}] in <cycle {}>", cycle + 1),
+            None => format!("{name} [{index}]"),
+        }
+    }
+}
+
+/// The bytes of all relatives, and these by size.
+fn sum(relatives: &[Relative]) -> (i64, BySize) {
+    let mut all = Sized::default();
+    relatives.iter().filter_map(|it| it.sized.as_ref()).for_each(|sized| all.add(sized));
+    (all.cell.bytes, all.bytes)
+}
+
+/// The row of all relatives together, if there are several.
+fn all_of(relatives: &[Relative]) -> String {
+    let with_bytes = relatives.iter().filter(|relative| relative.sized.is_some());
+    if with_bytes.count() < 2 {
+        return String::new();
+    }
+    let (bytes, by_size) = sum(relatives);
+    let size = breakdown(&by_size, bytes);
+    let (share, bytes) = ("all".to_owned(), bytes.to_string());
+    Row { share, bytes, size, ..Row::default() }.text()
+}
+
+fn end() -> String {
+    format!("\n{RULER}\n\n")
+}

@@ -1,0 +1,193 @@
+//! The four tables of mprof(1).
+//!
+//! The page is the contract: columns, percentages and thresholds are the original's. Its errors are
+//! not kept: percentages that overflow, sizes 1023 and 1024 in the row of larger ones, and types
+//! that are missing in that row.
+
+mod percent;
+mod options;
+mod blocks;
+mod bins;
+mod leaks;
+mod direct;
+mod components;
+mod graph;
+mod entries;
+
+pub use options::{Leaks, Options, Verbosity};
+
+use std::collections::HashSet;
+
+use crate::block_type::of_functions;
+use crate::report::Report;
+use bins::Types;
+use blocks::Block;
+
+/// Returns the four tables.
+pub fn tables(report: &Report, options: &Options) -> String {
+    let blocks = blocks::of(report);
+    let total = blocks::total(&blocks);
+    let types = types(report, &blocks);
+    let mut text = banner(report);
+    text += &bins::table(&blocks, &types, options.verbosity);
+    text += &leaks::table(report, &blocks, options);
+    text += &direct::table(report, &blocks, &total);
+    text + &entries::table(report, &blocks, &total)
+}
+
+/// The types of the program by their sizes, and those that the stacks of blocks name.
+fn types(report: &Report, blocks: &[Block]) -> Types {
+    let mut types: Types = report.symbols().types().into_iter().collect();
+    let mut seen = HashSet::new();
+    for block in blocks.iter().filter(|block| seen.insert((block.stack, block.size))) {
+        let frames = report.stack(block.stack).iter();
+        let named = of_functions(frames.map(|frame| report.function(frame.function)));
+        types.extend(named.map(|name| (block.size, name)));
+    }
+    types
+}
+
+/// The line above the tables: the depth of the deepest stack, and how the numbers were made.
+fn banner(report: &Report) -> String {
+    let profile = report.profile();
+    let depth = profile.stacks.iter().map(Vec::len).max().unwrap_or(0);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!(
+        "--------+----+---+---+--  v{version}  m{depth}  --+--+--  MPROF  --+--+---+----+--------\n"
+    );
+    if profile.is_sampled() {
+        text += &format!(
+            "Sampled, one allocation in {} bytes: all numbers are estimates.\n",
+            profile.period
+        );
+    }
+    if profile.samples.iter().any(|sample| sample.size.is_none()) {
+        text +=
+            "The file has no requested sizes: sizes are those of blocks, the mean of each stack.\n";
+    }
+    if !profile.has_allocs {
+        text += "The file has no freed blocks: allocations are those that are not freed.\n";
+    }
+    text + "\n\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+    use crate::symbols::Search;
+
+    /// A program whose expressions are parsed by functions that call each other.
+    fn parser() -> File {
+        File::default()
+            .path("main > parse > expr > term > expr > new_node", 48, 100, 100)
+            .path("main > parse > expr > term > intern", 17, 100, 0)
+            .path("main > parse > expr > term", 24, 100, 50)
+            .path("main > grow > grow > table", 9557, 3, 3)
+            .path("main > log", 8, 7, 0)
+            .path("main > log", 430, 8, 1)
+            .path("_start > main", 1024, 1, 1)
+    }
+
+    fn tables_of(file: &File, options: Options) -> String {
+        tables(&Report::new(file.read(), &Search::default()), &options)
+    }
+
+    fn options(verbosity: Verbosity, leaks: Leaks) -> Options {
+        Options { verbosity, leaks }
+    }
+
+    #[test]
+    fn the_four_tables_are_those_of_the_page() {
+        let text = tables_of(&parser(), Options::default());
+        crate::testing::assert_golden("mprof.txt", &text);
+    }
+
+    #[test]
+    fn a_profile_without_allocations_has_tables() {
+        crate::testing::assert_golden(
+            "mprof-empty.txt",
+            &tables_of(&File::default(), Options::default()),
+        );
+    }
+
+    #[test]
+    fn verbosity_chooses_the_rows_of_the_first_two_tables() {
+        let file = File::default()
+            .path("main > a", 101, 1, 1)
+            .path("main > b", 16, 1, 1)
+            .path("main > c", 32, 10, 9)
+            .path("main > d", 64, 1000, 1000);
+        let rows = |verbosity| {
+            let text = tables_of(&file, options(verbosity, Leaks::ByName));
+            let rows =
+                ["101", "16", "32", "64"].map(|size| text.contains(&format!("\n{size:>11} ")));
+            let paths =
+                ["a", "b", "c", "d"].map(|name| text.contains(&format!("|| > main > {name}\n")));
+            (rows, paths, text.contains("\n other bins "))
+        };
+        let all = ([true; 4], [true; 4], false);
+        assert_eq!(rows(Verbosity::Verbose), all);
+        let normal = ([true, false, true, true], [false, false, false, true], true);
+        assert_eq!(rows(Verbosity::Normal), normal);
+        let terse = ([false, false, false, true], [false, false, false, true], true);
+        assert_eq!(rows(Verbosity::Terse), terse);
+    }
+
+    #[test]
+    fn leaks_are_hidden_by_their_share_of_the_bytes() {
+        let file = File::default()
+            .path("main > a", 8, 980, 980)
+            .path("main > b", 8, 12, 12)
+            .path("main > c", 8, 6, 6)
+            .path("main > d", 8, 4, 4);
+        let shown = |verbosity| {
+            let text = tables_of(&file, options(verbosity, Leaks::ByName));
+            ["a", "b", "c", "d"].map(|name| text.contains(&format!("|| > main > {name}\n")))
+        };
+        assert_eq!(shown(Verbosity::Verbose), [true, true, true, true]);
+        assert_eq!(shown(Verbosity::Normal), [true, true, true, false]);
+        assert_eq!(shown(Verbosity::Terse), [true, true, false, false]);
+    }
+
+    #[test]
+    fn offsets_keep_calls_of_one_function_apart() {
+        let file = File::default().stack(&[0x1010], &[1, 8, 1, 8], &[("bytes", 8)]);
+        let text = tables_of(&file, options(Verbosity::Normal, Leaks::WithOffsets));
+        assert!(text.contains("   || > 0x1010+0\n"), "{text}");
+        let text = tables_of(&file, options(Verbosity::Normal, Leaks::None));
+        assert!(!text.contains("Memory Leaks"), "{text}");
+    }
+
+    #[test]
+    fn numbers_that_are_too_wide_do_not_touch() {
+        let file = File::default().path("main > f", 1 << 40, 1_000_000, 1_000_000);
+        let text = tables_of(&file, Options::default()).replace('\n', " \n ");
+        let number = (1_000_000u64 << 40).to_string();
+        assert_eq!(text.matches(&number).count(), text.matches(&format!(" {number} ")).count());
+        assert!(
+            text.contains("     > 1024   1000000 1099511627776000000 (**)         0 "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_the_numbers_are_is_said() {
+        let mut file = File::default().path("main > f", 8, 1, 1);
+        file.profile.period = 524_288;
+        file.profile.sample[0].label.clear();
+        file.profile.sample_type.drain(..2);
+        file.profile.sample[0].value.drain(..2);
+        let text = tables_of(&file, Options::default());
+        let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
+        assert_eq!(
+            lines,
+            [
+                "Sampled, one allocation in 524288 bytes: all numbers are estimates.",
+                "The file has no requested sizes: sizes are those of blocks, the mean of each stack.",
+                "The file has no freed blocks: allocations are those that are not freed.",
+                "",
+            ]
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! A heap profile as it was read: counted samples, their stacks of addresses, and what was mapped.
+
+use std::ops::{Add, AddAssign, Sub};
+
+/// What was counted: allocations and bytes, since the start and still live.
+///
+/// The readers check that the sum of all samples of a profile fits, so sums never overflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Allocations since the start.
+    pub allocs: i64,
+    /// Their bytes.
+    pub alloc_bytes: i64,
+    /// Blocks that are not freed.
+    pub live: i64,
+    /// Their bytes.
+    pub live_bytes: i64,
+}
+
+impl Counts {
+    /// Adds with a check for overflow.
+    pub(crate) fn checked_add(self, other: Counts) -> Option<Counts> {
+        Some(Counts {
+            allocs: self.allocs.checked_add(other.allocs)?,
+            alloc_bytes: self.alloc_bytes.checked_add(other.alloc_bytes)?,
+            live: self.live.checked_add(other.live)?,
+            live_bytes: self.live_bytes.checked_add(other.live_bytes)?,
+        })
+    }
+}
+
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        Counts {
+            allocs: self.allocs + other.allocs,
+            alloc_bytes: self.alloc_bytes + other.alloc_bytes,
+            live: self.live + other.live,
+            live_bytes: self.live_bytes + other.live_bytes,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Counts {
+    type Output = Counts;
+
+    fn sub(self, other: Counts) -> Counts {
+        Counts {
+            allocs: self.allocs - other.allocs,
+            alloc_bytes: self.alloc_bytes - other.alloc_bytes,
+            live: self.live - other.live,
+            live_bytes: self.live_bytes - other.live_bytes,
+        }
+    }
+}
+
+/// Counts of one stack, and what is known about the blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Index into [`Profile::stacks`].
+    pub stack: usize,
+    /// The numbers; estimates if the profile is sampled.
+    pub counts: Counts,
+    /// The requested size of each block.
+    pub size: Option<u64>,
+    /// The arena of the blocks.
+    pub arena: Option<i64>,
+    /// The number of the thread that allocated them.
+    pub thread: Option<i64>,
+    /// Its name.
+    pub thread_name: Option<String>,
+}
+
+/// A file, or other memory, that addresses of the process belong to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// The first address.
+    pub start: u64,
+    /// The address after the last one.
+    pub limit: u64,
+    /// The place of the first address in the file.
+    pub offset: u64,
+    /// The file's path; empty or in brackets for memory without a file.
+    pub file: String,
+    /// The build-id in hexadecimal digits; may be empty.
+    pub build_id: String,
+}
+
+/// A line of source that a location belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// The function, demangled or not.
+    pub function: String,
+    /// The source file; may be empty.
+    pub file: String,
+    /// The number of the line; 0 if it is not known.
+    pub line: u64,
+}
+
+/// A place in the code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// The return address of the call, minus 1.
+    pub address: u64,
+    /// Index into [`Profile::mappings`].
+    pub mapping: Option<usize>,
+    /// The functions, innermost first, if the file has them. All but the last are inlined.
+    pub lines: Vec<Line>,
+}
+
+/// A whole profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// The mean number of bytes between two samples; 1 if each allocation was counted.
+    pub period: u64,
+    /// When it was written, in nanoseconds since 1970.
+    pub time_nanos: Option<i64>,
+    /// Whether allocations since the start were counted. If not, they are the live ones.
+    pub has_allocs: bool,
+    /// Notes of the writer, `name=value`, in order.
+    pub comments: Vec<(String, String)>,
+    /// What was mapped.
+    pub mappings: Vec<Mapping>,
+    /// The places of all stacks.
+    pub locations: Vec<Location>,
+    /// Indices into `locations`, innermost first.
+    pub stacks: Vec<Vec<usize>>,
+    /// The counts.
+    pub samples: Vec<Sample>,
+}
+
+impl Profile {
+    /// Returns whether the numbers are estimates from samples.
+    pub fn is_sampled(&self) -> bool {
+        self.period > 1
+    }
+
+    /// Returns the sum of all samples.
+    pub fn total(&self) -> Counts {
+        self.samples.iter().fold(Counts::default(), |sum, sample| sum + sample.counts)
+    }
+
+    /// Returns the value of a note.
+    pub fn comment(&self, name: &str) -> Option<&str> {
+        self.comments.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Checks what every other part relies on: indices exist, no number is negative, no sum
+    /// overflows.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut total = Counts::default();
+        let mut requested: i64 = 0;
+        for sample in &self.samples {
+            let counts = sample.counts;
+            let numbers = [counts.allocs, counts.alloc_bytes, counts.live, counts.live_bytes];
+            if numbers.iter().any(|number| *number < 0) {
+                return Err("it has negative numbers, as a difference of two profiles has".into());
+            }
+            let blocks = counts.allocs.max(counts.live);
+            let bytes = i64::try_from(sample.size.unwrap_or(0)).ok();
+            let next = bytes.and_then(|bytes| bytes.checked_mul(blocks));
+            requested = next
+                .and_then(|next| next.checked_add(requested))
+                .ok_or("its numbers are too large to be added")?;
+            total = total.checked_add(counts).ok_or("its numbers are too large to be added")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(allocs: i64, alloc_bytes: i64, live: i64, live_bytes: i64) -> Counts {
+        Counts { allocs, alloc_bytes, live, live_bytes }
+    }
+
+    #[test]
+    fn counts_are_added_and_subtracted_by_member() {
+        let (a, b) = (counts(5, 50, 3, 30), counts(1, 10, 1, 10));
+        assert_eq!(a + b, counts(6, 60, 4, 40));
+        assert_eq!(a - b, counts(4, 40, 2, 20));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_added_are_refused() {
+        let of = |counts: Counts, size| {
+            let sample = Sample { counts, size, ..Sample::default() };
+            Profile { samples: vec![sample.clone(), sample], ..Profile::default() }.check()
+        };
+        let overflow = Err("its numbers are too large to be added".to_owned());
+        assert_eq!(of(counts(1, 2, 1, 2), Some(2)), Ok(()));
+        assert_eq!(of(counts(1, i64::MAX, 0, 0), None), overflow);
+        assert_eq!(of(counts(1, 1, 1, 1), Some(u64::MAX)), overflow);
+        assert_eq!(of(counts(1 << 40, 1, 1, 1), Some(1 << 40)), overflow);
+        let negative = "it has negative numbers, as a difference of two profiles has".to_owned();
+        assert_eq!(of(counts(1, 1, -1, 1), None), Err(negative));
+    }
+
+    #[test]
+    fn notes_are_found_by_name() {
+        let comments = vec![("pid".to_owned(), "7".to_owned())];
+        let profile = Profile { comments, ..Profile::default() };
+        assert_eq!((profile.comment("pid"), profile.comment("p")), (Some("7"), None));
+    }
+}

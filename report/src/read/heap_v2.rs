@@ -1,0 +1,267 @@
+//! Reads heap_v2, the text of jemalloc's heap profiler, as jeprof does.
+//!
+//! The numbers of a stack are those of samples. They become estimates by the mean size of the
+//! stack's blocks: a block of `s` bytes is sampled with the chance `1 - e^(-s / R)`.
+
+use std::collections::HashMap;
+
+use crate::profile::{Counts, Location, Mapping, Profile, Sample};
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Reads a whole file.
+pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.lines().map(str::trim).skip_while(|line| line.starts_with('%'));
+    let rate = lines.next().and_then(|line| line.strip_prefix("heap_v2/")).ok_or(
+        "it begins like heap_v2, but its first line is not heap_v2/ and a number of bytes",
+    )?;
+    let rate = rate.parse::<u64>().ok().filter(|rate| *rate > 0);
+    let rate = rate.ok_or("the number after heap_v2/ is no number of bytes")?;
+    let mut reader = Reader::new(rate);
+    for line in lines.by_ref() {
+        if line == "MAPPED_LIBRARIES:" {
+            reader.is_whole = true;
+            break;
+        }
+        reader.line(line)?;
+    }
+    if !reader.is_whole {
+        return Err("the file is cut off: it has no line MAPPED_LIBRARIES:".into());
+    }
+    let mappings: Vec<Mapping> = lines.filter_map(mapping).collect();
+    let profile = reader.finish(mappings);
+    profile.check()?;
+    Ok(profile)
+}
+
+/// The numbers of one line: live blocks and bytes, and those since the start.
+type Numbers = [u64; 4];
+
+/// The lines below one stack.
+#[derive(Default)]
+struct Lines {
+    all: Option<Numbers>,
+    threads: Vec<(i64, Numbers)>,
+}
+
+struct Reader {
+    rate: u64,
+    is_whole: bool,
+    names: HashMap<i64, String>,
+    stacks: Vec<Vec<u64>>,
+    lines: Vec<Lines>,
+}
+
+impl Reader {
+    fn new(rate: u64) -> Reader {
+        let (stacks, lines) = (Vec::new(), Vec::new());
+        Reader { rate, is_whole: false, names: HashMap::new(), stacks, lines }
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        if let Some(addresses) = line.strip_prefix('@') {
+            let addresses = addresses.split_whitespace().map(|word| {
+                let digits = word.strip_prefix("0x").unwrap_or(word);
+                u64::from_str_radix(digits, 16).map_err(|_| format!("{word} is no address"))
+            });
+            self.stacks.push(addresses.collect::<Result<_>>()?);
+            self.lines.push(Lines::default());
+        } else if let Some((thread, numbers, name)) = numbers(line) {
+            match (self.lines.last_mut(), thread) {
+                (Some(lines), None) => lines.all = Some(numbers),
+                (Some(lines), Some(thread)) => lines.threads.push((thread, numbers)),
+                (None, Some(thread)) if !name.is_empty() => {
+                    self.names.insert(thread, name.to_owned());
+                }
+                (None, _) => {}
+            }
+        } else if !line.is_empty() {
+            let begin: String = line.chars().take(40).collect();
+            return Err(format!("a line of it is not understood: {begin}"));
+        }
+        Ok(())
+    }
+
+    fn finish(self, mappings: Vec<Mapping>) -> Profile {
+        let all = self.lines.iter().filter_map(|lines| lines.all);
+        // Without opt.prof_accum the numbers since the start are 0.
+        let has_allocs = all.clone().any(|numbers| numbers[2] > 0) || all.count() == 0;
+        let mut profile = Profile { period: self.rate, has_allocs, mappings, ..Profile::default() };
+        let mut known = HashMap::new();
+        for (addresses, lines) in self.stacks.iter().zip(&self.lines) {
+            let stack = profile.stacks.len();
+            for sample in samples(lines, self.rate, has_allocs) {
+                let name = sample.thread.and_then(|thread| self.names.get(&thread)).cloned();
+                profile.samples.push(Sample { stack, thread_name: name, ..sample });
+            }
+            let mut indices = Vec::new();
+            for address in addresses {
+                let index = *known.entry(*address).or_insert_with(|| {
+                    profile.locations.push(location(*address, &profile.mappings));
+                    profile.locations.len() - 1
+                });
+                indices.push(index);
+            }
+            profile.stacks.push(indices);
+        }
+        profile
+    }
+}
+
+/// The samples of one stack: one for each thread if these are complete, otherwise one.
+fn samples(lines: &Lines, rate: u64, has_allocs: bool) -> Vec<Sample> {
+    let sum = |at: usize| {
+        let numbers = lines.threads.iter().map(|(_, numbers)| u128::from(numbers[at]));
+        numbers.sum::<u128>()
+    };
+    let all = lines.all.unwrap_or_default();
+    let is_complete = (0..4).all(|at| sum(at) == u128::from(all[at]));
+    if !lines.threads.is_empty() && (is_complete || lines.all.is_none()) {
+        let one = |(thread, numbers): &(i64, Numbers)| Sample {
+            counts: counts(*numbers, rate, has_allocs),
+            thread: Some(*thread),
+            ..Sample::default()
+        };
+        return lines.threads.iter().map(one).collect();
+    }
+    vec![Sample { counts: counts(all, rate, has_allocs), ..Sample::default() }]
+}
+
+/// The estimates from the numbers of samples.
+fn counts(numbers: Numbers, rate: u64, has_allocs: bool) -> Counts {
+    let estimate = |count: u64, bytes: u64| {
+        if count == 0 || rate == 1 {
+            let max = i64::MAX.unsigned_abs();
+            return (count.min(max) as i64, bytes.min(max) as i64);
+        }
+        let chance = -f64::exp_m1(-(bytes as f64 / count as f64) / rate as f64);
+        let scale = if chance > 0.0 { 1.0 / chance } else { 1.0 };
+        ((count as f64 * scale).round() as i64, (bytes as f64 * scale).round() as i64)
+    };
+    let (live, live_bytes) = estimate(numbers[0], numbers[1]);
+    let (allocs, alloc_bytes) =
+        if has_allocs { estimate(numbers[2], numbers[3]) } else { (live, live_bytes) };
+    // Estimates of freed blocks are never negative.
+    let (allocs, alloc_bytes) = (allocs.max(live), alloc_bytes.max(live_bytes));
+    Counts { allocs, alloc_bytes, live, live_bytes }
+}
+
+/// A line `t*: n: bytes [n: bytes] name`, and its thread.
+fn numbers(line: &str) -> Option<(Option<i64>, Numbers, &str)> {
+    let (thread, rest) = line.strip_prefix('t')?.split_once(": ")?;
+    let thread = if thread == "*" { None } else { Some(thread.parse().ok()?) };
+    let (live, rest) = rest.split_once('[')?;
+    let (ever, name) = rest.split_once(']')?;
+    let pair = |text: &str| {
+        let (count, bytes) = text.split_once(':')?;
+        Some((count.trim().parse().ok()?, bytes.trim().parse().ok()?))
+    };
+    let ((live, live_bytes), (ever, ever_bytes)) = (pair(live)?, pair(ever)?);
+    Some((thread, [live, live_bytes, ever, ever_bytes], name.trim()))
+}
+
+fn location(return_address: u64, mappings: &[Mapping]) -> Location {
+    let address = return_address.saturating_sub(1);
+    let mapping =
+        mappings.iter().position(|mapping| (mapping.start..mapping.limit).contains(&address));
+    Location { address, mapping, lines: Vec::new() }
+}
+
+/// A line of `/proc/self/maps`, if it is of code.
+fn mapping(line: &str) -> Option<Mapping> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, limit) = range.split_once('-')?;
+    let mut words = rest.splitn(5, ' ');
+    let is_code = words.next()?.contains('x');
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    let file = words.nth(2).unwrap_or("").trim();
+    let mapping = Mapping {
+        start: u64::from_str_radix(start, 16).ok()?,
+        limit: u64::from_str_radix(limit, 16).ok()?,
+        offset,
+        file: file.to_owned(),
+        build_id: String::new(),
+    };
+    is_code.then_some(mapping)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: &str = "heap_v2/1
+  t*: 3: 300 [5: 500]
+  t1: 1: 100 [1: 100] main
+  t7: 2: 200 [4: 400] a worker
+@ 0x401001 0x402002
+  t*: 3: 300 [5: 500]
+  t1: 1: 100 [1: 100]
+  t7: 2: 200 [4: 400]
+
+MAPPED_LIBRARIES:
+00400000-00401000 r--p 00000000 08:01 12                         /bin/a program
+00401000-00402000 r-xp 00001000 08:01 12                         /bin/a program
+7fff0000-7fff2000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn stacks_threads_and_mappings_are_read() {
+        let profile = read(EXACT.as_bytes()).expect("a profile");
+        assert!(profile.has_allocs && !profile.is_sampled());
+        let total = Counts { allocs: 5, alloc_bytes: 500, live: 3, live_bytes: 300 };
+        assert_eq!(profile.total(), total);
+        let names: Vec<_> = profile.samples.iter().map(|s| s.thread_name.as_deref()).collect();
+        assert_eq!(names, [Some("main"), Some("a worker")]);
+        let addresses: Vec<u64> = profile.locations.iter().map(|l| l.address).collect();
+        assert_eq!(
+            (addresses, profile.stacks.clone()),
+            (vec![0x40_1000, 0x40_2001], vec![vec![0, 1]])
+        );
+        assert_eq!(profile.locations[0].mapping, Some(0));
+        assert_eq!(profile.locations[1].mapping, None, "the range has an end");
+        let mapping = &profile.mappings[0];
+        assert_eq!((mapping.file.as_str(), mapping.offset), ("/bin/a program", 0x1000));
+        assert_eq!(profile.mappings[1].file, "[vdso]");
+    }
+
+    #[test]
+    fn samples_become_the_estimates_of_jeprof() {
+        let text = "heap_v2/1000\n@ 0x5\n t*: 2: 2000 [0: 0]\nMAPPED_LIBRARIES:\n";
+        let profile = read(text.as_bytes()).expect("a profile");
+        // 1 / (1 - 1/e) = 1.58198
+        let total = Counts { allocs: 3, alloc_bytes: 3164, live: 3, live_bytes: 3164 };
+        assert_eq!(profile.total(), total);
+        assert!(!profile.has_allocs && profile.is_sampled());
+    }
+
+    #[test]
+    fn counts_of_each_allocation_stay_as_they_are() {
+        let text = "heap_v2/1\n@ 0x5\n t*: 9: 9 [9: 9]\nMAPPED_LIBRARIES:\n";
+        let total = Counts { allocs: 9, alloc_bytes: 9, live: 9, live_bytes: 9 };
+        assert_eq!(read(text.as_bytes()).expect("a profile").total(), total);
+    }
+
+    #[test]
+    fn incomplete_lines_of_threads_are_left_out() {
+        let text = EXACT.replace("  t7: 2: 200 [4: 400]\n\n", "\n");
+        let profile = read(text.as_bytes()).expect("a profile");
+        assert_eq!(profile.samples.len(), 1);
+        assert_eq!((profile.samples[0].thread, profile.total().allocs), (None, 5));
+    }
+
+    #[test]
+    fn what_is_not_heap_v2_is_refused() {
+        let error = |text: &str| read(text.as_bytes()).expect_err("no profile");
+        assert_eq!(error("heap_v2/0\n"), "the number after heap_v2/ is no number of bytes");
+        assert_eq!(error("heap_v2/x\n"), "the number after heap_v2/ is no number of bytes");
+        let cut = "the file is cut off: it has no line MAPPED_LIBRARIES:";
+        assert_eq!(error(&EXACT[..EXACT.find("MAPPED").expect("the line")]), cut);
+        let begin =
+            "it begins like heap_v2, but its first line is not heap_v2/ and a number of bytes";
+        assert_eq!(error("help"), begin);
+        assert_eq!(error("heap_v2/1\n@ 0xzz\n"), "0xzz is no address");
+        let other = "a line of it is not understood: what is this";
+        assert_eq!(error("heap_v2/1\nwhat is this\n"), other);
+    }
+}

@@ -1,0 +1,236 @@
+//! Functions and lines from debug information, with those that were inlined.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
+use gimli::{
+    AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_AT_specification,
+    DebugInfoOffset, Dwarf, DwoId, Unit, UnitOffset, UnitRef,
+};
+
+use super::demangle::{demangle, is_legacy_rust};
+use super::image::{Image, Slice};
+use super::scopes::Scopes;
+
+/// References between entries are not followed further than this.
+const REFERENCES_MAX: usize = 16;
+
+/// A function at a place in the code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its name, demangled.
+    pub(super) function: Option<String>,
+    /// The source file.
+    pub(super) file: String,
+    /// The number of the line; 0 if it is not known.
+    pub(super) line: u32,
+    /// The first address of the function, if it is not inlined.
+    pub(super) start: Option<u64>,
+}
+
+/// The name of an entry, and what stands before it.
+struct EntryName {
+    name: String,
+    scope: String,
+}
+
+/// The debug information of one file.
+pub(super) struct Debug {
+    context: Context<Slice>,
+    dwarf: Arc<Dwarf<Slice>>,
+    /// Units that entries of other units refer to, by the place where they begin.
+    units: RefCell<HashMap<usize, Rc<Unit<Slice>>>>,
+    begins: Vec<usize>,
+    scopes: Scopes,
+}
+
+impl Debug {
+    /// Reads the debug information of a file. `shared` is the file that its references lead to.
+    pub(super) fn new(image: &Image, shared: Option<&Image>) -> Option<Debug> {
+        let load = |id: gimli::SectionId| Ok::<_, gimli::Error>(image.section(id.name()));
+        let mut dwarf = Dwarf::load(load).ok()?;
+        if let Some(shared) = shared {
+            let load = |id: gimli::SectionId| Ok::<_, gimli::Error>(shared.section(id.name()));
+            dwarf.load_sup(load).ok()?;
+        }
+        let dwarf = Arc::new(dwarf);
+        let mut begins = Vec::new();
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            begins.extend(header.debug_info_offset().map(|offset| offset.0));
+        }
+        let context = Context::from_arc_dwarf(Arc::clone(&dwarf)).ok()?;
+        Some(Debug { context, dwarf, units: RefCell::default(), begins, scopes: Scopes::default() })
+    }
+
+    /// Calls a function with each unit, or with the one in the file that `-gsplit-dwarf` puts
+    /// beside the object file.
+    pub(super) fn for_each_unit(&self, mut read: impl FnMut(UnitRef<'_, Slice>)) {
+        let mut headers = self.dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let Ok(unit) = self.dwarf.unit(header) else { continue };
+            let unit = UnitRef::new(&self.dwarf, &unit);
+            let Some(split) = self.split(unit) else {
+                read(unit);
+                continue;
+            };
+            let first = split.units().next().ok().flatten();
+            if let Some(Ok(unit)) = first.map(|header| split.unit(header)) {
+                read(UnitRef::new(&split, &unit));
+            }
+        }
+    }
+
+    fn split(&self, unit: UnitRef<'_, Slice>) -> Option<Dwarf<Slice>> {
+        let id = unit.dwo_id?;
+        let name = unit.attr_string(unit.dwo_name().ok()??).ok()?;
+        split_file(unit.comp_dir.as_ref(), &name, id, &self.dwarf)
+    }
+
+    /// The functions at an address, innermost first.
+    pub(super) fn places(&self, address: u64) -> Vec<Place> {
+        let mut out = Vec::new();
+        let Ok(mut frames) = with_split_files(self.context.find_frames(address)) else {
+            return out;
+        };
+        let unit = with_split_files(self.context.find_dwarf_and_unit(address));
+        while let Ok(Some(frame)) = frames.next() {
+            let entry = frame.dw_die_offset;
+            let raw = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let function = raw.map(|raw| self.name(&raw, unit, entry));
+            let start = unit.zip(entry).and_then(|(unit, entry)| start(unit, entry));
+            let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
+            let line = location.and_then(|location| location.line).unwrap_or(0);
+            out.push(Place { function, file, line, start: None });
+            if let (Some(last), true) = (out.last_mut(), start.is_some()) {
+                last.start = start;
+            }
+        }
+        // Only the last one is a function of its own; the others are inlined into it.
+        let count = out.len();
+        out.iter_mut().take(count.saturating_sub(1)).for_each(|place| place.start = None);
+        out
+    }
+
+    /// The name of a function. Rust's older names have no type arguments; they are taken from the
+    /// entry: `alloc::boxed::Box<T>::new::<Widget>`.
+    fn name(
+        &self,
+        raw: &str,
+        unit: Option<UnitRef<'_, Slice>>,
+        entry: Option<UnitOffset>,
+    ) -> String {
+        let name = demangle(raw);
+        let is_legacy = is_legacy_rust(raw);
+        if name != raw && !is_legacy {
+            return name;
+        }
+        let own = unit.zip(entry).and_then(|(unit, entry)| self.entry_name(unit, entry, 0));
+        match own {
+            None => name,
+            Some(own) if is_legacy => with_arguments(name, &own.name),
+            Some(own) => own.scope + &own.name,
+        }
+    }
+
+    /// The name of an entry, or of the one that it is a copy of.
+    fn entry_name(
+        &self,
+        unit: UnitRef<'_, Slice>,
+        offset: UnitOffset,
+        depth: usize,
+    ) -> Option<EntryName> {
+        if depth == REFERENCES_MAX {
+            return None;
+        }
+        let entry = unit.entry(offset).ok()?;
+        if let Some(value) = entry.attr_value(DW_AT_name) {
+            let name = unit.attr_string(value).ok()?;
+            let name = String::from_utf8_lossy(&name).into_owned();
+            return Some(EntryName { name, scope: self.scopes.prefix(unit, offset) });
+        }
+        let origin = entry.attr_value(DW_AT_abstract_origin);
+        match origin.or_else(|| entry.attr_value(DW_AT_specification))? {
+            AttributeValue::UnitRef(entry) => self.entry_name(unit, entry, depth + 1),
+            AttributeValue::DebugInfoRef(offset) => {
+                let (other, entry) = self.unit_of(offset)?;
+                self.entry_name(UnitRef::new(&self.dwarf, &other), entry, depth + 1)
+            }
+            _ => None,
+        }
+    }
+
+    /// The unit that contains an entry.
+    fn unit_of(&self, offset: DebugInfoOffset) -> Option<(Rc<Unit<Slice>>, UnitOffset)> {
+        let behind = self.begins.partition_point(|begin| *begin <= offset.0);
+        let begin = *self.begins[..behind].last()?;
+        let known = self.units.borrow().get(&begin).cloned();
+        let unit = match known {
+            Some(unit) => unit,
+            None => {
+                let header = self.dwarf.unit_header(DebugInfoOffset(begin)).ok()?;
+                let unit = Rc::new(self.dwarf.unit(header).ok()?);
+                self.units.borrow_mut().insert(begin, Rc::clone(&unit));
+                unit
+            }
+        };
+        Some((unit, UnitOffset(offset.0 - begin)))
+    }
+}
+
+/// A name of Rust's older form with the type arguments that its entry has.
+fn with_arguments(name: String, own: &str) -> String {
+    let arguments = own.find('<').filter(|at| *at > 0).map(|at| &own[at..]);
+    match arguments.map(|arguments| arguments.replace(", alloc::alloc::Global>", ">")) {
+        None => name,
+        Some(arguments) if arguments == "<alloc::alloc::Global>" => name,
+        Some(arguments) => format!("{name}::{arguments}"),
+    }
+}
+
+fn start(unit: UnitRef<'_, Slice>, entry: UnitOffset) -> Option<u64> {
+    let value = unit.entry(entry).ok()?.attr_value(DW_AT_low_pc)?;
+    unit.attr_address(value).ok().flatten()
+}
+
+/// Ends a look-up, with the files that `-gsplit-dwarf` puts beside the object files.
+fn with_split_files<L: LookupContinuation<Buf = Slice>>(mut lookup: LookupResult<L>) -> L::Output {
+    loop {
+        match lookup {
+            LookupResult::Output(output) => return output,
+            LookupResult::Load { load, continuation } => {
+                let SplitDwarfLoad { dwo_id, comp_dir, path, parent } = &load;
+                let directory = comp_dir.as_ref();
+                let file = path.as_ref().and_then(|p| split_file(directory, p, *dwo_id, parent));
+                lookup = continuation.resume(file.map(Arc::new));
+            }
+        }
+    }
+}
+
+/// Reads the file of one unit. One of another build is not used.
+fn split_file(
+    directory: Option<&Slice>,
+    name: &Slice,
+    id: DwoId,
+    parent: &Dwarf<Slice>,
+) -> Option<Dwarf<Slice>> {
+    let text = |slice: &Slice| PathBuf::from(String::from_utf8_lossy(slice).into_owned());
+    let mut path = directory.map(text).unwrap_or_default();
+    path.push(text(name));
+    let image = Image::read(&path).ok()?;
+    let mut dwarf = Dwarf::load(|id| {
+        let name = id.dwo_name().unwrap_or("");
+        Ok::<_, gimli::Error>(image.section(name))
+    })
+    .ok()?;
+    let header = dwarf.units().next().ok()??;
+    let is_it = dwarf.unit(header).ok()?.dwo_id == Some(id);
+    dwarf.make_dwo(parent);
+    is_it.then_some(dwarf)
+}

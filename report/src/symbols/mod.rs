@@ -1,0 +1,306 @@
+//! From addresses to functions, files and lines.
+
+mod demangle;
+mod image;
+mod scopes;
+mod dwarf;
+mod types;
+mod module;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::profile::{Location, Mapping, Profile};
+use demangle::demangle;
+use dwarf::Place;
+use module::Module;
+pub use module::Search;
+
+/// What the system adds to the path of a file that was replaced or removed.
+const DELETED: &str = " (deleted)";
+
+/// A function at a place of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Index into [`Symbols::functions`].
+    pub function: usize,
+    /// The source file; may be empty.
+    pub file: String,
+    /// The number of the line; 0 if it is not known.
+    pub line: u32,
+    /// How far the return address is from the beginning of the function that contains the code.
+    pub offset: u64,
+}
+
+/// The frames of all locations of a profile.
+#[derive(Default)]
+pub struct Symbols {
+    functions: Vec<String>,
+    by_name: HashMap<String, usize>,
+    locations: Vec<Vec<Frame>>,
+    notes: Vec<String>,
+    files: Files,
+}
+
+impl Symbols {
+    /// Finds the names of all locations.
+    pub fn of(profile: &Profile, search: &Search) -> Symbols {
+        let mut symbols = Symbols::default();
+        symbols.files = Files::find(profile, search, &mut symbols.notes);
+        for location in &profile.locations {
+            let frames = symbols.frames(location, &profile.mappings);
+            symbols.locations.push(frames);
+        }
+        symbols
+    }
+
+    /// The names of all functions.
+    pub fn functions(&self) -> &[String] {
+        &self.functions
+    }
+
+    /// The frames of a location, innermost first. There is at least one.
+    pub fn location(&self, location: usize) -> &[Frame] {
+        &self.locations[location]
+    }
+
+    /// What the user should know: files that are missing or have changed.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The types of the program that are larger than 64 bytes: size and name.
+    pub fn types(&self) -> Vec<(u64, String)> {
+        let program = self.files.program.and_then(|program| self.files.of_mapping(program));
+        program.and_then(Module::debug).map(types::of).unwrap_or_default()
+    }
+
+    /// Whether a mapping is of the program and not of a library.
+    pub(crate) fn is_program(&self, mapping: usize) -> bool {
+        self.files.is_program.get(mapping).copied().unwrap_or(false)
+    }
+
+    fn frames(&mut self, location: &Location, mappings: &[Mapping]) -> Vec<Frame> {
+        let named = location.lines.iter().map(|line| Place {
+            function: Some(demangle(&line.function)),
+            file: line.file.clone(),
+            line: u32::try_from(line.line).unwrap_or(0),
+            start: None,
+        });
+        let (mut places, mut offset): (Vec<Place>, u64) = (named.collect(), 0);
+        if places.is_empty() {
+            let module = location.mapping.and_then(|index| self.files.of_mapping(index));
+            if let Some((module, index)) = module.zip(location.mapping) {
+                let found = module.places(location.address, &mappings[index]);
+                (places, offset) = (found.places, found.offset);
+                if let Some(advice) =
+                    found.is_bare.then(|| module.advice(self.is_program(index))).flatten()
+                    && !self.notes.contains(&advice)
+                {
+                    self.notes.push(advice);
+                }
+            }
+        }
+        if places.is_empty() {
+            let function = Some(format!("{:#x}", location.address));
+            places.push(Place { function, ..Place::default() });
+        }
+        let frame = |place: Place| Frame {
+            function: self.intern(place.function.unwrap_or_default()),
+            file: printable(place.file),
+            line: place.line,
+            offset,
+        };
+        places.into_iter().map(frame).collect()
+    }
+
+    /// The number of a name. Characters that control a terminal are replaced.
+    fn intern(&mut self, name: String) -> usize {
+        let name = printable(name);
+        *self.by_name.entry(name).or_insert_with_key(|name| {
+            self.functions.push(name.clone());
+            self.functions.len() - 1
+        })
+    }
+}
+
+fn printable(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// The files of all mappings.
+#[derive(Default)]
+struct Files {
+    modules: Vec<Module>,
+    /// The module of each mapping that a location belongs to.
+    of: Vec<Option<usize>>,
+    /// The mapping of the program.
+    program: Option<usize>,
+    /// For each mapping, whether it is of the program's file.
+    is_program: Vec<bool>,
+}
+
+impl Files {
+    /// Reads each file once.
+    fn find(profile: &Profile, search: &Search, notes: &mut Vec<String>) -> Files {
+        let bare = profile.locations.iter().filter(|location| location.lines.is_empty());
+        let used: HashSet<usize> = bare.filter_map(|location| location.mapping).collect();
+        let mut files = Files { program: program(&profile.mappings), ..Files::default() };
+        let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        for (index, mapping) in profile.mappings.iter().enumerate() {
+            let is_program = files.is_of_program(mapping, &profile.mappings);
+            files.is_program.push(is_program);
+            let path = match &search.program {
+                Some(program) if is_program => program.clone(),
+                _ => PathBuf::from(present_path(&mapping.file)),
+            };
+            let module = used.contains(&index).then(|| {
+                *known.entry(path).or_insert_with_key(|path| {
+                    files.modules.push(find_module(mapping, path, search, notes));
+                    files.modules.len() - 1
+                })
+            });
+            files.of.push(module);
+        }
+        files
+    }
+
+    fn is_of_program(&self, mapping: &Mapping, mappings: &[Mapping]) -> bool {
+        self.program.is_some_and(|program| mappings[program].file == mapping.file)
+    }
+
+    fn of_mapping(&self, mapping: usize) -> Option<&Module> {
+        self.of.get(mapping).copied().flatten().map(|module| &self.modules[module])
+    }
+}
+
+fn find_module(mapping: &Mapping, path: &Path, search: &Search, notes: &mut Vec<String>) -> Module {
+    let is_named = search.program.as_deref() == Some(path);
+    if mapping.file.ends_with(DELETED) && mapping.build_id.is_empty() && !is_named {
+        let shown = path.display();
+        notes.push(format!(
+            "{shown}: it was replaced while the program ran, and the profile has no build-id; \
+             its addresses have no names"
+        ));
+        return Module::without_file(file_name(path));
+    }
+    if path.is_absolute() || is_named {
+        Module::find(mapping, path, search, notes)
+    } else {
+        Module::without_file(&mapping.file)
+    }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or("")
+}
+
+/// The path of a mapped file, also of one that was replaced while the process ran. If it has a
+/// build-id, that tells whether the present file is the same.
+fn present_path(file: &str) -> &str {
+    file.strip_suffix(DELETED).unwrap_or(file)
+}
+
+/// The mapping of the program: the first of a file that is no shared object.
+fn program(mappings: &[Mapping]) -> Option<usize> {
+    let is_program = |mapping: &Mapping| {
+        let name = present_path(&mapping.file).rsplit('/').next().unwrap_or("");
+        mapping.file.starts_with('/') && !name.ends_with(".so") && !name.contains(".so.")
+    };
+    mappings.iter().position(is_program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Line;
+
+    fn mapping(file: &str) -> Mapping {
+        Mapping { start: 0x1000, limit: 0x9000, file: file.to_owned(), ..Mapping::default() }
+    }
+
+    fn profile(file: &str) -> Profile {
+        let location = Location { address: 0x1234, mapping: Some(0), lines: Vec::new() };
+        let mappings = vec![mapping(file)];
+        Profile { mappings, locations: vec![location], ..Profile::default() }
+    }
+
+    fn names(profile: &Profile) -> (Vec<String>, Vec<String>) {
+        let symbols = Symbols::of(profile, &Search::default());
+        (symbols.functions().to_vec(), symbols.notes().to_vec())
+    }
+
+    #[test]
+    fn the_program_is_the_first_file_that_is_no_library() {
+        let of =
+            |files: &[&str]| program(&files.iter().map(|file| mapping(file)).collect::<Vec<_>>());
+        assert_eq!(of(&["/lib/ld-linux.so.2", "/lib/libx.so", "[vdso]", "/bin/x", "/y"]), Some(3));
+        assert_eq!(of(&["", "[heap]"]), None);
+    }
+
+    #[test]
+    fn memory_without_a_file_has_addresses() {
+        assert_eq!(names(&profile("[vdso]")), (vec!["[vdso]+0x234".into()], vec![]));
+        assert_eq!(names(&profile("")), (vec!["anonymous+0x234".into()], vec![]));
+        let mut nowhere = profile("");
+        nowhere.locations[0].mapping = None;
+        assert_eq!(names(&nowhere), (vec!["0x1234".into()], vec![]));
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_named() {
+        let note = "/nowhere/x: no such file or directory; its addresses have no names";
+        assert_eq!(names(&profile("/nowhere/x")), (vec!["x+0x234".into()], vec![note.into()]));
+        let note = "/proc/self/status: it is no ELF file (";
+        let (_, notes) = names(&profile("/proc/self/status"));
+        assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_known_by_its_build_id() {
+        let mut replaced = profile("/bin/sh (deleted)");
+        let note = "/bin/sh: it was replaced while the program ran, and the profile has no build-id; \
+                    its addresses have no names";
+        assert_eq!(names(&replaced), (vec!["sh+0x234".into()], vec![note.into()]));
+        replaced.mappings[0].build_id = "0011".to_owned();
+        let (_, notes) = names(&replaced);
+        assert!(notes[0].starts_with("/bin/sh: it is another file than when"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_named() {
+        let mut changed = profile("/bin/sh");
+        changed.mappings[0].build_id = "0011".to_owned();
+        let (names, notes) = names(&changed);
+        assert_eq!(names, ["sh+0x234"]);
+        let begin = "/bin/sh: it is another file than when the profile was written (build-id 0011, \
+                     now ";
+        let end = "); its addresses have no names";
+        assert!(notes.len() == 1, "{notes:?}");
+        assert!(notes[0].starts_with(begin) && notes[0].ends_with(end), "{notes:?}");
+    }
+
+    #[test]
+    fn names_do_not_control_the_terminal() {
+        let mut named = profile("/nowhere/x");
+        let line = Line { function: "f\x1b[2J".into(), file: "a\n.c".into(), line: 7 };
+        named.locations[0].lines = vec![line];
+        let symbols = Symbols::of(&named, &Search::default());
+        assert_eq!(symbols.functions(), ["f\u{fffd}[2J"]);
+        assert_eq!(symbols.location(0)[0].file, "a\u{fffd}.c");
+    }
+
+    #[test]
+    fn names_in_the_profile_are_used() {
+        let mut named = profile("/nowhere/x");
+        let line = Line { function: "_ZN3foo3barEv".into(), file: "a.cc".into(), line: 7 };
+        named.locations[0].lines = vec![line];
+        let symbols = Symbols::of(&named, &Search::default());
+        let frame = Frame { function: 0, file: "a.cc".into(), line: 7, offset: 0 };
+        assert_eq!(symbols.location(0), [frame]);
+        assert_eq!((symbols.functions(), symbols.notes()), (&["foo::bar".to_owned()][..], &[][..]));
+    }
+}

@@ -1,0 +1,213 @@
+//! A program or a library of the profile: its file, and where its debug information is.
+
+use std::path::{Path, PathBuf};
+
+use super::demangle::demangle;
+use super::dwarf::{Debug, Place};
+use super::image::Image;
+use crate::error::Result;
+use crate::profile::Mapping;
+
+/// Where files are looked for.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The file to use in place of the program's own.
+    pub program: Option<PathBuf>,
+    /// Directories with debug information of other files.
+    pub debug_directories: Vec<PathBuf>,
+}
+
+impl Default for Search {
+    fn default() -> Search {
+        Search { program: None, debug_directories: vec![PathBuf::from("/usr/lib/debug")] }
+    }
+}
+
+impl Search {
+    /// Checks that the named program is one.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.program.as_deref().map_or(Ok(()), |program| Image::read(program).map(drop))
+    }
+}
+
+/// What is found at an address of the process.
+pub(super) struct Found {
+    /// The functions, innermost first.
+    pub(super) places: Vec<Place>,
+    /// How far the return address is from the beginning of the last one.
+    pub(super) offset: u64,
+    /// Whether a function has no name.
+    pub(super) is_bare: bool,
+}
+
+/// The files of one mapping.
+pub(super) struct Module {
+    /// What stands before the offset of an address without a name.
+    label: String,
+    own: Option<Image>,
+    debug_image: Option<Image>,
+    debug: Option<Debug>,
+}
+
+impl Module {
+    /// Finds the files of a mapping; `path` is that of its own. What cannot be used is said in
+    /// `notes`.
+    pub(super) fn find(
+        mapping: &Mapping,
+        path: &Path,
+        search: &Search,
+        notes: &mut Vec<String>,
+    ) -> Module {
+        let label = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let mut module = Module { label, own: None, debug_image: None, debug: None };
+        match Image::read(path) {
+            Ok(own) => module.take(own, mapping, search, notes),
+            Err(error) => notes.push(format!("{error}; its addresses have no names")),
+        }
+        if module.own.is_none() {
+            module.debug_image = by_build_id(&mapping.build_id, search);
+            if module.debug_image.is_some() {
+                notes.pop();
+            }
+        }
+        module.debug = module.debug_image.as_ref().or(module.own.as_ref()).and_then(|image| {
+            let shared = shared(image, search);
+            image.has_debug().then(|| Debug::new(image, shared.as_ref())).flatten()
+        });
+        module
+    }
+
+    /// What the user can do if the file's symbols were removed. Libraries of distributions have
+    /// those of their interface, which is no reason for a message.
+    pub(super) fn advice(&self, is_program: bool) -> Option<String> {
+        let own = self.own.as_ref().filter(|own| is_program || !own.has_symbols())?;
+        let file = match own.build_id().split_at_checked(2) {
+            Some((first, rest)) if !rest.is_empty() => {
+                format!("/usr/lib/debug/.build-id/{first}/{rest}.debug")
+            }
+            _ => "a file that .gnu_debuglink names".to_owned(),
+        };
+        Some(format!(
+            "{}: it has no symbols for some addresses; debug information would be in {file}",
+            own.path().display()
+        ))
+    }
+
+    /// Memory that belongs to no file, as the kernel's own code.
+    pub(super) fn without_file(label: &str) -> Module {
+        let label = if label.is_empty() { "anonymous".to_owned() } else { label.to_owned() };
+        Module { label, own: None, debug_image: None, debug: None }
+    }
+
+    fn take(&mut self, own: Image, mapping: &Mapping, search: &Search, notes: &mut Vec<String>) {
+        let (before, now) = (mapping.build_id.as_str(), own.build_id());
+        if !before.is_empty() && before != now {
+            let now = if now.is_empty() { "none" } else { now };
+            let path = own.path().display();
+            notes.push(format!(
+                "{path}: it is another file than when the profile was written (build-id {before}, \
+                 now {now}); its addresses have no names"
+            ));
+            return;
+        }
+        if !own.has_debug() {
+            let debug_image = by_build_id(now, search);
+            self.debug_image = debug_image.or_else(|| by_link(&own, search));
+        }
+        self.own = Some(own);
+    }
+
+    /// The address in the numbering of the file.
+    fn file_address(&self, address: u64, mapping: &Mapping) -> Option<u64> {
+        let offset = address.checked_sub(mapping.start)?;
+        match (&self.own, &self.debug_image) {
+            (Some(own), _) => own.address_of(offset.checked_add(mapping.offset)?),
+            (None, Some(debug)) => debug.code()?.checked_add(offset),
+            (None, None) => None,
+        }
+    }
+
+    /// The functions at an address of the process.
+    pub(super) fn places(&self, address: u64, mapping: &Mapping) -> Found {
+        let Some(inside) = self.file_address(address, mapping) else {
+            let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
+            return Found { places: vec![self.bare(offset)], offset: 0, is_bare: true };
+        };
+        let images = [self.own.as_ref(), self.debug_image.as_ref()];
+        let symbol = images.into_iter().flatten().find_map(|image| image.symbol(inside));
+        let mut places = self.debug.as_ref().map(|debug| debug.places(inside)).unwrap_or_default();
+        if places.is_empty() {
+            places.push(Place::default());
+        }
+        let last = places.len() - 1;
+        let start = symbol.map(|symbol| symbol.address).or(places[last].start);
+        if let (Some(symbol), Some(place)) = (symbol, places.last_mut())
+            && place.function.as_ref().is_none_or(|name| is_bare(name))
+        {
+            // Lambdas have no linkage name in their debug information.
+            place.function = Some(demangle(&symbol.name));
+        }
+        let is_bare = symbol.is_none() && places.iter().any(|place| place.function.is_none());
+        for place in &mut places {
+            if place.function.is_none() {
+                let name = symbol.map(|symbol| demangle(&symbol.name));
+                place.function =
+                    Some(name.unwrap_or_else(|| format!("{}+{inside:#x}", self.label)));
+            }
+        }
+        let offset = start.map_or(0, |start| (inside + 1).saturating_sub(start));
+        Found { places, offset, is_bare }
+    }
+
+    /// An address without a name.
+    fn bare(&self, offset: u64) -> Place {
+        Place { function: Some(format!("{}+{offset:#x}", self.label)), ..Place::default() }
+    }
+
+    /// The debug information.
+    pub(super) fn debug(&self) -> Option<&Debug> {
+        self.debug.as_ref()
+    }
+}
+
+/// Whether a name lacks its namespace or class, or may lack it.
+fn is_bare(name: &str) -> bool {
+    !name.contains("::") || name.ends_with("operator()")
+}
+
+/// `DIRECTORY/.build-id/ab/cdef….debug`.
+fn by_build_id(build_id: &str, search: &Search) -> Option<Image> {
+    let (first, rest) = build_id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    let is_hexadecimal = build_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let candidates = search
+        .debug_directories
+        .iter()
+        .filter(|_| is_hexadecimal)
+        .map(|directory| directory.join(".build-id").join(first).join(format!("{rest}.debug")));
+    let mut images = candidates.filter_map(|path| Image::read(&path).ok());
+    images.find(|image| image.build_id() == build_id)
+}
+
+/// The file that `.gnu_debuglink` names: beside the file, in `.debug` there, or in a directory of
+/// debug information.
+fn by_link(own: &Image, search: &Search) -> Option<Image> {
+    let (name, checksum) = own.debug_link()?;
+    let name = Path::new(&name).file_name()?;
+    let whole = own.path().canonicalize().ok()?;
+    let beside = whole.parent()?;
+    let mut candidates = vec![beside.join(name), beside.join(".debug").join(name)];
+    let relative = beside.strip_prefix("/").unwrap_or(beside);
+    let elsewhere = search.debug_directories.iter();
+    candidates.extend(elsewhere.map(|directory| directory.join(relative).join(name)));
+    let candidates = candidates.iter().filter(|path| **path != whole);
+    let mut images = candidates.filter_map(|path| Image::read(path).ok());
+    images.find(|image| image.checksum() == checksum)
+}
+
+/// The file that several debug files share parts of.
+fn shared(image: &Image, search: &Search) -> Option<Image> {
+    let (name, build_id) = image.shared_debug()?;
+    let beside = image.path().canonicalize().ok()?.parent()?.join(name);
+    let found = Image::read(&beside).ok().filter(|found| found.build_id() == build_id);
+    found.or_else(|| by_build_id(&build_id, search))
+}

@@ -1,0 +1,70 @@
+//! Folded stacks: a line for each stack, outermost function first, as flamegraph.pl and inferno
+//! read them.
+
+use std::collections::BTreeMap;
+
+use crate::report::Report;
+use crate::views::value::Value;
+
+/// Returns the lines `main;f;g 4096`, in the order of the names. Stacks without a value have none.
+pub fn folded(report: &Report, value: Value) -> String {
+    let line = |(stack, number)| format!("{stack} {number}\n");
+    sums(report, value).into_iter().filter(|(_, number)| *number != 0).map(line).collect()
+}
+
+/// Returns lines with two numbers, the older one first, as difffolded.pl writes them.
+pub fn folded_difference(new: &Report, old: &Report, value: Value) -> String {
+    let mut both: BTreeMap<String, [i64; 2]> = BTreeMap::new();
+    for (place, report) in [old, new].into_iter().enumerate() {
+        for (stack, number) in sums(report, value) {
+            both.entry(stack).or_default()[place] = number;
+        }
+    }
+    let both = both.into_iter().filter(|(_, numbers)| *numbers != [0, 0]);
+    both.map(|(stack, [before, now])| format!("{stack} {before} {now}\n")).collect()
+}
+
+fn sums(report: &Report, value: Value) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for sample in &report.profile().samples {
+        let frames = report.stack_below_main(sample.stack).iter().rev();
+        // A semicolon separates the functions.
+        let names = frames.map(|frame| report.function(frame.function).replace(';', ":"));
+        let stack = names.collect::<Vec<_>>().join(";");
+        let stack = if stack.is_empty() { "(no stack)".to_owned() } else { stack };
+        *sums.entry(stack).or_default() += value.of(&sample.counts);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+    use crate::symbols::Search;
+
+    fn report(file: File) -> Report {
+        Report::new(file.read(), &Search::default())
+    }
+
+    fn new() -> Report {
+        let file = File::default().path("main > f > g", 100, 4, 2).path("main > a;b", 8, 10, 10);
+        report(file.path("main > f > g", 8, 1, 1).path("main > quit", 8, 1, 0))
+    }
+
+    #[test]
+    fn stacks_have_a_line_each() {
+        assert_eq!(folded(&new(), Value::LiveBytes), "main;a:b 80\nmain;f;g 208\n");
+        let allocations = "main;a:b 10\nmain;f;g 5\nmain;quit 1\n";
+        assert_eq!(folded(&new(), Value::Allocations), allocations);
+        let empty = File::default().stack(&[], &[1, 9, 1, 9], &[]);
+        assert_eq!(folded(&report(empty), Value::LiveBlocks), "(no stack) 1\n");
+    }
+
+    #[test]
+    fn differences_have_both_numbers() {
+        let old = report(File::default().path("main > f > g", 100, 1, 1).path("main > x", 1, 1, 1));
+        let text = folded_difference(&new(), &old, Value::LiveBytes);
+        assert_eq!(text, "main;a:b 0 80\nmain;f;g 100 208\nmain;x 1 0\n");
+    }
+}

@@ -1,0 +1,166 @@
+//! Everything about a profile as JSON: totals, notes and samples with their stacks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::profile::Sample;
+use crate::report::Report;
+use crate::symbols::Frame;
+use crate::views::rows::Types;
+use crate::views::tally::Tally;
+use crate::views::totals::total;
+use crate::views::value::Value;
+
+/// Returns the text, with `title` as the name of the file. The members are described in
+/// `docs/reading-profiles.md`.
+pub fn json(report: &Report, title: &str) -> String {
+    let file = file(report, title);
+    format!("{file}\n")
+}
+
+/// Returns two profiles, `new` and `old`, and the stacks whose live bytes or allocations changed.
+pub fn json_difference(new: &Report, old: &Report, titles: [&str; 2]) -> String {
+    let mut joined: BTreeMap<Vec<String>, Tally> = BTreeMap::new();
+    for (stack, tally) in by_names(new) {
+        joined.entry(stack).or_default().add(&tally);
+    }
+    for (stack, tally) in by_names(old) {
+        joined.entry(stack).or_default().subtract(&tally);
+    }
+    let changes: Vec<Json> = joined
+        .into_iter()
+        .filter(|(_, tally)| tally.counts != Default::default())
+        .map(|(stack, tally)| {
+            let mut change = numbers(&tally);
+            change.insert("functions".to_owned(), json!(stack));
+            Json::Object(change)
+        })
+        .collect();
+    let (new, old) = (file(new, titles[0]), file(old, titles[1]));
+    format!("{}\n", json!({ "new": new, "old": old, "changes": changes }))
+}
+
+fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {
+    let name = |frame: &Frame| report.function(frame.function).to_owned();
+    let of = |sample: &Sample| {
+        let stack = report.stack_below_main(sample.stack).iter().map(name).collect();
+        (stack, Tally::of(sample, report.profile().period))
+    };
+    report.profile().samples.iter().map(of).collect()
+}
+
+fn file(report: &Report, title: &str) -> Json {
+    let profile = report.profile();
+    let types = Types::new(report);
+    let stacks = (0..profile.stacks.len()).map(|stack| {
+        let frames = report.stack(stack).iter();
+        Json::Array(frames.map(|frame| self::frame(report, frame)).collect())
+    });
+    let notes = profile.comments.iter().map(|(name, value)| (name.clone(), json!(value)));
+    json!({
+        "file": title,
+        "period": profile.period,
+        "sampled": profile.is_sampled(),
+        "has_allocations": profile.has_allocs,
+        "time_nanos": profile.time_nanos,
+        "notes": notes.collect::<Map<_, _>>(),
+        "warnings": report.symbols().notes(),
+        "total": numbers(&total(report)),
+        "stacks": stacks.collect::<Vec<_>>(),
+        "samples": profile.samples.iter().map(|it| sample(report, &types, it)).collect::<Vec<_>>(),
+    })
+}
+
+fn frame(report: &Report, frame: &Frame) -> Json {
+    let file = Some(&frame.file).filter(|file| !file.is_empty());
+    let line = Some(frame.line).filter(|line| *line != 0);
+    json!({ "function": report.function(frame.function), "file": file, "line": line })
+}
+
+fn sample(report: &Report, types: &Types, sample: &Sample) -> Json {
+    let mut out = numbers(&Tally::of(sample, report.profile().period));
+    out.insert("stack".to_owned(), json!(sample.stack));
+    out.insert("type".to_owned(), json!(types.of(report, sample)));
+    out.insert("size".to_owned(), json!(sample.size));
+    out.insert("arena".to_owned(), json!(sample.arena));
+    out.insert("thread".to_owned(), json!(sample.thread));
+    out.insert("thread_name".to_owned(), json!(sample.thread_name));
+    Json::Object(out)
+}
+
+fn numbers(tally: &Tally) -> Map<String, Json> {
+    let values = [
+        ("live_bytes", Value::LiveBytes),
+        ("live_blocks", Value::LiveBlocks),
+        ("allocated_bytes", Value::AllocatedBytes),
+        ("allocations", Value::Allocations),
+    ];
+    let mut out = Map::new();
+    for (name, value) in values {
+        out.insert(name.to_owned(), json!(tally.value(value)));
+        out.insert(format!("{name}_error"), json!(tally.error(value)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+    use crate::symbols::Search;
+
+    fn report(file: File) -> Report {
+        Report::new(file.read(), &Search::default())
+    }
+
+    fn parsed(text: &str) -> Json {
+        serde_json::from_str(text).expect("JSON")
+    }
+
+    #[test]
+    fn everything_is_there() {
+        let file = File::default()
+            .comment("pid=7")
+            .path("main > f", 100, 4, 2)
+            .stack(&[0x99], &[0, 0, 1, 64], &[("bytes", 50), ("thread", 3), ("arena", 2)])
+            .text_label("thread_name", "worker");
+        let json = parsed(&json(&report(file), "x.pb.gz"));
+        assert_eq!(
+            (&json["file"], &json["period"], &json["sampled"]),
+            (&json!("x.pb.gz"), &json!(1), &json!(false))
+        );
+        assert_eq!(json["notes"], json!({ "pid": "7" }));
+        assert_eq!(json["total"]["live_bytes"], json!(264));
+        assert_eq!(
+            json["stacks"][0][1],
+            json!({ "function": "main", "file": "main.c", "line": 1 })
+        );
+        assert_eq!(json["stacks"][1], json!([{ "function": "0x99", "file": null, "line": null }]));
+        let sample = &json["samples"][1];
+        assert_eq!(
+            (&sample["stack"], &sample["size"], &sample["thread_name"]),
+            (&json!(1), &json!(50), &json!("worker"))
+        );
+        assert_eq!(
+            (&sample["thread"], &sample["arena"], &sample["live_blocks"]),
+            (&json!(3), &json!(2), &json!(1))
+        );
+        assert_eq!(sample["live_bytes_error"], json!(0.0));
+    }
+
+    #[test]
+    fn changes_are_by_functions() {
+        let old = report(File::default().path("main > f", 100, 4, 1).path("main > g", 1, 1, 1));
+        let new = report(File::default().path("main > f", 100, 4, 2).path("main > g", 1, 1, 1));
+        let json = parsed(&json_difference(&new, &old, ["n", "o"]));
+        let changes = json["changes"].as_array().expect("changes");
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0]["functions"], json!(["f", "main"]));
+        assert_eq!(
+            (&changes[0]["live_bytes"], &changes[0]["live_blocks"]),
+            (&json!(100), &json!(1))
+        );
+        assert_eq!((&json["new"]["file"], &json["old"]["file"]), (&json!("n"), &json!("o")));
+    }
+}

@@ -1,0 +1,22 @@
+//! What a profile shows, as text for a terminal and in the formats of other programs.
+
+mod value;
+mod tally;
+mod rows;
+mod format;
+mod table;
+mod totals;
+mod overview;
+mod folded;
+mod dhat;
+mod json;
+
+pub use dhat::dhat;
+pub use folded::{folded, folded_difference};
+pub use format::Bytes;
+pub(crate) use format::percent;
+pub use json::{json, json_difference};
+pub use overview::{Options, difference, overview};
+pub use rows::By;
+pub(crate) use tally::Tally;
+pub use value::Value;

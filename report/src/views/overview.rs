@@ -1,0 +1,314 @@
+//! The text of `lumalloc heap`: the totals, and a table for each view.
+
+use std::collections::BTreeMap;
+
+use crate::report::Report;
+use crate::views::format::{Bytes, count_change, percent};
+use crate::views::rows::{By, Lines, Row, rows, sort};
+use crate::views::table::Table;
+use crate::views::tally::Tally;
+use crate::views::totals::{text as totals_text, total};
+use crate::views::value::Value;
+
+/// A stack has at most so many lines.
+const FRAMES: usize = 12;
+/// And a line so many characters.
+const NAME: usize = 120;
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The views.
+    pub by: Vec<By>,
+    /// What rows are sorted by.
+    pub value: Value,
+    /// The most rows of a view.
+    pub top: usize,
+    /// How bytes are written.
+    pub bytes: Bytes,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (value, bytes) = (Value::default(), Bytes::default());
+        Options { by: By::ALL.to_vec(), value, top: 10, bytes }
+    }
+}
+
+/// Returns the totals and the views of a profile.
+pub fn overview(report: &Report, title: &str, options: &Options) -> String {
+    let mut text = totals_text(report, title, options.bytes);
+    for by in &options.by {
+        let mut rows = rows(report, *by, Lines::Shown);
+        sort(&mut rows, options.value);
+        let columns = Columns::new(report, *by, options);
+        text += &columns.view(rows, total(report), None);
+    }
+    text
+}
+
+/// Returns what changed between two profiles, by the names of functions.
+pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Options) -> String {
+    let mut text = totals_text(new, titles[0], options.bytes);
+    text += &totals_text(old, &format!("compared with {}", titles[1]), options.bytes);
+    for by in &options.by {
+        let mut joined: BTreeMap<Vec<String>, [Option<Row>; 2]> = BTreeMap::new();
+        for (place, report) in [new, old].into_iter().enumerate() {
+            for row in rows(report, *by, Lines::Hidden) {
+                let lines = row.lines.clone();
+                joined.entry(lines).or_default()[place] = Some(row);
+            }
+        }
+        let mut before = BTreeMap::new();
+        let mut rows = Vec::new();
+        for (lines, [now, past]) in joined {
+            let past = past.unwrap_or_else(|| empty(&lines, *by));
+            let mut row = now.unwrap_or_else(|| empty(&lines, *by));
+            row.tally.subtract(&past.tally);
+            if let (Some(with), Some(past)) = (&mut row.with_callees, &past.with_callees) {
+                with.subtract(past);
+            }
+            before.insert(lines, past.tally);
+            rows.push(row);
+        }
+        sort(&mut rows, options.value);
+        let mut total_change = total(new);
+        total_change.subtract(&total(old));
+        let columns = Columns::new(new, *by, options);
+        text += &columns.view(rows, total_change, Some(&before));
+    }
+    text
+}
+
+fn empty(lines: &[String], by: By) -> Row {
+    let with_callees = (by == By::Function).then(Tally::default);
+    Row { lines: lines.to_vec(), tally: Tally::default(), with_callees }
+}
+
+/// The tallies of the older profile, by the lines of their rows.
+type Before = BTreeMap<Vec<String>, Tally>;
+
+/// The columns of one view.
+struct Columns<'a> {
+    by: By,
+    options: &'a Options,
+    is_sampled: bool,
+    /// The other numbers, after the one that rows are sorted by.
+    others: Vec<Value>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(report: &Report, by: By, options: &'a Options) -> Columns<'a> {
+        let profile = report.profile();
+        let has_allocs = profile.has_allocs && !by.is_of_live_blocks();
+        let all = [Value::LiveBytes, Value::LiveBlocks, Value::AllocatedBytes, Value::Allocations];
+        let others = all[..if has_allocs { 4 } else { 2 }].iter().copied();
+        let others = others.filter(|value| *value != options.value).collect();
+        Columns { by, options, is_sampled: profile.is_sampled(), others }
+    }
+
+    /// The title and the table.
+    fn view(&self, rows: Vec<Row>, total: Tally, before: Option<&Before>) -> String {
+        let value = self.options.value;
+        let has_value = |row: &Row| {
+            let with = row.with_callees.map_or(0, |with| with.value(value));
+            row.tally.value(value) != 0 || with != 0
+        };
+        let rows: Vec<Row> = rows.into_iter().filter(has_value).collect();
+        let changes = if before.is_some() { "change of " } else { "" };
+        let title = format!("\n{} by {changes}{}", name(self.by), value.name());
+        if rows.is_empty() {
+            return format!("{title}: {}\n", nothing(self.by, value, before.is_some()));
+        }
+        let mut table = Table::new(self.header(before.is_some()));
+        for row in rows.iter().take(self.options.top) {
+            let mut cells = vec![self.text(&row.tally, value, before.is_some())];
+            if self.is_sampled {
+                cells.push(self.number(row.tally.error(value).round() as i64, value));
+            }
+            match before.map(|before| before.get(&row.lines).copied().unwrap_or_default()) {
+                None => cells.push(percent(row.tally.value(value), total.value(value))),
+                Some(past) => {
+                    cells.push(self.number(past.value(value) + row.tally.value(value), value));
+                    cells.push(self.number(past.value(value), value));
+                }
+            }
+            let with = row.with_callees.iter();
+            cells.extend(with.map(|with| self.text(with, value, before.is_some())));
+            let others = self.others.iter();
+            cells.extend(others.map(|other| self.text(&row.tally, *other, before.is_some())));
+            if self.is_sampled {
+                cells.push(row.tally.samples(value).to_string());
+            }
+            table.row(cells, frames(&row.lines));
+        }
+        let rest = rows.len().saturating_sub(self.options.top);
+        let more = if rest == 0 { String::new() } else { format!("  and {rest} more\n") };
+        format!("{title}\n{}{more}", table.text())
+    }
+
+    fn header(&self, is_change: bool) -> Vec<String> {
+        let mut header = vec![self.options.value.name().to_owned()];
+        if self.is_sampled {
+            header.push("±".to_owned());
+        }
+        if is_change {
+            header.extend(["now".to_owned(), "before".to_owned()]);
+        } else {
+            header.push("%".to_owned());
+        }
+        if self.by == By::Function {
+            header.push("with callees".to_owned());
+        }
+        header.extend(self.others.iter().map(|other| other.name().to_owned()));
+        if self.is_sampled {
+            header.push("samples".to_owned());
+        }
+        header
+    }
+
+    fn number(&self, number: i64, value: Value) -> String {
+        if value.is_bytes() { self.options.bytes.text(number) } else { number.to_string() }
+    }
+
+    fn text(&self, tally: &Tally, value: Value, is_change: bool) -> String {
+        let number = tally.value(value);
+        match (is_change, value.is_bytes()) {
+            (false, _) => self.number(number, value),
+            (true, true) => self.options.bytes.change(number),
+            (true, false) => count_change(number),
+        }
+    }
+}
+
+/// A name, of which the end is left out if it is very long: of types with many arguments.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// The lines of a stack, at most [`FRAMES`].
+fn frames(lines: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = lines.iter().take(FRAMES).map(|line| cut(line)).collect();
+    match lines.len().saturating_sub(FRAMES) {
+        0 => {}
+        1 => out.push("and 1 more caller".to_owned()),
+        rest => out.push(format!("and {rest} more callers")),
+    }
+    out
+}
+
+fn name(by: By) -> &'static str {
+    match by {
+        By::Stack => "Stacks",
+        By::Site => "Sites",
+        By::Function => "Functions",
+        By::Type => "Types",
+        By::Size => "Sizes",
+        By::Thread => "Threads",
+        By::Arena => "Arenas",
+    }
+}
+
+fn nothing(by: By, value: Value, is_change: bool) -> &'static str {
+    match (by, is_change) {
+        _ if by.is_of_live_blocks() && !value.is_live() => "known of live blocks only",
+        (_, true) => "no change",
+        (By::Thread, _) => "the file has no threads",
+        (By::Arena, _) => "the file has no arenas",
+        _ => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::File;
+    use crate::symbols::Search;
+    use crate::testing::assert_golden;
+
+    fn file(live: i64) -> File {
+        File::default()
+            .comment("lumalloc=0.1.0")
+            .comment("pid=7")
+            .comment("stats.allocated=5000000")
+            .comment("stats.active=6000000")
+            .comment("stats.resident=9000000")
+            .comment("prof.samples.taken=40")
+            .comment("prof.samples.missed=0")
+            .path("main > run > alloc::raw_vec::RawVec<x::Widget>::grow_one", 4096, 1500, live)
+            .path("main > run > read", 100, 9000, 20)
+            .path("main > quit", 8, 1, 0)
+            .stack(&[0x99], &[0, 0, 3, 192], &[("bytes", 64), ("thread", 1), ("arena", 0)])
+            .text_label("thread_name", "worker")
+    }
+
+    fn report(file: File) -> Report {
+        Report::new(file.read(), &Search::default())
+    }
+
+    #[test]
+    fn counted_profiles_have_all_views() {
+        let text = overview(&report(file(1000)), "a.pb.gz", &Options::default());
+        assert_golden("heap.txt", &text);
+    }
+
+    #[test]
+    fn estimates_have_errors() {
+        let mut sampled = file(1000);
+        sampled.profile.period = 65536;
+        let by = vec![By::Stack, By::Function, By::Thread];
+        let options = Options { by, value: Value::Allocations, ..Options::default() };
+        let text = overview(&report(sampled), "a.pb.gz", &options);
+        assert_golden("heap-sampled.txt", &text);
+    }
+
+    #[test]
+    fn rows_beyond_the_top_are_counted() {
+        let by = vec![By::Size];
+        let options = Options { by, top: 1, bytes: Bytes::AllDigits, ..Options::default() };
+        let text = overview(&report(file(1000)), "a", &options);
+        let (_, table) = text.split_once("\nSizes").expect("the table");
+        assert!(
+            table.contains(" 4096000 ") && table.ends_with("4096 bytes\n  and 2 more\n"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let text = overview(&report(File::default()), "a", &Options::default());
+        for line in [
+            "\nStacks by live bytes: none\n",
+            "\nThreads by live bytes: the file has no threads\n",
+            "\nArenas by live bytes: the file has no arenas\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_are_by_names() {
+        let (new, old) = (report(file(1000)), report(file(400)));
+        let text = difference(&new, &old, ["new", "old"], &Options::default());
+        assert_golden("heap-diff.txt", &text);
+        let text = difference(&new, &new, ["new", "new"], &Options::default());
+        assert_eq!(text.matches(": no change\n").count(), 7, "{text}");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(cut(&"ä".repeat(120)), "ä".repeat(120));
+        assert_eq!(cut(&"ä".repeat(121)), format!("{}…", "ä".repeat(120)));
+    }
+
+    #[test]
+    fn deep_stacks_are_cut() {
+        let lines = |count: usize| vec![String::new(); count];
+        assert_eq!(frames(&lines(12)).len(), 12);
+        assert_eq!(frames(&lines(13))[12], "and 1 more caller");
+        assert_eq!(frames(&lines(15))[12], "and 3 more callers");
+    }
+}

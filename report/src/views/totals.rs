@@ -1,0 +1,72 @@
+//! The sums of a whole profile, beside the exact ones of the allocator.
+
+use crate::report::Report;
+use crate::views::format::Bytes;
+use crate::views::tally::Tally;
+use crate::views::value::Value;
+
+/// Returns the sum of all samples.
+pub(crate) fn total(report: &Report) -> Tally {
+    let mut total = Tally::default();
+    let samples = report.profile().samples.iter();
+    samples.for_each(|sample| total.add(&Tally::of(sample, report.profile().period)));
+    total
+}
+
+/// Returns some lines that begin with `title`.
+pub(crate) fn text(report: &Report, title: &str, bytes: Bytes) -> String {
+    let profile = report.profile();
+    let total = total(report);
+    let mut lines = vec![title.to_owned(), format!("  {}", how(report))];
+    let mut sum = |label: &str, of: Value, blocks: Value, unit: &str| {
+        let (of, blocks) = (number(&total, of, bytes), number(&total, blocks, bytes));
+        lines.push(format!("  {label:<11}{of} in {blocks} {unit}"));
+    };
+    sum("live", Value::LiveBytes, Value::LiveBlocks, "blocks");
+    if profile.has_allocs {
+        sum("allocated", Value::AllocatedBytes, Value::Allocations, "allocations");
+    }
+    let note = |name: &str| profile.comment(name).and_then(|text| text.parse::<i64>().ok());
+    let exact = [
+        ("stats.allocated", "allocated"),
+        ("stats.active", "in active pages"),
+        ("stats.resident", "resident"),
+    ];
+    let exact = exact.iter().filter_map(|(name, what)| {
+        note(name).map(|number| format!("{} {what}", bytes.text(number)))
+    });
+    let exact: Vec<String> = exact.collect();
+    if !exact.is_empty() {
+        lines.push(format!("  {:<11}{} (exact, from the allocator)", "process", exact.join(", ")));
+    }
+    if let (Some(taken), Some(missed)) = (note("prof.samples.taken"), note("prof.samples.missed")) {
+        lines.push(format!("  {:<11}{taken} taken, {missed} missed for lack of memory", "samples"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// How the numbers were made.
+fn how(report: &Report) -> String {
+    let profile = report.profile();
+    let by = match (profile.comment("lumalloc"), profile.comment("pid")) {
+        (Some(version), Some(pid)) => format!("lumalloc {version}, process {pid}: "),
+        (Some(version), None) => format!("lumalloc {version}: "),
+        _ => String::new(),
+    };
+    if profile.is_sampled() {
+        let period = profile.period;
+        format!("{by}estimates from samples, one in {period} bytes; ± is one standard error")
+    } else {
+        format!("{by}each allocation was counted")
+    }
+}
+
+fn number(total: &Tally, value: Value, bytes: Bytes) -> String {
+    let text = |number: i64| match value.is_bytes() {
+        true => bytes.text(number),
+        false => number.to_string(),
+    };
+    let error = total.error(value);
+    let number = text(total.value(value));
+    if error > 0.0 { format!("{number} ± {}", text(error.round() as i64)) } else { number }
+}

@@ -1,0 +1,268 @@
+//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust.
+
+use lumalloc_tests::profiled::{Profiled, command, copied, tool};
+use lumalloc_tests::run::find_program;
+use lumalloc_tests::{Run, cc, root, scratch};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+/// A program of Rust with this text.
+fn rust(directory: &str, text: &str, flags: &[&str]) -> PathBuf {
+    let directory = scratch(directory);
+    let source = directory.join("shop.rs");
+    fs::write(&source, text).expect("written");
+    let run = Run::plain(find_program("rustc")).args(["--edition", "2024"]).args(flags);
+    run.args(["-o".as_ref(), directory.join("shop").as_path(), source.as_path()]).stdout();
+    directory.join("shop")
+}
+
+const SHOP: &str = "
+use std::collections::HashMap;
+pub struct Widget(#[allow(dead_code)] [u8; 200]);
+#[inline(never)]
+fn boxed(count: usize) -> Vec<Box<Widget>> {
+    let mut made = Vec::with_capacity(count);
+    for _ in 0..count { made.push(Box::new(Widget([1; 200]))); }
+    made
+}
+#[inline(never)]
+fn grown(count: usize) -> Vec<Widget> {
+    let mut made = Vec::new();
+    for _ in 0..count { made.push(Widget([2; 200])); }
+    made
+}
+#[inline(never)]
+fn table() -> HashMap<u64, Widget> {
+    let mut made = HashMap::new();
+    for number in 0..100 { made.insert(number, Widget([3; 200])); }
+    made
+}
+#[inline(never)]
+fn text() -> String { \"x\".repeat(3000) }
+fn main() { std::mem::forget((boxed(100), grown(300), table(), text())); }
+";
+
+/// The row of a table of `lumalloc heap` that ends with this name: live bytes and blocks.
+fn row(text: &str, title: &str, name: &str) -> (u64, u64) {
+    let table = text.split(&format!("\n{title} by ")).nth(1).unwrap_or_else(|| panic!("{text}"));
+    let table = table.split("\n\n").next().expect("its end");
+    let end = format!("  {name}");
+    let row = table.lines().find(|line| line.ends_with(&end));
+    let row = row.unwrap_or_else(|| panic!("no row {name}:\n{table}"));
+    let fields: Vec<&str> = row.split_whitespace().collect();
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{row}"));
+    let blocks = if title == "Functions" { 3 } else { 2 };
+    (number(fields[0]), number(fields[blocks]))
+}
+
+#[test]
+fn the_tables_of_a_program_in_c_are_exact() {
+    let profiled = Profiled::c("reading-mprof");
+    let text = profiled.shown(&["mprof"]);
+    // The first line has the depth of the stacks, with the functions of the C library.
+    let (first, tables) = text.split_once('\n').expect("lines");
+    assert!(first.contains("MPROF") && !first.contains("m0"), "{first}");
+    let golden = root().join("tests/golden/mprof-parser.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, tables).expect("written");
+    }
+    assert_eq!(tables, fs::read_to_string(golden).expect("the file"));
+    for args in [
+        &["mprof", "program"][..],
+        &["mprof", "program", "mprof.data"],
+        &["mprof", "mprof.data"],
+        &["mprof", "-normal", "-leaktable"],
+        &["mprof", "--terse", "-verbose", "-normal"],
+    ] {
+        assert_eq!(profiled.shown(args), text, "{args:?}");
+    }
+    let without = profiled.shown(&["mprof", "-offsets", "-noleaktable"]);
+    assert!(!without.contains("Memory Leaks") && without.contains("<TOTAL>"), "{without}");
+}
+
+/// An offset leads to the call: addr2line finds the function and the line there.
+#[test]
+fn offsets_are_those_of_the_call_sites() {
+    let profiled = Profiled::c("reading-offsets");
+    let text = profiled.shown(&["mprof", "-offsets"]);
+    let row = text.lines().find(|line| line.contains("> make_red_widget+")).expect("the row");
+    let path: Vec<&str> = row.split(" > ").skip(1).collect();
+    assert_eq!(path.len(), 3, "{row}");
+    let source = fs::read_to_string(root().join("tests/c/reading_profiles.c")).expect("the source");
+    let instructions = tool("objdump", &[&"-d", &profiled.program]);
+    let symbols = tool("nm", &[&profiled.program]);
+    for (call, callee) in path.iter().zip(["make_red_widget()", "make_widget()", "malloc(sizeof"]) {
+        let (name, offset) = call.trim_end().split_once('+').expect("an offset");
+        let symbol = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
+        let start = symbol.and_then(|line| line.split(' ').next()).expect("a symbol");
+        let start = u64::from_str_radix(start, 16).expect("an address");
+        let returned = start + offset.parse::<u64>().expect("a number");
+        // An instruction begins where the call returns to.
+        let begin = format!("{returned:x}:\t");
+        assert!(instructions.lines().any(|line| line.trim_start().starts_with(&begin)), "{call}");
+        let address = returned - 1;
+        let place = Run::plain(find_program("addr2line"))
+            .args(["-f", "-e"])
+            .args([&profiled.program])
+            .args([format!("{address:#x}")])
+            .stdout();
+        let (function, line) = place.trim().split_once('\n').expect("two lines");
+        let number = line.rsplit(':').next().and_then(|text| text.split(' ').next());
+        let number: usize = number.and_then(|text| text.parse().ok()).expect("a line");
+        assert_eq!(function, name);
+        assert!(source.lines().nth(number - 1).expect("it").contains(callee), "{call}: {place}");
+    }
+}
+
+#[test]
+fn functions_and_types_of_cpp_are_named() {
+    let program = cc("reading_profiles.cc", &[]);
+    let profiled = Profiled::new(&program, "reading-cpp");
+    let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);
+    assert_eq!(row(&text, "Functions", "shop::Shelf<shop::Widget>::put"), (10 * 224, 10));
+    // 3000 bytes have a block of 3072.
+    assert_eq!(row(&text, "Functions", "shop::inlined"), (3072, 1));
+    assert_eq!(row(&text, "Functions", "shop::around").0, 0);
+    assert_eq!(row(&text, "Sizes", "3000 bytes"), (3072, 1));
+    assert_eq!(row(&text, "Types", "Widget"), (10 * 224, 10));
+    assert_eq!(row(&text, "Types", "vector<shop::Widget>").1, 1);
+    assert_eq!(row(&text, "Types", "std::string").1, 1);
+    assert_eq!(row(&text, "Types", "shared_ptr<shop::Widget>").1, 1);
+    assert_eq!(row(&text, "Threads", "thread 2").1, 1);
+    let stack = text.split("shop::inlined (reading_profiles.cc:17)\n").nth(1).expect("the stack");
+    assert!(stack.trim_start().starts_with("shop::around (reading_profiles.cc:18)\n"), "{stack}");
+    assert!(text.contains("main::{lambda(unsigned long)#1}::operator() const ("), "{text}");
+}
+
+#[test]
+fn functions_and_types_of_rust_are_named() {
+    for (flags, name) in [
+        (&["-g"][..], "reading-rust"),
+        (&["-g", "-O"], "reading-rust-optimized"),
+        (&["-g", "-O", "-Csymbol-mangling-version=v0"], "reading-rust-v0"),
+    ] {
+        let program = rust(&format!("{name}-source"), SHOP, flags);
+        let profiled = Profiled::new(&program, name);
+        let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);
+        assert_eq!(row(&text, "Types", "Box<shop::Widget>"), (100 * 224, 100), "{name}");
+        for kind in ["Vec<shop::Widget>", "HashMap<u64, shop::Widget>"] {
+            assert_eq!(row(&text, "Types", kind).1, 1, "{name}: {text}");
+        }
+        // 300 widgets grow to a capacity of 512.
+        assert!(row(&text, "Types", "Vec<shop::Widget>").0 >= 512 * 200, "{name}");
+        let sites = text.split("\nSites by ").nth(1).expect("sites");
+        for site in ["shop::boxed", "shop::grown", "shop::table", "shop::text"] {
+            assert!(sites.contains(&format!("  {site} (shop.rs:")), "{name}: {sites}");
+        }
+        assert!(profiled.shown(&["mprof", "-verbose"]).contains("> shop::main > shop::grown > "));
+    }
+}
+
+/// jemalloc's format has the same numbers and names.
+#[test]
+fn heap_v2_shows_the_same() {
+    let profiled = Profiled::c("reading-heap-v2");
+    let conf = "prof:true,prof_final:true,prof_accum:true,lg_prof_sample:0,prof_prefix:text";
+    let run = Run::preloaded(&profiled.program).dir(&profiled.directory).conf(conf);
+    assert_eq!(run.stdout(), "");
+    let files = fs::read_dir(&profiled.directory).expect("the directory");
+    let names = files.map(|file| file.expect("a file").file_name().into_string().expect("text"));
+    let file = names.into_iter().find(|name| name.ends_with(".heap")).expect("a profile");
+    for args in [&["--by", "function"][..], &["--by", "stack", "--value", "allocations"]] {
+        let of = |file: &str| {
+            let text = profiled.shown(&[&["heap", file, "--bytes"], args].concat());
+            text.split_once("\n\n").expect("a table").1.to_owned()
+        };
+        assert_eq!(of(&file), of("mprof.data"));
+    }
+}
+
+#[test]
+fn a_change_is_by_names_and_has_a_total() {
+    let directory = scratch("reading-difference");
+    let program = copied(&cc("profile_sites.cc", &[]), &directory);
+    let run = Run::preloaded(&program).dir(&directory).args(["exact", "b.heap", "a.heap"]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_accum:true").stdout(), "");
+    let (status, text, errors) =
+        command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--bytes"]);
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""));
+    let functions = text.split("\nFunctions by change of live bytes\n").nth(1).expect("a table");
+    let row = functions.lines().find(|line| line.ends_with("  large")).expect("the row");
+    let fields: Vec<&str> = row.split_whitespace().collect();
+    let expected =
+        ["+20971520", "125829120", "104857600", "+20971520", "+10", "+20971520", "+10", "large"];
+    assert_eq!(fields, expected);
+    let (_, folded, _) =
+        command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--collapsed"]);
+    assert!(folded.contains("main;exact;large 104857600 125829120\n"), "{folded}");
+    let (_, json, _) = command(&directory, &["heap", "a.heap", "--diff", "b.heap", "--json"]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let changes = json["changes"].as_array().expect("changes");
+    let large = changes.iter().find(|change| change["functions"][0] == "large").expect("large");
+    assert_eq!((&large["live_bytes"], &large["live_blocks"]), (&20_971_520.into(), &10.into()));
+}
+
+/// Estimates and their errors fit the known numbers: 90,000 blocks of 64 bytes, 10,000 of 8192.
+#[test]
+fn estimates_have_errors_that_fit() {
+    let directory = scratch("reading-sampled");
+    let program = copied(&cc("profile_sites.cc", &[]), &directory);
+    let run = Run::preloaded(&program).dir(&directory).args(["sampled", "s.pb.gz"]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:12,prof_seed:3").stdout(), "");
+    let (status, json, _) = command(&directory, &["heap", "s.pb.gz", "--json"]);
+    assert_eq!(status, "exit 0");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["sampled"], &json["period"]), (&true.into(), &4096.into()));
+    let samples = json["samples"].as_array().expect("samples");
+    for (size, blocks) in [(64, 90_000.0), (8192, 10_000.0)] {
+        let of = |name: &str| {
+            let of_size = samples.iter().filter(|sample| sample["size"] == size);
+            of_size.map(|sample| sample[name].as_f64().expect("a number")).sum::<f64>()
+        };
+        let variance: f64 = samples
+            .iter()
+            .filter(|sample| sample["size"] == size)
+            .map(|sample| sample["live_blocks_error"].as_f64().expect("a number").powi(2))
+            .sum();
+        let (error, found) = (variance.sqrt(), of("live_blocks"));
+        assert!(error > 0.0 && (found - blocks).abs() < 4.0 * error, "{size}: {found} ± {error}");
+        assert!((of("live_bytes") / found / f64::from(size) - 1.0).abs() < 0.001, "{size}");
+    }
+    let text = command(&directory, &["heap", "s.pb.gz"]).1;
+    assert!(
+        text.contains("estimates from samples, one in 4096 bytes; ± is one standard"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" allocated, ") && text.contains("(exact, from the allocator)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn formats_of_other_programs_are_whole() {
+    let profiled = Profiled::c("reading-formats");
+    let folded = profiled.shown(&["heap", "mprof.data", "--collapsed", "--value", "allocations"]);
+    assert!(folded.contains("main;make_red_widget;make_widget 300\n"), "{folded}");
+    assert!(folded.contains("main;grow;grow;grow 1\n"), "{folded}");
+    let dhat = profiled.shown(&["heap", "mprof.data", "--dhat"]);
+    let dhat: Value = serde_json::from_str(&dhat).expect("JSON");
+    assert_eq!((&dhat["dhatFileVersion"], &dhat["bklt"]), (&2.into(), &false.into()));
+    let points = dhat["pps"].as_array().expect("points");
+    let blocks: u64 = points.iter().map(|point| point["tbk"].as_u64().expect("a number")).sum();
+    assert_eq!(blocks, 201);
+    let frame = points[0]["fs"][0].as_u64().expect("an index") as usize;
+    assert!(frame > 0 && dhat["ftbl"][frame].is_string() && dhat["ftbl"][0] == "[root]");
+
+    let said = profiled.shown(&["flamegraph", "mprof.data", "-o", "graph.svg"]);
+    assert_eq!(said, "");
+    let check = "import sys, xml.dom.minidom as d; g = d.parse(sys.argv[1]); \
+                 print(len(g.getElementsByTagName('title')), g.documentElement.tagName)";
+    let run = Run::plain("/usr/bin/python3").args(["-c", check, "graph.svg"]);
+    // all, main, make_red_widget, make_widget, three of grow, parse, expr
+    assert_eq!(run.dir(&profiled.directory).stdout(), "9 svg\n");
+    assert_eq!(profiled.shown(&["flamegraph", "mprof.data"]), {
+        fs::read_to_string(profiled.directory.join("graph.svg")).expect("the picture")
+    });
+}
