@@ -111,6 +111,11 @@ impl OwnMemory {
         has
     }
 
+    /// Whether a job can have so many bytes. Only for a thread that has [entered](Self::enter).
+    pub(crate) fn has_for(&self, bytes: usize) -> bool {
+        self.arena.is_none() || has(bytes.saturating_add(RESERVE))
+    }
+
     /// Whether there was no memory for the last job and there is none now. If there was memory, the
     /// allocator is not asked.
     pub(crate) fn is_short(&self) -> bool {

@@ -101,6 +101,7 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/debug/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap),
     get("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
+    get("/flamegraph", Surface::Admin, Place::Reader, paths::flame_graph::flamegraph),
     get("/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
     get("/map", Surface::Admin, Place::Reader, paths::map::map),
     get("/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),

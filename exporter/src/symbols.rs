@@ -13,6 +13,7 @@ use std::path::Path;
 const PROGRAM: &str = "/proc/self/exe";
 
 /// The files with code of this process.
+#[derive(Default)]
 pub(crate) struct Symbols {
     mappings: Vec<Mapping>,
     /// The tables of the files that were asked for; `None` if a file cannot be read.
@@ -28,6 +29,16 @@ struct Mapping {
     path: String,
 }
 
+/// A place in a file.
+pub(crate) struct Place<'a> {
+    pub(crate) path: &'a str,
+    /// The address in the file's own numbering, which `addr2line -e PATH` takes; `None` if the file
+    /// cannot be read.
+    pub(crate) address: Option<u64>,
+    /// The function, as the compiler wrote its name.
+    pub(crate) name: Option<&'a str>,
+}
+
 impl Symbols {
     /// Finds the mapped files.
     ///
@@ -39,16 +50,24 @@ impl Symbols {
         Ok(Symbols { mappings, tables: HashMap::new() })
     }
 
-    /// Returns the name of the function that contains an address, as the compiler wrote it.
-    pub(crate) fn name(&mut self, address: u64) -> Option<&str> {
+    /// Returns what is known of an address of code, or `None` if it is in no file.
+    pub(crate) fn place(&mut self, address: u64) -> Option<Place<'_>> {
         let contains = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
         let mapping = self.mappings.iter().find(contains)?;
         let path = &mapping.path;
         if !self.tables.contains_key(path) {
             self.tables.insert(path.clone(), Table::read(path));
         }
-        let table = self.tables.get(path)?.as_ref()?;
-        table.name(address - mapping.start + mapping.offset)
+        let table = self.tables.get(path)?.as_ref();
+        let in_file = address - mapping.start + mapping.offset;
+        let address = table.and_then(|table| table.address(in_file));
+        let name = table.zip(address).and_then(|(table, address)| table.name(address));
+        Some(Place { path, address, name })
+    }
+
+    /// Returns the name of the function that contains an address, as the compiler wrote it.
+    pub(crate) fn name(&mut self, address: u64) -> Option<&str> {
+        self.place(address)?.name
     }
 }
 
@@ -102,11 +121,15 @@ impl Table {
         Some(Table { segments, functions })
     }
 
-    /// Returns the name of the function at a place in the file.
-    fn name(&self, place: u64) -> Option<&str> {
+    /// Returns the address of a byte of the file.
+    fn address(&self, place: u64) -> Option<u64> {
         let is_in = |(offset, size, _): &&(u64, u64, u64)| place.wrapping_sub(*offset) < *size;
         let (offset, _, start) = self.segments.iter().find(is_in)?;
-        let address = place - offset + start;
+        Some(place - offset + start)
+    }
+
+    /// Returns the name of the function at an address.
+    fn name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|(first, ..)| *first <= address);
         let (first, size, name) = self.functions.get(..after)?.last()?;
         // Functions written in assembly may have no size.

@@ -22,7 +22,7 @@ mod flame;
 
 pub use error::{Error, Result};
 pub use flame::flame_graph;
-pub use read::{is_profile, read_file};
+pub use read::{is_profile, read, read_file};
 pub use report::Report;
 
 #[cfg(test)]

@@ -72,6 +72,27 @@ fn pprof_works_on_the_address() {
 }
 
 #[test]
+fn the_flame_graph_has_the_places() {
+    let served = Served::start(EXACT);
+    let (status, svg) = served.ask("GET /flamegraph");
+    assert_eq!(status, "200", "{svg}");
+    for part in ["<svg ", "leaf", "outer", "large", "profile_sites"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    assert!(!svg.contains("dropped"), "it has nothing in use");
+    let (_, stacks) = served.ask("GET /flamegraph?format=collapsed&value=allocations");
+    let number = |end: &str| -> u64 {
+        let numbers = stacks.lines().filter_map(|line| {
+            let (stack, number) = line.rsplit_once(' ')?;
+            stack.ends_with(end).then(|| number.parse::<u64>().expect("a number"))
+        });
+        numbers.sum()
+    };
+    assert_eq!((number(";outer;inner;leaf"), number(";large")), (1000, 100), "{stacks}");
+    assert_eq!(number(";dropped"), 1000, "{stacks}");
+}
+
+#[test]
 fn jeprof_works_on_the_address() {
     let served = Served::start(EXACT);
     let home = scratch("profile-jeprof");

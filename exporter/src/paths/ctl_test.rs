@@ -32,7 +32,7 @@ fn the_list_has_every_key() {
     assert_eq!(of("arena.<i>.reset")["post"], false);
     // It is not built in yet.
     assert_eq!(
-        (&of("prof.gdump")["get"], &of("prof.gdump")["post"]),
+        (&of("thread.prof.name")["get"], &of("thread.prof.name")["post"]),
         (&json!(false), &json!(false))
     );
     assert_eq!(of("tcache.create")["get"], false);

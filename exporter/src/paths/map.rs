@@ -14,6 +14,7 @@ use crate::format::{Bad, bad, only, or_refused};
 use crate::frames::described;
 use crate::query;
 use crate::routes::Asked;
+use crate::symbols::Symbols;
 use hyper::StatusCode;
 use lumalloc_namespace::heap_map::Part;
 use serde_json::Value as Json;
@@ -32,7 +33,8 @@ fn answered(context: &Context, asked: &Asked) -> Result<Answer, Bad> {
     if parameter(asked, "at").is_some() {
         only(asked, &["at"])?;
         let address = address(asked, "at")?.unwrap_or_default();
-        return Ok(body(JSON, with_frames(&context.namespace.map_at(address))));
+        let symbols = Symbols::of_process().unwrap_or_default();
+        return Ok(body(JSON, with_frames(&context.namespace.map_at(address), symbols)));
     }
     only(asked, &["arena", "at", "from", "most"])?;
     let part = Part {
@@ -81,14 +83,14 @@ fn address(asked: &Asked, name: &str) -> Result<Option<usize>, Bad> {
 }
 
 /// Replaces the addresses of the stacks by what is known of them.
-fn with_frames(text: &[u8]) -> String {
+fn with_frames(text: &[u8], mut symbols: Symbols) -> String {
     let mut told: Json = serde_json::from_slice(text).unwrap_or_default();
     let sites = told.get_mut("sites").and_then(Json::as_array_mut).into_iter().flatten();
     for stack in sites.filter_map(|site| site.get_mut("stack")?.as_array_mut()) {
         for frame in stack {
             let digits = frame.as_str().and_then(|text| text.strip_prefix("0x"));
             let address = digits.and_then(|digits| usize::from_str_radix(digits, 16).ok());
-            *frame = described(address.unwrap_or_default());
+            *frame = described(&mut symbols, address.unwrap_or_default());
         }
     }
     format!("{told}\n")
@@ -133,8 +135,8 @@ mod tests {
     #[test]
     fn frames_are_described() {
         let text = br#"{"run":null,"sites":[{"stack":["0x7","0x9"]},{"stack":[]}]}"#;
-        let told: Json = serde_json::from_str(&with_frames(text)).unwrap();
-        assert_eq!(told["sites"][0]["stack"][1], described(9));
+        let told: Json = serde_json::from_str(&with_frames(text, Symbols::default())).unwrap();
+        assert_eq!(told["sites"][0]["stack"][1], described(&mut Symbols::default(), 9));
         assert_eq!(told["sites"][1]["stack"], Json::Array(vec![]));
         assert_eq!(asked("/map?at=0x40")["run"], Json::Null);
     }

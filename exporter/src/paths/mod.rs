@@ -3,6 +3,7 @@ pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod dumps;
+pub(crate) mod flame_graph;
 pub(crate) mod health;
 pub(crate) mod map;
 pub(crate) mod metrics;

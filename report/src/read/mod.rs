@@ -40,8 +40,12 @@ pub fn is_profile(path: &Path) -> bool {
     is_read && [&b"\x1f\x8b"[..], b"heap_v2/"].iter().any(|mark| begin.starts_with(mark))
 }
 
-/// Reads a profile from memory. The error says what is wrong.
-pub(crate) fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
+/// Reads a profile of any known kind from memory.
+///
+/// # Errors
+///
+/// The message says what is wrong.
+pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }

@@ -8,7 +8,7 @@ const COPIES: [&str; 7] =
 
 /// Returns the name without the marks of copies, demangled. Names of C are returned as they are.
 /// Rust's hashes and the parameters of C++ functions are left out.
-pub(crate) fn demangle(raw: &str) -> String {
+pub fn demangle(raw: &str) -> String {
     let plain = plain(raw);
     if is_rust(plain)
         && let Ok(name) = rustc_demangle::try_demangle(plain)

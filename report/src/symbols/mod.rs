@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::profile::{Location, Mapping, Profile};
-use demangle::demangle;
+pub use demangle::demangle;
 use dwarf::Place;
 use module::Module;
 pub use module::Search;

@@ -1,5 +1,5 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! profile → the core, capi → namespace, and cli → report.
+//! profile → the core, capi → namespace, and cli and exporter → report.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const EDGES: [(&str, &str, &[&str]); 9] = [
     (
         "exporter",
         "lumalloc-exporter",
-        &["lumalloc", "lumalloc-profile", "lumalloc-namespace", "lumalloc-ctl"],
+        &["lumalloc", "lumalloc-profile", "lumalloc-report", "lumalloc-namespace", "lumalloc-ctl"],
     ),
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
     ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),

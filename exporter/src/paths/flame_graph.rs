@@ -1,0 +1,117 @@
+//! `/flamegraph`: the heap profile of this moment as a picture, or as folded stacks.
+//!
+//! Functions have the names of the symbol tables, without those that were inlined. `lumalloc
+//! flamegraph` draws them from a profile and debug information.
+use crate::answer::{Answer, TEXT, body, line};
+use crate::context::Context;
+use crate::format::{bad, only};
+use crate::heap_profile::{Format, take};
+use crate::query;
+use crate::routes::Asked;
+use crate::symbols::Symbols;
+use hyper::StatusCode;
+use lumalloc_report::profile::{Line, Profile};
+use lumalloc_report::symbols::Search;
+use lumalloc_report::views::{Value, folded};
+use lumalloc_report::{Report, flame_graph, read};
+
+/// The media type of a picture.
+const SVG: &str = "image/svg+xml";
+/// Bytes that may be needed for each byte of the profile.
+const TIMES: usize = 64;
+/// What widths may stand for.
+const VALUES: [(&str, Value); 4] = [
+    ("live-bytes", Value::LiveBytes),
+    ("live-blocks", Value::LiveBlocks),
+    ("allocated-bytes", Value::AllocatedBytes),
+    ("allocations", Value::Allocations),
+];
+
+/// Answers `GET /flamegraph`.
+pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
+    if let Err(bad) = only(asked, &["format", "value"]) {
+        return bad.into();
+    }
+    let word = |name| query::values(asked.uri().query(), name).next();
+    let value = word("value").unwrap_or_else(|| VALUES[0].0.into());
+    let Some((_, value)) = VALUES.iter().find(|(name, _)| *name == value) else {
+        let names = VALUES.map(|(name, _)| name).join(", ");
+        return bad(format_args!("value is one of {names}, not {value:?}")).into();
+    };
+    let is_picture = match word("format").as_deref() {
+        None | Some("svg") => true,
+        Some("collapsed") => false,
+        Some(other) => {
+            return bad(format_args!("format is svg or collapsed, not {other:?}")).into();
+        }
+    };
+    let file = match take(context.namespace, Format::Pprof) {
+        Ok(file) => file,
+        Err(failure) => return failure.into(),
+    };
+    if !context.memory.has_for(file.len().saturating_mul(TIMES)) {
+        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+    }
+    let report = match named(&file) {
+        Ok(report) => report,
+        Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
+    };
+    if is_picture {
+        body(SVG, flame_graph(&report, &program(), *value))
+    } else {
+        body(TEXT, folded(&report, *value))
+    }
+}
+
+/// Reads a profile of this process, and names its functions.
+fn named(file: &[u8]) -> Result<Report, String> {
+    let mut profile = read(file)?;
+    name_all(&mut profile, Symbols::of_process().unwrap_or_default());
+    Ok(Report::new(profile, &Search::default()))
+}
+
+/// Names each location. Without a name it has its address, so that no file is looked into again.
+fn name_all(profile: &mut Profile, mut symbols: Symbols) {
+    for location in &mut profile.locations {
+        let name = symbols.name(location.address).map(str::to_owned);
+        let function = name.unwrap_or_else(|| format!("{:#x}", location.address));
+        location.lines = vec![Line { function, ..Line::default() }];
+    }
+}
+
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, get, said};
+
+    #[test]
+    fn wrong_parameters_are_refused() {
+        let said =
+            |query: &str| said(flamegraph(&context(), &get(&format!("/flamegraph?{query}"))));
+        let text = "format is svg or collapsed, not \"png\"\n";
+        assert_eq!(said("format=png"), (400, text.into()));
+        let text = "value is one of live-bytes, live-blocks, allocated-bytes, allocations, \
+                    not \"bytes\"\n";
+        assert_eq!(said("value=bytes"), (400, text.into()));
+        let text = "no such parameter: \"x\"; there are: format, value\n";
+        assert_eq!(said("x"), (400, text.into()));
+        let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
+        assert_eq!(said("value=allocations"), (404, off.into()));
+    }
+
+    #[test]
+    fn what_has_no_name_has_its_address() {
+        let mut profile = Profile::default();
+        profile.locations.resize_with(2, Default::default);
+        profile.locations[0].address = 0x10;
+        profile.locations[1].address = (libc::getpid as *const ()).addr() as u64;
+        name_all(&mut profile, Symbols::of_process().unwrap());
+        assert_eq!(profile.locations[0].lines[0].function, "0x10");
+        assert!(profile.locations[1].lines[0].function.contains("getpid"));
+    }
+}
