@@ -159,3 +159,58 @@ pub(crate) fn with_two_dashes(words: impl Iterator<Item = OsString>) -> Vec<OsSt
     }
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    fn parse(words: &[&str]) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("lumalloc").chain(words.iter().copied()))
+    }
+
+    #[test]
+    fn mprof_has_the_options_of_the_page() {
+        let mprof = |words: &[&str]| {
+            let words = ["lumalloc", "mprof"].iter().chain(words).map(OsString::from);
+            match Arguments::try_parse_from(with_two_dashes(words)).unwrap().command {
+                Some(Command::Mprof(mprof)) => mprof,
+                other => panic!("not mprof: {other:?}"),
+            }
+        };
+        let last = mprof(&["-verbose", "-terse", "-offsets", "-noleaktable", "a.out", "x.data"]);
+        assert_eq!((last.verbose, last.normal, last.terse), (false, false, true));
+        assert_eq!((last.leaktable, last.noleaktable, last.offsets), (false, true, false));
+        assert_eq!((last.program, last.data), (Some("a.out".into()), Some("x.data".into())));
+        assert!(mprof(&["--verbose", "-verbose"]).verbose);
+        assert_eq!(mprof(&["--", "-verbose"]).program, Some("-verbose".into()));
+        assert_eq!(parse(&["mprof", "-bogus"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+        assert_eq!(
+            parse(&["mprof", "a", "b", "c"]).unwrap_err().kind(),
+            ErrorKind::UnknownArgument
+        );
+    }
+
+    #[test]
+    fn heap_refuses_what_does_not_fit_together() {
+        let kind = |words: &[&str]| parse(&[&["heap", "x"], words].concat()).unwrap_err().kind();
+        for words in [
+            &["--json", "--dhat"][..],
+            &["--dhat", "--diff", "y"],
+            &["--collapsed", "--by", "size"],
+            &["--json", "--value", "allocations"],
+            &["--dhat", "--top", "3"],
+            &["--json", "--bytes"],
+        ] {
+            assert_eq!(kind(words), ErrorKind::ArgumentConflict, "{words:?}");
+        }
+        assert_eq!(kind(&["--by", "color"]), ErrorKind::InvalidValue);
+        assert_eq!(kind(&["--top", "0"]), ErrorKind::ValueValidation);
+        assert_eq!(parse(&["heap"]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
+        let both = parse(&["heap", "x", "--by", "size,type", "--value", "live-blocks"]).unwrap();
+        let Some(Command::Heap(heap)) = both.command else { panic!("not heap") };
+        assert_eq!((heap.by, heap.top), (vec![ByArgument::Size, ByArgument::Type], 10));
+    }
+}
