@@ -60,7 +60,8 @@ pub mod options {
     pub use crate::ground::cache_limits::CacheLimits;
     pub use crate::ground::conf_check::{Problem, check, names};
     pub use crate::ground::options::{
-        DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+        DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, ProfFormat, Thp,
+        ZeroRealloc,
     };
 
     /// Returns the options in force. They are read now if no thread has allocated yet.
@@ -120,10 +121,13 @@ pub mod message {
 }
 
 /// The functions that print the statistics at each `opt.stats_interval`, and write a heap profile
-/// at each `opt.lg_prof_interval`.
+/// at each `opt.lg_prof_interval` or after so many samples.
 #[cfg(not(loom))]
 pub mod intervals {
-    pub use crate::ground::intervals::{Action, set_printer, set_profiler};
+    pub use crate::ground::intervals::{
+        Action, profiles_maxima, set_maximum_profiler, set_printer, set_profiler,
+        set_profiles_maxima, set_sample_action,
+    };
 }
 
 /// Checks of all structures, for tests.

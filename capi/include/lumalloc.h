@@ -9,6 +9,7 @@
  *   As in jemalloc(3)  mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
  *                      mallctl mallctlnametomib mallctlbymib malloc_stats_print
  *                      malloc_conf malloc_conf_2_conf_harder malloc_message, extent_hooks_t
+ *   lumalloc's own     lumalloc_walk lumalloc_map lumalloc_map_at
  *   C++                operator new and operator delete, all forms (declared by <new>); a static
  *                      program that uses little else of libstdc++ needs
  *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
@@ -291,6 +292,62 @@ int mallctlbymib(const size_t *mib, size_t miblen, void *oldp, size_t *oldlenp, 
  */
 void malloc_stats_print(void (*write_cb)(void *cbopaque, const char *s), void *cbopaque,
                         const char *opts) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * The profile of allocations. (mprof(1)) With the option mprof:true each allocation is counted at
+ * its stack, and the counts are written to mprof.data when the program exits; `lumalloc mprof` and
+ * pprof show them. The child of a fork adds its process number to the name. A call that can do
+ * nothing says why on standard error.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Writes the profile after each `count` allocations; 0, as at start: only at exit. */
+void set_mprof_autosave(int count) LUMALLOC_NOTHROW;
+
+/* Writes the profile, and ends it. */
+void mprof_stop(void) LUMALLOC_NOTHROW;
+
+/*
+ * After mprof_stop, begins a profile of what is allocated from now on. It is written to the file of
+ * that name, or to standard output when the name is empty or NULL.
+ */
+void mprof_restart(const char *filename) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * The heap while the program runs. (lumalloc's own) These return 0 or an error number and leave
+ * errno alone. `arena` is an index, or MALLCTL_ARENAS_ALL; ENOENT when there is no such arena, and
+ * EINVAL for a callback of NULL. No lock is held while a callback runs: it may allocate, free and
+ * use mallctl, but must return: it may not be left by longjmp or by an exception.
+ * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Calls `see` with each live block: its address, the bytes that it may hold (as malloc_usable_size)
+ * and its arena, UINT_MAX for a guarded sample. When `see` answers false, the walk ends with
+ * ECANCELED. When no other thread allocates or frees meanwhile, and `see` does not, the blocks are
+ * exactly those that were allocated and not freed. Otherwise a block that is allocated, freed or
+ * resized meanwhile may be missing, and one that was just freed may be seen: contents may be read
+ * only if it is known that nobody frees the block. The walk itself allocates nothing.
+ */
+int lumalloc_walk(unsigned arena,
+                  bool (*see)(void *cbopaque, void *ptr, size_t size, unsigned arena),
+                  void *cbopaque);
+
+/*
+ * Writes the runs of pages as JSON through write_cb, in pieces: {"page":4096,"runs":[...],
+ * "next":...}. Each run has base, bytes, state, arena, block (bytes of a block), blocks, used, huge
+ * (whether huge pages were asked for), purgeable (bytes that a purge gives back), absent (bytes
+ * without memory) and oldest_ms (age of the oldest sample of the heap profiler). Runs below `from`
+ * are left out; there are `most` at most, or all when it is 0; "next" is the `from` of the rest.
+ */
+int lumalloc_map(void (*write_cb)(void *cbopaque, const char *s), void *cbopaque, unsigned arena,
+                 const void *from, size_t most);
+
+/*
+ * Writes the run around `address`, and which sites hold it, as JSON: {"page":4096,"run":{...},
+ * "sites":[{"objects":...,"stack":[...]},...],"others":{...}}. "run" is null when there is none, and
+ * sites are known of blocks that the heap profiler sampled.
+ */
+int lumalloc_map_at(void (*write_cb)(void *cbopaque, const char *s), void *cbopaque,
+                    const void *address);
 
 /* ------------------------------------------------------------------------------------------------
  * Variables. (jemalloc(3))

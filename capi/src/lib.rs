@@ -9,8 +9,10 @@
 //! | [`glibc`] | `malloc_trim`, `mallinfo`, `mallopt`, `malloc_stats`, `malloc_info` |
 //! | [`allocx`] | `mallocx` and the other `*allocx` functions |
 //! | [`mallctl`] | `mallctl`, `mallctlnametomib`, `mallctlbymib`, `malloc_stats_print` |
+//! | [`mprof`] | `set_mprof_autosave`, `mprof_stop`, `mprof_restart` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
+//! | [`walk`] | `lumalloc_walk`, `lumalloc_map`, `lumalloc_map_at` |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
 //! The functions translate between the conventions of C and of the core: zero sizes, overflow,
@@ -34,6 +36,8 @@ mod errno;
 pub mod glibc;
 #[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
 mod lifecycle;
+#[allow(unsafe_code, reason = "C interface: a name from the caller")]
+pub mod mprof;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]
 pub mod mallctl;
 #[allow(unsafe_code, reason = "a symbol that only assembly can define")]
@@ -44,6 +48,8 @@ mod spare_stderr;
 pub mod standard;
 #[allow(unsafe_code, reason = "exported variables, calls through one of them")]
 pub mod variables;
+#[allow(unsafe_code, reason = "C interface: callbacks of the caller")]
+pub mod walk;
 
 // Since glibc 2.34 the last two are empty archives. A library that no symbol comes from is not
 // recorded.

@@ -12,6 +12,7 @@ use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::leaks::Leaks;
+use lumalloc_profile::mprof;
 use lumalloc_profile::sink::Sink;
 
 /// Called by the loader once the library is relocated. The allocator itself needs no start, and may
@@ -21,6 +22,7 @@ extern "C" fn at_load() {
     message::set_sink(Some(variables::deliver));
     intervals::set_printer(Some(at_interval));
     intervals::set_profiler(Some(at_profile_interval));
+    intervals::set_maximum_profiler(Some(at_maximum));
     if options::current().stats_print {
         spare_stderr::make();
     }
@@ -33,7 +35,16 @@ extern "C" fn at_interval() {
 
 /// Writes a profile. Called each time that 2^`opt.lg_prof_interval` bytes were allocated.
 extern "C" fn at_profile_interval() {
-    if dump::to_file(None, Cause::Interval).is_err_and(|error| !dump::is_unwanted(error)) {
+    write_profile(Cause::Interval);
+}
+
+/// Writes a profile. Called when more memory is held than ever before, under `prof.gdump`.
+extern "C" fn at_maximum() {
+    write_profile(Cause::Maximum);
+}
+
+fn write_profile(cause: Cause) {
+    if dump::to_file(None, cause).is_err_and(|error| !dump::is_unwanted(error)) {
         variables::write_to_stderr(b"<lumalloc>: a profile could not be written\n");
     }
 }
@@ -46,6 +57,9 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Prints the statistics under `opt.stats_print`. Called when the process exits.
 extern "C" fn at_exit() {
+    if mprof::is_running() && mprof::save().is_err() {
+        variables::write_to_stderr(b"<lumalloc>: the data of mprof could not be written\n");
+    }
     if options::current().prof_final {
         write_final_profile();
     }

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, value_parser};
-
+use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
+use clap::{Args, Parser, Subcommand, value_parser};
 
 /// lumalloc, an allocator that you can see into
 #[derive(Debug, Parser)]
@@ -14,6 +14,7 @@ use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArgumen
 #[command(override_usage = "\
 lumalloc [OPTIONS]
        lumalloc run [OPTIONS] -- PROGRAM [ARGS]...
+       lumalloc map [OPTIONS] [SOURCE]
        lumalloc mprof [OPTIONS] [PROGRAM [DATA]]
        lumalloc heap [OPTIONS] FILE
        lumalloc flamegraph [OPTIONS] FILE
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run any program on lumalloc, by preloading liblumalloc.so
     Run(RunArguments),
+    /// Show the heap of a process as a map
+    Map(MapArguments),
     /// Show the four tables of mprof(1) from a file mprof.data
     Mprof(MprofArguments),
     /// Show a heap profile: totals, stacks, functions, types, sizes, threads and arenas
@@ -140,6 +143,47 @@ pub(crate) struct RunArguments {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// `lumalloc map`.
+#[derive(Debug, Args)]
+#[command(override_usage = "lumalloc map [OPTIONS] [SOURCE]")]
+#[command(after_help = "\
+SOURCE is the exporter of a process (HOST:PORT, http://HOST:PORT or unix:PATH), or a file that
+--json wrote. Without one it is 127.0.0.1:9464. On a terminal the cells are coloured; NO_COLOR and
+--letters leave the letters alone.")]
+pub(crate) struct MapArguments {
+    /// The exporter, or a file
+    #[arg(value_name = "SOURCE", conflicts_with = "pid")]
+    pub(crate) source: Option<String>,
+    /// The process whose environment names its exporter in LUMALLOC_EXPORTER
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// What lies at an address, and who holds it, instead of the picture
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    #[arg(conflicts_with_all = ["json", "diff", "arena", "cell", "width", "letters"])]
+    pub(crate) at: Option<Address>,
+    /// Write the map as JSON
+    #[arg(long, conflicts_with_all = ["diff", "cell", "width", "letters"])]
+    pub(crate) json: bool,
+    /// Compare with a map that --json wrote before
+    #[arg(long, value_name = "OLD.json")]
+    pub(crate) diff: Option<PathBuf>,
+    /// Runs of this arena alone
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) arena: Option<u32>,
+    /// Pages of a cell [default: as few as fit on a screen]
+    #[arg(long, value_name = "PAGES", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) cell: Option<u32>,
+    /// Cells of a row [default: as the terminal]
+    #[arg(long, value_name = "CELLS", value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) width: Option<u32>,
+    /// Letters without colours
+    #[arg(long)]
+    pub(crate) letters: bool,
+    /// File with the token of the exporter
+    #[arg(long, value_name = "PATH")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// The service, as the demonstration starts it.
@@ -249,6 +293,29 @@ mod tests {
         let nothing = parse(&["run"]).unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["runn"]).unwrap_err().kind(), ErrorKind::InvalidSubcommand);
+    }
+
+    #[test]
+    fn a_map_is_a_picture_or_json_or_a_place() {
+        let map = |words: &[&str]| match parse(words).unwrap().command {
+            Some(Command::Map(map)) => map,
+            other => panic!("not map: {other:?}"),
+        };
+        assert!(map(&["map"]).source.is_none());
+        assert_eq!(map(&["map", "--at", "7f00"]).at, Some(Address(0x7f00)));
+        assert_eq!(map(&["map", "--diff", "a.json", "b.json"]).source.as_deref(), Some("b.json"));
+        for words in [
+            ["map", "--pid=1", "host:1"],
+            ["map", "--at=0x1", "--json"],
+            ["map", "--json", "--diff=x"],
+        ] {
+            assert_eq!(parse(&words).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{words:?}");
+        }
+        let wrong = parse(&["map", "--at", "x"]).unwrap_err().to_string();
+        let line = "error: invalid value 'x' for '--at <ADDRESS>': \
+                    'x' is not an address like 0x7f0000001000";
+        assert_eq!(wrong.lines().next(), Some(line));
+        assert_eq!(parse(&["map", "--cell=0"]).unwrap_err().kind(), ErrorKind::ValueValidation);
     }
 
     #[test]

@@ -2,19 +2,20 @@
 //!
 //! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
-//! starts any program on the shared library. `lumalloc mprof`, `heap` and `flamegraph` show heap
-//! profiles.
+//! starts any program on the shared library. `lumalloc map` shows the heap of a process.
+//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server), [`load`]
-//! (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both and does
-//! not end).
+//! [`run`], [`map`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server),
+//! [`load`] (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both
+//! and does not end).
 
 mod arguments;
 mod demo;
 mod failure;
 mod forever;
 mod load;
+mod map;
 mod profile;
 mod run;
 mod service;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),
+        Some(Command::Map(map)) => map::show(&map),
         Some(Command::Mprof(mprof)) => profile::mprof(&mprof),
         Some(Command::Heap(heap)) => profile::heap(&heap),
         Some(Command::FlameGraph(graph)) => profile::flame_graph(&graph),

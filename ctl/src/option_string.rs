@@ -1,6 +1,6 @@
 //! Option strings with typed values.
 use core::fmt;
-use lumalloc::options::{DlopenDeepbind, Dss, Junk, MetadataThp, PercpuArena};
+use lumalloc::options::{DlopenDeepbind, Dss, Junk, MetadataThp, PercpuArena, ProfFormat};
 use lumalloc::options::{Problem, Thp, ZeroRealloc, check};
 
 /// An option that would be ignored or changed.
@@ -203,8 +203,12 @@ plain! {
     prof_accum: bool;
     /// A profile is written when the program exits.
     prof_final: bool;
+    /// A profile is written each time that more memory is held than ever before.
+    prof_gdump: bool;
     /// log2 of the bytes allocated between two profiles; -1: none.
     lg_prof_interval: i32;
+    /// Each allocation is counted, and written to `mprof.data` when the program exits.
+    mprof: bool;
     /// What is still allocated when the program exits is reported.
     prof_leak: bool;
     /// The program fails if anything is.
@@ -269,6 +273,16 @@ impl Options {
         self.set("zero_realloc", word)
     }
 
+    /// How profiles without a name of their own are written.
+    #[must_use]
+    pub fn prof_format(self, value: ProfFormat) -> Options {
+        let word = match value {
+            ProfFormat::HeapV2 => "heap_v2",
+            ProfFormat::Pprof => "pprof",
+        };
+        self.set("prof_format", word)
+    }
+
     /// What `dlopen` does with `RTLD_DEEPBIND`.
     #[must_use]
     pub fn dlopen_deepbind(self, value: DlopenDeepbind) -> Options {
@@ -294,8 +308,16 @@ impl Options {
 
     /// The options whose methods take an enum or a struct.
     #[cfg(test)]
-    const WORDS: &'static [&'static str] =
-        &["percpu_arena", "dss", "thp", "metadata_thp", "zero_realloc", "dlopen_deepbind", "junk"];
+    const WORDS: &'static [&'static str] = &[
+        "percpu_arena",
+        "dss",
+        "thp",
+        "metadata_thp",
+        "zero_realloc",
+        "dlopen_deepbind",
+        "junk",
+        "prof_format",
+    ];
 }
 
 #[cfg(test)]
@@ -321,6 +343,7 @@ mod tests {
             .metadata_thp(MetadataThp::Auto)
             .zero_realloc(ZeroRealloc::Abort)
             .dlopen_deepbind(DlopenDeepbind::Warn)
+            .prof_format(ProfFormat::Pprof)
             .junk(Junk { alloc: true, free: false })
             .stats_print_opts("Jmd")
             .narenas_ratio(2.5)
@@ -328,7 +351,7 @@ mod tests {
         assert_eq!(
             options.build().unwrap(),
             "percpu_arena:percpu,dss:primary,thp:never,metadata_thp:auto,zero_realloc:abort,\
-             dlopen_deepbind:warn,junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
+             dlopen_deepbind:warn,prof_format:pprof,junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
         );
     }
 

@@ -12,6 +12,9 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// The media type `application/json`.
 pub(crate) const JSON: &str = "application/json";
 
+/// The media type of a file that no browser shows.
+pub(crate) const BINARY: &str = "application/octet-stream";
+
 /// Returns an answer with status 200 and a body of a media type.
 pub(crate) fn body(kind: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));

@@ -1,6 +1,7 @@
 //! The builder with which a program configures and starts an exporter.
 use crate::context::Context;
 use crate::counts::Snapshot;
+use crate::heap_profile::LeftOut;
 use crate::namespace::{Linked, Namespace};
 use crate::server::{self, Running};
 use crate::settings::{Address, Limits, Settings};
@@ -158,6 +159,7 @@ impl Builder {
     /// # Errors
     /// An error if the exporter cannot or must not listen. The program may go on without it.
     pub fn start(mut self) -> Result<Exporter, StartError> {
+        let _left_out = LeftOut::begin(self.namespace);
         self.read_token()?;
         match self.settings.admin {
             Address::Tcp(address) if !is_local(address) && self.settings.token.is_none() => {

@@ -82,7 +82,7 @@ impl Dispatch {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let limit = self.context.settings.load().limits.body;
+        let limit = self.context.settings.load().limits.body.max(route.body);
         match whole(body, limit).await {
             Ok(body) => {
                 arrived();

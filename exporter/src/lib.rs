@@ -34,7 +34,11 @@ pub mod counts;
 pub(crate) mod deadline;
 pub(crate) mod dispatch;
 pub(crate) mod format;
+#[allow(unsafe_code, reason = "asks the loader")]
+pub(crate) mod frames;
 pub(crate) mod guard;
+#[allow(unsafe_code, reason = "a file in memory")]
+pub(crate) mod heap_profile;
 pub(crate) mod memory;
 pub mod metrics;
 #[allow(unsafe_code, reason = "text from a C callback")]
@@ -54,6 +58,7 @@ pub(crate) mod snapshot;
 pub mod start_error;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod symbols;
 pub mod token;
 pub(crate) mod unsent;
 #[allow(unsafe_code, reason = "the user of this process")]

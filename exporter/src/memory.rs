@@ -5,6 +5,7 @@
 //! before it has checked that it can: before the exporter takes in a connection or begins a job, it
 //! allocates a block of the size that may be needed, and frees it at once. The pages of the block
 //! stay in the arena, from which no other code allocates.
+use crate::heap_profile;
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::Value;
 use std::sync::Mutex;
@@ -60,8 +61,10 @@ impl OwnMemory {
         }
     }
 
-    /// Makes the calling thread allocate from the arena from now on.
+    /// Makes the calling thread allocate from the arena from now on, and leaves it out of heap
+    /// profiles.
     pub(crate) fn enter(&self) {
+        heap_profile::set_thread(self.namespace, false);
         let Some(arena) = self.arena else { return };
         if let Ok(target) = self.namespace.find("thread.arena") {
             let _ = self.namespace.write(&target, Value::Unsigned(arena));

@@ -38,6 +38,8 @@ pub(crate) struct Route {
     pub(crate) open: bool,
     /// Whether only one request at a time is served. The next request gets 409.
     pub(crate) alone: bool,
+    /// The bytes that a body may have even if the limit of the settings is lower.
+    pub(crate) body: usize,
     pub(crate) answer: fn(&Context, &Asked) -> Answer,
 }
 
@@ -47,7 +49,7 @@ const fn get(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::GET, surface, place, open: false, alone: false, answer }
+    Route { path, method: Method::GET, surface, place, open: false, alone: false, body: 0, answer }
 }
 
 const fn post(
@@ -56,13 +58,19 @@ const fn post(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::POST, surface, place, open: false, alone: false, answer }
+    Route { path, method: Method::POST, surface, place, open: false, alone: false, body: 0, answer }
 }
 
 impl Route {
     /// Returns this route, without the need of a token.
     const fn open(mut self) -> Route {
         self.open = true;
+        self
+    }
+
+    /// Returns this route, for bodies of up to a mebibyte.
+    const fn long(mut self) -> Route {
+        self.body = 1 << 20;
         self
     }
 
@@ -87,6 +95,21 @@ pub(crate) static ROUTES: &[Route] = &[
     post("/dump", Surface::Admin, Place::Reader, paths::dump::dump).alone(),
     get("/dumps", Surface::Admin, Place::Reader, paths::dumps::list),
     get("/dumps/", Surface::Admin, Place::Reader, paths::dumps::one),
+    get("/debug/pprof/", Surface::Admin, Place::Here, paths::pprof::index),
+    get("/debug/pprof/allocs", Surface::Admin, Place::Reader, paths::pprof::allocs),
+    get("/debug/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
+    get("/debug/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap),
+    get("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
+    post("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
+    get("/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
+    get("/map", Surface::Admin, Place::Reader, paths::map::map),
+    get("/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
+    get("/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
+    get("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
+    post("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
+    post("/profile/reset", Surface::Admin, Place::Reader, paths::profile::reset),
+    post("/profile/start", Surface::Admin, Place::Reader, paths::profile::start),
+    post("/profile/stop", Surface::Admin, Place::Reader, paths::profile::stop),
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 

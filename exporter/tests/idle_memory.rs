@@ -49,6 +49,8 @@ fn ask_all(address: SocketAddr, most: usize) {
         "/stats?format=json",
         "/doctor",
         "/dumps",
+        "/map",
+        "/map?at=0x1000",
         "/-/healthy",
         "/-/ready",
         "/nothing",

@@ -47,6 +47,9 @@ pub mod value;
 #[allow(unsafe_code, reason = "hands NUL-terminated text to a C callback")]
 pub mod writer;
 
+#[cfg_attr(test, allow(unsafe_code, reason = "the tests free what they allocated"))]
+pub mod heap_map;
+
 pub use access::{access, by_name};
 pub use buffers::Buffers;
 pub use entry::Entry;

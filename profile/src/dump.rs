@@ -2,11 +2,13 @@
 //! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
 
 use crate::heap_v2;
-use crate::output_file::{Path, process_id, write_whole};
+use crate::output_file::{self, Path, process_id, write_whole};
+use crate::pprof;
+use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lumalloc::control;
-use lumalloc::options;
+use lumalloc::options::{self, ProfFormat};
 
 /// Why a profile is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +17,26 @@ pub enum Cause {
     Final,
     /// So many bytes were allocated since the last one.
     Interval,
+    /// More memory is held than ever before.
+    Maximum,
     /// The program asks for it.
     Manual,
 }
 
-/// Files that were named here, those of them at intervals, and those that were asked for.
+/// Files that were named here, and those of each cause.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static INTERVAL: AtomicU64 = AtomicU64::new(0);
+static MAXIMUM: AtomicU64 = AtomicU64::new(0);
 static MANUAL: AtomicU64 = AtomicU64::new(0);
 
-/// Writes the present profile as [`heap_v2`] to the file of that name, or without a name to
+/// What the names of pprof files end with.
+const PPROF: &[u8] = b".pb.gz";
+
+/// Writes the present profile to the file of that name, or without a name to
 /// `<prefix>.<pid>.<number>.m<number>.heap`.
+///
+/// It is written as [`pprof`] if the name ends in `.pb.gz`, and otherwise as [`heap_v2`]. Without a
+/// name `opt.prof_format` decides, and the name ends accordingly.
 ///
 /// # Errors
 /// The system's error number. `ENOENT`: the process was started without `prof:true`. `EINVAL`:
@@ -48,7 +59,28 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
         }
     };
     control::profile::settle_thread();
-    write_whole(name, |sink| heap_v2::write(sink, options::current().prof_accum))
+    let format =
+        if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
+    write_whole(name, |sink| write_as(format, sink))
+}
+
+/// Writes the present profile to an open file, which stays open.
+///
+/// # Errors
+/// The system's error number. `ENOENT`: the process was started without `prof:true`.
+pub fn to_descriptor(descriptor: c_int, format: ProfFormat) -> Result<(), c_int> {
+    if !control::profile::is_enabled() {
+        return Err(libc::ENOENT);
+    }
+    control::profile::settle_thread();
+    output_file::to_descriptor(descriptor, |sink| write_as(format, sink))
+}
+
+fn write_as(format: ProfFormat, sink: &mut dyn Sink) -> bool {
+    match format {
+        ProfFormat::HeapV2 => heap_v2::write(sink, options::current().prof_accum),
+        ProfFormat::Pprof => pprof::write(sink),
+    }
 }
 
 /// Returns whether an error of [`to_file`] says only that no profile is wanted.
@@ -70,7 +102,11 @@ fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<
     let path = match cause {
         Cause::Final => path.push(b".f")?,
         Cause::Interval => path.push(b".i")?.push_number(INTERVAL.fetch_add(1, Relaxed))?,
+        Cause::Maximum => path.push(b".u")?.push_number(MAXIMUM.fetch_add(1, Relaxed))?,
         Cause::Manual => path.push(b".m")?.push_number(MANUAL.fetch_add(1, Relaxed))?,
     };
-    path.push(b".heap")
+    match options::current().prof_format {
+        ProfFormat::HeapV2 => path.push(b".heap"),
+        ProfFormat::Pprof => path.push(PPROF),
+    }
 }

@@ -1,17 +1,27 @@
 //! Heap profiles of lumalloc: their formats, and the files that they are written to.
 //!
 //! The allocator takes the samples ([`lumalloc::observe::profile`]). This crate writes them as
-//! [`heap_v2`], which jeprof reads, to a [`sink::Sink`] or to a file ([`dump`]). It allocates
-//! nothing, so a profile can be written when memory has run out.
+//! [`heap_v2`], which jeprof reads, or as [`pprof`], to a [`sink::Sink`] or to a file ([`dump`]).
+//! It allocates nothing, so a profile can be written when memory has run out.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
 pub mod sink;
+#[allow(unsafe_code)]
+pub(crate) mod scratch;
+pub(crate) mod table;
 pub mod unbias;
-pub mod heap_v2;
+pub(crate) mod gzip;
+pub(crate) mod protobuf;
 #[allow(unsafe_code)]
 pub mod output_file;
+pub(crate) mod mappings;
+pub mod heap_v2;
+#[allow(unsafe_code)]
+pub mod pprof;
 pub mod dump;
+#[allow(unsafe_code)]
+pub mod mprof;
 pub mod leaks;

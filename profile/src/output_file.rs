@@ -65,6 +65,17 @@ pub(crate) fn process_id() -> u32 {
     unsafe { libc::getpid() }.cast_unsigned()
 }
 
+/// Returns the time since 1970 in nanoseconds.
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    time.tv_sec
+        .cast_unsigned()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec.cast_unsigned())
+}
+
 /// Runs `f` and restores `errno` after.
 fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: the C library gives every thread a valid location.
@@ -110,6 +121,22 @@ impl File {
         Ok(())
     }
 
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Option<()> {
+        let mut rest = buffer;
+        let mut at = libc::off_t::try_from(at).ok()?;
+        while !rest.is_empty() {
+            // SAFETY: the buffer is writable.
+            let read = unsafe { libc::pread(self.0, rest.as_mut_ptr().cast(), rest.len(), at) };
+            match usize::try_from(read) {
+                Ok(0) => return None,
+                Ok(read) => (rest, at) = (rest.get_mut(read..)?, at.checked_add(read as i64)?),
+                Err(_) if last_error() == libc::EINTR => {}
+                Err(_) => return None,
+            }
+        }
+        Some(())
+    }
+
     fn read(&self, buffer: &mut [u8]) -> usize {
         loop {
             // SAFETY: the buffer is writable.
@@ -143,13 +170,37 @@ pub fn for_each_piece(path: &CStr, mut see: impl FnMut(&[u8])) {
     });
 }
 
+/// Fills a buffer from a place in a file. Returns `None` if it cannot be filled.
+pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
+    keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
+}
+
+/// Writes to an open file of the program, which stays open.
+///
+/// # Errors
+/// The system's error number.
+pub(crate) fn to_descriptor(
+    descriptor: c_int,
+    write: impl FnOnce(&mut dyn Sink) -> bool,
+) -> Result<(), c_int> {
+    keep_errno(|| {
+        let file = core::mem::ManuallyDrop::new(File(descriptor));
+        let mut sink = ToFile { file: &file, error: None };
+        let is_whole = write(&mut sink);
+        match sink.error {
+            None if is_whole => Ok(()),
+            error => Err(error.unwrap_or(libc::EIO)),
+        }
+    })
+}
+
 /// A sink that notes the first error of its file.
-struct ToFile {
-    file: File,
+struct ToFile<'a> {
+    file: &'a File,
     error: Option<c_int>,
 }
 
-impl Sink for ToFile {
+impl Sink for ToFile<'_> {
     fn put(&mut self, bytes: &[u8]) -> bool {
         if self.error.is_none() {
             self.error = self.file.write(bytes).err();
@@ -171,9 +222,9 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
         }
         let unfinished = unfinished.as_c_str();
         let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
-        let mut sink = ToFile { file, error: None };
+        let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
-        let ToFile { file, error } = sink;
+        let error = sink.error;
         drop(file);
         let moved = match error {
             None if !is_whole => Err(libc::EIO),
@@ -226,6 +277,9 @@ mod tests {
         let mut seen = std::vec::Vec::new();
         for_each_piece(&c_path(&path), |piece| seen.extend_from_slice(piece));
         assert_eq!(seen, b"one two");
+        let mut part = [0; 3];
+        assert_eq!(read_at(&c_path(&path), 4, &mut part).map(|()| part), Some(*b"two"));
+        assert_eq!(read_at(&c_path(&path), 5, &mut part), None);
         assert!(!unfinished.exists());
         std::fs::remove_dir_all(&directory).expect("removed");
     }

@@ -4,11 +4,15 @@
 //   profile_sites sampled FILE          one place that allocates several sizes
 //   profile_sites leak COUNT            blocks that are not freed
 //   profile_sites keys on|off          the keys of the profiler, with prof:true or without
+//   profile_sites nomemory FILE...  profiles without memory from the system
+//   profile_sites maxima            blocks that the heap grows by, in part with prof.gdump
+//   profile_sites serve             blocks that stay until the end of standard input
 //   profile_sites errors DIRECTORY      what prof.dump refuses
 #include "api_check.h"
 #include <lumalloc.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/resource.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -92,12 +96,47 @@ static void errors(const std::string &directory)
   CHECK(ctl("prof.dump", NULL, NULL, &none, sizeof none) == 0);
 }
 
+// Profiles of a process that may have no page more.
+static void nomemory(int count, char **names)
+{
+  kept.reserve(100000);
+  for (int i = 0; i < 1000; i++) outer(112);
+  for (int i = 0; i < 100; i++) large(1 << 20);
+  rlimit limit = {1, 1};
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  while (malloc(1 << 20) != NULL) continue;
+  for (int i = 0; i < count; i++) CHECK(dump(names[i]) == 0);
+}
+
+static void serve()
+{
+  kept.reserve(100000);
+  for (int i = 0; i < 1000; i++) outer(112);
+  for (int i = 0; i < 100; i++) large(1 << 20);
+  dropped(500);
+  puts("ready");
+  fflush(stdout);
+  CHECK(getchar() == EOF);
+}
+
 template <typename T> static T value(const char *name)
 {
   T value = {};
   size_t length = sizeof value;
   CHECK(ctl(name, &value, &length, NULL, 0) == 0 && length == sizeof value);
   return value;
+}
+
+static void maxima()
+{
+  CHECK(value<bool>("prof.gdump") && value<bool>("opt.prof_gdump"));
+  kept.reserve(100000);
+  for (int i = 0; i < 10; i++) large(16 << 20);
+  free(kept.back());
+  kept.pop_back();
+  bool off = false;
+  CHECK(ctl("prof.gdump", NULL, NULL, &off, sizeof off) == 0 && !value<bool>("prof.gdump"));
+  for (int i = 0; i < 10; i++) large(16 << 20);
 }
 
 static int set(const char *name, bool to) { return ctl(name, NULL, NULL, &to, sizeof to); }
@@ -144,10 +183,13 @@ static void off()
 
 int main(int argc, char **argv)
 {
-  CHECK(argc > 2);
+  CHECK(argc > 2 || (argc == 2 && (argv[1] == std::string("serve") || argv[1] == std::string("maxima"))));
   const std::string what = argv[1];
   if (what == "exact") exact(argv[2], argv[3]);
   else if (what == "sampled") sampled(argv[2]);
+  else if (what == "serve") serve();
+  else if (what == "maxima") maxima();
+  else if (what == "nomemory") nomemory(argc - 2, argv + 2);
   else if (what == "keys" && argv[2] == std::string("on")) keys();
   else if (what == "keys") off();
   else if (what == "leak") for (int i = 0; i < atoi(argv[2]); i++) leaf(1 << 20);

@@ -1,11 +1,12 @@
 //! The programs under test: the library, and programs compiled from `tests/c`.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::machine;
 
@@ -102,6 +103,17 @@ pub fn cc(source: &str, args: &[&str]) -> PathBuf {
 
 /// As [`cc`], but with another compiler.
 pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<String, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    let key = format!("{compiler} {source} {args:?}");
+    let compiled = {
+        let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(key).or_default())
+    };
+    // A program that runs must not be replaced by an equal one: its profiles name its file.
+    compiled.get_or_init(|| compile_anew(compiler, source, args)).clone()
+}
+
+fn compile_anew(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let mut hasher = DefaultHasher::new();
     (compiler, source, args).hash(&mut hasher);
@@ -127,6 +139,30 @@ pub fn compile(compiler: &str, source: &str, args: &[&str]) -> PathBuf {
     let program = dir.join(name);
     std::fs::rename(&partial, &program).expect("the program moves into place");
     program
+}
+
+/// The program `pprof`, built from the sources that Debian packages. (`go tool pprof` finds names
+/// in programs of Go only.)
+pub fn pprof() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let dir = target_dir().join("test-programs");
+        std::fs::create_dir_all(&dir).expect("a directory for the test programs");
+        let partial = dir.join(format!("pprof.{}", std::process::id()));
+        let output = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&partial)
+            .arg("github.com/google/pprof")
+            .envs([("GO111MODULE", "off"), ("GOPATH", "/usr/share/gocode"), ("GOFLAGS", "")])
+            .env("GOCACHE", target_dir().join("go-cache"))
+            .output()
+            .expect("go starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let program = dir.join("pprof");
+        std::fs::rename(&partial, &program).expect("the program moves into place");
+        program
+    };
+    BUILT.get_or_init(build).clone()
 }
 
 /// An empty directory with this name for a test's files.

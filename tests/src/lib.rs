@@ -5,8 +5,10 @@
 //! * [`identities`]: facts that hold for every snapshot;
 //! * [`machine`]: the machine under test: this one, or another in an emulator;
 //! * [`memory`]: how much memory a process occupies;
+//! * [`profile_reports`]: what jeprof and pprof report of a profile;
 //! * [`profiled`]: programs with their heap profiles, and the command that shows these;
 //! * [`resident`]: how the resident memory of a process may change under a steady load;
+//! * [`serving`]: programs that are preloaded with the exporter, and requests to them;
 //! * [`storm`]: storms of allocations under options and refused system calls;
 //! * [`template`]: exact messages with addresses and numbers left open;
 //! * [`tidy`]: the rules that the sources themselves obey.
@@ -22,12 +24,14 @@ pub mod memory;
 pub mod profiled;
 pub mod resident;
 pub mod run;
+pub mod profile_reports;
+pub mod serving;
 pub mod storm;
 pub mod template;
 pub mod tidy;
 
 pub use build::{
-    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, lumalloc, root,
-    scratch, target_dir,
+    cargo, cc, compile, liblumalloc, liblumalloc_archive, liblumalloc_exporter, lumalloc, pprof,
+    root, scratch, target_dir,
 };
 pub use run::{Run, run_plain, run_preloaded};

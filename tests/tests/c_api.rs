@@ -102,6 +102,7 @@ programs! {
     stats_print "api_stats_print.c"
     stats_threads "api_stats_threads.c"
     glibc "api_glibc.c"
+    walk "api_walk.c"
     conf_symbol "api_conf_symbol.c"
     conf_reference "api_conf_reference.c"
     jemalloc_header "api_jemalloc_header.c"

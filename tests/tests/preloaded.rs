@@ -1,43 +1,16 @@
 //! Programs preloaded with `liblumalloc.so` and `liblumalloc_exporter.so`. They serve when they are
 //! told to, and if that fails, they run as usual.
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_exporter, scratch};
-
-const VARIABLE: &str = "LUMALLOC_EXPORTER";
-
-/// The value of `LD_PRELOAD` with both libraries.
-fn preload() -> OsString {
-    let mut both = liblumalloc().into_os_string();
-    both.push(":");
-    both.push(liblumalloc_exporter());
-    both
-}
-
-/// A program with both libraries that is told to serve at an address.
-fn serving(program: impl AsRef<std::ffi::OsStr>, wish: &str) -> Run {
-    Run::plain(program).env("LD_PRELOAD", preload()).env(VARIABLE, wish)
-}
-
-/// A port that is free and stays free. It is below the ports that the system gives to a request for
-/// any port, as the other tests and all clients make, and it is different for each test.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
-    let ports = || Some(first + NEXT.fetch_add(1, Relaxed));
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::from_fn(ports).find(is_free).expect("a port")
-}
+use lumalloc_tests::serving::{VARIABLE, ask, free_port, preload, serving, start};
+use lumalloc_tests::{Run, cc, liblumalloc_exporter, scratch};
 
 /// The output of a run on standard error. The run must have succeeded.
 #[track_caller]
@@ -185,36 +158,6 @@ fn a_program_that_closes_all_files_goes_on() {
     assert_eq!(run.stdout(), "closed\nwent on\n");
 }
 
-/// Sends a request to a running program, by TCP or a unix socket, and returns the answer.
-fn ask(mut stream: impl Read + Write, request: &str) -> String {
-    let whole = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(whole.as_bytes()).expect("the request leaves");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
-}
-
-/// A program that serves until it is dropped.
-struct Serving(std::process::Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(program: &str, arguments: &[&str], wish: &str) -> Serving {
-    let mut command = Command::new(program);
-    command.args(arguments).env("LD_PRELOAD", preload()).env(VARIABLE, wish);
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    // The program prints as soon as it runs, and the exporter was started before.
-    let mut byte = [0];
-    child.stdout.as_mut().expect("piped").read_exact(&mut byte).expect("a sign of life");
-    Serving(child)
-}
-
 /// The allocator of Python is read, changed and printed over a unix socket.
 #[test]
 fn python_serves_its_allocator() {
@@ -222,7 +165,7 @@ fn python_serves_its_allocator() {
     let wish = format!("unix:{}/%p.sock,dumps:{}", dir.display(), dir.display());
     let script = "import sys\nkept = [bytes(1000) for _ in range(20000)]\nprint('x', flush=True)\n\
                   sys.stdin.read()";
-    let python = start("/usr/bin/python3", &["-c", script], &wish);
+    let python = start("/usr/bin/python3", &["-c", script], &wish, "");
     let socket = dir.join(format!("{}.sock", python.0.id()));
     let ask = |request: &str| ask(UnixStream::connect(&socket).expect("it listens"), request);
     let text = |request: &str| ask(request).split_once("\r\n\r\n").expect("a body").1.to_owned();
@@ -231,6 +174,8 @@ fn python_serves_its_allocator() {
     assert!(allocated > 20_000_000, "python's own blocks are seen: {allocated}");
     assert!(text("GET /stats").starts_with("___ Begin lumalloc statistics ___\n"));
     assert!(text("GET /metrics").contains("\nlumalloc_allocated_bytes "));
+    assert!(text("GET /map?most=1").starts_with("{\"page\":4096,\"runs\":[\n{\"base\":\"0x"));
+    assert!(text("GET /map?at=0x1000").contains("\"run\":null"));
     assert_eq!(text("GET /ctl/arenas.dirty_decay_ms?format=text"), "10000\n");
     assert!(ask("POST /ctl/arena.4096.purge").starts_with("HTTP/1.1 200 OK\r\n"));
     let dump = text("POST /dump");
@@ -251,6 +196,7 @@ fn redis_is_scraped_under_load() {
         "redis-server",
         &["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
         &format!("127.0.0.1:{metrics}"),
+        "",
     );
     let scrape =
         || ask(TcpStream::connect(("127.0.0.1", metrics)).expect("it listens"), "GET /metrics");

@@ -1,61 +1,8 @@
 //! Heap profiles of known programs, as jeprof reads them.
 
+use lumalloc_tests::profile_reports::{exact_profiles, jeprof};
 use lumalloc_tests::run::ending;
 use lumalloc_tests::{Run, cc, scratch};
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// The sum of all places, and what jeprof says of each function: the numbers of it alone, and with
-/// what it calls.
-struct Report {
-    total: u64,
-    of: HashMap<String, (u64, u64)>,
-}
-
-impl Report {
-    fn alone(&self, function: &str) -> u64 {
-        self.of.get(function).map_or(0, |(alone, _)| *alone)
-    }
-
-    fn with_callees(&self, function: &str) -> u64 {
-        self.of.get(function).map_or(0, |(_, all)| *all)
-    }
-}
-
-/// Runs jeprof on a profile of a program.
-fn jeprof(program: &Path, profile: &Path, options: &[&str]) -> Report {
-    let output = Command::new("jeprof")
-        .args(["--text", "--show_bytes"])
-        .args(options)
-        .args([program, profile])
-        .output()
-        .expect("jeprof starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_else(|| panic!("no report: {errors}"));
-    let total = first.split_whitespace().nth(1).and_then(|number| number.parse().ok());
-    let row = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };
-        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line}"));
-        (name.join(" "), (number(alone), number(all)))
-    };
-    Report { total: total.expect("a total"), of: lines.map(row).collect() }
-}
-
-/// Profiles of the program that allocates known numbers of bytes, exact and built with `flags`.
-fn exact(flags: &[&str], name: &str) -> (PathBuf, PathBuf, PathBuf) {
-    let program = cc("profile_sites.cc", flags);
-    let directory = scratch(name);
-    let (before, after) = (directory.join("before.heap"), directory.join("after.heap"));
-    let run =
-        Run::preloaded(&program).args(["exact".as_ref(), before.as_os_str(), after.as_os_str()]);
-    assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_accum:true").stdout(), "");
-    (program, before, after)
-}
 
 #[test]
 fn jeprof_reports_the_exact_bytes_of_each_place() {
@@ -64,7 +11,7 @@ fn jeprof_reports_the_exact_bytes_of_each_place() {
         (&["-fno-omit-frame-pointer"], "profile-with-frame-pointers"),
         (&["-no-pie"], "profile-not-independent"),
     ] {
-        let (program, before, after) = exact(flags, name);
+        let (program, before, after) = exact_profiles(flags, name, "heap");
         let report = jeprof(&program, &before, &[]);
         assert_eq!((report.alone("leaf"), report.with_callees("leaf")), (112_000, 112_000));
         assert_eq!((report.alone("outer"), report.with_callees("outer")), (0, 112_000));
@@ -84,7 +31,7 @@ fn jeprof_reports_the_exact_bytes_of_each_place() {
 
 #[test]
 fn objects_allocations_and_differences_are_exact_too() {
-    let (program, before, after) = exact(&[], "profile-columns");
+    let (program, before, after) = exact_profiles(&[], "profile-columns", "heap");
     let live = jeprof(&program, &after, &["--inuse_objects"]);
     assert_eq!((live.alone("leaf"), live.alone("large")), (1010, 110));
     let ever = jeprof(&program, &after, &["--alloc_objects"]);
@@ -195,6 +142,29 @@ fn a_profile_is_written_at_each_interval() {
         let is_it = |name: &str| name.starts_with("own.") && name.ends_with(&end);
         assert!(names.any(|entry| is_it(&entry.expect("an entry").file_name().to_string_lossy())));
     }
+}
+
+#[test]
+fn a_profile_is_written_at_each_maximum() {
+    let program = cc("profile_sites.cc", &[]);
+    let directory = scratch("profile-maximum");
+    let conf = "prof:true,prof_gdump:true,prof_prefix:own";
+    let run = Run::preloaded(&program).args(["maxima"]).dir(&directory).conf(conf);
+    assert_eq!(run.stdout(), "");
+    let mut causes: Vec<u64> = std::fs::read_dir(&directory)
+        .expect("the directory")
+        .map(|entry| {
+            let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+            let words: Vec<&str> = name.split('.').collect();
+            let ["own", _, sequence, cause, "heap"] = words.as_slice() else { panic!("{name}") };
+            assert_eq!(cause.strip_prefix('u'), Some(*sequence), "{name}");
+            sequence.parse().expect("a number")
+        })
+        .collect();
+    causes.sort_unstable();
+    // Ten times 16 MiB; the program holds less before. None after the key was set to false.
+    assert!((10..=16).contains(&causes.len()), "{causes:?}");
+    assert!(causes.iter().copied().eq(0..causes.len() as u64), "{causes:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::ground::sync::lock_rank::LockRank;
 use crate::ground::units::{PAGE, round_up};
 use core::cell::Cell;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes asked of the system at a time. If it refuses, half of them are asked, and so on.
 const CHUNK: usize = 2 << 20;
@@ -31,6 +32,39 @@ pub(crate) static USED: SharedCount = SharedCount::new();
 pub(crate) static HUGE_PAGES: SharedCount = SharedCount::new();
 /// Bytes that were reserved for metadata.
 pub(crate) static MAPPED: SharedCount = SharedCount::new();
+
+/// Chunks whose addresses are kept.
+const NOTED: usize = 1024;
+
+/// The base and the bytes of a chunk. The base is 0 until the chunk is noted.
+struct NotedChunk {
+    base: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// The chunks, in the order in which they were reserved. Later ones are not noted.
+static CHUNKS: [NotedChunk; NOTED] =
+    [const { NotedChunk { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; NOTED];
+/// How many chunks were to be noted.
+static NOTES: AtomicUsize = AtomicUsize::new(0);
+
+fn note_chunk(base: usize, bytes: usize) {
+    if let Some(chunk) = CHUNKS.get(NOTES.fetch_add(1, Ordering::Relaxed)) {
+        chunk.bytes.store(bytes, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `chunks`.
+        chunk.base.store(base, Ordering::Release);
+    }
+}
+
+/// The base and the bytes of each chunk, in the order in which they were reserved.
+pub(crate) fn chunks() -> impl Iterator<Item = (usize, usize)> {
+    let noted = CHUNKS.iter().take(NOTES.load(Ordering::Relaxed).min(NOTED));
+    // Acquire: pairs with the Release in `note_chunk`.
+    let read = |chunk: &NotedChunk| {
+        (chunk.base.load(Ordering::Acquire), chunk.bytes.load(Ordering::Relaxed))
+    };
+    noted.map(read).filter(|chunk| chunk.0 != 0)
+}
 
 /// The rest of the current chunk, and the free arrays.
 pub(crate) struct State {
@@ -86,6 +120,7 @@ impl State {
         }
         MAPPED.add(bytes as u64);
         let begin = got.base.as_ptr().expose_provenance();
+        note_chunk(begin, bytes);
         self.end = begin + bytes;
         Some(begin)
     }
@@ -182,6 +217,7 @@ mod tests {
         let (provider, mut state) = (Fixed::leak(3 * CHUNK + HUGE + PAGE), State::new());
         let first = carve(&mut state, 24, 8, provider).unwrap();
         assert_eq!(state.end, first + CHUNK);
+        assert!(chunks().any(|chunk| chunk == (first, CHUNK)));
         assert_eq!(carve(&mut state, 64, 64, provider), Some(first + 64));
         assert_eq!(carve(&mut state, CHUNK - 128, 1, provider), Some(first + 128));
         let second = carve(&mut state, 8, 8, provider).unwrap();

@@ -4,6 +4,7 @@
 use super::arenas::{self, ExtentHooks, NAME_BYTES};
 use super::thread::{self, MoveError, Scope};
 use crate::front::raw::{self, Flags};
+use crate::observe;
 use allocator_api2::alloc::{AllocError, Allocator};
 use core::alloc::Layout;
 use core::fmt;
@@ -73,6 +74,23 @@ impl Arena {
     #[must_use]
     pub fn held(self) -> usize {
         arenas::held(self.0).unwrap_or(0)
+    }
+
+    /// Returns the live blocks of the arena: see [`observe::blocks`].
+    ///
+    /// ```
+    /// use lumalloc::Arena;
+    ///
+    /// let tenant = Arena::new().unwrap();
+    /// let block = tenant.run(|| lumalloc::raw::malloc(100)).unwrap();
+    /// assert_eq!(tenant.blocks().next().unwrap().address, block as usize);
+    /// # // SAFETY: came from malloc, freed once.
+    /// # unsafe { lumalloc::raw::free(block) };
+    /// assert_eq!(tenant.blocks().next(), None);
+    /// ```
+    #[must_use]
+    pub fn blocks(self) -> observe::Blocks {
+        observe::blocks(Some(self.0))
     }
 
     /// Sets the most bytes that the arena may hold, where 0 means any. Beyond it allocations fail,

@@ -67,6 +67,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod heap_samples {}
     #[doc = include_str!("mechanisms/counts_and_snapshots.md")]
     pub(crate) mod counts_and_snapshots {}
+    #[doc = include_str!("mechanisms/heap_walks.md")]
+    pub(crate) mod heap_walks {}
     #[doc = include_str!("mechanisms/exporter.md")]
     pub(crate) mod exporter {}
     #[doc = include_str!("mechanisms/linking.md")]

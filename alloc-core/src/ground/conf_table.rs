@@ -5,7 +5,8 @@
 
 use super::cache_limits::CacheLimits;
 use super::options::{
-    DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, Thp, ZeroRealloc,
+    DlopenDeepbind, Dss, Junk, Letters, MetadataThp, Options, PercpuArena, ProfFormat, Thp,
+    ZeroRealloc,
 };
 use super::prof_prefix;
 use super::size_class::MAX_CACHED;
@@ -216,8 +217,10 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "lg_prof_interval",
         Kind::Signed { min: -1, max: 63, set: |o, n| o.lg_prof_interval = n as i32 },
     ),
-    none("prof_gdump", Shape::Bool),
+    row("prof_gdump", Kind::Bool(|o, on| o.prof_gdump = on)),
     row("prof_final", Kind::Bool(|o, on| o.prof_final = on)),
+    row("prof_format", Kind::Word(&["heap_v2", "pprof"], set_prof_format)),
+    row("mprof", Kind::Bool(|o, on| o.mprof = on)),
     row("prof_leak", Kind::Bool(|o, on| o.prof_leak = on)),
     row("prof_leak_error", Kind::Bool(|o, on| o.prof_leak_error = on)),
     none("prof_log", Shape::Bool),
@@ -250,6 +253,10 @@ fn set_zero_realloc(options: &mut Options, word: usize) {
         1 => ZeroRealloc::Free,
         _ => ZeroRealloc::Abort,
     };
+}
+
+fn set_prof_format(options: &mut Options, word: usize) {
+    options.prof_format = if word == 0 { ProfFormat::HeapV2 } else { ProfFormat::Pprof };
 }
 
 fn set_dss(options: &mut Options, word: usize) {
@@ -300,8 +307,15 @@ mod tests {
         names.dedup();
         assert_eq!(before, names.len());
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and the rows of this allocator.
-        let ours =
-            ["allocatedp_live", "dlopen_deepbind", "guarded_sample", "hardened", "prof_seed"];
+        let ours = [
+            "allocatedp_live",
+            "dlopen_deepbind",
+            "guarded_sample",
+            "hardened",
+            "mprof",
+            "prof_format",
+            "prof_seed",
+        ];
         assert_eq!(names.len(), 90 + ours.len());
         assert!(ours.iter().all(|name| names.contains(name)));
     }

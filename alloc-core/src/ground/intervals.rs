@@ -1,5 +1,7 @@
 //! What is done each time that so many bytes were allocated: `opt.stats_interval` prints the
-//! statistics, and `opt.lg_prof_interval` writes a heap profile.
+//! statistics, and `opt.lg_prof_interval` writes a heap profile. The profile of mprof(1) is written
+//! after so many allocations, and with `opt.prof_gdump` a heap profile at each new maximum of the
+//! memory held.
 //!
 //! Bytes are counted in slow paths, so that the fast paths do nothing more: small requests when a
 //! bin's countdown has run out (usually after 64 KiB of them, `opt.tcache_gc_incr_bytes`), and each
@@ -7,13 +9,24 @@
 //! because the core has no code for texts and files.
 
 use super::options;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// A function that is called when an interval is complete.
 pub type Action = extern "C" fn();
 
 static STATISTICS: Interval = Interval::new();
 static PROFILES: Interval = Interval::new();
+static SAMPLES: Interval = Interval::new();
+/// Samples between two calls of the action of [`set_sample_action`]. 0: none.
+static SAMPLES_BETWEEN: AtomicU64 = AtomicU64::new(0);
+
+static MAXIMA: Interval = Interval::new();
+/// Whether anything is done at a new maximum.
+static AT_MAXIMA: AtomicBool = AtomicBool::new(false);
+/// The most pages that were held while it was.
+static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+/// Whether there is a new maximum.
+static IS_MAXIMUM: AtomicBool = AtomicBool::new(false);
 
 /// Sets the function that prints the statistics at each interval, with the letters of
 /// `opt.stats_interval_opts`, or none.
@@ -31,6 +44,49 @@ pub fn set_profiler(profiler: Option<Action>) {
     PROFILES.set(profiler);
 }
 
+/// As [`set_printer`], for a function that is called after each `count` samples of the heap
+/// profiler. It is never called if `count` is 0. Source: mprof(1), `set_mprof_autosave`.
+pub fn set_sample_action(action: Option<Action>, count: u64) {
+    SAMPLES_BETWEEN.store(0, Ordering::Relaxed);
+    SAMPLES.set(action);
+    SAMPLES_BETWEEN.store(count, Ordering::Relaxed);
+}
+
+/// As [`set_printer`], for the function that writes a heap profile at a new maximum. Source:
+/// jemalloc(3), `prof.gdump`.
+pub fn set_maximum_profiler(profiler: Option<Action>) {
+    MAXIMA.set(profiler);
+}
+
+/// Returns whether a heap profile is written each time that more memory is held than ever before.
+/// Source: jemalloc(3), `prof.gdump`.
+#[must_use]
+pub fn profiles_maxima() -> bool {
+    AT_MAXIMA.load(Ordering::Relaxed)
+}
+
+/// Sets whether a heap profile is written each time that more memory is held than ever before, and
+/// returns whether it was.
+pub fn set_profiles_maxima(profiled: bool) -> bool {
+    AT_MAXIMA.swap(profiled, Ordering::Relaxed)
+}
+
+/// Notes that so many pages are held. The action follows at the next [`count`], because the caller
+/// holds a lock.
+pub(crate) fn note_held(pages: usize) {
+    if AT_MAXIMA.load(Ordering::Relaxed) && MOST_HELD.fetch_max(pages, Ordering::Relaxed) < pages {
+        IS_MAXIMUM.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Counts a sample, and acts when there are so many. The caller holds no lock.
+pub(crate) fn count_sample() {
+    let between = SAMPLES_BETWEEN.load(Ordering::Relaxed);
+    if between > 0 {
+        SAMPLES.count(1, between);
+    }
+}
+
 /// Counts requested bytes, and acts when an interval is complete. The caller holds no lock.
 pub(crate) fn count(bytes: usize) {
     let options = options::current();
@@ -41,12 +97,17 @@ pub(crate) fn count(bytes: usize) {
     if let Some(interval) = options.prof_interval() {
         PROFILES.count(bytes as u64, interval);
     }
+    if IS_MAXIMUM.load(Ordering::Relaxed) && IS_MAXIMUM.swap(false, Ordering::Relaxed) {
+        MAXIMA.act();
+    }
 }
 
 /// Clears the busy flags in a child of fork, where a thread of the parent that acts does not exist.
 pub(crate) fn forget_in_child() {
     STATISTICS.busy.store(false, Ordering::Relaxed);
     PROFILES.busy.store(false, Ordering::Relaxed);
+    SAMPLES.busy.store(false, Ordering::Relaxed);
+    MAXIMA.busy.store(false, Ordering::Relaxed);
 }
 
 /// An interval, and what is done when it is complete.

@@ -18,6 +18,15 @@ pub enum ZeroRealloc {
     Abort,
 }
 
+/// How profiles are written that have no name of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProfFormat {
+    /// Text for jeprof.
+    HeapV2,
+    /// A gzipped message for pprof.
+    Pprof,
+}
+
 /// When arenas take addresses from the data segment. Source: jemalloc(3), `opt.dss`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dss {
@@ -205,14 +214,21 @@ pub struct Options {
     pub prof_active: bool,
     /// Whether profiles tell what was allocated since the start, beside what is in use.
     pub prof_accum: bool,
+    /// How profiles are written that have no name of their own.
+    pub prof_format: ProfFormat,
     /// Whether a profile is written when the program exits.
     pub prof_final: bool,
+    /// Whether a profile is written each time that more memory is held than ever before.
+    pub prof_gdump: bool,
     /// log2 of the bytes allocated between two profiles. Negative means none are written.
     pub lg_prof_interval: i32,
     /// Whether what is still allocated when the program exits is reported. Turns `prof` on.
     pub prof_leak: bool,
     /// Whether the program fails if anything is. Turns `prof_leak` on.
     pub prof_leak_error: bool,
+    /// Whether each allocation is counted, and written to `mprof.data` when the program exits.
+    /// Turns `prof` on, and sets `lg_prof_sample` to 0. Source: mprof(1).
+    pub mprof: bool,
     /// Whether new threads are sampled.
     pub prof_thread_active_init: bool,
     /// log2 of the bytes between two samples on average.
@@ -227,7 +243,10 @@ impl Options {
     /// Turns on what other options need.
     pub(crate) fn complete(&mut self) {
         self.prof_leak |= self.prof_leak_error;
-        self.prof |= self.prof_leak;
+        self.prof |= self.prof_leak | self.mprof;
+        if self.mprof {
+            self.lg_prof_sample = 0;
+        }
     }
 
     /// Returns the bytes allocated between two profiles. `None`: none are written at intervals.
@@ -239,7 +258,8 @@ impl Options {
 
     /// Whether each allocation and free must be observed. Threads then have façades.
     pub(crate) fn is_watching(&self) -> bool {
-        self.hardened || self.zero || self.junk.alloc || self.junk.free
+        let is_exact = self.prof && self.lg_prof_sample == 0;
+        self.hardened || self.zero || self.junk.alloc || self.junk.free || is_exact
     }
 }
 
@@ -280,10 +300,13 @@ pub(crate) const DEFAULTS: Options = Options {
     prof: false,
     prof_active: true,
     prof_accum: false,
+    prof_format: ProfFormat::HeapV2,
     prof_final: false,
+    prof_gdump: false,
     lg_prof_interval: -1,
     prof_leak: false,
     prof_leak_error: false,
+    mprof: false,
     prof_thread_active_init: true,
     lg_prof_sample: 19,
     prof_bt_max: 128,

@@ -19,6 +19,9 @@ pub(crate) mod detail;
 pub(crate) mod mutex_reset;
 pub(crate) mod residence;
 pub(crate) mod utilization;
+pub(crate) mod heap_cursor;
+pub(crate) mod heap_map;
+pub(crate) mod live_blocks;
 
 pub use active::{active_pages_place, approximate_active};
 pub use arena_stats::{
@@ -28,6 +31,8 @@ pub use arena_stats::{
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
 pub use collect::totals;
 pub use detail::Detail;
+pub use heap_map::{HeapMap, Run, RunState, heap_map, heap_map_from};
+pub use live_blocks::{Block, Blocks, blocks, for_each_block};
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};

@@ -1,8 +1,10 @@
 //! The heap profile: samples of allocations by their stacks. Source: jemalloc(3), `opt.prof`.
 
-use crate::profile::live;
+use crate::ground::os;
+use crate::profile::live::{self, Known};
 use crate::profile::sampler;
 use crate::profile::{rate, sites};
+use core::time::Duration;
 
 /// What the samples of one stack and one requested size add up to.
 ///
@@ -40,6 +42,26 @@ pub struct LiveSample {
     pub thread: u64,
     /// When it was allocated, in nanoseconds of the system's monotonic clock.
     pub time: u64,
+}
+
+impl LiveSample {
+    pub(super) fn of(known: Known) -> LiveSample {
+        LiveSample {
+            address: known.address,
+            stack: known.counts.site().frames(),
+            requested: known.counts.requested(),
+            usable: known.counts.usable(),
+            arena: known.arena,
+            thread: known.thread,
+            time: known.time,
+        }
+    }
+
+    /// Returns how long the sample has been in use.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(os::nanoseconds().saturating_sub(self.time))
+    }
 }
 
 /// Counts of the heap profiler since the start.
@@ -91,17 +113,7 @@ pub fn profile(mut see: impl FnMut(ProfileEntry)) {
 /// assert_eq!(samples, 0);
 /// ```
 pub fn live_samples(mut see: impl FnMut(LiveSample)) {
-    live::for_each(|known| {
-        see(LiveSample {
-            address: known.address,
-            stack: known.counts.site().frames(),
-            requested: known.counts.requested(),
-            usable: known.counts.usable(),
-            arena: known.arena,
-            thread: known.thread,
-            time: known.time,
-        });
-    });
+    live::for_each(|known| see(LiveSample::of(known)));
 }
 
 /// Returns log2 of the bytes between two samples on average.

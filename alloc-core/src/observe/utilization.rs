@@ -6,8 +6,7 @@ use crate::front::cache::registry;
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena_list;
-use crate::middle::owners::owner;
-use crate::middle::slabs::remote_free::Guard;
+use crate::middle::blocks::slab_hold;
 use crate::middle::slabs::slab::Slab;
 
 /// The slab of a block, or the large block. All zero for a pointer that is not a block of this
@@ -48,10 +47,11 @@ pub struct BinUtilization {
 #[must_use]
 pub fn utilization(block: *const u8) -> Utilization {
     let entry = page_map::lookup(block as usize);
-    if let Some(slab) = Slab::of(entry) {
-        let nregs = slab.class().slots();
-        let size = usize::from(slab.class().row().slab_pages) * PAGE;
-        return Utilization { nfree: nregs.saturating_sub(used(slab)), nregs, size };
+    if Slab::of(entry).is_some() {
+        let page = block as usize & !(PAGE - 1);
+        let Some(held) = slab_hold::hold(page, entry) else { return Utilization::default() };
+        let nregs = held.slab.class().slots();
+        return Utilization { nfree: nregs - held.in_use(), nregs, size: held.bytes() };
     }
     match entry.extent().filter(|run| run.is_block_at(block as usize)) {
         Some(run) => Utilization { nfree: 0, nregs: 1, size: run.bytes() },
@@ -94,31 +94,4 @@ fn cached_accounts(class: SizeClass, arena: u32) -> (u64, u64) {
         }
     }
     (out, home)
-}
-
-/// Returns how many blocks of a slab are in use, under the lock of its guard.
-fn used(slab: &'static Slab) -> usize {
-    // The guard may change before its lock is held, but rarely does.
-    for _ in 0..16 {
-        match slab.remote.guard() {
-            Some(Guard::Owner(id)) => {
-                let Some(owner) = owner::by_id(id) else { return 0 };
-                let _state = owner.state.lock();
-                if slab.remote.is_owned_by(id) {
-                    return slab.in_use();
-                }
-            }
-            Some(Guard::Bin) => {
-                let Some(arena) = arena_list::by_id(slab.arena()) else { return 0 };
-                let slabs = arena.bin(slab.class()).slabs.lock();
-                if slab.remote.guard() == Some(Guard::Bin) {
-                    let bytes = usize::from(slab.class().row().slab_pages) * PAGE;
-                    let wait = slabs.transfer.count_within(slab.base(), bytes);
-                    return slab.in_use().saturating_sub(wait);
-                }
-            }
-            None => return 0,
-        }
-    }
-    slab.class().slots()
 }

@@ -2,7 +2,7 @@
 
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
-use crate::ground::checked::at;
+use crate::ground::checked;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::cell::Cell;
@@ -67,11 +67,11 @@ fn place(address: usize) -> Place {
     let mixed = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (part, index) = ((mixed >> 60) as usize % PARTS, (mixed >> 40) as usize % PLACES);
     // SAFETY: the part is below PARTS.
-    let heads = unsafe { at(&HEADS, part) };
+    let heads = unsafe { checked::at(&HEADS, part) };
     // SAFETY: the index is below PLACES.
-    let head = unsafe { at(heads, index) };
+    let head = unsafe { checked::at(heads, index) };
     // SAFETY: the part is below PARTS.
-    Place { lock: unsafe { at(&LOCKS, part) }, head }
+    Place { lock: unsafe { checked::at(&LOCKS, part) }, head }
 }
 
 /// Adds a sample. Returns `false` if there is no memory.
@@ -121,6 +121,19 @@ pub(super) fn remove(address: usize) -> Option<Known> {
         before = Some(sample);
     }
     None
+}
+
+/// Returns what is known of the sample at an address. `None` if there is none.
+pub(crate) fn at(address: usize) -> Option<Known> {
+    let place = place(address);
+    if place.head.load(Ordering::Relaxed).is_null() {
+        return None;
+    }
+    let _part = place.lock.lock();
+    // SAFETY: samples are never unmapped.
+    let first = unsafe { place.head.load(Ordering::Relaxed).as_ref() };
+    let mut samples = core::iter::successors(first, |sample: &&'static Sample| sample.next.get());
+    samples.find(|sample| sample.address.get() == address)?.known()
 }
 
 /// Calls `see` with each sample, under the lock of its part. `see` must not lock or allocate.
@@ -215,13 +228,15 @@ mod tests {
         for_each(|sample| seen += usize::from(sample.address >= NOWHERE));
         assert_eq!(seen, 5000);
         assert!(count() >= 5000);
+        assert!(addresses.iter().all(|one| at(*one).is_some_and(|known| known.address == *one)));
+        assert!(at(NOWHERE + 8).is_none());
         for address in addresses.iter().rev() {
             let sample = remove(*address).expect("a sample");
             assert_eq!(
                 (sample.address, sample.arena, sample.thread, sample.time),
                 (*address, 3, 4, 5)
             );
-            assert!(remove(*address).is_none());
+            assert!(remove(*address).is_none() && at(*address).is_none());
         }
         assert!(remove(NOWHERE + 8).is_none());
     }

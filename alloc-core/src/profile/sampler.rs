@@ -10,6 +10,7 @@ use super::{rate, sites};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::provider::low_pages::LOW_PAGES;
 use crate::ground::counters::SharedCount;
+use crate::ground::intervals;
 use crate::ground::low;
 use crate::ground::os;
 use crate::ground::units::PAGE;
@@ -123,7 +124,12 @@ pub(crate) fn note_allocated(block: Block) {
         }
         is_added
     });
-    if is_noted { TAKEN.add(1) } else { MISSED.add(1) }
+    if is_noted {
+        TAKEN.add(1)
+    } else {
+        MISSED.add(1)
+    }
+    intervals::count_sample();
 }
 
 /// Notes that a block was freed, which may be a sample.

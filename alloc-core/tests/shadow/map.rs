@@ -26,6 +26,11 @@ impl Map {
         assert!(self.0.remove(&address).is_some(), "{address:#x} is not known");
     }
 
+    /// The blocks, by address: beginning and length.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.0.iter().map(|(address, length)| (*address, *length))
+    }
+
     /// The bytes in all blocks.
     pub(crate) fn bytes(&self) -> usize {
         self.0.values().sum()

@@ -4,6 +4,7 @@ use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_er
 use super::super::common::rest;
 use super::map::Map;
 use super::op::{How, Op, THREADS};
+use lumalloc::observe::Run;
 use lumalloc::raw::{self, Flags};
 use lumalloc::{MAX_SIZE, control, observe};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -115,6 +116,7 @@ impl World {
             self.step(n % THREADS, &Op::Free(n));
         }
         self.step(0, &Op::Totals);
+        assert_eq!(observe::blocks(None).next(), None);
         for thread in 0..THREADS {
             self.step(thread, &Op::Flush);
         }
@@ -292,6 +294,23 @@ impl State {
         assert!(totals.arenas_open >= 1 && totals.arenas_open <= control::narenas());
         let is_muzzy = lumalloc::options::current().muzzy_decay_ms != 0;
         assert!(is_muzzy || totals.muzzy == 0, "muzzy_decay_ms is 0");
+        self.blocks_and_runs();
+    }
+
+    /// Compares the walk over live blocks with the shadow map, and the runs of the heap with both.
+    fn blocks_and_runs(&self) {
+        let blocks = observe::blocks(None).map(|block| (block.address, block.usable));
+        let blocks: Vec<(usize, usize)> = blocks.collect();
+        assert!(self.map.blocks().eq(blocks.iter().copied()), "{blocks:x?} {:x?}", self.map);
+        let runs: Vec<Run> = observe::heap_map().collect();
+        assert!(runs.windows(2).all(|two| two[0].base + two[0].bytes <= two[1].base), "{runs:?}");
+        for (address, usable) in blocks {
+            let around = runs.partition_point(|run| run.base <= address) - 1;
+            let run = &runs[around];
+            let is_whole = (address - run.base).is_multiple_of(run.block);
+            assert!(is_whole && usable <= run.block && run.used > 0, "{address:#x} in {run:?}");
+            assert!(address + usable <= run.base + run.bytes, "{address:#x} in {run:?}");
+        }
     }
 }
 

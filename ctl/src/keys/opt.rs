@@ -81,6 +81,9 @@ pub const MAX_BACKGROUND_THREADS: Key<Read<usize>> = Key::new("opt.max_backgroun
 /// `opt.metadata_thp`: where huge pages are asked for under records: disabled, auto or always.
 pub const METADATA_THP: Key<Read<Text>> = Key::new("opt.metadata_thp");
 
+/// `opt.mprof`: count each allocation, and write mprof.data at exit.
+pub const MPROF: Key<Read<bool>> = Key::new("opt.mprof");
+
 /// `opt.muzzy_decay_ms` (ms): how long lazily freed pages are kept.
 pub const MUZZY_DECAY_MS: Key<Read<isize>> = Key::new("opt.muzzy_decay_ms");
 
@@ -109,7 +112,10 @@ pub const PROF_BT_MAX: Key<Read<u32>> = Key::new("opt.prof_bt_max");
 /// `opt.prof_final`: write a profile at exit.
 pub const PROF_FINAL: Key<Read<bool>> = Key::new("opt.prof_final");
 
-/// `opt.prof_gdump`: dump at each new maximum of mapped memory.
+/// `opt.prof_format`: how profiles without a name of their own are written: heap_v2 or pprof.
+pub const PROF_FORMAT: Key<Read<Text>> = Key::new("opt.prof_format");
+
+/// `opt.prof_gdump`: write a profile at each new maximum of the memory held.
 pub const PROF_GDUMP: Key<Read<bool>> = Key::new("opt.prof_gdump");
 
 /// `opt.prof_leak`: report at exit what is still allocated.

@@ -10,7 +10,7 @@ pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("prof.active");
 /// prefix, process and number (EFAULT: it could not be written).
 pub const DUMP: Key<Write<Text>> = Key::new("prof.dump");
 
-/// `prof.gdump`: dump at each new maximum of mapped memory.
+/// `prof.gdump`: whether a profile is written at each new maximum of the memory held.
 pub const GDUMP: Key<ReadWrite<bool>> = Key::new("prof.gdump");
 
 /// `prof.interval` (bytes): bytes allocated between two profiles, or 0 if none are written at
@@ -34,6 +34,14 @@ pub const RESET: Key<Write<usize>> = Key::new("prof.reset");
 
 /// `prof.thread_active_init`: whether new threads are sampled.
 pub const THREAD_ACTIVE_INIT: Key<ReadWrite<bool>> = Key::new("prof.thread_active_init");
+
+/// `prof.write_heap_v2`: writes a heap profile for jeprof to this open file descriptor (EFAULT: it
+/// could not be written).
+pub const WRITE_HEAP_V2: Key<Write<u32>> = Key::new("prof.write_heap_v2");
+
+/// `prof.write_pprof`: writes a heap profile for pprof to this open file descriptor (EFAULT: it
+/// could not be written).
+pub const WRITE_PPROF: Key<Write<u32>> = Key::new("prof.write_pprof");
 
 /// `prof.samples.*`
 pub mod samples {

@@ -46,6 +46,7 @@ function render() {
   arenaTable.show(now.arenas);
   showDecay();
   showBins();
+  showMapArenas();
   for (const show of FACTS) show();
   showLocks();
   if (visible.has("settings")) showKeys();

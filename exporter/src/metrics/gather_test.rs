@@ -8,6 +8,7 @@ use lumalloc::control::arenas;
 use lumalloc::raw::{self, Flags};
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
+use lumalloc_namespace::heap_map::Part;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -61,6 +62,14 @@ impl Namespace for Failing {
 
     fn print(&self, letters: &CStr) -> Vec<u8> {
         Linked.print(letters)
+    }
+
+    fn map(&self, part: Part) -> Result<Vec<u8>, Error> {
+        Linked.map(part)
+    }
+
+    fn map_at(&self, address: usize) -> Vec<u8> {
+        Linked.map_at(address)
     }
 }
 

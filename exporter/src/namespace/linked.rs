@@ -2,6 +2,7 @@
 use super::Namespace;
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
+use lumalloc_namespace::heap_map::{self, Part};
 use lumalloc_namespace::print::{self, Choice};
 use lumalloc_namespace::tree;
 use lumalloc_namespace::writer::Writer;
@@ -21,13 +22,28 @@ impl Namespace for Linked {
     }
 
     fn print(&self, letters: &CStr) -> Vec<u8> {
-        let mut text = Vec::new();
-        // SAFETY: `append` takes any text, and gets the vector, which outlives the writer.
-        let mut writer = unsafe { Writer::new(super::append, (&raw mut text).cast()) };
-        print::print(&mut writer, Choice::from_letters(letters.to_bytes()));
-        drop(writer);
-        text
+        written(|writer| print::print(writer, Choice::from_letters(letters.to_bytes())))
     }
+
+    fn map(&self, part: Part) -> Result<Vec<u8>, Error> {
+        if part.arena.is_some_and(|arena| self.arena_name(arena).is_err()) {
+            return Err(Error::NoEntry);
+        }
+        Ok(written(|writer| heap_map::print(writer, part)))
+    }
+
+    fn map_at(&self, address: usize) -> Vec<u8> {
+        written(|writer| heap_map::print_at(writer, address))
+    }
+}
+
+fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let mut text = Vec::new();
+    // SAFETY: `append` takes any text, and gets the vector, which outlives the writer.
+    let mut writer = unsafe { Writer::new(super::append, (&raw mut text).cast()) };
+    write(&mut writer);
+    drop(writer);
+    text
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub use linked::Linked;
 pub use preloaded::{Preloaded, Unsuited};
 
 use lumalloc_ctl::{Buffers, Error, Type, Value};
+use lumalloc_namespace::heap_map::Part;
 use lumalloc_namespace::{Door, Fact, MAX_DEPTH, facts};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -59,6 +60,15 @@ pub trait Namespace: Send + Sync {
 
     /// Returns the text of `malloc_stats_print` for its option letters.
     fn print(&self, letters: &CStr) -> Vec<u8>;
+
+    /// Returns a part of the heap as a map, in JSON.
+    ///
+    /// # Errors
+    /// [`Error::NoEntry`] if there is no such arena.
+    fn map(&self, part: Part) -> Result<Vec<u8>, Error>;
+
+    /// Returns the run around an address and the sites that hold it, in JSON.
+    fn map_at(&self, address: usize) -> Vec<u8>;
 
     /// Reads the value of a key.
     ///

@@ -1,10 +1,11 @@
 //! The allocator that this process was started on: `liblumalloc.so`, called by its C interface.
 use super::Namespace;
 use lumalloc_ctl::{Buffers, Error};
+use lumalloc_namespace::heap_map::Part;
 use lumalloc_namespace::self_description::NAMES;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_namespace::{MAX_DEPTH, VERSION};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::mem::transmute;
 use std::ptr;
@@ -14,12 +15,21 @@ type ByMib =
     unsafe extern "C" fn(*const usize, usize, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
 type Print = unsafe extern "C" fn(Option<WriteCallback>, *mut c_void, *const c_char);
 
+type Map =
+    unsafe extern "C" fn(Option<WriteCallback>, *mut c_void, c_uint, *const c_void, usize) -> c_int;
+type MapAt = unsafe extern "C" fn(Option<WriteCallback>, *mut c_void, *const c_void) -> c_int;
+
+/// The index of all arenas. Source: jemalloc(3), `MALLCTL_ARENAS_ALL`.
+const ALL: c_uint = 4096;
+
 /// The functions of the shared object.
 #[derive(Clone, Copy, Debug)]
 pub struct Preloaded {
     name_to_mib: NameToMib,
     by_mib: ByMib,
     print: Print,
+    map: Map,
+    map_at: MapAt,
 }
 
 /// Why the exporter cannot use the allocator of this process.
@@ -74,6 +84,8 @@ impl Preloaded {
         let name_to_mib = symbol(c"mallctlnametomib")?;
         let by_mib = symbol(c"mallctlbymib")?;
         let print = symbol(c"malloc_stats_print")?;
+        let map = symbol(c"lumalloc_map")?;
+        let map_at = symbol(c"lumalloc_map_at")?;
         let preloaded = Preloaded {
             // SAFETY: every allocator that exports `mallctlnametomib` has it with this type.
             name_to_mib: unsafe { transmute::<*mut c_void, NameToMib>(name_to_mib) },
@@ -81,6 +93,10 @@ impl Preloaded {
             by_mib: unsafe { transmute::<*mut c_void, ByMib>(by_mib) },
             // SAFETY: as for `mallctlnametomib`.
             print: unsafe { transmute::<*mut c_void, Print>(print) },
+            // SAFETY: only lumalloc has the function, with this type.
+            map: unsafe { transmute::<*mut c_void, Map>(map) },
+            // SAFETY: as for `lumalloc_map`.
+            map_at: unsafe { transmute::<*mut c_void, MapAt>(map_at) },
         };
         preloaded.check()?;
         Ok(preloaded)
@@ -137,6 +153,23 @@ impl Namespace for Preloaded {
         let to = (&raw mut text).cast();
         // SAFETY: `append` takes any text and is given the vector, which outlives the call.
         unsafe { (self.print)(Some(super::append), to, letters.as_ptr()) };
+        text
+    }
+
+    fn map(&self, part: Part) -> Result<Vec<u8>, Error> {
+        let mut text: Vec<u8> = Vec::new();
+        let (to, append) = ((&raw mut text).cast(), Some(super::append as WriteCallback));
+        let (arena, from) = (part.arena.unwrap_or(ALL), ptr::without_provenance(part.from));
+        // SAFETY: `append` takes any text and is given the vector, which outlives the call.
+        result(unsafe { (self.map)(append, to, arena, from, part.most) }).map(|()| text)
+    }
+
+    fn map_at(&self, address: usize) -> Vec<u8> {
+        let mut text: Vec<u8> = Vec::new();
+        let (to, append) = ((&raw mut text).cast(), Some(super::append as WriteCallback));
+        // SAFETY: `append` takes any text and is given the vector, which outlives the call. With a
+        // callback the function cannot fail.
+        unsafe { (self.map_at)(append, to, ptr::without_provenance(address)) };
         text
     }
 }
@@ -250,13 +283,48 @@ mod tests {
             // SAFETY: the callers' callback takes any text.
             unsafe { write.unwrap()(to, text.as_ptr()) };
         }
+
+        pub(super) unsafe extern "C" fn map(
+            write: Option<WriteCallback>,
+            to: *mut c_void,
+            arena: c_uint,
+            from: *const c_void,
+            most: usize,
+        ) -> c_int {
+            let arena = (arena != ALL).then_some(arena);
+            match Linked.map(Part { arena, from: from.addr(), most }) {
+                Ok(text) => {
+                    let text = CString::new(text).unwrap();
+                    // SAFETY: the callers' callback takes any text.
+                    unsafe { write.unwrap()(to, text.as_ptr()) };
+                    0
+                }
+                Err(error) => error.errno(),
+            }
+        }
+
+        pub(super) unsafe extern "C" fn map_at(
+            write: Option<WriteCallback>,
+            to: *mut c_void,
+            address: *const c_void,
+        ) -> c_int {
+            let text = CString::new(Linked.map_at(address.addr())).unwrap();
+            // SAFETY: the callers' callback takes any text.
+            unsafe { write.unwrap()(to, text.as_ptr()) };
+            0
+        }
     }
 
     #[test]
     fn c_functions_answer_as_the_rust_ones() {
         use lumalloc_ctl::Value;
-        let preloaded =
-            Preloaded { name_to_mib: c::name_to_mib, by_mib: c::by_mib, print: c::print };
+        let preloaded = Preloaded {
+            name_to_mib: c::name_to_mib,
+            by_mib: c::by_mib,
+            print: c::print,
+            map: c::map,
+            map_at: c::map_at,
+        };
         assert_eq!(preloaded.check(), Ok(()));
         let namespace: &dyn Namespace = &preloaded;
         let read = |name: &str| namespace.read(&namespace.find(name).unwrap());
@@ -273,5 +341,11 @@ mod tests {
         assert_eq!(namespace.read(&decay), Ok(Value::Ssize(1234)));
         assert_eq!(namespace.write(&decay, Value::Ssize(-2)), Err(Error::Fault));
         assert_eq!(namespace.print(c"Jgmdablxe").first(), Some(&b'{'));
+        let part = Part { arena: None, from: 64, most: 1 };
+        let text = String::from_utf8(namespace.map(part).unwrap()).unwrap();
+        assert_eq!(text.matches("\"base\":").count(), 1, "{text}");
+        let none = Part { arena: Some(4000), ..part };
+        assert_eq!(namespace.map(none), Err(Error::NoEntry));
+        assert!(namespace.map_at(64).starts_with(b"{\"page\":4096,\"run\":null,"));
     }
 }

@@ -1,5 +1,6 @@
-//! `/dumps`: the snapshots that were kept of limits and peaks. `/dumps/<number>` is one of them.
-use crate::answer::{Answer, JSON, body, line};
+//! `/dumps`: the snapshots that were kept of limits and peaks. `/dumps/<number>` is one of them,
+//! and `/dumps/<number>/profile` the heap profile of that moment for pprof.
+use crate::answer::{Answer, BINARY, JSON, body, line};
 use crate::context::Context;
 use crate::format::{Bad, Format, only, or_refused};
 use crate::ring::{Kept, MOST, MOST_BYTES};
@@ -10,6 +11,8 @@ use std::fmt::Write;
 
 /// The prefix of the paths of single snapshots.
 const BASE: &str = "/dumps/";
+/// What follows the number in the path of a heap profile.
+const PROFILE: &str = "/profile";
 
 /// Answers `GET /dumps`.
 pub(crate) fn list(context: &Context, asked: &Asked) -> Answer {
@@ -31,12 +34,26 @@ pub(crate) fn one(context: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
     }
-    let number = asked.uri().path().strip_prefix(BASE).unwrap_or_default();
-    let kept = number.parse().ok().and_then(|number| context.ring.get(number));
-    match kept.and_then(|kept| kept.json()) {
-        Some(json) => body(JSON, json),
-        None => line(StatusCode::NOT_FOUND, "there is no such dump; GET /dumps lists them"),
+    let name = asked.uri().path().strip_prefix(BASE).unwrap_or_default();
+    let number = name.strip_suffix(PROFILE);
+    let is_profile = number.is_some();
+    let kept = number.unwrap_or(name).parse().ok().and_then(|number| context.ring.get(number));
+    match kept {
+        Some(kept) if is_profile => profile(&kept),
+        Some(kept) => kept.json().map_or_else(missing, |json| body(JSON, json)),
+        None => missing(),
     }
+}
+
+fn profile(kept: &Kept) -> Answer {
+    match kept.profile() {
+        Some(profile) => body(BINARY, profile.to_vec()),
+        None => line(StatusCode::NOT_FOUND, "no heap profile was taken then"),
+    }
+}
+
+fn missing() -> Answer {
+    line(StatusCode::NOT_FOUND, "there is no such dump; GET /dumps lists them")
 }
 
 fn listed(kept: &[Kept]) -> Json {
@@ -44,6 +61,7 @@ fn listed(kept: &[Kept]) -> Json {
         json!({
             "id": kept.id,
             "path": format!("{BASE}{}", kept.id),
+            "profile": kept.profile().map(|_| format!("{BASE}{}{PROFILE}", kept.id)),
             "unix_ms": kept.unix_ms,
             "reason": kept.reason,
             "allocated": kept.allocated,
@@ -90,7 +108,7 @@ mod tests {
         let text = "no limit was reached, and there was no peak\n";
         assert_eq!(said(list("/dumps?format=text")), (200, text.into()));
         let missing = "there is no such dump; GET /dumps lists them\n";
-        for number in ["1", "", "x", "-1", "99999999999999999999999"] {
+        for number in ["1", "", "x", "-1", "99999999999999999999999", "1/profile", "1/x"] {
             let answer = one(&context, &get(&format!("/dumps/{number}")));
             assert_eq!(said(answer), (404, missing.into()), "{number}");
         }
@@ -115,6 +133,11 @@ mod tests {
         let newest = all["dumps"].as_array().unwrap().iter().rfind(is_peak).unwrap();
         let snapshot = told(one(&context, &get(newest["path"].as_str().unwrap())));
         assert_eq!(snapshot["totals"]["allocated"], newest["allocated"]);
+        // The tests run without the profiler.
+        assert!(newest["profile"].is_null());
+        let profile = format!("{}/profile", newest["path"].as_str().unwrap());
+        let none = "no heap profile was taken then\n";
+        assert_eq!(said(one(&context, &get(&profile))), (404, none.into()));
         let (_, text) = said(list(&context, &get("/dumps?format=text")));
         assert!(text.contains("  resident "), "{text}");
     }

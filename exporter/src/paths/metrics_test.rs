@@ -9,6 +9,7 @@ use hyper::Request;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
+use lumalloc_namespace::heap_map::Part;
 use std::ffi::CStr;
 use std::io::Read;
 use std::sync::Arc;
@@ -78,6 +79,14 @@ impl Namespace for Mute {
     }
 
     fn print(&self, _: &CStr) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn map(&self, _: Part) -> Result<Vec<u8>, Error> {
+        Err(Error::NoEntry)
+    }
+
+    fn map_at(&self, _: usize) -> Vec<u8> {
         Vec::new()
     }
 }

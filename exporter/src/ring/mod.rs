@@ -7,6 +7,7 @@
 //! when there are more than [`MOST`], or when they have more than [`MOST_BYTES`].
 mod judge;
 
+use crate::heap_profile;
 use crate::namespace::{Namespace, Target};
 use crate::snapshot;
 use flate2::Compression;
@@ -36,12 +37,19 @@ pub(crate) struct Kept {
     pub(crate) resident: usize,
     /// The snapshot as JSON, compressed.
     packed: Vec<u8>,
+    /// The heap profile of that moment for pprof, or empty if none is taken in this process.
+    profile: Vec<u8>,
 }
 
 impl Kept {
     /// Returns the number of compressed bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.packed.len()
+        self.packed.len() + self.profile.len()
+    }
+
+    /// Returns the heap profile, gzipped for pprof, if there is one.
+    pub(crate) fn profile(&self) -> Option<&[u8]> {
+        Some(self.profile.as_slice()).filter(|profile| !profile.is_empty())
     }
 
     /// Returns the snapshot as JSON.
@@ -81,7 +89,7 @@ impl Ring {
         if may()
             && let Ok(snapshot) = snapshot::take(namespace)
         {
-            inner.keep(reason, &snapshot);
+            inner.keep(reason, &snapshot, heap_profile::compressed(namespace).unwrap_or_default());
         }
     }
 
@@ -119,7 +127,7 @@ impl Inner {
         Some(Seen { soft: count(&keys.soft)?, hard: count(&keys.hard)?, active })
     }
 
-    fn keep(&mut self, reason: String, snapshot: &Snapshot) {
+    fn keep(&mut self, reason: String, snapshot: &Snapshot, profile: Vec<u8>) {
         let Some(packed) = packed(snapshot) else { return };
         self.last += 1;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -130,6 +138,7 @@ impl Inner {
             allocated: snapshot.totals.allocated,
             resident: snapshot.totals.resident,
             packed,
+            profile,
         });
         let bytes = |kept: &VecDeque<Kept>| kept.iter().map(Kept::bytes).sum::<usize>();
         while self.kept.len() > MOST || bytes(&self.kept) > MOST_BYTES {
@@ -162,7 +171,7 @@ mod tests {
     fn what_is_kept_comes_out_as_it_was() {
         let ring = Ring::default();
         let whole = snapshot::take(&Linked).unwrap();
-        ring.lock().keep("a test".into(), &whole);
+        ring.lock().keep("a test".into(), &whole, Vec::new());
         let kept = ring.get(1).unwrap();
         assert_eq!((kept.reason.as_str(), kept.allocated), ("a test", whole.totals.allocated));
         let json = kept.json().unwrap();
@@ -175,7 +184,7 @@ mod tests {
     fn the_oldest_go_first() {
         let ring = Ring::default();
         for allocated in 1..=MOST + 3 {
-            ring.lock().keep("a test".into(), &snapshot(allocated));
+            ring.lock().keep("a test".into(), &snapshot(allocated), Vec::new());
         }
         let kept = ring.kept();
         assert_eq!(kept.len(), MOST);
@@ -193,11 +202,12 @@ mod tests {
                 reason: String::new(),
                 allocated: 0,
                 resident: 0,
-                packed: vec![0; MOST_BYTES / 3],
+                packed: vec![0; MOST_BYTES / 6],
+                profile: vec![0; MOST_BYTES / 6],
             };
             ring.lock().kept.push_back(kept);
         }
-        ring.lock().keep("a test".into(), &snapshot(1));
+        ring.lock().keep("a test".into(), &snapshot(1), Vec::new());
         let kept = ring.kept();
         assert_eq!(kept.iter().map(|kept| kept.id).collect::<Vec<_>>(), [1, 2, 1]);
         assert!(kept.iter().map(Kept::bytes).sum::<usize>() <= MOST_BYTES);

@@ -96,7 +96,7 @@ fn a_process_that_does_nothing_has_a_page_too() {
     let mut browser = page_of(&service);
     browser.wait_for_node("#found .well");
     browser.wait_for("document.querySelectorAll('#arena-table tbody tr').length >= 1");
-    for link in ["/metrics", "/stats", "/ctl", "/doctor"] {
+    for link in ["/metrics", "/stats", "/ctl", "/map", "/doctor"] {
         let answer = browser.value(&format!("fetch({link:?}).then(answer => answer.status)"));
         assert_eq!(answer, 200, "{link}");
     }

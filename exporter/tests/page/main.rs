@@ -7,6 +7,7 @@ mod access;
 mod chromium;
 mod doing;
 mod life;
+mod map;
 mod service;
 
 use chromium::Browser;

@@ -4,7 +4,7 @@ use crate::row_macros::ro;
 use crate::self_description::option_text;
 use core::ffi::CStr;
 use lumalloc::control;
-use lumalloc::options::{self, DlopenDeepbind, Dss, Junk, MetadataThp};
+use lumalloc::options::{self, DlopenDeepbind, Dss, Junk, MetadataThp, ProfFormat};
 use lumalloc::options::{PercpuArena, Thp, ZeroRealloc};
 
 /// A row of an option that is shown as it was read.
@@ -108,6 +108,15 @@ pub static ROWS: &[Row] = &[
     ),
     opt!(prof_seed, U64, None, "first state of the random numbers that choose samples; 0: any"),
     opt!(prof_final, Bool, None, "write a profile at exit"),
+    opt!(prof_gdump, Bool, None, "write a profile at each new maximum of the memory held"),
+    ro!(
+        "opt.prof_format",
+        Str,
+        None,
+        |_| prof_format(),
+        "how profiles without a name of their own are written: heap_v2 or pprof"
+    ),
+    opt!(mprof, Bool, None, "count each allocation, and write mprof.data at exit"),
     opt!(prof_leak, Bool, None, "report at exit what is still allocated"),
     opt!(prof_leak_error, Bool, None, "fail at exit if anything is still allocated"),
     opt!(prof_accum, Bool, None, "profiles tell what was allocated since the start too"),
@@ -189,6 +198,13 @@ fn zero_realloc() -> &'static CStr {
         ZeroRealloc::Alloc => c"alloc",
         ZeroRealloc::Free => c"free",
         ZeroRealloc::Abort => c"abort",
+    }
+}
+
+fn prof_format() -> &'static CStr {
+    match options::current().prof_format {
+        ProfFormat::HeapV2 => c"heap_v2",
+        ProfFormat::Pprof => c"pprof",
     }
 }
 

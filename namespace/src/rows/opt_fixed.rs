@@ -53,7 +53,6 @@ pub static ROWS: &[Row] = &[
     ),
     none!("utrace", Bool, None, "trace calls with utrace(2), which Linux has not"),
     none!("lg_san_uaf_align", Ssize, Log2, "alignment of what is checked for use after free"),
-    none!("prof_gdump", Bool, None, "dump at each new maximum of mapped memory"),
     none!("prof_pid_namespace", Bool, None, "names of profiles have the namespace of the process"),
     none!("prof_recent_alloc_max", Ssize, Count, "how many of the last samples are kept"),
     none!("prof_stats", Bool, None, "keep statistics of samples by size class"),

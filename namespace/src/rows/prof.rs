@@ -1,13 +1,15 @@
-//! `prof.*` and `thread.prof.*`: the heap profiler. As in jemalloc, most of them return `ENOENT` in
-//! a process that was started without `prof:true`.
+//! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, most of them return
+//! `ENOENT` in a process that was started without `prof:true`.
 use crate::Error;
 use crate::row::Row;
-use crate::row_macros::{absent, ro, rw, wo, wo_or};
+use crate::row_macros::{absent, act, ro, rw, wo, wo_or};
 use core::ffi::CStr;
 use lumalloc::control::profile;
+use lumalloc::intervals;
 use lumalloc::observe;
-use lumalloc::options;
+use lumalloc::options::{self, ProfFormat};
 use lumalloc_profile::dump::{self, Cause};
+use lumalloc_profile::mprof::{self, Refusal};
 
 /// The rows of both branches.
 pub static ROWS: &[Row] = &[
@@ -45,7 +47,30 @@ pub static ROWS: &[Row] = &[
         "writes a heap profile to the file of that name, or for NULL to one that is named by \
          prefix, process and number (EFAULT: it could not be written)"
     ),
-    absent!("prof.gdump", Bool, None, c"rw", "dump at each new maximum of mapped memory"),
+    wo!(
+        "prof.write_heap_v2",
+        Unsigned,
+        None,
+        |_, descriptor| write(descriptor, ProfFormat::HeapV2),
+        "writes a heap profile for jeprof to this open file descriptor (EFAULT: it could not be \
+         written)"
+    ),
+    wo!(
+        "prof.write_pprof",
+        Unsigned,
+        None,
+        |_, descriptor| write(descriptor, ProfFormat::Pprof),
+        "writes a heap profile for pprof to this open file descriptor (EFAULT: it could not be \
+         written)"
+    ),
+    rw!(
+        "prof.gdump",
+        Bool,
+        None,
+        |_| enabled().map(|()| intervals::profiles_maxima()),
+        |_, profiled| set(profiled, intervals::set_profiles_maxima),
+        "whether a profile is written at each new maximum of the memory held"
+    ),
     wo!(
         "prof.prefix",
         Str,
@@ -112,7 +137,41 @@ pub static ROWS: &[Row] = &[
     ),
     absent!("prof.log_start", Str, None, c"-w", "starts a log of samples"),
     absent!("prof.log_stop", Void, None, c"--", "writes the log of samples"),
+    rw!(
+        "mprof.autosave",
+        U64,
+        Count,
+        |_| exact().map(|()| mprof::autosave()),
+        |_, count| mprof::set_autosave(count).map_err(error_of),
+        "allocations between two writes of the profile of mprof(1); 0: it is written at the end"
+    ),
+    act!(
+        "mprof.stop",
+        |_| mprof::stop().map_err(error_of),
+        "writes the profile of mprof(1), and ends it"
+    ),
+    wo!(
+        "mprof.restart",
+        Str,
+        None,
+        |_, name| mprof::restart(name).map_err(error_of),
+        "begins a profile of mprof(1) that is written to this file; empty: to standard output"
+    ),
 ];
+
+fn exact() -> Result<(), Error> {
+    if options::current().mprof { Ok(()) } else { Err(Error::NoEntry) }
+}
+
+fn error_of(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::NotExact => Error::NoEntry,
+        Refusal::Running => Error::Busy,
+        Refusal::Stopped => Error::Again,
+        Refusal::Unwritten(_) => Error::Fault,
+        Refusal::LongName => Error::Invalid,
+    }
+}
 
 fn enabled() -> Result<(), Error> {
     if profile::is_enabled() { Ok(()) } else { Err(Error::NoEntry) }
@@ -135,6 +194,12 @@ fn set_active(active: bool) -> Result<(), Error> {
 fn dump(name: Option<&CStr>) -> Result<(), Error> {
     enabled()?;
     dump::to_file(name, Cause::Manual).map_err(|_| Error::Fault)
+}
+
+fn write(descriptor: u32, format: ProfFormat) -> Result<(), Error> {
+    enabled()?;
+    let descriptor = i32::try_from(descriptor).map_err(|_| Error::Invalid)?;
+    dump::to_descriptor(descriptor, format).map_err(|_| Error::Fault)
 }
 
 fn reset(lg_sample: usize) -> Result<(), Error> {

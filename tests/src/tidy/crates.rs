@@ -10,7 +10,11 @@ const EDGES: [(&str, &str, &[&str]); 9] = [
     ("profile", "lumalloc-profile", &["lumalloc"]),
     ("namespace", "lumalloc-namespace", &["lumalloc", "lumalloc-profile"]),
     ("ctl", "lumalloc-ctl", &["lumalloc", "lumalloc-namespace"]),
-    ("exporter", "lumalloc-exporter", &["lumalloc", "lumalloc-namespace", "lumalloc-ctl"]),
+    (
+        "exporter",
+        "lumalloc-exporter",
+        &["lumalloc", "lumalloc-profile", "lumalloc-namespace", "lumalloc-ctl"],
+    ),
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
     ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),
     ("report", "lumalloc-report", &[]),

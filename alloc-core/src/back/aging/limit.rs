@@ -6,6 +6,7 @@
 
 use crate::back::map::page_map;
 use crate::back::metadata;
+use crate::ground::intervals;
 use crate::ground::memory_quota;
 use crate::ground::units::{LG_PAGE, PAGE};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -182,6 +183,7 @@ impl Bounds {
     pub(in crate::back) fn report(&mut self, held: usize) {
         let change = held.wrapping_sub(core::mem::replace(&mut self.reported, held));
         let all = HELD.fetch_add(change, Relaxed).wrapping_add(change);
+        intervals::note_held(all);
         match SOFT.load(Relaxed) {
             0 => {}
             UNKNOWN if all < WORTH_A_LOOK => {}

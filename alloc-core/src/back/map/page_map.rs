@@ -92,6 +92,22 @@ pub(crate) fn lookup(address: usize) -> Entry {
     }
 }
 
+/// The first page at or after `address`, a multiple of the page, that has a word, with its word.
+///
+/// Any thread may ask for any address. The record that the word names is seen as it was when the
+/// word was written, or as it became later.
+pub(crate) fn next_from(address: usize) -> Option<(usize, Entry)> {
+    let mut from = address;
+    loop {
+        let (page, word) = page_words::next_from(from)?;
+        let entry = Entry(word);
+        if entry.dead_arena().is_none() {
+            return Some((page, entry));
+        }
+        from = page + PAGE;
+    }
+}
+
 /// Whether both ends of a run lead to its record.
 #[cfg(any(test, feature = "checks"))]
 pub(in crate::back) fn leads_to(run: &Extent) -> bool {
@@ -127,7 +143,8 @@ pub(crate) fn recover(bytes: usize) {
 #[inline]
 pub(crate) fn set(address: usize, entry: Entry) {
     if let Some(word) = page_words::word_of(address) {
-        word.store(entry.0, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `next_from`.
+        word.store(entry.0, Ordering::Release);
     }
 }
 
@@ -147,7 +164,8 @@ pub(crate) fn clear_ends(extent: &Extent) {
 /// Sets the words of all pages of a run, and the bytes of the class map.
 pub(crate) fn set_all(extent: &Extent, entry: Entry) {
     page_words::for_range(extent.base(), extent.pages(), |word| {
-        word.store(entry.0, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `next_from`.
+        word.store(entry.0, Ordering::Release);
     });
     class_map::set(extent.base(), extent.pages(), entry.bin_offset());
 }

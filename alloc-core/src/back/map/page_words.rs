@@ -264,6 +264,54 @@ pub(in crate::back) fn for_range(base: usize, pages: usize, mut visit: impl FnMu
     }
 }
 
+/// The first address at or after `address`, a multiple of the page, whose word is not 0, with the
+/// word.
+pub(in crate::back) fn next_from(address: usize) -> Option<(usize, u64)> {
+    let mut at = address;
+    while at >> LEAF_BITS < ROOT_WORDS {
+        let from = word_index(at);
+        let found = match part_of(at) {
+            Some(Part::Whole(leaf)) => next_in_leaf(leaf, from),
+            Some(Part::Pieces(pieces)) => next_in_pieces(pieces, from),
+            None => None,
+        };
+        if let Some((index, word)) = found {
+            return Some(((at >> LEAF_BITS << LEAF_BITS) + (index << LG_PAGE), word));
+        }
+        at = end_of(at, LEAF_BITS)?;
+    }
+    None
+}
+
+/// The first word of a leaf from index `from` on that is not 0, with its index. Parts of the leaf
+/// that were never written are not read, because that would take memory.
+fn next_in_leaf(leaf: &Leaf, from: usize) -> Option<(usize, u64)> {
+    const WORDS: usize = PIECE / 8;
+    let mut pieces =
+        (from / WORDS..LEAF_WORDS / WORDS).filter(|piece| leaf.writable.is_set(*piece));
+    pieces.find_map(|piece| {
+        let first = from.max(piece * WORDS);
+        next_among(leaf.words.get(first..(piece + 1) * WORDS)?, first)
+    })
+}
+
+fn next_in_pieces(pieces: &'static Pieces, from: usize) -> Option<(usize, u64)> {
+    (from / CHUNK_WORDS..LEAF_CHUNKS).find_map(|chunk| {
+        let piece = piece_of(pieces, chunk << LG_CHUNK)?;
+        let first = from.max(chunk * CHUNK_WORDS);
+        next_among(piece.0.get(first % CHUNK_WORDS..)?, first)
+    })
+}
+
+/// The first of `words` that is not 0, with its index. The index of the first word is `first`.
+fn next_among(words: &[AtomicU64], first: usize) -> Option<(usize, u64)> {
+    words.iter().enumerate().find_map(|(n, word)| {
+        // Acquire: pairs with the Release in `page_map::set` and in `page_map::set_all`.
+        let word = word.load(Ordering::Acquire);
+        (word != 0).then_some((first + n, word))
+    })
+}
+
 /// Calls `visit` with each address whose word is not 0, and with the word.
 pub(in crate::back) fn for_each(mut visit: impl FnMut(usize, u64)) {
     for index in 0..ROOT_WORDS {
@@ -318,6 +366,12 @@ mod tests {
         next - first
     }
 
+    /// The words that are not 0 from one address up to another, found one after the other.
+    fn each_from(from: usize, end: usize) -> Vec<(usize, u64)> {
+        let next = |seen: &(usize, u64)| next_from(seen.0 + PAGE);
+        core::iter::successors(next_from(from), next).take_while(|seen| seen.0 < end).collect()
+    }
+
     #[test]
     fn leaves_and_pieces_hold_the_same_words() {
         let chunk = 1 << LG_CHUNK;
@@ -343,6 +397,8 @@ mod tests {
                 }
             });
             assert_eq!((seen.len(), seen[1]), (pages, (begin + PAGE, 8)));
+            assert_eq!(each_from(base, begin + (pages << LG_PAGE)), seen);
+            assert_eq!(next_from(begin + PAGE), Some((begin + PAGE, 8)));
             assert_eq!(write(begin, pages, 0), pages as u64);
             for_range(begin, pages, |word| word.store(0, Ordering::Relaxed));
             assert!(is_near(base) && !is_near(base + (1 << LEAF_BITS)));

@@ -8,7 +8,7 @@ use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::back::system::mapping::{self, Mapping};
 use crate::back::system::page_provider::PageProvider;
-use crate::back::system::thp::HUGE;
+use crate::back::system::thp::{self, HUGE};
 use crate::ground::units::{PAGE, round_down};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -50,6 +50,11 @@ pub(in crate::back) fn is_advised(address: usize) -> bool {
 /// Whether huge pages are asked for the chunk in which a run begins.
 pub(crate) fn is_in_huge_pages(run: &Extent) -> bool {
     run.mapping() == Mapping::Chunks && is_advised(run.base())
+}
+
+/// Whether huge pages were asked for the beginning of a run.
+pub(crate) fn may_be_huge(run: &Extent) -> bool {
+    thp::backs_everything() || run.mapping().is_advised() || is_in_huge_pages(run)
 }
 
 /// Whether purging a run would cost a huge page of which most is in use.

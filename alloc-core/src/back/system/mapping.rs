@@ -5,7 +5,6 @@
 //! or advised.
 
 use crate::ground::os;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 /// The kind of mapping that the pages of a run lie in.
@@ -118,19 +117,20 @@ mod words {
 // 0 is no move, and the numbers of moves end below the other words.
 const _: () = assert!(words::ORDINARY == 0 && MoveNumber::LAST < words::LOW);
 
-/// The mapping of a run, in its record. Runs that are mappings of their own are counted.
-pub(in crate::back) struct MappingCell(Cell<u16>);
+/// The mapping of a run, in its record. Runs that are mappings of their own are counted. One thread
+/// at a time sets it, and others may read it.
+pub(in crate::back) struct MappingCell(AtomicU16);
 
 impl MappingCell {
     /// Creates the cell of an ordinary mapping.
     pub(in crate::back) const fn new() -> MappingCell {
-        MappingCell(Cell::new(Mapping::Ordinary.to_word()))
+        MappingCell(AtomicU16::new(Mapping::Ordinary.to_word()))
     }
 
     /// The mapping.
     #[inline]
     pub(in crate::back) fn get(&self) -> Mapping {
-        Mapping::from_word(self.0.get())
+        Mapping::from_word(self.0.load(Relaxed))
     }
 
     /// Sets the mapping.
@@ -143,7 +143,7 @@ impl MappingCell {
             (true, false) => drop(OWN.fetch_sub(1, Relaxed)),
             _ => {}
         }
-        self.0.set(mapping.to_word());
+        self.0.store(mapping.to_word(), Relaxed);
     }
 }
 

@@ -85,6 +85,11 @@ fn for_new_memory() -> Advice {
     advice(options::current().thp, system())
 }
 
+/// Whether huge pages are asked for all new addresses.
+pub(in crate::back) fn backs_everything() -> bool {
+    for_new_memory() == Advice::Huge
+}
+
 fn advice(thp: Thp, system: System) -> Advice {
     match (thp, system) {
         (_, System::Never | System::Unknown) => Advice::None,

@@ -19,8 +19,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
 pub(crate) type Slot = *mut u8;
 
 /// One bin. Only its thread pushes and pops. The array is changed, and read by other threads, under
-/// the lock of the cache's owner. All orderings are relaxed, because other threads read levels,
-/// never blocks.
+/// the lock of the cache's owner. All orderings are relaxed: other threads read levels, and blocks
+/// only to tell which are free at the moment.
 #[repr(C)]
 pub(crate) struct CacheBin {
     sp: AtomicPtr<Slot>,
@@ -36,9 +36,9 @@ pub(crate) struct CacheBin {
     capacity: AtomicU16,
 }
 
-// SAFETY: the pointers are atomic. `countdown` is touched by the bin's thread; other threads read
-// it only by one machine load that the compiler does not know of, which may be a moment old but is
-// never torn.
+// SAFETY: the pointers are atomic. `countdown` and the slots of the array are touched by the bin's
+// thread; other threads read them only by one machine load that the compiler does not know of,
+// which may be a moment old but is never torn.
 unsafe impl Sync for CacheBin {}
 
 const _: () = assert!(size_of::<CacheBin>() == BIN_BYTES);
@@ -202,6 +202,13 @@ impl CacheBin {
         seen
     }
 
+    /// Calls `see` with each block, as far as another thread than the bin's can tell. A block that
+    /// is pushed or popped meanwhile may be seen or not. Called under the owner's lock.
+    pub(crate) fn for_each_seen(&self, mut see: impl FnMut(*mut u8)) {
+        let base = self.base();
+        (1..=self.level()).for_each(|n| see(slot_seen(base.wrapping_add(n))));
+    }
+
     /// Returns the blocks, oldest first.
     ///
     /// # Safety
@@ -317,6 +324,30 @@ impl CacheBin {
     }
 }
 
+/// Returns what is in a slot that its bin's thread may be writing to. The slot must be one of the
+/// bin's array, up to its level, and the owner's lock must be held, so that the array stays.
+fn slot_seen(slot: *const Slot) -> Slot {
+    let seen: Slot;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: one aligned load from the array.
+    unsafe {
+        core::arch::asm!("mov {0}, qword ptr [{1}]", out(reg) seen, in(reg) slot,
+            options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: one aligned load from the array.
+    unsafe {
+        core::arch::asm!("ldr {0}, [{1}]", out(reg) seen, in(reg) slot,
+            options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        // SAFETY: one aligned load from the array.
+        seen = unsafe { slot.read_volatile() };
+    }
+    seen
+}
+
 /// The empty slots of a bin that is being filled, the topmost first.
 pub(crate) struct Filler {
     base: *mut Slot,
@@ -372,8 +403,12 @@ mod tests {
         assert_eq!(bin.countdown(), -1);
         assert_eq!(bin.pop_uncounted(), block(24));
         assert!(bin.pop_uncounted().is_null());
+        bin.for_each_seen(|_| panic!("it is empty"));
         (1..=7).for_each(|n| assert!(bin.push(block(n * 8))));
         assert!(!bin.push(block(64)));
+        let mut seen = Vec::new();
+        bin.for_each_seen(|block| seen.push(block.addr()));
+        assert_eq!(seen, [8, 16, 24, 32, 40, 48, 56]);
         // SAFETY: this thread's bin.
         unsafe { bin.drop_oldest(3) };
         // SAFETY: this thread's bin.

@@ -153,6 +153,11 @@ impl Facade {
         self.quarantine.waiting().map(|class| usable(class) as u64).sum()
     }
 
+    /// Calls `see` with each block in quarantine, as far as another thread can tell.
+    pub(crate) fn for_each_waiting(&self, see: impl FnMut(*mut u8)) {
+        self.quarantine.for_each(see);
+    }
+
     /// Gives the blocks in quarantine back to their slabs. Called under the real cache's owner's
     /// lock, by its thread or after it.
     pub(crate) fn flush(&self, owner: &'static Owner, state: &mut OwnerState) {

@@ -264,6 +264,18 @@ impl RealCache {
         self.held(class) + self.waiting(class)
     }
 
+    /// Calls `see` with each free block that the cache holds, of the classes of which `wanted` has
+    /// a bit, and with those in quarantine. The cache's thread may go on: a block that it takes or
+    /// frees meanwhile may be seen or not.
+    pub(crate) fn for_each_free(&self, wanted: u64, mut see: impl FnMut(*mut u8)) {
+        let state = self.owner.state.lock();
+        for class in SizeClass::all().filter(|class| wanted >> class.index() & 1 != 0) {
+            self.bin(class).for_each_seen(&mut see);
+            state.overflow.for_each(class, &mut see);
+        }
+        self.facade().into_iter().for_each(|facade| facade.for_each_waiting(&mut see));
+    }
+
     /// Returns the cache's thread. `None` for an explicit cache.
     #[inline]
     pub(crate) fn thread(&self) -> Option<&'static Thread> {

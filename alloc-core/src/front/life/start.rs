@@ -7,6 +7,7 @@ use crate::front::modes::hardened::canary;
 use crate::front::modes::{guarded, watch};
 use crate::front::supply::layouts;
 use crate::ground::callback;
+use crate::ground::intervals;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
 use crate::profile::sampler;
@@ -82,4 +83,5 @@ fn begin_profile() {
         depth: options.prof_bt_max as usize,
         seed: options.prof_seed,
     });
+    intervals::set_profiles_maxima(options.prof_gdump);
 }

@@ -16,6 +16,8 @@ use crate::middle::slabs::slab_record::{RECORD_CLASSES, lg_words, record_bytes};
 
 /// What the lock of an arena's pages guards.
 pub(crate) struct ArenaPages {
+    /// The index of the arena.
+    id: u32,
     /// Runs of pages.
     pub(crate) allocator: PageAllocator,
     /// Records of slabs that wait for their next use, by length.
@@ -38,6 +40,7 @@ impl ArenaPages {
         provider: &'static dyn PageProvider,
     ) -> ArenaPages {
         ArenaPages {
+            id,
             allocator: PageAllocator::new(id, provider),
             records: [const { Pool::new() }; RECORD_CLASSES],
             large: LargeCounts::new(),
@@ -82,7 +85,7 @@ impl ArenaPages {
         let record = match self.records.get_mut(lg).and_then(Pool::take) {
             Some(record) => record,
             None => {
-                let record = Slab::new_record(lg)?;
+                let record = Slab::new_record(lg, self.id)?;
                 self.slabs.record_bytes += record_bytes(lg);
                 record
             }

@@ -2,6 +2,7 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod slab_guard;
+pub(crate) mod slab_hold;
 #[allow(unsafe_code)]
 pub(crate) mod misuse_report;
 #[allow(unsafe_code)]

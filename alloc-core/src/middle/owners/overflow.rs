@@ -93,6 +93,13 @@ impl Overflow {
         depth.get() > 0
     }
 
+    /// Calls `see` with each block of a class.
+    pub(crate) fn for_each(&self, class: SizeClass, see: impl FnMut(Slot)) {
+        if let Some(stack) = self.each.get(class.index()) {
+            stack.for_each(class, see);
+        }
+    }
+
     /// Checks that the counts are those of the blocks, and that these are of their class.
     #[cfg(feature = "checks")]
     pub(in crate::middle) fn check(&self) {
@@ -195,24 +202,29 @@ impl OverflowStack {
         *self = OverflowStack::new();
     }
 
-    #[cfg(feature = "checks")]
-    fn check(&self, class: SizeClass) {
+    fn for_each(&self, class: SizeClass, mut see: impl FnMut(Slot)) {
         let slots = (1 << lg_chunk(class)) - 1;
-        let (mut count, mut in_chunk) = (0, usize::from(self.in_top));
-        let mut chunk = self.top;
+        let (mut chunk, mut in_chunk) = (self.top, usize::from(self.in_top));
         while let Some(blocks) = chunk {
             for n in 1..=in_chunk {
                 // SAFETY: the blocks follow the link of a chunk of this stack.
                 let slot = unsafe { blocks.add(n) };
                 // SAFETY: as above.
-                let block = unsafe { slot.read() };
-                holds(page_map::lookup(block as usize).bin_offset() == class.bin() * BIN_BYTES);
+                see(unsafe { slot.read() });
             }
-            count += in_chunk;
             in_chunk = slots;
             // SAFETY: the link of a chunk of this stack.
             chunk = NonNull::new(unsafe { blocks.read() }.cast());
         }
+    }
+
+    #[cfg(feature = "checks")]
+    fn check(&self, class: SizeClass) {
+        let mut count = 0;
+        self.for_each(class, |block| {
+            holds(page_map::lookup(block as usize).bin_offset() == class.bin() * BIN_BYTES);
+            count += 1;
+        });
         holds(count == self.count as usize && self.fewest <= self.count);
     }
 
@@ -267,6 +279,10 @@ mod tests {
             assert_eq!(stack.push(class, &blocks(1..1400), usize::MAX), 1399);
             assert_eq!(stack.push(class, &blocks(1400..2500), usize::MAX), 601, "the depth");
             assert!(stack.push(class, &blocks(0..1), usize::MAX) == 0);
+            let mut seen = Vec::new();
+            stack.for_each(class, |block| seen.push(block as usize / 16));
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(1..2001));
             let expected: Vec<usize> = (1..2001).rev().collect();
             assert_eq!(lifted(&mut stack, class, step), expected);
             stack.close(class);

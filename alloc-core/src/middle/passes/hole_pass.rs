@@ -113,6 +113,16 @@ fn is_worth_less(slab: &Slab, pages: Pages) -> bool {
     few && slab.extent().is_some_and(chunk_notes::is_in_huge_pages)
 }
 
+/// How many pages of a slab a purge of its arena would give back, with all blocks where they are.
+/// The caller holds the lock of the slab's guard.
+pub(crate) fn purgeable_pages(slab: &Slab) -> usize {
+    let may_purge = |arena: &Arena| !arena.is_hooked();
+    match arena_list::by_id(slab.arena()).is_some_and(may_purge) {
+        true => slab.holes.with_memory(free_pages(slab)).count_ones() as usize,
+        false => 0,
+    }
+}
+
 /// The pages of a slab that hold blocks, all of them free.
 fn free_pages(slab: &Slab) -> Pages {
     let class = slab.class();

@@ -68,7 +68,7 @@ mod tests {
     use crate::middle::slabs::slab_record::lg_words;
 
     fn slab(class: SizeClass, run: &'static Extent) -> &'static Slab {
-        let slab = Slab::new_record(lg_words(class)).unwrap();
+        let slab = Slab::new_record(lg_words(class), run.arena()).unwrap();
         slab.prepare(run, class);
         slab.fresh.begin(run);
         slab

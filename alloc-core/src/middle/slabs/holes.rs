@@ -66,6 +66,11 @@ impl Holes {
         pages & !self.purged.get()
     }
 
+    /// How many pages have no memory, as far as is known.
+    pub(in crate::middle) fn without_memory(&self) -> usize {
+        self.purged.get().count_ones() as usize
+    }
+
     /// Those of the `free` pages that were free at each of the last `age` looks. `number` is the
     /// number of this look. 0: there are none.
     pub(in crate::middle) fn ripe(&self, free: Pages, number: u16, age: u16) -> Pages {

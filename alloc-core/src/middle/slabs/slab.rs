@@ -31,7 +31,8 @@ pub(crate) struct Slab {
     extent: Cell<Option<&'static Extent>>,
     pub(in crate::middle) links: Links<Slab>,
     used: Cell<u32>,
-    arena: Cell<u32>,
+    /// Set once, when the record is made, because records are recycled within their arena.
+    arena: u32,
     class: Cell<SizeClass>,
     /// log2 of the number of free words, and of remote words, that follow.
     lg_words: u8,
@@ -48,15 +49,15 @@ pub(crate) struct Slab {
 }
 
 // SAFETY: the cells are touched under the guard's lock only (see remote_free), or by the one thread
-// that makes or recycles the record; `remote` is atomic.
+// that makes or recycles the record; `arena` and `lg_words` never change; `remote` is atomic.
 unsafe impl Sync for Slab {}
 
 const LINES: usize = size_of::<Slab>();
 const _: () = assert!(LINES == slab_record::LINES);
 
 impl Slab {
-    /// Makes a record with `1 << lg` words, from memory that is never given back.
-    pub(crate) fn new_record(lg: usize) -> Option<&'static Slab> {
+    /// Makes a record of an arena with `1 << lg` words, from memory that is never given back.
+    pub(crate) fn new_record(lg: usize, arena: u32) -> Option<&'static Slab> {
         let words = 1usize << lg;
         let bytes = words_bytes(lg);
         let memory = metadata::allocate(record_bytes(lg), 64)?;
@@ -71,7 +72,7 @@ impl Slab {
             extent: Cell::new(None),
             links: Links::new(),
             used: Cell::new(0),
-            arena: Cell::new(0),
+            arena,
             class: Cell::new(SizeClass::of(0)),
             lg_words: lg as u8,
             first: Cell::new(0),
@@ -92,7 +93,7 @@ impl Slab {
         self.base.set(extent.base());
         self.extent.set(Some(extent));
         self.used.set(0);
-        self.arena.set(extent.arena());
+        debug_assert_eq!(self.arena, extent.arena(), "a record stays in its arena");
         self.class.set(class);
         self.links.reset();
         self.first.set(0);
@@ -148,7 +149,7 @@ impl Slab {
     /// The arena that the slab is charged to.
     #[inline]
     pub(crate) fn arena(&self) -> u32 {
-        self.arena.get()
+        self.arena
     }
 
     /// The run of pages under the slab.

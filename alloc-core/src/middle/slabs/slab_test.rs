@@ -3,8 +3,10 @@
 use super::*;
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::system::provider::fixed::Fixed;
+use crate::ground::size_class::MAX_WORDS;
 use crate::middle::blocks::misuse_report::looks_free;
 use crate::middle::blocks::slab_guard::is_cheap_to_absorb;
+use crate::middle::blocks::slab_hold;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab_record::{RECORD_CLASSES, lg_words};
 use proptest::prelude::*;
@@ -13,7 +15,7 @@ pub(crate) fn slab(class: SizeClass) -> &'static Slab {
     let mut pages = PageAllocator::new(1, Fixed::leak(8 << 20));
     let row = class.row();
     let extent = pages.allocate(usize::from(row.slab_pages), 1 << 16, Memory::Any).unwrap();
-    let slab = Slab::new_record(lg_words(class)).unwrap();
+    let slab = Slab::new_record(lg_words(class), 1).unwrap();
     slab.prepare(extent, class);
     slab.remote.birth(Guard::Bin);
     slab
@@ -69,8 +71,8 @@ fn the_words_of_a_record_follow_it_on_lines_of_their_own() {
     let longest = SizeClass::all().map(lg_words).max().unwrap();
     assert_eq!(longest + 1, RECORD_CLASSES);
     for lg in 0..RECORD_CLASSES {
-        let slab = Slab::new_record(lg).unwrap();
-        assert_eq!((slab.lg_words(), slab.free_words().len()), (lg, 1 << lg));
+        let slab = Slab::new_record(lg, 7).unwrap();
+        assert_eq!((slab.lg_words(), slab.free_words().len(), slab.arena()), (lg, 1 << lg, 7));
         let word_at = |bytes: usize| {
             let word = core::ptr::from_ref(slab).wrapping_byte_add(bytes).cast::<u64>();
             // SAFETY: inside the record.
@@ -130,7 +132,7 @@ fn a_block_that_was_freed_here_and_elsewhere_looks_free() {
 #[test]
 fn records_wait_for_their_next_use() {
     let mut pool = metadata::Pool::new();
-    let records = [0, 0].map(|lg| Slab::new_record(lg).unwrap());
+    let records = [0, 0].map(|lg| Slab::new_record(lg, 0).unwrap());
     records.into_iter().for_each(|record| pool.put(record));
     let mut next = || pool.take().map(core::ptr::from_ref);
     let [first, second] = records.map(core::ptr::from_ref);
@@ -234,6 +236,12 @@ impl Model {
         let used = self.free.iter().filter(|free| !**free).count();
         let remote = self.remote.iter().filter(|is_remote| **is_remote).count();
         assert_eq!((slab.used(), slab.in_use()), (used, used - remote));
+        let mut in_use = [!0; MAX_WORDS];
+        slab_hold::copy_in_use(slab, &mut in_use[..slab.class().words()]);
+        let is_in_use = |slot: usize| in_use[slot / 64] >> (slot % 64) & 1 == 1;
+        assert!((0..self.free.len()).all(|n| is_in_use(n) != (self.free[n] || self.remote[n])));
+        let all = in_use[..slab.class().words()].iter().map(|word| word.count_ones() as usize);
+        assert_eq!(all.sum::<usize>(), slab.in_use());
         assert_eq!(slab.is_full(), used == self.free.len());
         let seems = |slot: usize| looks_free(slab, slab.block_at(slot / 64, slot as u32 % 64));
         for slot in [first, end - 1] {

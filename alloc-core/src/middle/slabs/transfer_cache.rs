@@ -79,9 +79,10 @@ impl TransferCache {
         self.count
     }
 
-    /// How many blocks lie in the `bytes` bytes from `base` on.
-    pub(crate) fn count_within(&self, base: usize, bytes: usize) -> usize {
-        self.blocks().filter(|block| (*block as usize).wrapping_sub(base) < bytes).count()
+    /// The offsets of the blocks that lie in the `bytes` bytes from `base` on.
+    pub(crate) fn offsets_within(&self, base: usize, bytes: usize) -> impl Iterator<Item = usize> {
+        let offsets = self.blocks().map(move |block| (block as usize).wrapping_sub(base));
+        offsets.filter(move |offset| *offset < bytes)
     }
 
     /// Whether a block waits here.
@@ -179,7 +180,7 @@ mod tests {
         for n in 1..1000 {
             assert!(queue.put(block(2 * n)) && queue.put(block(2 * n + 1)));
             assert!(queue.holds(block(2 * n)) && !queue.holds(block(2 * n + 2)), "{n}");
-            assert_eq!(queue.count_within((2 * n) << LG_PAGE, 2 << LG_PAGE), 2);
+            assert_eq!(queue.offsets_within((2 * n) << LG_PAGE, 2 << LG_PAGE).count(), 2);
             assert_eq!(taken(&mut queue, 2), [2 * n, 2 * n + 1]);
             assert!(!queue.holds(block(2 * n)), "{n}");
         }

@@ -5,7 +5,7 @@ use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
 
 /// The keys that may be written or triggered.
-const ALLOWED: [&str; 20] = [
+const ALLOWED: [&str; 22] = [
     "arena.<i>.decay",
     "arena.<i>.dirty_decay_ms",
     "arena.<i>.limit",
@@ -19,6 +19,8 @@ const ALLOWED: [&str; 20] = [
     "limit.hard",
     "limit.soft",
     "max_background_threads",
+    "mprof.autosave",
+    "mprof.stop",
     "prof.active",
     "prof.gdump",
     "prof.log_stop",
@@ -56,7 +58,10 @@ fn reason(row: &Fact) -> &'static str {
     if of("thread.") || of("tcache.") {
         return "it is about the thread that asks, which would be the exporter's own";
     }
-    if of("prof.") && row.kind == Type::Str {
+    if of("prof.write_") {
+        return "it writes to an open file of the program, which no request may name";
+    }
+    if (of("prof.") || of("mprof.")) && row.kind == Type::Str {
         return "it names a file, which no request may";
     }
     if matches!(row.name, "arena.<i>.reset" | "arena.<i>.destroy") {
@@ -104,6 +109,11 @@ mod tests {
             ("tcache.create", thread),
             ("tcache.destroy", thread),
             ("prof.dump", "it names a file, which no request may"),
+            (
+                "prof.write_pprof",
+                "it writes to an open file of the program, which no request may name",
+            ),
+            ("mprof.restart", "it names a file, which no request may"),
             ("prof.prefix", "it names a file, which no request may"),
             ("prof.log_start", "it names a file, which no request may"),
             ("arena.<i>.reset", "it discards blocks that the program may be using"),

@@ -120,6 +120,25 @@ pub(crate) fn is_on() -> bool {
     BASE.load(Relaxed) != 0
 }
 
+/// Returns the first address of the slots and guards, and their bytes. `None` if there are none.
+pub(crate) fn range() -> Option<(usize, usize)> {
+    let base = BASE.load(Relaxed);
+    (base != 0).then(|| (base, (2 * SLOTS + 1) * UNIT.load(Relaxed)))
+}
+
+/// Returns the block and the size of each live sample. Samples that threads allocate or free
+/// meanwhile may be missing.
+pub(crate) fn live() -> impl Iterator<Item = (usize, usize)> {
+    (0..SLOTS).filter_map(live_in)
+}
+
+/// Returns the block and the size of the live sample in a slot.
+pub(crate) fn live_in(index: usize) -> Option<(usize, usize)> {
+    let slot = TABLE.get(index)?;
+    let _next = NEXT.lock();
+    slot.is(LIVE).then(|| (slot.block.load(Relaxed), slot.size.load(Relaxed)))
+}
+
 fn page_of(index: usize) -> usize {
     BASE.load(Relaxed) + (2 * index + 1) * UNIT.load(Relaxed)
 }

@@ -71,6 +71,15 @@ impl Quarantine {
         }
     }
 
+    /// Calls `see` with each block, as far as another thread can tell.
+    pub(crate) fn for_each(&self, mut see: impl FnMut(*mut u8)) {
+        for (block, units) in self.blocks.iter().zip(&self.units) {
+            if units.load(Relaxed) != 0 {
+                see(block.load(Relaxed));
+            }
+        }
+    }
+
     /// Returns how many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
         if class.size() > ZEROED {
@@ -106,10 +115,15 @@ mod tests {
         assert_eq!(ring.level(class), 1000 - seen.len());
         assert_eq!(ring.level(SizeClass::of(100)), 0);
         assert!(ring.level(class) <= PLACES && seen.windows(2).any(|two| two[0] > two[1]));
+        let mut waiting = Vec::new();
+        ring.for_each(|block| waiting.push(block as usize));
+        let before = seen.len();
         ring.release(|its, block| {
             assert!(its == class);
             seen.push(block as usize);
         });
+        assert_eq!(seen[before..], waiting);
+        ring.for_each(|_| panic!("it is empty"));
         seen.sort_unstable();
         assert!(seen.into_iter().eq(1..=1000));
         assert_eq!(ring.level(class), 0);

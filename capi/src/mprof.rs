@@ -1,0 +1,48 @@
+//! The functions of mprof(1).
+use crate::variables::write_to_stderr;
+use core::ffi::{CStr, c_char, c_int};
+use lumalloc_profile::mprof::{self, Refusal};
+
+/// Writes the profile after each `count` allocations, or with 0 only when the program exits.
+/// Source: mprof(1).
+#[unsafe(no_mangle)]
+pub extern "C" fn set_mprof_autosave(count: c_int) {
+    let count = u64::try_from(count).unwrap_or(0);
+    report(mprof::set_autosave(count), b"set_mprof_autosave");
+}
+
+/// Writes the profile, and ends it. Source: mprof(1).
+#[unsafe(no_mangle)]
+pub extern "C" fn mprof_stop() {
+    report(mprof::stop(), b"mprof_stop");
+}
+
+/// Begins a new profile, which is written to the file of that name, or for an empty name or `NULL`
+/// to standard output. Source: mprof(1).
+///
+/// # Safety
+/// `filename` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprof_restart(filename: *const c_char) {
+    let name = if filename.is_null() {
+        c""
+    } else {
+        // SAFETY: the caller's promise; it is not null.
+        unsafe { CStr::from_ptr(filename) }
+    };
+    report(mprof::restart(name), b"mprof_restart");
+}
+
+fn report(outcome: Result<(), Refusal>, function: &[u8]) {
+    let Err(refusal) = outcome else { return };
+    let reason: &[u8] = match refusal {
+        Refusal::NotExact => b"the program was started without mprof:true",
+        Refusal::Running => b"the profile is being taken; call mprof_stop first",
+        Refusal::Stopped => b"no profile is being taken",
+        Refusal::Unwritten(_) => b"the file could not be written",
+        Refusal::LongName => b"the name of the file is too long",
+    };
+    for part in [b"<lumalloc>: ", function, b": ", reason, b"\n"] {
+        write_to_stderr(part);
+    }
+}

@@ -1,0 +1,137 @@
+//! `lumalloc map`: the heap of a process as a picture, as JSON, compared between two moments, and
+//! what lies at an address.
+
+mod cells;
+mod difference;
+pub(crate) mod heap;
+mod picture;
+mod place;
+mod source;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use cells::Scale;
+use heap::{Address, Heap};
+use place::Place;
+use source::{Exporter, Source};
+
+use crate::arguments::MapArguments;
+use crate::failure::{Failure, Outcome, reason};
+
+/// Cells of a row, where the output is not a terminal.
+const WIDTH: u64 = 100;
+/// Columns in front of the cells: the address.
+const MARGIN: u64 = 16;
+/// Runs that are asked for at a time.
+const AT_A_TIME: u64 = 10_000;
+
+/// Runs the command.
+pub(crate) fn show(arguments: &MapArguments) -> Outcome {
+    let source = match arguments.pid {
+        Some(pid) => Source::of_process(pid)?,
+        None => Source::of(arguments.source.as_deref()),
+    };
+    let token = arguments.token_file.as_deref().map(token).transpose()?;
+    let text = match arguments.at {
+        Some(address) => at(&source, token.as_deref(), address)?,
+        None => whole(&source, token.as_deref(), arguments)?,
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write: {}", reason(&error))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn whole(source: &Source, token: Option<&str>, arguments: &MapArguments) -> Outcome<String> {
+    let old = arguments.diff.as_deref().map(|path| from_file(path, arguments.arena)).transpose()?;
+    let heap = match source {
+        Source::Exporter(exporter) => from_exporter(exporter, token, arguments.arena)?,
+        Source::File(path) => from_file(path, arguments.arena)?,
+    };
+    if arguments.json {
+        return Ok(heap.to_json());
+    }
+    let heaps: Vec<&Heap> = old.iter().chain([&heap]).collect();
+    let scale = Scale::of(&heaps, arguments.cell.map(u64::from), width(arguments));
+    let has_colour = !arguments.letters && wants_colour();
+    Ok(match &old {
+        Some(old) => difference::draw(old, &heap, scale, has_colour),
+        None => picture::draw(&heap, scale, has_colour),
+    })
+}
+
+/// Whether to colour: on a terminal that can show colours, unless the user refuses them.
+fn wants_colour() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}
+
+fn width(arguments: &MapArguments) -> u64 {
+    let columns = match terminal_size::terminal_size() {
+        _ if arguments.width.is_some() => return arguments.width.map_or(WIDTH, u64::from),
+        Some((terminal_size::Width(columns), _)) => u64::from(columns),
+        None => return WIDTH,
+    };
+    columns.saturating_sub(MARGIN).max(16)
+}
+
+fn token(path: &Path) -> Outcome<String> {
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &reason(&error)))?;
+    Ok(text.trim().to_owned())
+}
+
+fn unreadable(path: &Path, reason: &str) -> Failure {
+    Failure::new(format!("cannot read {}: {reason}", path.display()))
+}
+
+fn from_file(path: &Path, arena: Option<u32>) -> Outcome<Heap> {
+    let json = fs::read(path).map_err(|error| unreadable(path, &reason(&error)))?;
+    let parsed = Heap::parse(&json);
+    let mut heap = parsed.map_err(|reason| {
+        Failure::new(format!(
+            "{} is not what `lumalloc map --json` writes: {reason}",
+            path.display()
+        ))
+    })?;
+    heap.runs.retain(|run| arena.is_none() || run.arena == arena);
+    Ok(heap)
+}
+
+/// Fetches a map part by part.
+fn from_exporter(exporter: &Exporter, token: Option<&str>, arena: Option<u32>) -> Outcome<Heap> {
+    let arena = arena.map(|arena| format!("&arena={arena}")).unwrap_or_default();
+    let mut whole = Heap { page: 4096, runs: Vec::new(), next: Some(Address(0)) };
+    while let Some(from) = whole.next {
+        let path = format!("/map?most={AT_A_TIME}&from={}{arena}", String::from(from));
+        let part = Heap::parse(&exporter.get(&path, token)?).map_err(no_map)?;
+        // The next part begins behind this one, or the exporter would be asked for ever.
+        if part.next.is_some_and(|next| next <= from) {
+            return Err(no_map("the next part begins before this one".to_owned()));
+        }
+        whole.page = part.page;
+        whole.next = part.next;
+        whole.runs.extend(part.runs);
+    }
+    Ok(whole)
+}
+
+fn no_map(reason: String) -> Failure {
+    Failure::new(format!("the exporter's answer is not a map: {reason}"))
+}
+
+fn at(source: &Source, token: Option<&str>, address: Address) -> Outcome<String> {
+    let place = match source {
+        Source::Exporter(exporter) => {
+            let answer = exporter.get(&format!("/map?at={}", String::from(address)), token)?;
+            Place::parse(&answer).map_err(no_map)?
+        }
+        Source::File(path) => Place::in_file(from_file(path, None)?.at(address)),
+    };
+    let nothing = || Failure::new(format!("{:#x} does not lie in the heap", address.0));
+    place.describe(address).ok_or_else(nothing)
+}

@@ -1,0 +1,185 @@
+//! Where a map comes from: the exporter of a process, or a file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::failure::{Failure, Outcome, reason};
+
+/// Where an exporter is, unless the user says it.
+const USUAL: &str = "127.0.0.1:9464";
+/// The variable that tells a program's exporter where to serve.
+const EXPORTER: &str = "LUMALLOC_EXPORTER";
+/// The longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest answer.
+const LONGEST: usize = 64 << 20;
+
+/// Where a map comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// An exporter.
+    Exporter(Exporter),
+    /// A file that `lumalloc map --json` wrote.
+    File(PathBuf),
+}
+
+/// The address of an exporter.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exporter {
+    /// HOST:PORT.
+    Tcp(String),
+    /// The path of a socket.
+    Unix(PathBuf),
+}
+
+impl Source {
+    /// Returns the source that a word of the command line means: `unix:PATH`, `http://HOST:PORT`,
+    /// `HOST:PORT`, or a file. No word means the usual address of the exporter.
+    pub(crate) fn of(word: Option<&str>) -> Source {
+        let word = word.unwrap_or(USUAL);
+        if let Some(path) = word.strip_prefix("unix:") {
+            return Source::Exporter(Exporter::Unix(path.into()));
+        }
+        let url = word.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        let is_port = |port: &str| port.parse::<u16>().is_ok();
+        let has_port = word.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+        match url.or(has_port.then_some(word)) {
+            Some(address) => Source::Exporter(Exporter::Tcp(address.to_owned())),
+            None => Source::File(word.into()),
+        }
+    }
+
+    /// Returns the exporter of a process, as its environment names it.
+    pub(crate) fn of_process(pid: u32) -> Outcome<Source> {
+        let environment = fs::read(format!("/proc/{pid}/environ")).map_err(|error| {
+            let reason = reason(&error);
+            Failure::new(format!("cannot read the environment of process {pid}: {reason}"))
+        })?;
+        let entries = environment.split(|byte| *byte == 0);
+        let values = entries.filter_map(|entry| std::str::from_utf8(entry).ok());
+        let value =
+            values.filter_map(|entry| entry.strip_prefix(EXPORTER)?.strip_prefix('=')).next();
+        let address = value.map(|value| value.split(',').next().unwrap_or(value));
+        match address.filter(|address| !address.is_empty()).map(|address| Source::of(Some(address)))
+        {
+            Some(source @ Source::Exporter(_)) => Ok(source),
+            _ => Err(Failure::new(format!(
+                "process {pid} has no address in {EXPORTER}: name that of its exporter"
+            ))),
+        }
+    }
+}
+
+impl Exporter {
+    /// Returns the name for messages.
+    fn name(&self) -> String {
+        match self {
+            Exporter::Tcp(address) => address.clone(),
+            Exporter::Unix(path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// Returns the body of an answer with status 200.
+    pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Outcome<Bytes> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| self.unreachable(&error))?;
+        let answer = async { tokio::time::timeout(PATIENCE, self.asked(path, token)).await };
+        runtime.block_on(answer).unwrap_or_else(|_| {
+            let seconds = PATIENCE.as_secs();
+            Err(Failure::new(format!("{}: no answer within {seconds} s", self.name())))
+        })
+    }
+
+    fn unreachable(&self, error: &io::Error) -> Failure {
+        Failure::new(format!("cannot connect to {}: {}", self.name(), reason(error)))
+    }
+
+    async fn asked(&self, path: &str, token: Option<&str>) -> Outcome<Bytes> {
+        match self {
+            Exporter::Tcp(address) => {
+                let stream = TcpStream::connect(address).await;
+                self.over(stream.map_err(|error| self.unreachable(&error))?, path, token).await
+            }
+            Exporter::Unix(socket) => {
+                let stream = UnixStream::connect(socket).await;
+                self.over(stream.map_err(|error| self.unreachable(&error))?, path, token).await
+            }
+        }
+    }
+
+    async fn over<S>(&self, stream: S, path: &str, token: Option<&str>) -> Outcome<Bytes>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let broken =
+            |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", self.name()));
+        let host = if let Exporter::Tcp(address) = self { address } else { "localhost" };
+        let mut request = Request::get(path).header("host", host);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| broken(&error))?;
+        let shaken = http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = shaken.map_err(|error| broken(&error))?;
+        tokio::spawn(connection);
+        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
+        let body = body.map_err(|error| broken(&error))?.to_bytes();
+        if status.is_success() {
+            return Ok(body);
+        }
+        let text = String::from_utf8_lossy(&body);
+        let line = text.lines().next().unwrap_or_default();
+        Err(Failure::new(format!("{} refused with {}: {line}", self.name(), status.as_u16())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_exporters_and_files() {
+        let tcp = |address: &str| Source::Exporter(Exporter::Tcp(address.to_owned()));
+        for (word, expected) in [
+            (None, tcp("127.0.0.1:9464")),
+            (Some("http://[::1]:80/"), tcp("[::1]:80")),
+            (Some("host:9464"), tcp("host:9464")),
+            (Some("unix:/run/x:1"), Source::Exporter(Exporter::Unix("/run/x:1".into()))),
+            (Some("old.json"), Source::File("old.json".into())),
+            (Some("a:b"), Source::File("a:b".into())),
+        ] {
+            assert_eq!(Source::of(word), expected);
+        }
+    }
+
+    #[test]
+    fn processes_without_an_address_are_refused() {
+        let failure = Source::of_process(std::process::id()).unwrap_err();
+        let pid = std::process::id();
+        let expected =
+            format!("process {pid} has no address in LUMALLOC_EXPORTER: name that of its exporter");
+        assert_eq!(failure, Failure::new(expected));
+        let failure = Source::of_process(u32::MAX).unwrap_err();
+        let expected =
+            "cannot read the environment of process 4294967295: no such file or directory";
+        assert_eq!(failure, Failure::new(expected));
+    }
+
+    #[test]
+    fn where_nobody_listens_is_said() {
+        let exporter = Exporter::Unix("/nowhere".into());
+        let expected = "cannot connect to unix:/nowhere: no such file or directory";
+        assert_eq!(exporter.get("/map", None), Err(Failure::new(expected)));
+    }
+}

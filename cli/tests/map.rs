@@ -1,0 +1,160 @@
+//! `lumalloc map` beside an exporter of this process.
+
+use lumalloc_exporter::Exporter;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// Returns the exit status, standard output and standard error of `lumalloc map`.
+fn map(words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+    let Output { status, stdout, stderr } = command.arg("map").args(words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[track_caller]
+fn shown(words: &[&str]) -> String {
+    let (status, text, complaint) = map(words);
+    assert_eq!((status, complaint.as_str()), (Some(0), ""), "{words:?}");
+    text
+}
+
+fn exporter() -> (Exporter, String) {
+    let exporter = Exporter::builder().listen("127.0.0.1:0".parse().unwrap()).start().unwrap();
+    let address = exporter.address().unwrap().to_string();
+    (exporter, address)
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[test]
+fn the_picture_json_and_a_place_tell_of_a_block() {
+    let (_exporter, address) = exporter();
+    let block = vec![1u8; 7 << 20];
+    let base = block.as_ptr().addr();
+    let picture = shown(&[&address, "--cell", "16", "--width", "64"]);
+    assert!(picture.contains(&"L".repeat(60)), "{picture}");
+    assert!(picture.contains("\nA cell is 64 KiB.\n") && !picture.contains('\x1b'), "{picture}");
+    let json = shown(&[&format!("http://{address}/"), "--json"]);
+    let run = json.lines().find(|line| line.contains(&format!("\"base\":\"{base:#x}\"")));
+    assert!(run.is_some_and(|run| run.contains("\"state\":\"large\"")), "{run:?}");
+    let place = shown(&[&address, "--at", &format!("{:x}", base + 5000)]);
+    let first = format!("{:#x}: large, 7 MiB from {base:#x} on, arena ", base + 5000);
+    assert!(place.starts_with(&first), "{place}");
+}
+
+/// The exporter is asked for 10000 runs at a time.
+#[test]
+fn a_long_map_is_fetched_in_parts() {
+    let (_exporter, address) = exporter();
+    let blocks: Vec<*mut u8> = (0..10_500).map(|_| lumalloc::raw::malloc(40 << 10)).collect();
+    let json = shown(&[&address, "--json"]);
+    let bases: std::collections::BTreeSet<&str> = json
+        .lines()
+        .filter_map(|line| line.strip_prefix("{\"base\":\"")?.split('"').next())
+        .collect();
+    let missing = blocks.iter().filter(|block| !bases.contains(&*format!("{:#x}", block.addr())));
+    assert_eq!(missing.count(), 0);
+}
+
+#[test]
+fn a_block_that_came_and_one_that_went_are_told() {
+    let (_exporter, address) = exporter();
+    let [before, after] = ["before.json", "after.json"].map(file);
+    let gone = vec![1u8; 3 << 20];
+    std::fs::write(&before, shown(&[&address, "--json"])).unwrap();
+    drop(gone);
+    let _come = vec![1u8; 5 << 20];
+    std::fs::write(&after, shown(&[&address, "--json"])).unwrap();
+    let [before, after] = [&before, &after].map(|path| path.to_str().unwrap());
+    let told = shown(&["--diff", before, after]);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = told.lines().map(words).collect();
+    assert!(lines.contains(&"5 MiB 0 B 5 MiB +5 MiB".to_owned()), "{told}");
+    assert!(lines.contains(&"3 MiB 3 MiB 0 B -3 MiB".to_owned()), "{told}");
+    assert!(told.contains('+'), "{told}");
+    let live = shown(&[&address, "--diff", before, "--letters"]);
+    assert!(live.contains(" +  in use now, and was not\n"), "{live}");
+}
+
+#[test]
+fn a_process_names_its_exporter_in_its_environment() {
+    let (_exporter, address) = exporter();
+    let mut other = Command::new("sleep");
+    other.arg("1000").env("LUMALLOC_EXPORTER", format!("{address},program:x"));
+    let mut other = other.stdin(Stdio::null()).spawn().unwrap();
+    let (status, text, complaint) = map(&["--pid", &other.id().to_string()]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!((status, complaint.as_str()), (Some(0), ""));
+    assert!(text.contains(" slab "), "{text}");
+}
+
+#[test]
+fn a_socket_and_one_arena() {
+    let path = file("map.sock");
+    let _ = std::fs::remove_file(&path);
+    let _exporter = Exporter::builder().listen_unix(&path).start().unwrap();
+    let socket = format!("unix:{}", path.display());
+    let arena = lumalloc::Arena::new().unwrap();
+    let block = arena.run(|| lumalloc::raw::malloc(100)).unwrap();
+    let json = shown(&[&socket, "--json", "--arena", &arena.index().to_string()]);
+    let address = format!("\"base\":\"{:#x}\"", block.addr() & !4095);
+    assert!(json.contains(&address) && !json.contains("\"arena\":null"), "{json}");
+}
+
+#[test]
+fn a_token_opens_what_asks_for_one() {
+    let path = file("map.token");
+    let _ = std::fs::remove_file(&path);
+    let mut options = std::fs::OpenOptions::new();
+    let mut made = options.write(true).create_new(true).mode(0o600).open(&path).unwrap();
+    made.write_all(b"0123456789abcdef0123456789abcdef\n").unwrap();
+    let builder = Exporter::builder().listen("127.0.0.1:0".parse().unwrap()).token_file(&path);
+    let exporter = builder.start().unwrap();
+    let address = exporter.address().unwrap().to_string();
+    let (status, _, complaint) = map(&[&address]);
+    let begin = format!("lumalloc: {address} refused with 401: ");
+    assert!(status == Some(1) && complaint.starts_with(&begin), "{complaint}");
+    let picture = shown(&[&address, "--token-file", path.to_str().unwrap()]);
+    assert!(picture.contains(" slab "), "{picture}");
+}
+
+#[test]
+fn what_fails_is_said_in_a_line() {
+    let (_exporter, address) = exporter();
+    let nonsense = file("nonsense.json");
+    std::fs::write(&nonsense, "{}").unwrap();
+    let nonsense = nonsense.to_str().unwrap();
+    for (words, expected) in [
+        (vec![&*address, "--at", "0x10"], "0x10 does not lie in the heap".to_owned()),
+        (
+            vec![&address, "--arena", "4000"],
+            format!("{address} refused with 404: no such arena: 4000"),
+        ),
+        (
+            vec!["unix:/nowhere"],
+            "cannot connect to unix:/nowhere: no such file or directory".into(),
+        ),
+        (vec!["nothing.json"], "cannot read nothing.json: no such file or directory".into()),
+        (
+            vec![nonsense],
+            format!(
+                "{nonsense} is not what `lumalloc map --json` writes: \
+                 missing field `page` at line 1 column 2"
+            ),
+        ),
+    ] {
+        let expected = (Some(1), String::new(), format!("lumalloc: {expected}\n"));
+        assert_eq!(map(&words), expected, "{words:?}");
+    }
+    let (status, _, complaint) = map(&["--json", "--at", "0x10"]);
+    assert_eq!(status, Some(2), "{complaint}");
+}

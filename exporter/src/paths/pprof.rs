@@ -1,0 +1,198 @@
+//! `/debug/pprof/`: heap profiles as Go's net/http/pprof serves them, so that `pprof` works on the
+//! address. `/heap` and `/pprof/heap` have the text that jeprof reads.
+use crate::answer::{Answer, BINARY, TEXT, body, line};
+use crate::context::Context;
+use crate::format::{bad, only};
+use crate::heap_profile::{Format, changed, take};
+use crate::query;
+use crate::routes::Asked;
+use crate::symbols::Symbols;
+use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
+use hyper::{Method, StatusCode};
+use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
+use std::fmt::Write;
+
+/// What `/debug/pprof/` says.
+const INDEX: &str = "\
+heap     memory in use, gzipped for pprof; ?debug=1 as text for jeprof
+allocs   the same, with what was allocated since the start shown first
+cmdline  the command line of the program
+symbol   names of addresses: POST 0x1234+0x5678
+";
+
+/// Answers `GET /debug/pprof/`, and the paths below it that do not exist.
+pub(crate) fn index(_: &Context, asked: &Asked) -> Answer {
+    if !asked.uri().path().ends_with("/pprof/") {
+        let reason = "no such profile; GET /debug/pprof/ lists them";
+        return line(StatusCode::NOT_FOUND, reason);
+    }
+    match only(asked, &[]) {
+        Ok(()) => body(TEXT, INDEX),
+        Err(bad) => bad.into(),
+    }
+}
+
+/// Answers `GET /debug/pprof/heap`.
+pub(crate) fn heap(context: &Context, asked: &Asked) -> Answer {
+    profile(context, asked, "heap", |_| ())
+}
+
+/// Answers `GET /debug/pprof/allocs`.
+pub(crate) fn allocs(context: &Context, asked: &Asked) -> Answer {
+    profile(context, asked, "allocs", |profile| {
+        // Of a field that occurs twice, the last value holds.
+        profile.extend_from_slice(&DEFAULT_ALLOC_SPACE);
+    })
+}
+
+/// Answers `GET /heap`.
+pub(crate) fn heap_v2(context: &Context, asked: &Asked) -> Answer {
+    match only(asked, &[]) {
+        Ok(()) => text(context),
+        Err(bad) => bad.into(),
+    }
+}
+
+fn profile(
+    context: &Context,
+    asked: &Asked,
+    name: &str,
+    change: impl FnOnce(&mut Vec<u8>),
+) -> Answer {
+    // Go collects garbage first if `gc` says so.
+    if let Err(bad) = only(asked, &["debug", "gc"]) {
+        return bad.into();
+    }
+    match query::values(asked.uri().query(), "debug").next().as_deref() {
+        None | Some("0") => {}
+        Some("1") => return text(context),
+        Some(other) => return bad(format_args!("debug is 0 or 1, not {other:?}")).into(),
+    }
+    let file = changed(context.namespace, change);
+    match file {
+        Ok(file) => named(body(BINARY, file), &format!("attachment; filename=\"{name}.pb.gz\"")),
+        Err(failure) => failure.into(),
+    }
+}
+
+fn text(context: &Context) -> Answer {
+    match take(context.namespace, Format::HeapV2) {
+        Ok(text) => body(TEXT, text),
+        Err(failure) => failure.into(),
+    }
+}
+
+fn named(mut answer: Answer, disposition: &str) -> Answer {
+    if let Ok(value) = HeaderValue::from_str(disposition) {
+        answer.headers_mut().insert(CONTENT_DISPOSITION, value);
+    }
+    answer
+}
+
+/// Answers `GET /debug/pprof/cmdline`: the words of the command line, with NUL between them.
+pub(crate) fn command_line(_: &Context, asked: &Asked) -> Answer {
+    if let Err(bad) = only(asked, &[]) {
+        return bad.into();
+    }
+    match std::fs::read("/proc/self/cmdline") {
+        Ok(mut words) => {
+            words.truncate(words.strip_suffix(&[0]).map_or(words.len(), <[u8]>::len));
+            body(TEXT, words)
+        }
+        Err(error) => {
+            let reason = format_args!("the command line cannot be read: {error}");
+            line(StatusCode::SERVICE_UNAVAILABLE, reason)
+        }
+    }
+}
+
+/// The most addresses of one request.
+const MOST_ADDRESSES: usize = 1 << 16;
+
+/// Answers `GET` and `POST /debug/pprof/symbol`: the names of the addresses in the body or, for
+/// `GET`, behind `?`. A line for each address has the address as it was given, and the name.
+pub(crate) fn symbol(_: &Context, asked: &Asked) -> Answer {
+    let text = if asked.method() == Method::POST {
+        asked.body().as_ref()
+    } else {
+        asked.uri().query().unwrap_or_default().as_bytes()
+    };
+    let text = String::from_utf8_lossy(text);
+    let given = text.split(['+', ' ', '\n']).filter(|address| !address.is_empty());
+    let mut answer = String::from("num_symbols: 1\n");
+    let mut symbols = match Symbols::of_process() {
+        Ok(symbols) => symbols,
+        Err(error) => {
+            let reason = format_args!("/proc/self/maps cannot be read: {error}");
+            return line(StatusCode::SERVICE_UNAVAILABLE, reason);
+        }
+    };
+    for (count, given) in given.enumerate() {
+        let digits = given.trim_start_matches("0x");
+        let Ok(address) = u64::from_str_radix(digits, 16) else {
+            return bad(format_args!("no hexadecimal address: {given:?}")).into();
+        };
+        if count == MOST_ADDRESSES {
+            return bad(format_args!("a request has at most {MOST_ADDRESSES} addresses")).into();
+        }
+        if let Some(name) = symbols.name(address) {
+            // Writing to a string does not fail.
+            let _ = writeln!(answer, "{given} {name}");
+        }
+    }
+    body(TEXT, answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, get, post, said};
+
+    #[test]
+    fn the_index_lists_the_paths() {
+        let context = context();
+        assert_eq!(said(index(&context, &get("/debug/pprof/"))), (200, INDEX.into()));
+        let missing = "no such profile; GET /debug/pprof/ lists them\n";
+        assert_eq!(said(index(&context, &get("/debug/pprof/cpu"))), (404, missing.into()));
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused() {
+        let context = context();
+        let text = "debug is 0 or 1, not \"2\"\n";
+        assert_eq!(said(heap(&context, &get("/debug/pprof/heap?debug=2"))), (400, text.into()));
+        let text = "no such parameter: \"x\"; there are: debug, gc\n";
+        assert_eq!(said(allocs(&context, &get("/debug/pprof/allocs?x"))), (400, text.into()));
+        let text = "no such parameter: \"x\"; there are none here\n";
+        for path in [index, heap_v2, command_line] {
+            assert_eq!(said(path(&context, &get("/debug/pprof/?x"))), (400, text.into()));
+        }
+    }
+
+    #[test]
+    fn addresses_have_names() {
+        let context = context();
+        let place = (libc::malloc as *const ()).addr();
+        let text = format!("0x{place:x}+0x1");
+        let (status, names) = said(symbol(&context, &post("/debug/pprof/symbol", &text)));
+        assert_eq!((status, names.lines().count()), (200, 2), "{names}");
+        let expected = format!("0x{place:x} ");
+        assert!(names.lines().nth(1).unwrap().starts_with(&expected), "{names}");
+        let same = symbol(&context, &get(&format!("/debug/pprof/symbol?{place:x}")));
+        assert_eq!(said(same).1.lines().count(), 2);
+        let none = said(symbol(&context, &get("/debug/pprof/symbol")));
+        assert_eq!(none, (200, "num_symbols: 1\n".into()));
+        let wrong = said(symbol(&context, &post("/debug/pprof/symbol", "0x12+zz")));
+        assert_eq!(wrong, (400, "no hexadecimal address: \"zz\"\n".into()));
+        let many = "0x1+".repeat(MOST_ADDRESSES + 1);
+        let text = "a request has at most 65536 addresses\n";
+        assert_eq!(said(symbol(&context, &post("/debug/pprof/symbol", &many))), (400, text.into()));
+    }
+
+    #[test]
+    fn the_command_line_is_this_program_s() {
+        let (status, words) = said(command_line(&context(), &get("/debug/pprof/cmdline")));
+        let program = std::env::args().next().unwrap();
+        assert_eq!((status, words.split('\0').next()), (200, Some(program.as_str())));
+    }
+}

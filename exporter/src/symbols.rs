@@ -1,0 +1,156 @@
+//! Names of functions of this process, from the symbol tables of its files.
+//!
+//! Of a file only the tables of sections and symbols are read, because a program with debug
+//! information may be larger than its heap. Nothing is kept between requests.
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// The file of the running program.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// The files with code of this process.
+pub(crate) struct Symbols {
+    mappings: Vec<Mapping>,
+    /// The tables of the files that were asked for; `None` if a file cannot be read.
+    tables: HashMap<String, Option<Table>>,
+}
+
+/// A part of a file that is mapped with code.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: String,
+}
+
+impl Symbols {
+    /// Finds the mapped files.
+    ///
+    /// # Errors
+    /// `/proc/self/maps` cannot be read.
+    pub(crate) fn of_process() -> io::Result<Symbols> {
+        let maps = fs::read_to_string("/proc/self/maps")?;
+        let mappings = maps.lines().filter_map(mapping).collect();
+        Ok(Symbols { mappings, tables: HashMap::new() })
+    }
+
+    /// Returns the name of the function that contains an address, as the compiler wrote it.
+    pub(crate) fn name(&mut self, address: u64) -> Option<&str> {
+        let contains = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+        let mapping = self.mappings.iter().find(contains)?;
+        let path = &mapping.path;
+        if !self.tables.contains_key(path) {
+            self.tables.insert(path.clone(), Table::read(path));
+        }
+        let table = self.tables.get(path)?.as_ref()?;
+        table.name(address - mapping.start + mapping.offset)
+    }
+}
+
+/// Returns the mapping of a line of `/proc/self/maps`, if it is a file's code.
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ').map(str::trim);
+    let (start, end) = fields.next()?.split_once('-')?;
+    let is_code = fields.next()?.contains('x');
+    let offset = fields.next()?;
+    let path = fields.nth(2)?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let mapping = Mapping {
+        start: number(start)?,
+        end: number(end)?,
+        offset: number(offset)?,
+        path: path.to_owned(),
+    };
+    (is_code && path.starts_with('/')).then_some(mapping)
+}
+
+/// The functions of a file.
+struct Table {
+    /// Parts of the file that are loaded: the place in the file, the size, the address.
+    segments: Vec<(u64, u64, u64)>,
+    /// Functions by their first address, with their size and name.
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl Table {
+    fn read(path: &str) -> Option<Table> {
+        // The path of a program that was replaced while it runs is not that of its file.
+        let is_program = fs::read_link(PROGRAM).is_ok_and(|program| program == Path::new(path));
+        let path = if is_program { PROGRAM } else { path };
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let file: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&cache).ok()?;
+        let segments = file.segments().map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        });
+        let segments = segments.collect();
+        let mut functions = Vec::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            if symbol.kind() == SymbolKind::Text
+                && symbol.is_definition()
+                && let Ok(name) = symbol.name()
+            {
+                functions.push((symbol.address(), symbol.size(), name.to_owned()));
+            }
+        }
+        functions.sort_unstable();
+        Some(Table { segments, functions })
+    }
+
+    /// Returns the name of the function at a place in the file.
+    fn name(&self, place: u64) -> Option<&str> {
+        let is_in = |(offset, size, _): &&(u64, u64, u64)| place.wrapping_sub(*offset) < *size;
+        let (offset, _, start) = self.segments.iter().find(is_in)?;
+        let address = place - offset + start;
+        let after = self.functions.partition_point(|(first, ..)| *first <= address);
+        let (first, size, name) = self.functions.get(..after)?.last()?;
+        // Functions written in assembly may have no size.
+        (*size == 0 || address - first < *size).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn a_function_that_is_not_exported() -> u64 {
+        std::hint::black_box(7)
+    }
+
+    #[test]
+    fn functions_have_their_names() {
+        let mut symbols = Symbols::of_process().unwrap();
+        let place = a_function_that_is_not_exported as fn() -> u64;
+        let name = symbols.name((place as *const ()).addr() as u64).unwrap();
+        assert!(name.contains("a_function_that_is_not_exported"), "{name}");
+        let printf = (libc::printf as *const ()).addr() as u64;
+        assert!(symbols.name(printf + 1).is_some_and(|name| name.contains("printf")));
+        let local = 0;
+        assert_eq!(symbols.name((&raw const local).addr() as u64), None, "the stack is no file");
+        assert_eq!(symbols.name(0), None);
+    }
+
+    #[test]
+    fn lines_of_maps() {
+        let line = "7f00-7f10 r-xp 00002000 fe:00 1234                 /usr/lib/a b.so";
+        let expected =
+            Mapping { start: 0x7f00, end: 0x7f10, offset: 0x2000, path: "/usr/lib/a b.so".into() };
+        assert_eq!(mapping(line), Some(expected));
+        for line in [
+            "7f00-7f10 r--p 00002000 fe:00 1234 /usr/lib/a.so",
+            "7f00-7f10 r-xp 00000000 00:00 0 [vdso]",
+            "7f00-7f10 r-xp 00000000 00:00 0",
+            "x-y r-xp 0 00:00 0 /a",
+            "",
+        ] {
+            assert_eq!(mapping(line), None, "{line}");
+        }
+        assert!(Table::read("/proc/self/maps").is_none() && Table::read("/nowhere").is_none());
+    }
+}

@@ -1,0 +1,78 @@
+//! The heap map: a picture that is taken when asked for, details, and what changed.
+
+use super::service::Service;
+use super::{is_at_ease, page_of};
+use serde_json::Value;
+
+/// The number of pixels of the picture that are not transparent, in thousandths.
+const DRAWN: &str = "(() => {
+    const { width, height } = document.querySelector('#map-picture');
+    const brush = document.querySelector('#map-picture').getContext('2d');
+    const pixels = brush.getImageData(0, 0, width, height).data;
+    let drawn = 0;
+    for (let i = 3; i < pixels.length; i += 4) drawn += pixels[i] > 0;
+    return Math.round(drawn * 1000 / (width * height));
+})()";
+
+#[test]
+#[ignore = "needs Chromium"]
+fn a_map_is_taken_looked_into_and_compared() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.click("#map-take");
+    browser.wait_for_like("#map-note", r"^A cell is [0-9.]+ [KM]iB\. [0-9.k ]+ runs\. ");
+    assert!(browser.value(DRAWN).as_u64().unwrap() > 200);
+    let legend = browser.text("#map-legend");
+    for state in ["slab ", "large ", "dirty ", "retained ", "metadata "] {
+        assert!(legend.contains(state), "{legend}");
+    }
+    // The arrow keys choose a cell, and the details follow.
+    browser.value("document.querySelector('#map-picture').focus()");
+    browser.press("ArrowRight");
+    browser.wait_for_like("#map-title", "^0x[0-9a-f]+$");
+    let first = browser.text("#map-title");
+    browser.press("ArrowRight");
+    browser.wait_for(&format!("document.querySelector('#map-title').textContent !== '{first}'"));
+    let facts = browser.text("#map-facts");
+    assert!(facts.contains("A purge gives back"), "{facts}");
+    // A large block of the service, by its address.
+    let runs = service.get("/map")["runs"].as_array().unwrap().clone();
+    let large = runs.iter().find(|run| run["state"] == "large").unwrap();
+    let base = large["base"].as_str().unwrap();
+    browser.click("#map-address");
+    browser.enter(base);
+    browser.press("Enter");
+    browser.wait_for_text("#map-title", base);
+    assert!(browser.text("#map-facts").starts_with("Statelarge: large blocks"));
+    assert_eq!(browser.value("document.querySelector('#map-changes').disabled"), true);
+    browser.click("#map-take");
+    browser.wait_for("!document.querySelector('#map-changes').disabled");
+    browser.click("#map-changes");
+    browser.wait_for_like("#map-legend", "in use as before");
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn a_click_tells_the_cell_under_the_mouse() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.click("#map-take");
+    browser.wait_for_like("#map-note", "^A cell is ");
+    // The first cell, whose address is that of the first run that is drawn, or a little below.
+    let place = "document.querySelector('#map-picture').getBoundingClientRect()";
+    browser.value(&format!(
+        "document.querySelector('#map-picture').scrollIntoView();
+         document.querySelector('#map-picture').dispatchEvent(new MouseEvent('click', {{
+            bubbles: true, clientX: {place}.x + 4, clientY: {place}.y + 4 }}))"
+    ));
+    browser.wait_for_like("#map-title", "^0x[0-9a-f]+$");
+    let title = browser.text("#map-title");
+    let at: Value = service.get(&format!("/map?at={title}"));
+    let facts = browser.text("#map-facts");
+    match at["run"]["base"].as_str() {
+        Some(base) => assert!(facts.contains(&format!(" from {base}")), "{facts} {at}"),
+        None => assert_eq!(facts, "No run is here."),
+    }
+    is_at_ease(&mut browser, &service);
+}

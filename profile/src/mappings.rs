@@ -1,0 +1,254 @@
+//! The files that are mapped into the process, from `/proc/self/maps`, with their build-ids.
+
+use crate::output_file::{for_each_piece, read_at};
+use core::ffi::CStr;
+
+/// The longest line that is read: numbers, and a path.
+const LONGEST_LINE: usize = 4096 + 128;
+/// The longest build-id that is read, in bytes.
+const LONGEST_ID: usize = 32;
+
+/// A part of a file that is mapped and may be run.
+pub(crate) struct Mapping<'a> {
+    /// The addresses from `start` up to `end`.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Where in the file it begins.
+    pub(crate) offset: u64,
+    /// The path, or a name in brackets.
+    pub(crate) name: &'a [u8],
+    /// The build-id, in hexadecimal digits. Empty: the file has none.
+    pub(crate) build_id: &'a [u8],
+}
+
+/// A line of the table.
+struct Line<'a> {
+    start: u64,
+    end: u64,
+    may_run: bool,
+    offset: u64,
+    name: &'a [u8],
+}
+
+/// Calls `see` with each mapping that may be run, by rising addresses.
+pub(crate) fn for_each(mut see: impl FnMut(&Mapping<'_>)) {
+    let mut file = FileBegin::new();
+    for_each_line(c"/proc/self/maps", |line| {
+        let Some(line) = parse(line) else { return };
+        file.note(&line);
+        if line.may_run && !line.name.is_empty() {
+            let (id, length) = file.build_id(&line);
+            see(&Mapping {
+                start: line.start,
+                end: line.end,
+                offset: line.offset,
+                name: without_note(line.name),
+                build_id: id.get(..length).unwrap_or_default(),
+            });
+        }
+    });
+}
+
+/// Removes what the system adds to the path of a file that another one has replaced. The build-id
+/// says whether the file of that name is still the same.
+fn without_note(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b" (deleted)").unwrap_or(name)
+}
+
+/// Where the beginning of the last file is mapped.
+struct FileBegin {
+    start: u64,
+    hash: u64,
+}
+
+impl FileBegin {
+    fn new() -> FileBegin {
+        FileBegin { start: 0, hash: 0 }
+    }
+
+    fn note(&mut self, line: &Line<'_>) {
+        if line.offset == 0 {
+            *self = FileBegin { start: line.start, hash: hash(line.name) };
+        }
+    }
+
+    fn build_id(&self, line: &Line<'_>) -> ([u8; 2 * LONGEST_ID], usize) {
+        let mut digits = [0; 2 * LONGEST_ID];
+        let mut id = [0; LONGEST_ID];
+        let is_file = line.name.starts_with(b"/") && self.hash == hash(line.name);
+        let length = if is_file { read_id(self.start, &mut id).unwrap_or(0) } else { 0 };
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(id.iter().take(length)) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        (digits, 2 * length)
+    }
+}
+
+fn digit(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'a' + value - 10 }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(1, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Calls `see` with each line of a file. Of a line that is too long the end is left out.
+fn for_each_line(path: &CStr, mut see: impl FnMut(&[u8])) {
+    let mut line = [0; LONGEST_LINE];
+    let mut length = 0;
+    for_each_piece(path, |piece| {
+        for byte in piece {
+            if *byte == b'\n' {
+                see(line.get(..length).unwrap_or_default());
+                length = 0;
+            } else if let Some(place) = line.get_mut(length) {
+                *place = *byte;
+                length += 1;
+            }
+        }
+    });
+}
+
+/// Reads a line: `start-end permissions offset device inode name`.
+fn parse(line: &[u8]) -> Option<Line<'_>> {
+    let (start, rest) = hexadecimal(line)?;
+    let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
+    let rest = rest.strip_prefix(b" ")?;
+    let may_run = *rest.get(2)? == b'x';
+    let (offset, rest) = hexadecimal(rest.get(5..)?)?;
+    // The device and the number of the file are of no use here.
+    let mut fields = rest.splitn(4, |byte| *byte == b' ');
+    let name = fields.nth(3).unwrap_or_default();
+    Some(Line { start, end, may_run, offset, name: name.trim_ascii() })
+}
+
+fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (digits, rest) = text.split_at_checked(length).filter(|_| (1..=16).contains(&length))?;
+    let value = |byte: &u8| u64::from((*byte as char).to_digit(16).unwrap_or(0));
+    Some((digits.iter().fold(0, |number, byte| number << 4 | value(byte)), rest))
+}
+
+/// Reads the build-id of the ELF file whose beginning is mapped at `start`. Returns its length.
+///
+/// The memory is read by the system, because the file may be unmapped meanwhile.
+fn read_id(start: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
+    const LOAD: u32 = 1;
+    const NOTE: u32 = 4;
+    let mut header = [0; 64];
+    read_at(MEMORY, start, &mut header)?;
+    if !header.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, count) = (word(&header, 32)?, half(&header, 56)?);
+    let mut bias = None;
+    for index in 0..count.min(64) {
+        let mut segment = [0; 56];
+        read_at(
+            MEMORY,
+            start.wrapping_add(table).wrapping_add(u64::from(index) * 56),
+            &mut segment,
+        )?;
+        let (kind, offset) = (quarter(&segment, 0)?, word(&segment, 8)?);
+        let (address, length) = (word(&segment, 16)?, word(&segment, 32)?);
+        if kind == LOAD && offset == 0 {
+            bias = Some(start.wrapping_sub(address));
+        }
+        // The segments that are loaded may come after the notes. Then the file begins at zero, as
+        // all shared objects do.
+        let at = bias.unwrap_or(start).wrapping_add(address);
+        if kind == NOTE
+            && let Some(length) = find_id(at, length, id)
+        {
+            return Some(length);
+        }
+    }
+    None
+}
+
+const MEMORY: &CStr = c"/proc/self/mem";
+
+/// Looks for the build-id among the notes at an address.
+fn find_id(start: u64, length: u64, id: &mut [u8; LONGEST_ID]) -> Option<usize> {
+    const BUILD_ID: u32 = 3;
+    let (mut at, end) = (start, start.checked_add(length)?);
+    while at < end {
+        let mut note = [0; 16];
+        read_at(MEMORY, at, &mut note)?;
+        let (name, contents) = (quarter(&note, 0)?, quarter(&note, 4)?);
+        let padded = |length: u32| u64::from(length).next_multiple_of(4);
+        let place = at.checked_add(12 + padded(name))?;
+        if quarter(&note, 8)? == BUILD_ID && note.get(12..) == Some(b"GNU\0") {
+            let length = (contents as usize).min(LONGEST_ID);
+            return read_at(MEMORY, place, id.get_mut(..length)?).map(|()| length);
+        }
+        at = place.checked_add(padded(contents))?;
+    }
+    None
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+fn quarter(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::string::String;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_replaced_file_keeps_its_name() {
+        assert_eq!(without_note(b"/bin/a b (deleted)"), b"/bin/a b");
+        assert_eq!(without_note(b"/bin/a"), b"/bin/a");
+    }
+
+    #[test]
+    fn the_program_and_the_c_library_are_there_with_the_ids_that_readelf_prints() {
+        let mut seen = Vec::new();
+        for_each(|mapping| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            seen.push((mapping.start, mapping.end, text(mapping.name), text(mapping.build_id)));
+        });
+        let own = parse as *const () as u64;
+        for address in [own, libc::abort as *const () as u64] {
+            let found = seen.iter().find(|(start, end, ..)| (*start..*end).contains(&address));
+            let (.., name, id) = found.expect("a mapping");
+            let output = Command::new("readelf").args(["-n", name]).output().expect("readelf");
+            let notes = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(id.len() >= 16 && notes.contains(id.as_str()), "{name} {id}: {notes}");
+        }
+        assert!(seen.iter().any(|(.., name, id)| name == "[vdso]" && id.is_empty()));
+        assert!(seen.is_sorted());
+    }
+
+    #[test]
+    fn lines_are_read_with_blanks_in_names_and_without_names() {
+        let line = parse(b"7f00-8f10 r-xp 00001000 fe:00 12345                      /a b c");
+        let line = line.expect("a line");
+        assert_eq!((line.start, line.end, line.offset), (0x7f00, 0x8f10, 0x1000));
+        assert!(line.may_run && line.name == b"/a b c");
+        let line = parse(b"1-2 rw-p 00000000 00:00 0 ").expect("a line");
+        assert!(!line.may_run && line.name.is_empty());
+        for bad in ["", "x", "1-", "1-2", "1-2 r-xp", "1-2 r-xp z", "11111111111111111-2 r-xp 0 "] {
+            assert!(parse(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_without_an_elf_file_has_no_build_id() {
+        let block = [0x7f; 64];
+        let mut id = [0; LONGEST_ID];
+        assert_eq!(read_id(block.as_ptr() as u64, &mut id), None);
+        assert_eq!(read_id(8, &mut id), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! The profile of mprof(1): each allocation is counted, and the counts are written to a file when
+//! the program ends or asks for it.
+//!
+//! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
+
+use crate::output_file::{Path, process_id, to_descriptor, write_whole};
+use crate::pprof;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use lumalloc::{control, intervals, observe, options};
+
+/// The file that is written unless [`restart`] names another.
+const DEFAULT_NAME: &CStr = c"mprof.data";
+
+/// What stops a function of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The process was started without `mprof:true`.
+    NotExact,
+    /// The profile is being taken already.
+    Running,
+    /// No profile is being taken.
+    Stopped,
+    /// The file could not be written, with the system's error number.
+    Unwritten(c_int),
+    /// The name is longer than any path.
+    LongName,
+}
+
+/// The name of the file, which one thread has at a time.
+struct Name {
+    is_taken: AtomicBool,
+    path: UnsafeCell<Path>,
+}
+
+// SAFETY: the path is used by the thread that has taken it.
+unsafe impl Sync for Name {}
+
+/// Empty: [`DEFAULT_NAME`], unless the profile goes to standard output.
+static NAME: Name = Name { is_taken: AtomicBool::new(false), path: UnsafeCell::new(Path::new()) };
+static TO_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program stopped the profile.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Allocations between two writes. 0: only at the end.
+static AUTOSAVE: AtomicU64 = AtomicU64::new(0);
+/// The process that took the name as it is. Others add their numbers.
+static FIRST: AtomicU32 = AtomicU32::new(0);
+
+impl Name {
+    fn with<T>(&self, f: impl FnOnce(&mut Path) -> T) -> T {
+        // Acquire: pairs with the Release below.
+        while self.is_taken.swap(true, Ordering::Acquire) {
+            // SAFETY: the call has no requirements.
+            unsafe { libc::sched_yield() };
+        }
+        // SAFETY: this thread has taken the name.
+        let result = f(unsafe { &mut *self.path.get() });
+        // Release: pairs with the Acquire above.
+        self.is_taken.store(false, Ordering::Release);
+        result
+    }
+}
+
+/// Returns whether the profile is being taken.
+#[must_use]
+pub fn is_running() -> bool {
+    options::current().mprof && !STOPPED.load(Ordering::Relaxed)
+}
+
+/// Writes the counts up to now.
+///
+/// A child of fork adds the number of its process to the name, so that it does not replace the
+/// file of its parent.
+///
+/// # Errors
+/// [`Refusal::Stopped`], and [`Refusal::Unwritten`]; the file is then as it was before.
+pub fn save() -> Result<(), Refusal> {
+    if !is_running() {
+        return Err(Refusal::Stopped);
+    }
+    control::profile::settle_thread();
+    if TO_STDOUT.load(Ordering::Relaxed) {
+        return to_descriptor(libc::STDOUT_FILENO, pprof::write).map_err(Refusal::Unwritten);
+    }
+    let mut path = NAME.with(|path| path.clone());
+    if path.as_c_str().is_empty() {
+        path.push(DEFAULT_NAME.to_bytes());
+    }
+    if is_child() {
+        path.push(b".").and_then(|path| path.push_number(u64::from(process_id())));
+    }
+    write_whole(path.as_c_str(), pprof::write).map_err(Refusal::Unwritten)
+}
+
+/// Returns whether this process is a child of the one whose name the file has.
+fn is_child() -> bool {
+    match FIRST.load(Ordering::Relaxed) {
+        0 => observe::fork_generation() > 0,
+        first => first != process_id(),
+    }
+}
+
+/// Returns how many allocations there are between two writes. 0: the file is only written at the
+/// end. Source: mprof(1), `set_mprof_autosave`.
+#[must_use]
+pub fn autosave() -> u64 {
+    AUTOSAVE.load(Ordering::Relaxed)
+}
+
+/// Writes the file after each `count` allocations from now on. 0: only at the end. A file that
+/// cannot be written is tried again at the next time.
+///
+/// # Errors
+/// [`Refusal::NotExact`].
+pub fn set_autosave(count: u64) -> Result<(), Refusal> {
+    check_exact()?;
+    AUTOSAVE.store(count, Ordering::Relaxed);
+    intervals::set_sample_action(Some(save_now), count);
+    Ok(())
+}
+
+extern "C" fn save_now() {
+    // There is nobody to tell.
+    let _ = save();
+}
+
+fn check_exact() -> Result<(), Refusal> {
+    if options::current().mprof { Ok(()) } else { Err(Refusal::NotExact) }
+}
+
+/// Writes the file, and takes no profile from then on. Source: mprof(1), `mprof_stop`.
+///
+/// # Errors
+/// [`Refusal::NotExact`], [`Refusal::Stopped`], and [`Refusal::Unwritten`] after it was stopped.
+pub fn stop() -> Result<(), Refusal> {
+    check_exact()?;
+    let saved = save();
+    if saved != Err(Refusal::Stopped) {
+        control::profile::set_active(false);
+        STOPPED.store(true, Ordering::Relaxed);
+    }
+    saved
+}
+
+/// Takes a new profile, from empty counts, that is written to another file. An empty name is
+/// standard output. Source: mprof(1), `mprof_restart`.
+///
+/// # Errors
+/// [`Refusal::NotExact`], [`Refusal::Running`], [`Refusal::LongName`].
+pub fn restart(name: &CStr) -> Result<(), Refusal> {
+    check_exact()?;
+    if is_running() {
+        return Err(Refusal::Running);
+    }
+    let mut path = Path::new();
+    path.push(name.to_bytes()).ok_or(Refusal::LongName)?;
+    NAME.with(|present| *present = path);
+    TO_STDOUT.store(name.is_empty(), Ordering::Relaxed);
+    FIRST.store(process_id(), Ordering::Relaxed);
+    control::profile::reset(0);
+    STOPPED.store(false, Ordering::Relaxed);
+    control::profile::set_active(true);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_option_all_is_refused() {
+        assert!(!is_running());
+        assert_eq!(save(), Err(Refusal::Stopped));
+        assert_eq!(stop(), Err(Refusal::NotExact));
+        assert_eq!(restart(c"x"), Err(Refusal::NotExact));
+        assert_eq!((set_autosave(3), autosave()), (Err(Refusal::NotExact), 0));
+    }
+}

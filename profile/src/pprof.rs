@@ -1,0 +1,348 @@
+//! The format pprof: a gzipped message `perftools.profiles.Profile`, which `go tool pprof` and most
+//! viewers read. Source: github.com/google/pprof, `proto/profile.proto`.
+//!
+//! - Values: allocations and bytes since the start (or the last reset), and those in use, both
+//!   estimated from the samples. Bytes are usable sizes.
+//! - Labels: `bytes`, the requested size, and on what is in use `arena` and `thread`.
+//! - Locations have addresses and mappings with build-ids, and no names: these are for the reader
+//!   to find.
+//! - The period is the number of bytes between two samples. At 1 each allocation was counted.
+//!
+//! Nothing is allocated. Without memory from the system the file is larger than need be, and has
+//! no labels `arena` and `thread`.
+
+use crate::gzip::Gzip;
+use crate::mappings;
+use crate::output_file::{now, process_id};
+use crate::protobuf::Message;
+use crate::scratch::Scratch;
+use crate::sink::{Sink, Text};
+use crate::table::Table;
+use crate::unbias::Estimate;
+use lumalloc::observe::{self, ProfileEntry};
+
+/// The strings that each file has, by their index.
+const STRINGS: [&str; 11] = [
+    "",
+    "alloc_objects",
+    "count",
+    "alloc_space",
+    "bytes",
+    "inuse_objects",
+    "inuse_space",
+    "space",
+    "arena",
+    "thread",
+    "index",
+];
+const COUNT: u64 = 2;
+const BYTES: u64 = 4;
+const INUSE_SPACE: u64 = 6;
+const SPACE: u64 = 7;
+const ARENA: u64 = 8;
+const THREAD: u64 = 9;
+const INDEX: u64 = 10;
+/// The four types of values, with their units.
+const TYPES: [(u64, u64); 4] = [(1, COUNT), (3, BYTES), (5, COUNT), (INUSE_SPACE, BYTES)];
+
+/// The number of the field `default_sample_type`.
+const DEFAULT_TYPE: u8 = 14;
+/// The bytes of that field which, at the end of a message, have viewers show `alloc_space` first.
+pub const DEFAULT_ALLOC_SPACE: [u8; 2] = [DEFAULT_TYPE << 3, 3];
+
+/// The most places of a table.
+const MOST_PLACES: usize = 1 << 20;
+/// Bytes of the largest message: a sample with 256 locations.
+const LARGEST: usize = 256 * 10 + 256;
+
+/// Words of a mapping in memory: the first address, the last, and the number.
+const MAPPING: usize = 3;
+
+/// Samples in use that have everything in common but the address: the stack and its depth, the
+/// requested and the usable size, the arena and the thread.
+type Labels<'a> = Table<'a, 6>;
+/// Numbers of locations by address.
+type Locations<'a> = Table<'a, 1>;
+
+/// Writes the present profile. Returns `false` if the sink lost a part.
+pub fn write(sink: &mut dyn Sink) -> bool {
+    let needs = Needs::now();
+    let mut scratch = Scratch::new(needs.words());
+    let (mappings, rest) = split(scratch.words(), needs.mappings * MAPPING);
+    // Where there are only the spare words, all are for the locations.
+    let is_spare = rest.len() < needs.words() - needs.mappings * MAPPING;
+    let (labels, locations) = split(rest, if is_spare { 0 } else { needs.label_words() });
+    let mut labels = Labels::new(labels);
+    let has_labels = collect(&mut labels);
+    let mut gzip = Gzip::new(sink);
+    let mut file = File {
+        sink: &mut gzip,
+        lg_sample: observe::lg_profile_sample(),
+        strings: STRINGS.len() as u64,
+        mappings,
+        locations: Locations::new(locations),
+        last_location: 0,
+        is_whole: true,
+    };
+    file.head();
+    file.mappings();
+    observe::profile(|entry| file.entry(&entry, !has_labels));
+    if has_labels {
+        labels.all().for_each(|(key, samples)| file.labelled(key, samples));
+    }
+    let is_whole = file.is_whole;
+    gzip.end() && is_whole
+}
+
+fn split(words: &mut [u64], at: usize) -> (&mut [u64], &mut [u64]) {
+    let at = at.min(words.len());
+    words.split_at_mut_checked(at).unwrap_or_default()
+}
+
+/// What a profile needs memory for.
+struct Needs {
+    mappings: usize,
+    frames: usize,
+    live: usize,
+}
+
+impl Needs {
+    fn now() -> Needs {
+        let mut needs = Needs { mappings: 0, frames: 0, live: observe::profile_counts().live };
+        mappings::for_each(|_| needs.mappings += 1);
+        observe::profile(|entry| needs.frames += entry.stack.len());
+        needs
+    }
+
+    fn label_words(&self) -> usize {
+        // More samples may be taken meanwhile.
+        (2 * self.live + 64).min(MOST_PLACES) * Labels::PLACE
+    }
+
+    fn words(&self) -> usize {
+        let locations = (2 * self.frames + 64).min(MOST_PLACES) * Locations::PLACE;
+        self.mappings * MAPPING + self.label_words() + locations
+    }
+}
+
+/// Counts the samples in use by their labels. Returns `false` if there was no room for all.
+fn collect(labels: &mut Labels<'_>) -> bool {
+    let mut is_whole = true;
+    observe::live_samples(|sample| {
+        let key = [
+            sample.stack.as_ptr().expose_provenance() as u64,
+            sample.stack.len() as u64,
+            sample.requested as u64,
+            sample.usable as u64,
+            u64::from(sample.arena),
+            sample.thread,
+        ];
+        match labels.value(&key) {
+            Some(samples) => *samples += 1,
+            None => is_whole = false,
+        }
+    });
+    is_whole
+}
+
+/// A file that is being written.
+struct File<'a> {
+    sink: &'a mut dyn Sink,
+    lg_sample: u32,
+    /// Strings written.
+    strings: u64,
+    mappings: &'a mut [u64],
+    locations: Locations<'a>,
+    last_location: u64,
+    is_whole: bool,
+}
+
+impl File<'_> {
+    /// Writes a field of the profile that has bytes: a string or a message.
+    fn field(&mut self, field: u64, bytes: Option<&[u8]>) {
+        let mut head = [0; 16];
+        let mut message = Message::new(&mut head);
+        let length = bytes.map_or(0, <[u8]>::len) as u64;
+        let head = message.element(field << 3 | 2).element(length).end();
+        let put = |bytes: &[u8]| self.sink.put(bytes);
+        let is_put = bytes.is_some() && [head, bytes].into_iter().flatten().all(put);
+        self.is_whole = self.is_whole && is_put;
+    }
+
+    /// Writes a field of the profile that is a number.
+    fn number(&mut self, field: u64, number: u64) {
+        let mut bytes = [0; 24];
+        let is_put = Message::new(&mut bytes)
+            .number(field, number)
+            .end()
+            .is_some_and(|bytes| self.sink.put(bytes));
+        self.is_whole = self.is_whole && is_put;
+    }
+
+    /// Writes a string, and returns its index. The empty string has one already.
+    fn string(&mut self, string: &[u8]) -> u64 {
+        if string.is_empty() {
+            return 0;
+        }
+        self.field(6, Some(string));
+        self.strings += 1;
+        self.strings - 1
+    }
+
+    /// Writes what describes the profile.
+    fn head(&mut self) {
+        STRINGS.iter().for_each(|string| self.field(6, Some(string.as_bytes())));
+        let mut bytes = [0; 16];
+        for (kind, unit) in TYPES {
+            self.field(1, Message::new(&mut bytes).number(1, kind).number(2, unit).end());
+        }
+        self.field(11, Message::new(&mut bytes).number(1, SPACE).number(2, BYTES).end());
+        self.number(12, 1 << self.lg_sample.min(62));
+        self.number(DEFAULT_TYPE.into(), INUSE_SPACE);
+        self.number(9, now());
+        self.comment(b"lumalloc=", Err(env!("CARGO_PKG_VERSION").as_bytes()));
+        self.comment(b"pid=", Ok(u64::from(process_id())));
+        // What the samples are estimates of.
+        let totals = observe::totals();
+        self.comment(b"stats.allocated=", Ok(totals.allocated as u64));
+        self.comment(b"stats.active=", Ok(totals.active as u64));
+        self.comment(b"stats.resident=", Ok(totals.resident as u64));
+        let counts = observe::profile_counts();
+        self.comment(b"prof.samples.taken=", Ok(counts.taken));
+        self.comment(b"prof.samples.missed=", Ok(counts.missed));
+    }
+
+    /// Writes a comment: a name, and a number or a text.
+    fn comment(&mut self, name: &[u8], value: Result<u64, &[u8]>) {
+        let mut line = Line { bytes: [0; 64], length: 0 };
+        let mut text = Text::new(&mut line);
+        text.bytes(name);
+        match value {
+            Ok(number) => text.decimal(number),
+            Err(bytes) => text.bytes(bytes),
+        };
+        text.end();
+        let index = self.string(line.bytes.get(..line.length).unwrap_or_default());
+        self.number(13, index);
+    }
+
+    /// Writes the mappings, and notes where they are.
+    fn mappings(&mut self) {
+        let mut bytes = [0; 96];
+        let mut number = 0;
+        mappings::for_each(|mapping| {
+            number += 1;
+            let name = self.string(mapping.name);
+            let build_id = self.string(mapping.build_id);
+            let mut message = Message::new(&mut bytes);
+            message.number(1, number).number(2, mapping.start).number(3, mapping.end);
+            message.number(4, mapping.offset).number(5, name).number(6, build_id);
+            self.field(3, message.end());
+            let at = (number as usize - 1) * MAPPING;
+            if let Some(words) = self.mappings.get_mut(at..at + MAPPING) {
+                words.copy_from_slice(&[mapping.start, mapping.end, number]);
+            }
+        });
+    }
+
+    /// Returns the number of the mapping of an address, or 0.
+    fn mapping_of(&self, address: u64) -> u64 {
+        let of = |words: &[u64]| match words {
+            [start, end, number] if (*start..*end).contains(&address) => Some(*number),
+            _ => None,
+        };
+        self.mappings.chunks_exact(MAPPING).find_map(of).unwrap_or(0)
+    }
+
+    /// Returns the number of the location of a return address. Writes the location if it is new.
+    fn location(&mut self, frame: usize) -> u64 {
+        // The address of a call is before the one that it returns to.
+        let address = (frame as u64).wrapping_sub(1);
+        let next = self.last_location + 1;
+        if let Some(known) = self.locations.value(&[address]) {
+            if *known != 0 {
+                return *known;
+            }
+            *known = next;
+        }
+        self.last_location = next;
+        let mut bytes = [0; 40];
+        let mut message = Message::new(&mut bytes);
+        message.number(1, next).number(2, self.mapping_of(address)).number(3, address);
+        self.field(4, message.end());
+        next
+    }
+
+    /// Writes what was allocated by one stack in one size, and with `and_live` what is in use.
+    fn entry(&mut self, entry: &ProfileEntry, and_live: bool) {
+        let live = if and_live { entry.allocated.saturating_sub(entry.freed) } else { 0 };
+        let counts = [entry.allocated, live];
+        self.sample(entry.stack, counts, entry.requested, entry.usable, &[]);
+    }
+
+    /// Writes what is in use of one stack and size, by arena and thread.
+    fn labelled(&mut self, key: &[u64; 6], samples: u64) {
+        let [stack, depth, requested, usable, arena, thread] = *key;
+        let stack = core::ptr::with_exposed_provenance(stack as usize);
+        // SAFETY: the slice was taken apart by `collect`. It lives for ever.
+        let stack = unsafe { core::slice::from_raw_parts(stack, depth as usize) };
+        let (requested, usable) = (requested as usize, usable as usize);
+        let labels = [(ARENA, arena), (THREAD, thread)];
+        self.sample(stack, [0, samples], requested, usable, &labels);
+    }
+
+    /// Writes a sample: `counts` samples since the start, and in use.
+    fn sample(
+        &mut self,
+        stack: &[usize],
+        counts: [u64; 2],
+        requested: usize,
+        usable: usize,
+        labels: &[(u64, u64)],
+    ) {
+        let mut bytes = [0; LARGEST];
+        let mut message = Message::new(&mut bytes);
+        let mut packed = [0; LARGEST];
+        let mut locations = Message::new(&mut packed);
+        stack.iter().for_each(|frame| {
+            locations.element(self.location(*frame));
+        });
+        message.bytes(1, locations.end().unwrap_or_default());
+        let mut packed = [0; 48];
+        let mut values = Message::new(&mut packed);
+        for count in counts {
+            let mut estimate = Estimate::default();
+            estimate.add(count, usable, self.lg_sample);
+            values.element(rounded(estimate.count)).element(rounded(estimate.bytes));
+        }
+        message.bytes(2, values.end().unwrap_or_default());
+        let mut label = |key: u64, number: u64, unit: u64| {
+            let mut bytes = [0; 24];
+            let mut label = Message::new(&mut bytes);
+            label.number(1, key).number(3, number).number(4, unit);
+            message.bytes(3, label.end().unwrap_or_default());
+        };
+        label(BYTES, requested as u64, BYTES);
+        labels.iter().for_each(|(key, number)| label(*key, *number, INDEX));
+        self.field(2, message.end());
+    }
+}
+
+fn rounded(value: f64) -> u64 {
+    libm::round(value) as u64
+}
+
+/// A short text.
+struct Line {
+    bytes: [u8; 64],
+    length: usize,
+}
+
+impl Sink for Line {
+    fn put(&mut self, bytes: &[u8]) -> bool {
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        room.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        self.length = (self.length + bytes.len()).min(self.bytes.len());
+        true
+    }
+}

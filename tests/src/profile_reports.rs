@@ -1,0 +1,96 @@
+//! What jeprof and pprof report of a profile.
+
+use crate::build::{cc, pprof as pprof_program, scratch};
+use crate::run::Run;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a tool says of a profile.
+pub struct Report {
+    /// The sum of all places.
+    pub total: u64,
+    /// Of each function: the numbers of it alone, and with what it calls.
+    of: HashMap<String, (u64, u64)>,
+}
+
+impl Report {
+    /// The number of this function alone.
+    pub fn alone(&self, function: &str) -> u64 {
+        self.of.get(function).map_or(0, |(alone, _)| *alone)
+    }
+
+    /// The number of this function and of what it calls.
+    pub fn with_callees(&self, function: &str) -> u64 {
+        self.of.get(function).map_or(0, |(_, all)| *all)
+    }
+}
+
+/// Runs jeprof on a profile of a program.
+pub fn jeprof(program: &Path, profile: &Path, options: &[&str]) -> Report {
+    let output = Command::new("jeprof")
+        .args(["--text", "--show_bytes"])
+        .args(options)
+        .args([program, profile])
+        .output()
+        .expect("jeprof starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_else(|| panic!("no report: {errors}"));
+    let total = first.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line}"));
+        (name.join(" "), (number(alone), number(all)))
+    };
+    Report { total: total.expect("a total"), of: lines.map(row).collect() }
+}
+
+/// Runs pprof on a profile of a program, for one type of values. An empty program is the one that
+/// the profile names. `what`: more options.
+pub fn pprof(program: &Path, profile: &Path, values: &str, what: &[&str]) -> Report {
+    let text = pprof_text(program, profile, &[&["-top", values], what].concat());
+    let (head, rows) = text.split_once(" flat  flat%").unwrap_or_else(|| panic!("{text}"));
+    let number = |text: &str| {
+        let digits = text.trim_end_matches('B').trim_end_matches("bytes");
+        digits.parse().unwrap_or_else(|_| panic!("{text}"))
+    };
+    let total = head.split(" of ").last().and_then(|rest| rest.split_whitespace().next());
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };
+        (name.join(" "), (number(alone), number(all)))
+    };
+    Report {
+        total: number(total.unwrap_or_else(|| panic!("{text}"))),
+        of: rows.lines().skip(1).map(row).collect(),
+    }
+}
+
+/// As [`pprof`], but returns the text.
+pub fn pprof_text(program: &Path, profile: &Path, options: &[&str]) -> String {
+    let output = Command::new(pprof_program())
+        .args(["-unit=B", "-nodecount=100000", "-nodefraction=0"])
+        .args(options)
+        .args([program, profile].into_iter().filter(|path| !path.as_os_str().is_empty()))
+        .output()
+        .expect("pprof starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Two profiles, `before.END` and `after.END`, of the program that allocates known numbers of
+/// bytes, exact and built with `flags`. Returns the program and the profiles.
+pub fn exact_profiles(flags: &[&str], name: &str, end: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let program = cc("profile_sites.cc", flags);
+    let directory = scratch(name);
+    let [before, after] = ["before", "after"].map(|stem| directory.join(format!("{stem}.{end}")));
+    let run =
+        Run::preloaded(&program).args(["exact".as_ref(), before.as_os_str(), after.as_os_str()]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_accum:true").stdout(), "");
+    (program, before, after)
+}

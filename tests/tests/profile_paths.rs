@@ -1,0 +1,156 @@
+//! Heap profiles over HTTP, of a known program, as pprof and jeprof fetch them.
+
+use lumalloc_tests::profile_reports::{jeprof, pprof, pprof_text};
+use lumalloc_tests::serving::{Serving, ask, free_port, send, start};
+use lumalloc_tests::{cc, scratch};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+/// The program `profile_sites`, which serves.
+struct Served {
+    program: PathBuf,
+    port: u16,
+    _running: Serving,
+}
+
+impl Served {
+    fn start(conf: &str) -> Served {
+        let program = cc("profile_sites.cc", &[]);
+        let port = free_port();
+        let running = start(&program, &["serve"], &format!("127.0.0.1:{port}"), conf);
+        Served { program, port, _running: running }
+    }
+
+    /// Returns the status and the body.
+    fn ask(&self, request: &str) -> (String, String) {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        split(&ask(stream, request))
+    }
+
+    fn post(&self, path: &str, body: &str) -> (String, String) {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        split(&send(stream, &format!("POST {path}"), body))
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+}
+
+/// Returns the status and the body of an answer.
+fn split(answer: &str) -> (String, String) {
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let status = head.split(' ').nth(1).expect("a status");
+    (status.to_owned(), body.to_owned())
+}
+
+const EXACT: &str = "prof:true,lg_prof_sample:0,prof_accum:true";
+
+#[test]
+fn pprof_works_on_the_address() {
+    let served = Served::start(EXACT);
+    let heap = served.address("/debug/pprof/heap");
+    // The program is found by the mapping in the profile.
+    let live = pprof(Path::new(""), Path::new(&heap), "-sample_index=inuse_space", &[]);
+    assert_eq!((live.alone("leaf"), live.alone("large")), (112_000, 100 << 20));
+    assert_eq!(live.alone("dropped"), 0);
+    assert!(
+        pprof_text(&served.program, Path::new(&heap), &["-raw"])
+            .contains("inuse_space/bytes[dflt]")
+    );
+    let allocs = served.address("/debug/pprof/allocs");
+    let ever = pprof(&served.program, Path::new(&allocs), "-symbolize=local", &[]);
+    assert_eq!(ever.with_callees("dropped"), 500 * (224 + 48), "alloc_space is shown first");
+    // Names of functions that no file of the client's tells, here those of all.
+    let remote = pprof(Path::new(""), Path::new(&heap), "-symbolize=remote", &[]);
+    assert_eq!((remote.alone("leaf"), remote.alone("large")), (112_000, 100 << 20));
+    let addresses = vec!["0x1234567890abcdef"; 20_000].join("+");
+    let (status, names) = served.post("/debug/pprof/symbol", &addresses);
+    assert_eq!((status.as_str(), names.as_str()), ("200", "num_symbols: 1\n"));
+    let (status, words) = served.ask("GET /debug/pprof/cmdline");
+    assert_eq!((status.as_str(), words), ("200", format!("{}\0serve", served.program.display())));
+}
+
+#[test]
+fn jeprof_works_on_the_address() {
+    let served = Served::start(EXACT);
+    let home = scratch("profile-jeprof");
+    let output = std::process::Command::new("jeprof")
+        .args(["--text", "--show_bytes", &served.address("/pprof/heap")])
+        .env("HOME", &home)
+        .output()
+        .expect("jeprof starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = |name: &str| text.lines().find(|line| line.ends_with(&format!(" {name}")));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(row("leaf").is_some_and(|row| row.contains("112000")), "{text}{errors}");
+    assert!(row("large").is_some_and(|row| row.contains("104857600")), "{text}{errors}");
+}
+
+#[test]
+fn jeprof_reads_the_text() {
+    let served = Served::start(EXACT);
+    let directory = scratch("profile-paths");
+    for path in ["/heap", "/debug/pprof/heap?debug=1"] {
+        let (status, text) = served.ask(&format!("GET {path}"));
+        assert_eq!(status, "200", "{text}");
+        let file = directory.join("now.heap");
+        std::fs::write(&file, text).expect("the profile is written");
+        let report = jeprof(&served.program, &file, &[]);
+        assert_eq!((report.alone("leaf"), report.alone("large")), (112_000, 100 << 20));
+    }
+}
+
+/// The threads of the exporter allocate for each answer, and are in no profile.
+#[test]
+fn the_exporter_is_left_out() {
+    let served = Served::start(EXACT);
+    (0..10).for_each(|_| drop(served.ask("GET /stats")));
+    let (_, first) = served.ask("GET /heap");
+    (0..10).for_each(|_| drop(served.ask("GET /stats")));
+    let (_, second) = served.ask("GET /heap");
+    let live = |line: &str| line.strip_prefix("  t*: ")?.split(' ').nth(1)?.parse::<usize>().ok();
+    // The places of the program and of its libraries have more than 1 KiB each. Of the exporter
+    // there is only how it was told to serve.
+    let others: usize = first.lines().skip(2).filter_map(live).filter(|bytes| *bytes < 1024).sum();
+    assert!(others <= 256, "{others} bytes: {first}");
+    let totals = |text: &str| text.lines().nth(1).map(str::to_owned);
+    assert_eq!(totals(&first), totals(&second));
+}
+
+#[test]
+fn the_profiler_is_stopped_started_and_begun_anew() {
+    let served = Served::start("prof:true,lg_prof_sample:12");
+    let active = || served.ask("GET /ctl/prof.active?format=text").1;
+    let stopped = "no samples are taken; those that were stay\n";
+    assert_eq!(served.ask("POST /profile/stop"), ("200".into(), stopped.into()));
+    assert_eq!(active(), "false\n");
+    let started = ("200".into(), "samples are taken\n".into());
+    assert_eq!(served.ask("POST /profile/start"), started);
+    assert_eq!(active(), "true\n");
+    let text = |lg| {
+        let text = format!("the samples are forgotten; one is taken in 2^{lg} bytes on average\n");
+        ("200".to_owned(), text)
+    };
+    assert_eq!(served.ask("POST /profile/reset"), text(12));
+    assert_eq!(served.ask("POST /profile/reset?lg_sample=20"), text(20));
+    assert_eq!(served.ask("GET /ctl/prof.lg_sample?format=text").1, "20\n");
+    let (_, heap) = served.ask("GET /heap");
+    assert!(heap.starts_with("heap_v2/1048576\n"), "{heap}");
+}
+
+#[test]
+fn without_the_profiler_each_path_says_so() {
+    let served = Served::start("");
+    let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
+    for request in [
+        "GET /heap",
+        "GET /debug/pprof/heap",
+        "GET /debug/pprof/allocs",
+        "POST /profile/start",
+        "POST /profile/stop",
+        "POST /profile/reset",
+    ] {
+        assert_eq!(served.ask(request), ("404".into(), off.into()), "{request}");
+    }
+}
