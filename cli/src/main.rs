@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use profile::arguments::with_two_dashes;
 
 /// Serves all allocations of this executable: by lumalloc, or by the system's allocator for half of
 /// the demonstration.
@@ -33,7 +34,7 @@ use clap::Parser;
 static ALLOCATOR: switch::Switch = switch::Switch;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(arguments::with_two_dashes(std::env::args_os()));
+    let arguments = Arguments::parse_from(with_two_dashes(std::env::args_os()));
     let outcome = match arguments.command {
         None => demo::demonstrate(&arguments.demo),
         Some(Command::Run(run)) => run::run(&run),

@@ -1,6 +1,7 @@
 //! `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`: heap profiles of any process that
 //! ran on lumalloc or jemalloc.
 
+pub(crate) mod arguments;
 mod output;
 
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use lumalloc_report::symbols::Search;
 use lumalloc_report::views::{By, Bytes, Value};
 use lumalloc_report::{Report, is_profile, mprof as tables, views};
 
-use crate::arguments::{
+use crate::failure::{Failure, Outcome};
+use arguments::{
     ByArgument, FlameGraphArguments, HeapArguments, MprofArguments, NamesArguments, ValueArgument,
 };
-use crate::failure::{Failure, Outcome};
 
 /// The profile of mprof(1) when none is named.
 const MPROF_DATA: &str = "mprof.data";

@@ -40,7 +40,8 @@ fn the_pages_are_clean_troff() {
 #[test]
 fn the_page_of_mprof_has_each_option() {
     let text = fs::read_to_string(root().join("capi/man/mprof.1")).expect("the page");
-    let table = fs::read_to_string(root().join("cli/src/arguments.rs")).expect("the options");
+    let table =
+        fs::read_to_string(root().join("cli/src/profile/arguments.rs")).expect("the options");
     let list = table.split("const MPROF_OPTIONS").nth(1).expect("the list");
     let list = list.split(';').nth(1).expect("its end");
     let options: Vec<&str> = list.split('"').skip(1).step_by(2).collect();

@@ -1,6 +1,6 @@
 //! Everything about a profile as JSON: totals, notes and samples with their stacks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value as Json, json};
 
@@ -53,10 +53,12 @@ fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {
 fn file(report: &Report, title: &str) -> Json {
     let profile = report.profile();
     let types = Types::new(report);
+    let mut frames = Frames::default();
     let stacks = (0..profile.stacks.len()).map(|stack| {
-        let frames = report.stack(stack).iter();
-        Json::Array(frames.map(|frame| self::frame(report, frame)).collect())
+        let stack = report.stack(stack).iter();
+        stack.map(|frame| frames.index(frame)).collect::<Vec<_>>()
     });
+    let stacks: Vec<Vec<usize>> = stacks.collect();
     let notes = profile.comments.iter().map(|(name, value)| (name.clone(), json!(value)));
     json!({
         "file": title,
@@ -67,9 +69,29 @@ fn file(report: &Report, title: &str) -> Json {
         "notes": notes.collect::<Map<_, _>>(),
         "warnings": report.symbols().notes(),
         "total": numbers(&total(report)),
-        "stacks": stacks.collect::<Vec<_>>(),
+        "frames": frames.all.iter().map(|it| frame(report, it)).collect::<Vec<_>>(),
+        "stacks": stacks,
         "samples": profile.samples.iter().map(|it| sample(report, &types, it)).collect::<Vec<_>>(),
     })
+}
+
+/// The different frames of all stacks. Those of one function and line are one.
+#[derive(Default)]
+struct Frames<'a> {
+    of: HashMap<(usize, &'a str, u32), usize>,
+    all: Vec<&'a Frame>,
+}
+
+impl<'a> Frames<'a> {
+    fn index(&mut self, frame: &'a Frame) -> usize {
+        let next = self.all.len();
+        let key = (frame.function, frame.file.as_str(), frame.line);
+        let index = *self.of.entry(key).or_insert(next);
+        if index == next {
+            self.all.push(frame);
+        }
+        index
+    }
 }
 
 fn frame(report: &Report, frame: &Frame) -> Json {
@@ -132,11 +154,10 @@ mod tests {
         );
         assert_eq!(json["notes"], json!({ "pid": "7" }));
         assert_eq!(json["total"]["live_bytes"], json!(264));
-        assert_eq!(
-            json["stacks"][0][1],
-            json!({ "function": "main", "file": "main.c", "line": 1 })
-        );
-        assert_eq!(json["stacks"][1], json!([{ "function": "0x99", "file": null, "line": null }]));
+        assert_eq!(json["stacks"], json!([[0, 1], [2]]));
+        let main = json!({ "function": "main", "file": "main.c", "line": 1 });
+        let unknown = json!({ "function": "0x99", "file": null, "line": null });
+        assert_eq!((&json["frames"][1], &json["frames"][2]), (&main, &unknown));
         let sample = &json["samples"][1];
         assert_eq!(
             (&sample["stack"], &sample["size"], &sample["thread_name"]),
