@@ -47,6 +47,7 @@ function render() {
   showDecay();
   showBins();
   showMapArenas();
+  showProfile();
   for (const show of FACTS) show();
   showLocks();
   if (visible.has("settings")) showKeys();

@@ -8,6 +8,7 @@ mod chromium;
 mod doing;
 mod life;
 mod map;
+mod profile;
 mod service;
 
 use chromium::Browser;

@@ -17,8 +17,18 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn start(arguments: &[&str]) -> Service {
-        let mut child =
-            Command::new(example()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Service::with_options(arguments, "")
+    }
+
+    /// A service with a heap profile.
+    pub(crate) fn profiled() -> Service {
+        Service::with_options(&["127.0.0.1:0"], "prof:true,lg_prof_sample:14")
+    }
+
+    fn with_options(arguments: &[&str], options: &str) -> Service {
+        let mut command = Command::new(example());
+        command.args(arguments).env("LUMALLOC_CONF", options).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().to_owned();
