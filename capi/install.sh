@@ -13,9 +13,11 @@
 #                    jemalloc, or being built for it, get lumalloc. Another one's files of these
 #                    names are never replaced: then nothing is installed.
 #
-# Run ldconfig afterwards if the library's directory is one of /etc/ld.so.conf. Needs cc for
-# --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a link would not be in ldconfig's
-# cache, which goes by SONAMEs).
+# liblumalloc_mp.a is liblumalloc.a with mprof:true: programs that are linked with it write mprof.data.
+#
+# Run ldconfig afterwards if the library's directory is one of /etc/ld.so.conf. Needs cc and binutils
+# for liblumalloc_mp.a, and cc for --as-jemalloc (libjemalloc.so.2 is a filter on liblumalloc.so: a
+# link would not be in ldconfig's cache, which goes by SONAMEs).
 set -eu
 PROGRAM=$0
 fail() {
@@ -78,9 +80,24 @@ if [ "$as_jemalloc" = yes ]; then
   done
 fi
 
+for tool in cc ld objcopy ar; do
+  command -v $tool >/dev/null || fail "$tool is needed to make liblumalloc_mp.a: install gcc and binutils"
+done
+
+# The archive of mprof(1): all of liblumalloc.a in one object, in which the variable with options that
+# hold whatever others say is set.
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+echo 'const char *malloc_conf_2_conf_harder = "mprof:true";' | cc -x c -c -o "$made/conf.o" -
+ld -r -o "$made/all.o" "$made/conf.o" --whole-archive "$from/liblumalloc.a"
+# Bitcode of the compiler, which older tools cannot read.
+objcopy -R .llvmbc -R .llvmcmd "$made/all.o" "$made/lumalloc_mp.o"
+ar rcs "$made/liblumalloc_mp.a" "$made/lumalloc_mp.o"
+
 install -d "$lib/pkgconfig" "$include" "$man"
 install -m 755 "$from/liblumalloc.so" "$lib/liblumalloc.so"
 install -m 644 "$from/liblumalloc.a" "$lib/liblumalloc.a"
+install -m 644 "$made/liblumalloc_mp.a" "$lib/liblumalloc_mp.a"
 if [ -f "$from/liblumalloc_exporter.so" ]; then
   install -m 755 "$from/liblumalloc_exporter.so" "$lib/liblumalloc_exporter.so"
 fi

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lumalloc_tests::run::{ending, find_program};
-use lumalloc_tests::{Run, cc, liblumalloc, root, scratch};
+use lumalloc_tests::{Run, cc, liblumalloc, lumalloc, root, scratch};
 
 /// The directory of the built files: that of the library under test.
 fn built() -> PathBuf {
@@ -63,6 +63,26 @@ fn a_program_is_built_by_pkg_config() {
     let version = format!("Version: {}\n", env!("CARGO_PKG_VERSION"));
     let pc = fs::read_to_string(prefix.join("lib/pkgconfig/lumalloc.pc")).expect("the file");
     assert!(pc.contains(&version), "{pc}");
+}
+
+/// The archive of mprof(1): its programs write the data without any option.
+#[test]
+fn a_program_that_is_linked_with_the_archive_of_mprof_writes_its_data() {
+    let prefix = install("install-mprof", &[]);
+    let archive = prefix.join("lib/liblumalloc_mp.a");
+    // Without the last option a static program has no unwind tables that can be found.
+    let fixed = &["-static", "-Wl,--eh-frame-hdr"][..];
+    for (flags, name) in [(&[][..], "dynamic"), (fixed, "static")] {
+        let program = cc("reading_profiles.c", &[&[text(&archive), "-lm"], flags].concat());
+        let directory = scratch(&format!("install-mprof-{name}"));
+        let run = Run::plain(&program).dir(&directory).env("LUMALLOC_CONF", "mprof:false");
+        assert_eq!(run.stdout(), "");
+        let data = directory.join("mprof.data");
+        let shown = Run::plain(lumalloc()).args(["mprof".as_ref(), program.as_os_str()]);
+        let tables = shown.dir(&directory).stdout();
+        assert!(data.is_file() && tables.contains("<TOTAL>"), "{name}: {tables}");
+        assert!(tables.contains("> make_red_widget > make_widget"), "{name}: {tables}");
+    }
 }
 
 #[test]

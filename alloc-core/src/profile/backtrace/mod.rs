@@ -134,21 +134,25 @@ fn rule_of(back: usize) -> Rule {
     if let Some(rule) = TABLE.get(back) {
         return rule;
     }
-    let rule = look_up(back);
+    // Code may lie in no module now and in one later: a static program allocates before the C
+    // library knows its modules.
+    let Some(rule) = look_up(back) else { return Rule::Unknown };
     TABLE.put(back, rule);
     rule
 }
 
-/// Finds the rule of a return address in the unwind tables.
+/// Finds the rule of a return address in the unwind tables. Returns `None` if the address is in no
+/// module.
 #[cold]
 #[inline(never)]
-fn look_up(back: usize) -> Rule {
+fn look_up(back: usize) -> Option<Rule> {
     let call = back - 1;
-    let Some(module) = modules::find(call).filter(|module| module.tables != 0) else {
-        return Rule::Unknown;
-    };
+    let module = modules::find(call)?;
+    if module.tables == 0 {
+        return Some(Rule::Unknown);
+    }
     // SAFETY: the module has code that runs, so it is not unloaded now.
-    match unsafe { tables::find(module.tables, call) } {
+    Some(match unsafe { tables::find(module.tables, call) } {
         Some(found) => match found.rule {
             Rule::Step(step) => {
                 Rule::Step(Step { is_own: is_own(&module, found.function), ..step })
@@ -156,7 +160,7 @@ fn look_up(back: usize) -> Rule {
             other => other,
         },
         None => Rule::Unknown,
-    }
+    })
 }
 
 fn is_own(module: &Module, function: usize) -> bool {
@@ -320,7 +324,7 @@ mod tests {
         let count = take(&mut stack);
         let backs: Vec<usize> = stack.iter().take(count).copied().collect();
         for back in backs {
-            assert_eq!(rule_of(back), look_up(back), "{back:#x}");
+            assert_eq!(Some(rule_of(back)), look_up(back), "{back:#x}");
         }
     }
 }

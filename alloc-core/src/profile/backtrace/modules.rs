@@ -4,6 +4,7 @@
 //! found, and walks follow frame pointers only.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A loaded file: the program, or a shared object.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +54,28 @@ fn finder() -> usize {
     address
 }
 
+/// Whether the C library has called the functions that are to run before `main`.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn begin() {
+    HAS_BEGUN.store(true, Relaxed);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+/// Whether modules can be found. In a static program the C library allocates while it makes the
+/// list of modules, and must not be asked for one then.
+fn is_ready() -> bool {
+    // SAFETY: any value may be asked for.
+    HAS_BEGUN.load(Relaxed) || unsafe { libc::getauxval(libc::AT_BASE) } != 0
+}
+
 /// Returns the module that contains an address, or `None` if none does.
 pub(super) fn find(address: usize) -> Option<Module> {
     let finder = finder();
-    if finder == 0 {
+    if finder == 0 || !is_ready() {
         return None;
     }
     type Finder = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
