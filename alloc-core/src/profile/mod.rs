@@ -3,12 +3,15 @@
 //! ```text
 //!   front ──▶ sampler ──▶ backtrace ──▶ sites: stacks, counts by size
 //!                │                        ▲
-//!                └──────▶ live ───────────┘  samples in use, by address
+//!                ├──────▶ live ───────────┘  samples in use, by address
+//!                └──────▶ hooks               functions of the program
 //! ```
 
 pub(crate) mod rate;
 #[allow(unsafe_code)]
 pub(crate) mod backtrace;
+#[allow(unsafe_code)]
+pub(crate) mod hooks;
 #[allow(unsafe_code)]
 pub(crate) mod sites;
 #[allow(unsafe_code)]

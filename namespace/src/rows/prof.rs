@@ -173,7 +173,8 @@ fn error_of(refusal: Refusal) -> Error {
     }
 }
 
-fn enabled() -> Result<(), Error> {
+/// `ENOENT` in a process that was started without `prof:true`.
+pub(super) fn enabled() -> Result<(), Error> {
     if profile::is_enabled() { Ok(()) } else { Err(Error::NoEntry) }
 }
 

@@ -81,7 +81,7 @@ fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, aren
 /// Notes that a small sample serves a request of another size from now on.
 pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
     let address = block.expose_provenance();
-    sampler::note_freed(address);
+    sampler::note_and_tell_freed(address);
     let cache = current::real_cache().filter(|cache| is_profiled(cache));
     cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
 }
@@ -90,6 +90,6 @@ pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena
 #[inline]
 pub(crate) fn large_freed(address: usize) {
     if sampler::is_on() {
-        sampler::note_freed(address);
+        sampler::note_and_tell_freed(address);
     }
 }
