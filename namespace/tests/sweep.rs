@@ -79,7 +79,8 @@ fn may_have_none(row: &Row) -> bool {
 
 /// Whether the key has no value, or cannot be written, while the heap profiler is off, as here.
 fn is_of_profiler(row: &Row) -> bool {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
+        "thread.prof.name",
         "thread.prof.active",
         "prof.thread_active_init",
         "prof.gdump",
@@ -170,6 +171,7 @@ fn each_refuses_what_its_access_forbids() {
         let refused = match row.access {
             Access::Read(_) | Access::Trigger(_) => Error::NotPermitted,
             Access::ReadWrite(..)
+            | Access::ReadOrWrite(..)
             | Access::WriteThenRead(..)
             | Access::Write(_)
             | Access::WriteOr(..) => Error::Invalid,

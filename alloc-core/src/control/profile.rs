@@ -22,7 +22,7 @@ use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
 pub use crate::profile::hooks::{BacktraceHook, DumpHook, SampleFreeHook, SampleHook};
-use crate::profile::{backtrace, hooks, sampler};
+use crate::profile::{backtrace, hooks, names, sampler};
 use core::ffi::CStr;
 
 /// Returns whether the process may take samples, which `opt.prof` says at its start.
@@ -77,6 +77,52 @@ pub fn set_thread_active(active: bool) -> bool {
         thread.set_profiled(active);
     }
     before
+}
+
+/// Returns the calling thread's name in profiles, which is empty at first: the one that was set, or
+/// with `opt.prof_sys_thread_name` the system's. Source: jemalloc(3), `thread.prof.name`.
+#[must_use]
+pub fn thread_name() -> &'static CStr {
+    thread_begin::real_cache();
+    let own = current::thread().map(|thread| thread.name()).unwrap_or_default();
+    names::of_thread(own).name()
+}
+
+/// Why a name was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadName {
+    /// It has a byte that is neither a printable character of ASCII, a space nor a tab.
+    Unprintable,
+    /// Names are the system's, by `opt.prof_sys_thread_name`.
+    FromSystem,
+}
+
+/// Sets the calling thread's name in the profiles of its later samples. Of a name that is longer
+/// than 15 bytes the beginning is used. At most 3072 different names are kept; threads that set
+/// others have none.
+///
+/// ```
+/// use lumalloc::control::profile::{self, BadName};
+/// assert_eq!(profile::set_thread_name(c"reader"), Ok(()));
+/// assert_eq!(profile::thread_name(), c"reader");
+/// assert_eq!(profile::set_thread_name(c"two\nlines"), Err(BadName::Unprintable));
+/// ```
+///
+/// # Errors
+/// [`BadName`] says why. The thread's name is then as before.
+pub fn set_thread_name(name: &CStr) -> Result<(), BadName> {
+    thread_begin::real_cache();
+    if names::are_from_system() {
+        return Err(BadName::FromSystem);
+    }
+    let is_printable = |byte: &u8| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t');
+    if !name.to_bytes().iter().all(is_printable) {
+        return Err(BadName::Unprintable);
+    }
+    if let Some(thread) = current::thread() {
+        thread.set_name(names::index_of(name.to_bytes()));
+    }
+    Ok(())
 }
 
 /// Forgets all samples, and takes one in 2^`lg_sample` bytes on average from now on. Source:

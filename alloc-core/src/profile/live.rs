@@ -1,5 +1,6 @@
 //! The samples that are in use, by address.
 
+use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::checked;
@@ -20,6 +21,7 @@ pub(crate) struct Sample {
     counts: Cell<Option<&'static SizeCount>>,
     arena: Cell<u32>,
     thread: Cell<u64>,
+    name: Cell<NameIndex>,
     time: Cell<u64>,
     next: Cell<Option<&'static Sample>>,
 }
@@ -35,6 +37,8 @@ pub(crate) struct Known {
     pub(crate) arena: u32,
     /// The number of the thread that allocated it.
     pub(crate) thread: u64,
+    /// The name of that thread at the time.
+    pub(crate) name: NameIndex,
     /// When it was allocated, in nanoseconds of the monotonic clock.
     pub(crate) time: u64,
 }
@@ -86,6 +90,7 @@ pub(super) fn add(known: Known) -> bool {
     sample.counts.set(Some(known.counts));
     sample.arena.set(known.arena);
     sample.thread.set(known.thread);
+    sample.name.set(known.name);
     sample.time.set(known.time);
     // SAFETY: samples are never unmapped.
     sample.next.set(unsafe { place.head.load(Ordering::Relaxed).as_ref() });
@@ -228,6 +233,7 @@ impl Sample {
             counts: Cell::new(None),
             arena: Cell::new(0),
             thread: Cell::new(0),
+            name: Cell::new(NameIndex::default()),
             time: Cell::new(0),
             next: Cell::new(None),
         };
@@ -243,6 +249,7 @@ impl Sample {
             counts: self.counts.get()?,
             arena: self.arena.get(),
             thread: self.thread.get(),
+            name: self.name.get(),
             time: self.time.get(),
         })
     }
@@ -264,7 +271,7 @@ mod tests {
 
     fn known(address: usize) -> Known {
         let counts = sites::counts(&[0x3001], 64, 64).expect("memory");
-        Known { address, counts, arena: 3, thread: 4, time: 5 }
+        Known { address, counts, arena: 3, thread: 4, name: NameIndex::default(), time: 5 }
     }
 
     #[test]

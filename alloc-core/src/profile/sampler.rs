@@ -7,6 +7,7 @@
 use super::backtrace::MOST_OWN;
 use super::hooks::{self, DEEPEST};
 use super::live::{self, Known};
+use super::names::NameIndex;
 use super::{rate, sites};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::provider::low_pages::LOW_PAGES;
@@ -103,6 +104,8 @@ pub(crate) struct Block {
     pub(crate) usable: usize,
     pub(crate) arena: u32,
     pub(crate) thread: u64,
+    /// The name of the thread.
+    pub(crate) name: NameIndex,
 }
 
 /// Notes a block that is handed out as a sample, with the stack of the calling thread. No lock may
@@ -113,12 +116,13 @@ pub(crate) fn note_allocated(block: Block) {
     let mut stack = [0; DEEPEST + MOST_OWN];
     let depth = hooks::take_backtrace(&mut stack, DEPTH.load(Relaxed));
     let stack = stack.get_mut(..depth).unwrap_or_default();
-    let Block { address, requested, usable, arena, thread } = block;
+    let Block { address, requested, usable, arena, thread, name } = block;
     let counts = sites::counts(stack, requested, usable);
     let is_noted = counts.is_some_and(|counts| {
         // Counted first, so that no sample is freed before it is counted.
         counts.note_allocated();
-        let is_added = live::add(Known { address, counts, arena, thread, time: os::nanoseconds() });
+        let time = os::nanoseconds();
+        let is_added = live::add(Known { address, counts, arena, thread, name, time });
         if !is_added {
             counts.note_freed();
         }
@@ -180,7 +184,8 @@ mod tests {
     #[test]
     fn a_sample_is_counted_by_its_stack_until_it_is_freed() {
         let address = 0x6670_0000_0000;
-        let block = Block { address, requested: 77, usable: 80, arena: 0, thread: 9 };
+        let name = NameIndex::default();
+        let block = Block { address, requested: 77, usable: 80, arena: 0, thread: 9, name };
         note_allocated(block);
         let mut seen = None;
         live::for_each(|known| {

@@ -7,13 +7,14 @@
 
 use crate::back::map::extent::Extent;
 use crate::front::cache::current;
-use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::judge;
 use crate::front::supply::countdown;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::blocks::uncached;
+use crate::profile::names;
 use crate::profile::sampler::{self, Block};
 
 /// Returns whether the calling thread's allocations are sampled.
@@ -74,8 +75,10 @@ fn large_if_due(extent: &'static Extent, size: usize) {
 }
 
 fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, arena: u32) {
-    let thread = cache.thread().map_or(0, |thread| thread.number());
-    sampler::note_allocated(Block { address, requested, usable, arena, thread });
+    let own = |thread: &Thread| (thread.number(), thread.name());
+    let (thread, name) = cache.thread().map(own).unwrap_or_default();
+    let name = names::of_thread(name);
+    sampler::note_allocated(Block { address, requested, usable, arena, thread, name });
 }
 
 /// Notes that a small sample serves a request of another size from now on.
