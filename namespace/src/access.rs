@@ -60,7 +60,10 @@ unsafe fn of_entry(entry: Entry<'_>, buffers: Buffers) -> Result<(), Error> {
         Access::Read(_) if buffers.writes() => Err(Error::NotPermitted),
         // SAFETY: the caller upholds the contract.
         Access::Read(_) => unsafe { copy_out(entry, buffers) },
-        Access::ReadWrite(..) => {
+        Access::ReadOrWrite(..) if buffers.has_place() && buffers.writes() => {
+            Err(Error::NotPermitted)
+        }
+        Access::ReadWrite(..) | Access::ReadOrWrite(..) => {
             // SAFETY: the caller upholds the contract.
             unsafe { copy_out(entry, buffers) }?;
             // SAFETY: as above.

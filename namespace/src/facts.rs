@@ -53,7 +53,9 @@ impl Fact {
     const fn of(row: &'static Row) -> Fact {
         let door = match row.access {
             Access::Read(_) => Door::Read,
-            Access::ReadWrite(..) | Access::WriteThenRead(..) => Door::ReadWrite,
+            Access::ReadWrite(..) | Access::ReadOrWrite(..) | Access::WriteThenRead(..) => {
+                Door::ReadWrite
+            }
             Access::Write(_) | Access::WriteOr(..) => Door::Write,
             Access::Trigger(_) => Door::Trigger,
             Access::Ask(input, _) => Door::Ask(input),

@@ -254,6 +254,7 @@ mod tests {
                 usable: 16,
                 arena: 0,
                 thread: 1,
+                thread_name: "",
                 time: 0,
             });
         }

@@ -25,6 +25,8 @@ pub enum Access {
     Read(Reader),
     /// `rw`; a call that does both returns the value from before the write.
     ReadWrite(Reader, Writer),
+    /// As [`Access::ReadWrite`], but a call that does both is refused.
+    ReadOrWrite(Reader, Writer),
     /// `rw`; a call that does both returns the value from after the write (`epoch`).
     WriteThenRead(Reader, Writer),
     /// `-w`; a value must be given.
@@ -54,6 +56,7 @@ impl Access {
         match self {
             Access::Read(_) | Access::Create(Type::Void, _) => c"r-",
             Access::ReadWrite(..)
+            | Access::ReadOrWrite(..)
             | Access::WriteThenRead(..)
             | Access::Ask(..)
             | Access::Create(..)
@@ -69,9 +72,10 @@ impl Access {
     #[must_use]
     pub const fn reader(self) -> Option<Reader> {
         match self {
-            Access::Read(read) | Access::ReadWrite(read, _) | Access::WriteThenRead(read, _) => {
-                Some(read)
-            }
+            Access::Read(read)
+            | Access::ReadWrite(read, _)
+            | Access::ReadOrWrite(read, _)
+            | Access::WriteThenRead(read, _) => Some(read),
             _ => None,
         }
     }
@@ -81,6 +85,7 @@ impl Access {
     pub const fn writer(self) -> Option<Writer> {
         match self {
             Access::ReadWrite(_, write)
+            | Access::ReadOrWrite(_, write)
             | Access::WriteThenRead(_, write)
             | Access::Write(write)
             | Access::WriteOr(write, _) => Some(write),

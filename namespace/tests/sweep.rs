@@ -77,10 +77,18 @@ fn may_have_none(row: &Row) -> bool {
     row.name.starts_with("opt.malloc_conf.") || is_of_profiler(row)
 }
 
-/// Whether the key has no value while the heap profiler is off, as here.
+/// Whether the key has no value, or cannot be written, while the heap profiler is off, as here.
 fn is_of_profiler(row: &Row) -> bool {
-    ["thread.prof.active", "prof.thread_active_init", "prof.lg_sample", "prof.interval"]
-        .contains(&row.name)
+    const NAMES: [&str; 7] = [
+        "thread.prof.name",
+        "thread.prof.active",
+        "prof.thread_active_init",
+        "prof.gdump",
+        "prof.lg_sample",
+        "prof.interval",
+        "mprof.autosave",
+    ];
+    NAMES.contains(&row.name) || row.name.starts_with("experimental.hooks.prof_")
 }
 
 /// Whether a name stands for all arenas or the destroyed ones. Settings of single arenas have no
@@ -163,6 +171,7 @@ fn each_refuses_what_its_access_forbids() {
         let refused = match row.access {
             Access::Read(_) | Access::Trigger(_) => Error::NotPermitted,
             Access::ReadWrite(..)
+            | Access::ReadOrWrite(..)
             | Access::WriteThenRead(..)
             | Access::Write(_)
             | Access::WriteOr(..) => Error::Invalid,

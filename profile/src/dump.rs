@@ -61,7 +61,9 @@ pub fn to_file(name: Option<&CStr>, cause: Cause) -> Result<(), c_int> {
     control::profile::settle_thread();
     let format =
         if name.to_bytes().ends_with(PPROF) { ProfFormat::Pprof } else { ProfFormat::HeapV2 };
-    write_whole(name, |sink| write_as(format, sink))
+    write_whole(name, |sink| write_as(format, sink))?;
+    control::profile::note_dump(name);
+    Ok(())
 }
 
 /// Writes the present profile to an open file, which stays open.

@@ -3,13 +3,14 @@
 //!
 //! - Values: allocations and bytes since the start (or the last reset), and those in use, both
 //!   estimated from the samples. Bytes are usable sizes.
-//! - Labels: `bytes`, the requested size, and on what is in use `arena` and `thread`.
+//! - Labels: `bytes`, the requested size, and on what is in use `arena`, `thread` and
+//!   `thread_name`.
 //! - Locations have addresses and mappings with build-ids, and no names: these are for the reader
 //!   to find.
 //! - The period is the number of bytes between two samples. At 1 each allocation was counted.
 //!
 //! Nothing is allocated. Without memory from the system the file is larger than need be, and has
-//! no labels `arena` and `thread`.
+//! no labels but `bytes`.
 
 use crate::gzip::Gzip;
 use crate::mappings;
@@ -22,7 +23,7 @@ use crate::unbias::Estimate;
 use lumalloc::observe::{self, ProfileEntry};
 
 /// The strings that each file has, by their index.
-const STRINGS: [&str; 11] = [
+const STRINGS: [&str; 12] = [
     "",
     "alloc_objects",
     "count",
@@ -34,6 +35,7 @@ const STRINGS: [&str; 11] = [
     "arena",
     "thread",
     "index",
+    "thread_name",
 ];
 const COUNT: u64 = 2;
 const BYTES: u64 = 4;
@@ -42,6 +44,7 @@ const SPACE: u64 = 7;
 const ARENA: u64 = 8;
 const THREAD: u64 = 9;
 const INDEX: u64 = 10;
+const THREAD_NAME: u64 = 11;
 /// The four types of values, with their units.
 const TYPES: [(u64, u64); 4] = [(1, COUNT), (3, BYTES), (5, COUNT), (INUSE_SPACE, BYTES)];
 
@@ -52,6 +55,8 @@ pub const DEFAULT_ALLOC_SPACE: [u8; 2] = [DEFAULT_TYPE << 3, 3];
 
 /// The most places of a table.
 const MOST_PLACES: usize = 1 << 20;
+/// The most places for names, of which the allocator keeps 3072.
+const MOST_NAMES: usize = 4096;
 /// Bytes of the largest message: a sample with 256 locations.
 const LARGEST: usize = 256 * 10 + 256;
 
@@ -59,8 +64,10 @@ const LARGEST: usize = 256 * 10 + 256;
 const MAPPING: usize = 3;
 
 /// Samples in use that have everything in common but the address: the stack and its depth, the
-/// requested and the usable size, the arena and the thread.
-type Labels<'a> = Table<'a, 6>;
+/// requested and the usable size, the arena, the thread, and the thread's name with its length.
+type Labels<'a> = Table<'a, 8>;
+/// Indices of strings by the addresses of threads' names.
+type Names<'a> = Table<'a, 1>;
 /// Numbers of locations by address.
 type Locations<'a> = Table<'a, 1>;
 
@@ -71,7 +78,8 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     let (mappings, rest) = split(scratch.words(), needs.mappings * MAPPING);
     // Where there are only the spare words, all are for the locations.
     let is_spare = rest.len() < needs.words() - needs.mappings * MAPPING;
-    let (labels, locations) = split(rest, if is_spare { 0 } else { needs.label_words() });
+    let (labels, rest) = split(rest, if is_spare { 0 } else { needs.label_words() });
+    let (names, locations) = split(rest, if is_spare { 0 } else { needs.name_words() });
     let mut labels = Labels::new(labels);
     let has_labels = collect(&mut labels);
     let mut gzip = Gzip::new(sink);
@@ -81,6 +89,7 @@ pub fn write(sink: &mut dyn Sink) -> bool {
         strings: STRINGS.len() as u64,
         mappings,
         locations: Locations::new(locations),
+        names: Names::new(names),
         last_location: 0,
         is_whole: true,
     };
@@ -119,9 +128,13 @@ impl Needs {
         (2 * self.live + 64).min(MOST_PLACES) * Labels::PLACE
     }
 
+    fn name_words(&self) -> usize {
+        (2 * self.live + 64).min(MOST_NAMES) * Names::PLACE
+    }
+
     fn words(&self) -> usize {
         let locations = (2 * self.frames + 64).min(MOST_PLACES) * Locations::PLACE;
-        self.mappings * MAPPING + self.label_words() + locations
+        self.mappings * MAPPING + self.label_words() + self.name_words() + locations
     }
 }
 
@@ -136,6 +149,8 @@ fn collect(labels: &mut Labels<'_>) -> bool {
             sample.usable as u64,
             u64::from(sample.arena),
             sample.thread,
+            sample.thread_name.as_ptr().expose_provenance() as u64,
+            sample.thread_name.len() as u64,
         ];
         match labels.value(&key) {
             Some(samples) => *samples += 1,
@@ -143,6 +158,14 @@ fn collect(labels: &mut Labels<'_>) -> bool {
         }
     });
     is_whole
+}
+
+/// What samples in use have as labels.
+struct Labelled {
+    arena: u64,
+    thread: u64,
+    /// The index of the thread's name among the strings, or 0.
+    name: u64,
 }
 
 /// A file that is being written.
@@ -153,6 +176,7 @@ struct File<'a> {
     strings: u64,
     mappings: &'a mut [u64],
     locations: Locations<'a>,
+    names: Names<'a>,
     last_location: u64,
     is_whole: bool,
 }
@@ -277,18 +301,34 @@ impl File<'_> {
     fn entry(&mut self, entry: &ProfileEntry, and_live: bool) {
         let live = if and_live { entry.allocated.saturating_sub(entry.freed) } else { 0 };
         let counts = [entry.allocated, live];
-        self.sample(entry.stack, counts, entry.requested, entry.usable, &[]);
+        self.sample(entry.stack, counts, entry.requested, entry.usable, None);
     }
 
     /// Writes what is in use of one stack and size, by arena and thread.
-    fn labelled(&mut self, key: &[u64; 6], samples: u64) {
-        let [stack, depth, requested, usable, arena, thread] = *key;
+    fn labelled(&mut self, key: &[u64; 8], samples: u64) {
+        let [stack, depth, requested, usable, arena, thread, name, length] = *key;
         let stack = core::ptr::with_exposed_provenance(stack as usize);
         // SAFETY: the slice was taken apart by `collect`. It lives for ever.
         let stack = unsafe { core::slice::from_raw_parts(stack, depth as usize) };
         let (requested, usable) = (requested as usize, usable as usize);
-        let labels = [(ARENA, arena), (THREAD, thread)];
-        self.sample(stack, [0, samples], requested, usable, &labels);
+        let labels = Labelled { arena, thread, name: self.name(name, length) };
+        self.sample(stack, [0, samples], requested, usable, Some(&labels));
+    }
+
+    /// Returns the index of the string for a thread's name. Writes the string if it is new.
+    fn name(&mut self, name: u64, length: u64) -> u64 {
+        if length == 0 {
+            return 0;
+        }
+        if let Some(known) = self.names.value(&[name]) {
+            if *known != 0 {
+                return *known;
+            }
+            *known = self.strings;
+        }
+        let bytes = core::ptr::with_exposed_provenance(name as usize);
+        // SAFETY: the name was taken apart by `collect`. It lives for ever.
+        self.string(unsafe { core::slice::from_raw_parts(bytes, length as usize) })
     }
 
     /// Writes a sample: `counts` samples since the start, and in use.
@@ -298,7 +338,7 @@ impl File<'_> {
         counts: [u64; 2],
         requested: usize,
         usable: usize,
-        labels: &[(u64, u64)],
+        labels: Option<&Labelled>,
     ) {
         let mut bytes = [0; LARGEST];
         let mut message = Message::new(&mut bytes);
@@ -323,7 +363,16 @@ impl File<'_> {
             message.bytes(3, label.end().unwrap_or_default());
         };
         label(BYTES, requested as u64, BYTES);
-        labels.iter().for_each(|(key, number)| label(*key, *number, INDEX));
+        if let Some(labels) = labels {
+            label(ARENA, labels.arena, INDEX);
+            label(THREAD, labels.thread, INDEX);
+            if labels.name != 0 {
+                let mut bytes = [0; 24];
+                let mut label = Message::new(&mut bytes);
+                label.number(1, THREAD_NAME).number(2, labels.name);
+                message.bytes(3, label.end().unwrap_or_default());
+            }
+        }
         self.field(2, message.end());
     }
 }

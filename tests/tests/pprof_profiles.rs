@@ -157,3 +157,28 @@ fn each_refusal_of_mprof_has_its_message() {
     let errors = mprof(&unwritten, &["restart", "second.data"], "mprof:true").1;
     assert_eq!(errors, line("mprof_stop", "the file could not be written"));
 }
+
+/// Blocks of `leaf` in use, by the name of the thread: how many have each label.
+fn named(which: &str, conf: &str, names: &[&str]) -> Vec<u64> {
+    let program = cc("profile_names.cc", &["-pthread"]);
+    let profile = scratch(&format!("pprof-names-{which}")).join("names.pb.gz");
+    let run = Run::preloaded(&program).args([which.as_ref(), profile.as_os_str()]);
+    assert_eq!(run.conf(conf).stdout(), "");
+    let count = |name: &&str| {
+        let filter = format!("-tagfocus=thread_name=^{name}$");
+        let report = pprof(&program, &profile, "-sample_index=inuse_objects", &[&filter]);
+        report.alone("leaf")
+    };
+    let all = pprof(&program, &profile, "-sample_index=inuse_objects", &[]).alone("leaf");
+    names.iter().map(count).chain([all]).collect()
+}
+
+#[test]
+fn samples_have_the_names_of_their_threads() {
+    let own = named("own", "prof:true,lg_prof_sample:0", &["first", "second", "0123456789abcde"]);
+    assert_eq!(own, [2, 1, 1, 7]);
+    let conf = "prof:true,lg_prof_sample:0,prof_sys_thread_name:true";
+    assert_eq!(named("system", conf, &["before", "after"]), [1, 2, 3]);
+    let program = cc("profile_names.cc", &["-pthread"]);
+    assert_eq!(Run::preloaded(&program).args(["off"]).stdout(), "");
+}

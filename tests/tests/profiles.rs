@@ -177,3 +177,13 @@ fn the_keys_switch_the_profiler_and_count_its_samples() {
     run("on", "prof:true,lg_prof_sample:0");
     run("off", "");
 }
+
+#[test]
+fn the_hooks_of_a_program_see_each_sample_each_free_and_each_profile() {
+    let program = cc("profile_hooks.cc", &["-fsized-deallocation", "-pthread"]);
+    let name = scratch("profile-hooks").join("own.heap");
+    let run = Run::preloaded(&program).args(["on".as_ref(), name.as_os_str()]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
+    assert!(std::fs::read_to_string(name).expect("a profile").starts_with("heap_v2/1\n"));
+    assert_eq!(Run::preloaded(&program).args(["off"]).stdout(), "");
+}

@@ -5,6 +5,7 @@ pub mod arenas;
 pub mod tcache;
 #[allow(unsafe_code)]
 pub mod limits;
+#[allow(unsafe_code)]
 pub mod profile;
 pub mod thread;
 #[allow(unsafe_code)]

@@ -1,13 +1,28 @@
 //! Switches of the heap profiler. Source: jemalloc(3), `prof.*` and `thread.prof.*`.
 //!
 //! They have an effect only in a process that was started with `prof:true`.
+//!
+//! # Hooks
+//!
+//! Hooks are functions of the program that the profiler calls: [`set_sample_hook`],
+//! [`set_sample_free_hook`], [`set_backtrace_hook`] and [`set_dump_hook`]. Any thread may call
+//! them, several at once, and even some time after another one was set. They run under no lock of
+//! the allocator, and `errno` is restored after them.
+//!
+//! - A hook may allocate, free and call the functions of this crate. Its allocations come from the
+//!   first arena, past all caches, and are not sampled. Of samples that a hook frees, the program
+//!   is told after the hook returned.
+//! - A hook must not wait for a lock that a thread may hold while it allocates or frees.
+//! - A hook must not unwind: a panic aborts the process.
+//! - [`reset`] forgets samples. Their frees are not told.
 
 use crate::front::cache::current;
 use crate::front::life::thread_begin;
 use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
-use crate::profile::{backtrace, sampler};
+pub use crate::profile::hooks::{BacktraceHook, DumpHook, SampleFreeHook, SampleHook};
+use crate::profile::{backtrace, hooks, names, sampler};
 use core::ffi::CStr;
 
 /// Returns whether the process may take samples, which `opt.prof` says at its start.
@@ -64,6 +79,52 @@ pub fn set_thread_active(active: bool) -> bool {
     before
 }
 
+/// Returns the calling thread's name in profiles, which is empty at first: the one that was set, or
+/// with `opt.prof_sys_thread_name` the system's. Source: jemalloc(3), `thread.prof.name`.
+#[must_use]
+pub fn thread_name() -> &'static CStr {
+    thread_begin::real_cache();
+    let own = current::thread().map(|thread| thread.name()).unwrap_or_default();
+    names::of_thread(own).name()
+}
+
+/// Why a name was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadName {
+    /// It has a byte that is neither a printable character of ASCII, a space nor a tab.
+    Unprintable,
+    /// Names are the system's, by `opt.prof_sys_thread_name`.
+    FromSystem,
+}
+
+/// Sets the calling thread's name in the profiles of its later samples. Of a name that is longer
+/// than 15 bytes the beginning is used. At most 3072 different names are kept; threads that set
+/// others have none.
+///
+/// ```
+/// use lumalloc::control::profile::{self, BadName};
+/// assert_eq!(profile::set_thread_name(c"reader"), Ok(()));
+/// assert_eq!(profile::thread_name(), c"reader");
+/// assert_eq!(profile::set_thread_name(c"two\nlines"), Err(BadName::Unprintable));
+/// ```
+///
+/// # Errors
+/// [`BadName`] says why. The thread's name is then as before.
+pub fn set_thread_name(name: &CStr) -> Result<(), BadName> {
+    thread_begin::real_cache();
+    if names::are_from_system() {
+        return Err(BadName::FromSystem);
+    }
+    let is_printable = |byte: &u8| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t');
+    if !name.to_bytes().iter().all(is_printable) {
+        return Err(BadName::Unprintable);
+    }
+    if let Some(thread) = current::thread() {
+        thread.set_name(names::index_of(name.to_bytes()));
+    }
+    Ok(())
+}
+
 /// Forgets all samples, and takes one in 2^`lg_sample` bytes on average from now on. Source:
 /// jemalloc(3), `prof.reset`.
 pub fn reset(lg_sample: u32) {
@@ -107,4 +168,92 @@ pub fn settle_thread() {
 /// Has no effect in a program.
 pub fn own_module() {
     backtrace::own_module();
+}
+
+/// Returns the function that is told of samples, if one is set.
+#[must_use]
+pub fn sample_hook() -> Option<SampleHook> {
+    hooks::SAMPLE.get()
+}
+
+/// Sets the function that is told of each sample, before the allocation returns it, or none.
+/// Returns the one before. Source: jemalloc, `experimental.hooks.prof_sample`.
+///
+/// ```
+/// use core::ffi::{c_uint, c_void};
+/// use lumalloc::control::profile;
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+///
+/// static BYTES: AtomicUsize = AtomicUsize::new(0);
+///
+/// extern "C" fn sampled(
+///     _: *const c_void,
+///     requested: usize,
+///     _: *mut *mut c_void,
+///     _: c_uint,
+///     _: usize,
+/// ) {
+///     BYTES.fetch_add(requested, Relaxed);
+/// }
+///
+/// assert!(profile::set_sample_hook(Some(sampled)).is_none());
+/// let block = lumalloc::raw::malloc(100);
+/// // Without `opt.prof` there are no samples.
+/// assert_eq!(BYTES.load(Relaxed), 0);
+/// # // SAFETY: freed once.
+/// # unsafe { lumalloc::raw::free(block) };
+/// assert!(profile::set_sample_hook(None).is_some());
+/// ```
+pub fn set_sample_hook(hook: Option<SampleHook>) -> Option<SampleHook> {
+    hooks::SAMPLE.set(hook)
+}
+
+/// Returns the function that is told of freed samples, if one is set.
+#[must_use]
+pub fn sample_free_hook() -> Option<SampleFreeHook> {
+    hooks::SAMPLE_FREE.get()
+}
+
+/// Sets the function that is told of each sample that is freed, or none. Returns the one before.
+/// Source: jemalloc, `experimental.hooks.prof_sample_free`.
+///
+/// The function is called before the block is freed. Exceptions: blocks that are freed by their
+/// size (Rust, `operator delete` with a size), moved by `realloc`, or end with their arena. Their
+/// frees are noticed later, and the thread that notices one tells it as soon as it holds no lock.
+/// Another thread may then have got the block already.
+pub fn set_sample_free_hook(hook: Option<SampleFreeHook>) -> Option<SampleFreeHook> {
+    hooks::SAMPLE_FREE.set(hook)
+}
+
+/// Returns the function that finds the stacks of samples.
+#[must_use]
+pub fn backtrace_hook() -> BacktraceHook {
+    hooks::BACKTRACE.get().unwrap_or(hooks::default_backtrace)
+}
+
+/// Sets the function that finds the stacks of samples. Returns the one before. The first one is the
+/// allocator's own, which the function may call. Source: jemalloc,
+/// `experimental.hooks.prof_backtrace`.
+///
+/// # Safety
+/// The function must write no more addresses than it is told, and only to the place that it gets.
+pub unsafe fn set_backtrace_hook(hook: BacktraceHook) -> BacktraceHook {
+    hooks::BACKTRACE.set(Some(hook)).unwrap_or(hooks::default_backtrace)
+}
+
+/// Returns the function that is told of profiles, if one is set.
+#[must_use]
+pub fn dump_hook() -> Option<DumpHook> {
+    hooks::DUMP.get()
+}
+
+/// Sets the function that is told the name of each profile, once its file is whole, or none.
+/// Returns the one before. Source: jemalloc, `experimental.hooks.prof_dump`.
+pub fn set_dump_hook(hook: Option<DumpHook>) -> Option<DumpHook> {
+    hooks::DUMP.set(hook)
+}
+
+/// Calls the function of [`set_dump_hook`], if one is set.
+pub fn note_dump(name: &CStr) {
+    hooks::tell_dump(name);
 }

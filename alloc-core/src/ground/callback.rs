@@ -1,4 +1,5 @@
-//! Functions of the program that the allocator calls: extent hooks and the limit callback.
+//! Functions of the program that the allocator calls: extent hooks, the limit callback, and the
+//! hooks of the heap profiler.
 //!
 //! They run under no lock of an arena, a bin or a cache, and may call the allocator. While one
 //! runs, its thread bypasses all caches, and its allocations come from the first arena.
@@ -17,6 +18,8 @@ pub(crate) enum Callback {
     Hook,
     /// The function that is called for memory at a bound.
     Limit,
+    /// A hook of the heap profiler.
+    Profiler,
 }
 
 /// How a thread bypasses its caches and returns to them. The front tier supplies the functions.
@@ -27,6 +30,9 @@ pub(crate) struct Scope {
     pub(crate) leave: fn(*mut u8),
     /// Whether an extent hook runs in the calling thread.
     pub(crate) is_in_hook: fn() -> bool,
+    /// Whether the calling thread is outside of the allocator and of all callbacks but for the
+    /// present call.
+    pub(crate) is_outside: fn() -> bool,
 }
 
 static SCOPE: AtomicPtr<Scope> = AtomicPtr::new(core::ptr::null_mut());
@@ -46,6 +52,12 @@ fn scope() -> Option<&'static Scope> {
 /// Whether an extent hook runs in the calling thread.
 pub(crate) fn is_in_hook() -> bool {
     scope().is_some_and(|scope| (scope.is_in_hook)())
+}
+
+/// Whether the calling thread is outside of the allocator and of all callbacks but for the present
+/// call, so that a callback may be called as a side effect.
+pub(crate) fn is_outside() -> bool {
+    scope().is_some_and(|scope| (scope.is_outside)())
 }
 
 /// Calls a function of the program. The caller holds no lock.

@@ -297,6 +297,12 @@ pub(crate) fn thread_id() -> usize {
     (unsafe { libc::syscall(libc::SYS_gettid) }) as usize
 }
 
+/// Writes the name that the system has for the calling thread, with a zero byte behind it.
+pub(crate) fn thread_name(name: &mut [u8; 16]) {
+    // SAFETY: the system writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+}
+
 /// Whether the C library made the calling thread, and will therefore run destructors at its end.
 ///
 /// The C library knows the kernel's number of each thread that it made, and derives the id of the

@@ -40,6 +40,9 @@ pub struct LiveSample {
     pub arena: u32,
     /// The number of the thread that allocated it. No two threads of a process have the same.
     pub thread: u64,
+    /// The name that the thread had then: the text that it set by `thread.prof.name`, or with
+    /// `opt.prof_sys_thread_name` the system's. Empty if it had none.
+    pub thread_name: &'static str,
     /// When it was allocated, in nanoseconds of the system's monotonic clock.
     pub time: u64,
 }
@@ -53,6 +56,7 @@ impl LiveSample {
             usable: known.counts.usable(),
             arena: known.arena,
             thread: known.thread,
+            thread_name: known.name.name().to_str().unwrap_or_default(),
             time: known.time,
         }
     }

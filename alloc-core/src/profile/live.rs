@@ -1,5 +1,6 @@
 //! The samples that are in use, by address.
 
+use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
 use crate::ground::checked;
@@ -20,6 +21,7 @@ pub(crate) struct Sample {
     counts: Cell<Option<&'static SizeCount>>,
     arena: Cell<u32>,
     thread: Cell<u64>,
+    name: Cell<NameIndex>,
     time: Cell<u64>,
     next: Cell<Option<&'static Sample>>,
 }
@@ -35,6 +37,8 @@ pub(crate) struct Known {
     pub(crate) arena: u32,
     /// The number of the thread that allocated it.
     pub(crate) thread: u64,
+    /// The name of that thread at the time.
+    pub(crate) name: NameIndex,
     /// When it was allocated, in nanoseconds of the monotonic clock.
     pub(crate) time: u64,
 }
@@ -45,13 +49,16 @@ pub(crate) struct Part {
     count: usize,
 }
 
-// SAFETY: the samples are reached under the part's lock only.
+// SAFETY: the samples are reached under the part's lock only, or by the one thread that took them
+// off the list of those that are untold.
 unsafe impl Send for Part {}
 
 type Heads = [AtomicPtr<Sample>; PLACES];
 
 static HEADS: [Heads; PARTS] =
     [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES] }; PARTS];
+/// Freed samples of which the program is to be told, the last one first. They are in no part.
+static UNTOLD: AtomicPtr<Sample> = AtomicPtr::new(core::ptr::null_mut());
 /// The locks of the parts, which fork takes too.
 pub(crate) static LOCKS: [RankedMutex<Part>; PARTS] =
     [const { RankedMutex::new(LockRank::Samples, Part { free: Pool::new(), count: 0 }) }; PARTS];
@@ -83,6 +90,7 @@ pub(super) fn add(known: Known) -> bool {
     sample.counts.set(Some(known.counts));
     sample.arena.set(known.arena);
     sample.thread.set(known.thread);
+    sample.name.set(known.name);
     sample.time.set(known.time);
     // SAFETY: samples are never unmapped.
     sample.next.set(unsafe { place.head.load(Ordering::Relaxed).as_ref() });
@@ -91,14 +99,26 @@ pub(super) fn add(known: Known) -> bool {
     true
 }
 
-/// Takes the sample at an address out. Returns what was known of it, or `None` if there is none.
-pub(super) fn remove(address: usize) -> Option<Known> {
+/// Takes the sample at an address out. `see` is called with what was known of it, if there is one,
+/// and returns whether its free is to be told to the program ([`take_untold`]).
+pub(super) fn remove(address: usize, see: impl FnOnce(Known) -> bool) {
     let place = place(address);
     // Relaxed: the thread that frees a block synchronised with the one that allocated it.
     if place.head.load(Ordering::Relaxed).is_null() {
-        return None;
+        return;
     }
     let mut part = place.lock.lock();
+    let Some(sample) = unlink(&place, address) else { return };
+    part.count -= 1;
+    if sample.known().is_some_and(see) {
+        put_untold(sample);
+    } else {
+        part.free.put(sample);
+    }
+}
+
+/// Takes the sample at an address out of its list. Called under the part's lock.
+fn unlink(place: &Place, address: usize) -> Option<&'static Sample> {
     let mut before = None::<&'static Sample>;
     // SAFETY: samples are never unmapped.
     let mut next = unsafe { place.head.load(Ordering::Relaxed).as_ref() };
@@ -113,14 +133,46 @@ pub(super) fn remove(address: usize) -> Option<Known> {
                     place.head.store(next, Ordering::Relaxed);
                 }
             }
-            let known = sample.known();
-            part.free.put(sample);
-            part.count -= 1;
-            return known;
+            return Some(sample);
         }
         before = Some(sample);
     }
     None
+}
+
+fn put_untold(sample: &'static Sample) {
+    let mut first = UNTOLD.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: samples are never unmapped.
+        sample.next.set(unsafe { first.as_ref() });
+        let new = core::ptr::from_ref(sample).cast_mut();
+        // Release: pairs with the Acquire in `take_untold`.
+        match UNTOLD.compare_exchange_weak(first, new, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
+        }
+    }
+}
+
+/// Returns whether there are freed samples of which the program is to be told.
+#[inline]
+pub(super) fn has_untold() -> bool {
+    !UNTOLD.load(Ordering::Relaxed).is_null()
+}
+
+/// Takes all freed samples of which the program is to be told, and calls `tell` with each. No lock
+/// is held meanwhile.
+pub(super) fn take_untold(mut tell: impl FnMut(Known)) {
+    // Acquire: pairs with the Release in `put_untold`.
+    let first = UNTOLD.swap(core::ptr::null_mut(), Ordering::Acquire);
+    // SAFETY: samples are never unmapped.
+    let mut next = unsafe { first.as_ref() };
+    while let Some(sample) = next {
+        next = sample.next.get();
+        let known = sample.known();
+        place(sample.address.get()).lock.lock().free.put(sample);
+        known.into_iter().for_each(&mut tell);
+    }
 }
 
 /// Returns what is known of the sample at an address. `None` if there is none.
@@ -181,6 +233,7 @@ impl Sample {
             counts: Cell::new(None),
             arena: Cell::new(0),
             thread: Cell::new(0),
+            name: Cell::new(NameIndex::default()),
             time: Cell::new(0),
             next: Cell::new(None),
         };
@@ -196,6 +249,7 @@ impl Sample {
             counts: self.counts.get()?,
             arena: self.arena.get(),
             thread: self.thread.get(),
+            name: self.name.get(),
             time: self.time.get(),
         })
     }
@@ -217,7 +271,7 @@ mod tests {
 
     fn known(address: usize) -> Known {
         let counts = sites::counts(&[0x3001], 64, 64).expect("memory");
-        Known { address, counts, arena: 3, thread: 4, time: 5 }
+        Known { address, counts, arena: 3, thread: 4, name: NameIndex::default(), time: 5 }
     }
 
     #[test]
@@ -231,13 +285,37 @@ mod tests {
         assert!(addresses.iter().all(|one| at(*one).is_some_and(|known| known.address == *one)));
         assert!(at(NOWHERE + 8).is_none());
         for address in addresses.iter().rev() {
-            let sample = remove(*address).expect("a sample");
+            let sample = removed(*address, false).expect("a sample");
             assert_eq!(
                 (sample.address, sample.arena, sample.thread, sample.time),
                 (*address, 3, 4, 5)
             );
-            assert!(remove(*address).is_none() && at(*address).is_none());
+            assert!(removed(*address, false).is_none() && at(*address).is_none());
         }
-        assert!(remove(NOWHERE + 8).is_none());
+        assert!(removed(NOWHERE + 8, false).is_none());
+    }
+
+    fn removed(address: usize, is_told: bool) -> Option<Known> {
+        let mut seen = None;
+        remove(address, |known| {
+            seen = Some(known);
+            is_told
+        });
+        seen
+    }
+
+    #[test]
+    fn the_program_is_told_of_each_freed_sample_once() {
+        const FIRST: usize = NOWHERE + (1 << 30);
+        for address in [FIRST, FIRST + 16, FIRST + 32] {
+            assert!(add(known(address)));
+        }
+        assert!(removed(FIRST, true).is_some() && removed(FIRST + 16, false).is_some());
+        assert!(removed(FIRST + 32, true).is_some() && has_untold());
+        let mut told = std::vec::Vec::new();
+        take_untold(|known| told.push(known.address));
+        told.retain(|address| (FIRST..FIRST + 64).contains(address));
+        assert_eq!(told, [FIRST + 32, FIRST]);
+        take_untold(|known| assert!(!(FIRST..FIRST + 64).contains(&known.address)));
     }
 }

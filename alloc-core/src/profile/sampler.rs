@@ -4,20 +4,21 @@
 //! `front/supply/countdown.rs`. Sampled small blocks lie at low addresses: see
 //! [`crate::ground::low`].
 
-use super::backtrace::{self, MOST_OWN};
+use super::backtrace::MOST_OWN;
+use super::hooks::{self, DEEPEST};
 use super::live::{self, Known};
+use super::names::NameIndex;
 use super::{rate, sites};
 use crate::back::system::page_provider::PageProvider;
 use crate::back::system::provider::low_pages::LOW_PAGES;
+use crate::ground::callback;
 use crate::ground::counters::SharedCount;
 use crate::ground::intervals;
 use crate::ground::low;
 use crate::ground::os;
+use crate::ground::sync::lock_rank::witness;
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-
-/// The most return addresses of a stack. Source: jemalloc, `opt.prof_bt_max`.
-pub(crate) const DEEPEST: usize = 256;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -103,39 +104,69 @@ pub(crate) struct Block {
     pub(crate) usable: usize,
     pub(crate) arena: u32,
     pub(crate) thread: u64,
+    /// The name of the thread.
+    pub(crate) name: NameIndex,
 }
 
 /// Notes a block that is handed out as a sample, with the stack of the calling thread. No lock may
 /// be held.
 #[inline(never)]
 pub(crate) fn note_allocated(block: Block) {
+    tell_freed();
     let mut stack = [0; DEEPEST + MOST_OWN];
-    let most = DEPTH.load(Relaxed);
-    let depth = backtrace::take(stack.get_mut(..most + MOST_OWN).unwrap_or_default());
-    let stack = stack.get(..depth.min(most)).unwrap_or_default();
-    let Block { address, requested, usable, arena, thread } = block;
+    let depth = hooks::take_backtrace(&mut stack, DEPTH.load(Relaxed));
+    let stack = stack.get_mut(..depth).unwrap_or_default();
+    let Block { address, requested, usable, arena, thread, name } = block;
     let counts = sites::counts(stack, requested, usable);
     let is_noted = counts.is_some_and(|counts| {
         // Counted first, so that no sample is freed before it is counted.
         counts.note_allocated();
-        let is_added = live::add(Known { address, counts, arena, thread, time: os::nanoseconds() });
+        let time = os::nanoseconds();
+        let is_added = live::add(Known { address, counts, arena, thread, name, time });
         if !is_added {
             counts.note_freed();
         }
         is_added
     });
     if is_noted {
-        TAKEN.add(1)
+        TAKEN.add(1);
+        hooks::tell_sample(address, requested, stack, usable);
     } else {
-        MISSED.add(1)
+        MISSED.add(1);
     }
     intervals::count_sample();
 }
 
 /// Notes that a block was freed, which may be a sample.
 pub(crate) fn note_freed(address: usize) {
-    if let Some(known) = live::remove(address) {
+    live::remove(address, |known| {
         known.counts.note_freed();
+        hooks::SAMPLE_FREE.is_set()
+    });
+}
+
+/// As [`note_freed`], and tells the program at once. The caller holds no lock, and frees the block
+/// afterwards.
+pub(crate) fn note_and_tell_freed(address: usize) {
+    note_freed(address);
+    tell_freed();
+}
+
+/// Tells the program of the samples that were freed. The caller holds no lock.
+#[inline]
+pub(crate) fn tell_freed() {
+    if live::has_untold() {
+        tell_untold();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_untold() {
+    // What a callback frees is told after it.
+    if callback::is_outside() {
+        witness::none_held();
+        live::take_untold(|known| hooks::tell_free(known.address, known.counts.usable()));
     }
 }
 
@@ -153,7 +184,8 @@ mod tests {
     #[test]
     fn a_sample_is_counted_by_its_stack_until_it_is_freed() {
         let address = 0x6670_0000_0000;
-        let block = Block { address, requested: 77, usable: 80, arena: 0, thread: 9 };
+        let name = NameIndex::default();
+        let block = Block { address, requested: 77, usable: 80, arena: 0, thread: 9, name };
         note_allocated(block);
         let mut seen = None;
         live::for_each(|known| {

@@ -16,6 +16,30 @@ pub mod arenas {
     pub const PACTIVEP: Key<Read<*mut c_void>, 1> = Key::new("experimental.arenas.<i>.pactivep");
 }
 
+/// `experimental.hooks.*`
+pub mod hooks {
+    use crate::key::{Key, ReadWrite};
+    use core::ffi::c_void;
+
+    /// `experimental.hooks.prof_backtrace`: finds the stack of a sample: void (*)(void **, unsigned
+    /// *count, unsigned most).
+    pub const PROF_BACKTRACE: Key<ReadWrite<*mut c_void>> =
+        Key::new("experimental.hooks.prof_backtrace");
+
+    /// `experimental.hooks.prof_dump`: called with the name of each profile once it is written:
+    /// void (*)(const char *).
+    pub const PROF_DUMP: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.prof_dump");
+
+    /// `experimental.hooks.prof_sample`: called for each sample: void (*)(const void *, size_t
+    /// requested, void **stack, unsigned depth, size_t usable).
+    pub const PROF_SAMPLE: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.prof_sample");
+
+    /// `experimental.hooks.prof_sample_free`: called for each sample that is freed: void (*)(const
+    /// void *, size_t usable).
+    pub const PROF_SAMPLE_FREE: Key<ReadWrite<*mut c_void>> =
+        Key::new("experimental.hooks.prof_sample_free");
+}
+
 /// `experimental.utilization.*`
 pub mod utilization {
     use crate::key::{Bytes, Key};

@@ -139,7 +139,7 @@ pub const PROF_SEED: Key<Read<u64>> = Key::new("opt.prof_seed");
 /// `opt.prof_stats`: keep statistics of samples by size class.
 pub const PROF_STATS: Key<Read<bool>> = Key::new("opt.prof_stats");
 
-/// `opt.prof_sys_thread_name`: threads are labelled as the system names them.
+/// `opt.prof_sys_thread_name`: samples have the system's names of their threads.
 pub const PROF_SYS_THREAD_NAME: Key<Read<bool>> = Key::new("opt.prof_sys_thread_name");
 
 /// `opt.prof_thread_active_init`: new threads are sampled.

@@ -46,7 +46,8 @@ pub mod prof {
     /// `thread.prof.active`: whether this thread is sampled while the process is.
     pub const ACTIVE: Key<ReadWrite<bool>> = Key::new("thread.prof.active");
 
-    /// `thread.prof.name`: label of this thread in profiles.
+    /// `thread.prof.name`: name of this thread in profiles, at most 15 bytes; read or written, not
+    /// both (EPERM); EINVAL for unprintable characters.
     pub const NAME: Key<ReadWrite<Text>> = Key::new("thread.prof.name");
 }
 

@@ -19,6 +19,8 @@ pub mod opt;
 pub mod opt_conf;
 pub mod opt_fixed;
 pub mod prof;
+#[allow(unsafe_code, reason = "the caller answers for its functions")]
+pub mod prof_hooks;
 pub mod root;
 pub mod self_description;
 pub mod stats;
@@ -44,6 +46,7 @@ pub static ROWS: &[&[Row]] = &[
     fill::ROWS,
     limit::ROWS,
     prof::ROWS,
+    prof_hooks::ROWS,
     stats::ROWS,
     stats::BACKGROUND_THREAD,
     stats::MAX_PER_BG_THD,

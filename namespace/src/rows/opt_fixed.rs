@@ -56,6 +56,5 @@ pub static ROWS: &[Row] = &[
     none!("prof_pid_namespace", Bool, None, "names of profiles have the namespace of the process"),
     none!("prof_recent_alloc_max", Ssize, Count, "how many of the last samples are kept"),
     none!("prof_stats", Bool, None, "keep statistics of samples by size class"),
-    none!("prof_sys_thread_name", Bool, None, "threads are labelled as the system names them"),
     none!("prof_time_resolution", Str, None, "clock of the times in profiles"),
 ];

@@ -1,10 +1,10 @@
 //! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, most of them return
 //! `ENOENT` in a process that was started without `prof:true`.
-use crate::Error;
-use crate::row::Row;
-use crate::row_macros::{absent, act, ro, rw, wo, wo_or};
+use crate::row::{Access, Row};
+use crate::row_macros::{absent, act, ro, row, rw, wo, wo_or};
+use crate::{Error, Value};
 use core::ffi::CStr;
-use lumalloc::control::profile;
+use lumalloc::control::profile::{self, BadName};
 use lumalloc::intervals;
 use lumalloc::observe;
 use lumalloc::options::{self, ProfFormat};
@@ -13,7 +13,17 @@ use lumalloc_profile::mprof::{self, Refusal};
 
 /// The rows of both branches.
 pub static ROWS: &[Row] = &[
-    absent!("thread.prof.name", Str, None, c"rw", "label of this thread in profiles"),
+    row!(
+        "thread.prof.name",
+        Str,
+        None,
+        Access::ReadOrWrite(
+            |_| enabled().map(|()| Value::Str(profile::thread_name())),
+            |_, name| set_name(name)
+        ),
+        "name of this thread in profiles, at most 15 bytes; read or written, not both (EPERM); \
+         EINVAL for unprintable characters"
+    ),
     rw!(
         "thread.prof.active",
         Bool,
@@ -173,7 +183,8 @@ fn error_of(refusal: Refusal) -> Error {
     }
 }
 
-fn enabled() -> Result<(), Error> {
+/// `ENOENT` in a process that was started without `prof:true`.
+pub(super) fn enabled() -> Result<(), Error> {
     if profile::is_enabled() { Ok(()) } else { Err(Error::NoEntry) }
 }
 
@@ -181,6 +192,15 @@ fn set(to: bool, set: fn(bool) -> bool) -> Result<(), Error> {
     enabled()?;
     set(to);
     Ok(())
+}
+
+fn set_name(name: Value<'_>) -> Result<(), Error> {
+    enabled()?;
+    let Value::Str(name) = name else { return Err(Error::Invalid) };
+    profile::set_thread_name(name).map_err(|bad| match bad {
+        BadName::Unprintable => Error::Invalid,
+        BadName::FromSystem => Error::NoEntry,
+    })
 }
 
 fn set_active(active: bool) -> Result<(), Error> {

@@ -72,7 +72,8 @@ facade!(
 );
 
 facade!(
-    /// The façade of a thread while the program is asked for memory at a bound.
+    /// The façade of a thread while the program is asked for memory at a bound, or a hook of the
+    /// heap profiler runs.
     CALLBACK, Reentrant
 );
 

@@ -1,9 +1,9 @@
 //! What a thread's word points to while a callback of the program runs in the allocator: an extent
-//! hook, or the function that is asked for memory at a bound.
+//! hook, the function that is asked for memory at a bound, or a hook of the heap profiler.
 
 use super::real_cache::RealCache;
 use super::switch;
-use crate::front::bins::thread_cache::{CALLBACK, HOOK};
+use crate::front::bins::thread_cache::{CALLBACK, HOOK, Kind};
 use crate::front::bins::tls;
 use crate::ground::callback::{Callback, Scope};
 
@@ -13,12 +13,13 @@ pub(crate) static SCOPE: Scope = Scope {
         let before = tls::word_for(tls::current());
         tls::set_current(match which {
             Callback::Hook => &HOOK,
-            Callback::Limit => &CALLBACK,
+            Callback::Limit | Callback::Profiler => &CALLBACK,
         });
         before
     },
     leave,
     is_in_hook: || core::ptr::eq(tls::current(), &HOOK),
+    is_outside: || matches!(tls::current().kind(), Kind::Real | Kind::Mode | Kind::Uncached),
 };
 
 /// Restores the thread's word. A mode may have been switched meanwhile without this thread, so a
@@ -43,6 +44,7 @@ mod tests {
             assert!(core::ptr::eq(tls::current(), facade));
             assert!(core::ptr::eq(tls::named_by(word), before));
             assert_eq!((SCOPE.is_in_hook)(), core::ptr::eq(facade, &HOOK));
+            assert!(!(SCOPE.is_outside)());
             (SCOPE.leave)(word);
             assert!(core::ptr::eq(tls::current(), before) && !(SCOPE.is_in_hook)());
         }

@@ -11,6 +11,7 @@ use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
 use crate::middle::arenas::arena::Arena;
+use crate::profile::names::NameIndex;
 use crate::profile::sampler;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -90,6 +91,8 @@ pub(crate) struct Thread<C: 'static> {
     number: Cell<u64>,
     /// Whether the heap profiler samples its allocations.
     profiled: Cell<bool>,
+    /// Its name in profiles.
+    name: Cell<NameIndex>,
     /// The balance of its caches at the last look, the whole balance at the last reset, and the
     /// highest one since.
     cached_balance: Cell<i64>,
@@ -121,6 +124,7 @@ impl<C: OfThread> Thread<C> {
             max: Cell::new(0),
             number: Cell::new(0),
             profiled: Cell::new(false),
+            name: Cell::new(NameIndex::default()),
             cached_balance: Cell::new(0),
             peak_base: Cell::new(0),
             peak: Cell::new(0),
@@ -141,6 +145,7 @@ impl<C: OfThread> Thread<C> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         self.number.set(NUMBERS.fetch_add(1, Relaxed) + 1);
         self.profiled.set(sampler::samples_new_threads());
+        self.name.set(NameIndex::default());
         self.word.store(word.as_ptr(), Relaxed);
     }
 
@@ -207,6 +212,16 @@ impl<C: OfThread> Thread<C> {
     /// Sets whether the heap profiler samples the thread's allocations.
     pub(crate) fn set_profiled(&self, profiled: bool) {
         self.profiled.set(profiled);
+    }
+
+    /// Returns the thread's name in profiles.
+    pub(crate) fn name(&self) -> NameIndex {
+        self.name.get()
+    }
+
+    /// Sets the thread's name in profiles.
+    pub(crate) fn set_name(&self, name: NameIndex) {
+        self.name.set(name);
     }
 
     /// Returns whether the thread's caches are on.

@@ -33,6 +33,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::{arena_hooks, purge_gate};
 use crate::middle::passes::decay_pass;
+use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -50,10 +51,12 @@ const AS_OPTIONS: usize = usize::MAX;
 static RUNS: SharedCount = SharedCount::new();
 static SLEPT: SharedCount = SharedCount::new();
 
-/// Runs a decay pass if one is due, or lets the background thread do so. Slow paths call this once
+/// Tells the program of freed samples, and runs a decay pass if one is due, or lets the background
+/// thread do so. Slow paths call this once
 /// they hold no lock.
 #[inline]
 pub(crate) fn tick() {
+    sampler::tell_freed();
     if purge_gate::is_hooked_due() || limit::is_due() {
         give_way();
     }

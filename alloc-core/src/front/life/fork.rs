@@ -27,7 +27,7 @@ use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
-use crate::profile::{live, sites};
+use crate::profile::{live, names, sites};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that were left in caches of threads that do not exist after a fork, in this process's
@@ -70,6 +70,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
         lock(&arena.pages);
     }
     live::LOCKS.iter().for_each(|part| lock(part));
+    lock(&names::ADDING);
     lock(&sites::ADDING);
     lock(&prof_prefix::CURRENT);
     lock(&METADATA);

@@ -10,7 +10,7 @@ use crate::ground::callback;
 use crate::ground::intervals;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
-use crate::profile::sampler;
+use crate::profile::{names, sampler};
 
 /// Makes the start if needed. Returns `false` if there is no memory; the next caller tries again.
 ///
@@ -84,4 +84,5 @@ fn begin_profile() {
         seed: options.prof_seed,
     });
     intervals::set_profiles_maxima(options.prof_gdump);
+    names::set_from_system(options.prof_sys_thread_name);
 }

@@ -7,13 +7,14 @@
 
 use crate::back::map::extent::Extent;
 use crate::front::cache::current;
-use crate::front::cache::real_cache::RealCache;
+use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::judge;
 use crate::front::supply::countdown;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::blocks::uncached;
+use crate::profile::names;
 use crate::profile::sampler::{self, Block};
 
 /// Returns whether the calling thread's allocations are sampled.
@@ -74,14 +75,16 @@ fn large_if_due(extent: &'static Extent, size: usize) {
 }
 
 fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, arena: u32) {
-    let thread = cache.thread().map_or(0, |thread| thread.number());
-    sampler::note_allocated(Block { address, requested, usable, arena, thread });
+    let own = |thread: &Thread| (thread.number(), thread.name());
+    let (thread, name) = cache.thread().map(own).unwrap_or_default();
+    let name = names::of_thread(name);
+    sampler::note_allocated(Block { address, requested, usable, arena, thread, name });
 }
 
 /// Notes that a small sample serves a request of another size from now on.
 pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
     let address = block.expose_provenance();
-    sampler::note_freed(address);
+    sampler::note_and_tell_freed(address);
     let cache = current::real_cache().filter(|cache| is_profiled(cache));
     cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
 }
@@ -90,6 +93,6 @@ pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena
 #[inline]
 pub(crate) fn large_freed(address: usize) {
     if sampler::is_on() {
-        sampler::note_freed(address);
+        sampler::note_and_tell_freed(address);
     }
 }

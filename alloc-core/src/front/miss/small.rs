@@ -147,7 +147,7 @@ pub(crate) fn free_uncached(slab: &'static Slab, address: usize) {
     // Read first, because afterwards the slab may get another owner and class.
     let class = slab.class();
     if slab.is_for_samples() {
-        sampler::note_freed(address);
+        sampler::note_and_tell_freed(address);
     }
     let Some(slot) = class.slot_at(address - slab.base()) else {
         misuse_report::interior(slab, address)

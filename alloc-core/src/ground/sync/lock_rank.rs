@@ -79,6 +79,12 @@ pub(crate) mod witness {
         HELD.set(HELD.get() + (1 << (rank as u32 * 8)));
     }
 
+    /// Panics if a lock is held. Called before a function of the program.
+    pub(crate) fn none_held() {
+        let held = HELD.get();
+        assert!(held == 0, "a function of the program is called while {held:#x} is held");
+    }
+
     /// Notes a release.
     pub(crate) fn release(rank: LockRank) {
         HELD.set(HELD.get() - (1 << (rank as u32 * 8)));
@@ -96,4 +102,6 @@ pub(crate) mod witness {
     pub(crate) fn acquire_any(_rank: LockRank) {}
     #[inline(always)]
     pub(crate) fn release(_rank: LockRank) {}
+    #[inline(always)]
+    pub(crate) fn none_held() {}
 }

@@ -1,0 +1,156 @@
+//! Functions of the program that the profiler calls. Source: jemalloc, `experimental.hooks.prof_*`.
+//!
+//! They run under no lock of the allocator, and the rules of
+//! [`callback`](crate::ground::callback) hold for them.
+
+use super::backtrace::{self, MOST_OWN};
+use crate::ground::callback::{self, Callback};
+use core::ffi::{CStr, c_char, c_uint, c_void};
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// The most return addresses of a stack. Source: jemalloc, `opt.prof_bt_max`.
+pub(crate) const DEEPEST: usize = 256;
+
+/// Writes at most as many return addresses as the last argument says, the innermost first, and
+/// stores their number. The places must be writable. Source: jemalloc, `prof_backtrace_hook_t`.
+pub type BacktraceHook = unsafe extern "C" fn(*mut *mut c_void, *mut c_uint, c_uint);
+/// Takes the name of a profile's file. Source: jemalloc, `prof_dump_hook_t`.
+pub type DumpHook = extern "C" fn(*const c_char);
+/// Takes a sample's address, its requested bytes, its return addresses with their number, and the
+/// bytes of its block. Source: jemalloc, `prof_sample_hook_t`.
+pub type SampleHook = extern "C" fn(*const c_void, usize, *mut *mut c_void, c_uint, usize);
+/// Takes the address of a sample that was freed, and the bytes of its block. Source: jemalloc,
+/// `prof_sample_free_hook_t`.
+pub type SampleFreeHook = extern "C" fn(*const c_void, usize);
+
+/// A hook of the type `F`, which is one of the types above.
+pub(crate) struct Hook<F> {
+    function: AtomicPtr<()>,
+    kind: PhantomData<F>,
+}
+
+pub(crate) static BACKTRACE: Hook<BacktraceHook> = Hook::none();
+pub(crate) static DUMP: Hook<DumpHook> = Hook::none();
+pub(crate) static SAMPLE: Hook<SampleHook> = Hook::none();
+pub(crate) static SAMPLE_FREE: Hook<SampleFreeHook> = Hook::none();
+
+impl<F: Copy> Hook<F> {
+    const fn none() -> Hook<F> {
+        const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
+        Hook { function: AtomicPtr::new(core::ptr::null_mut()), kind: PhantomData }
+    }
+
+    /// Returns whether a function is set.
+    pub(crate) fn is_set(&self) -> bool {
+        !self.function.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Returns the function, if one is set.
+    pub(crate) fn get(&self) -> Option<F> {
+        // Acquire: pairs with the Release in `set`.
+        Self::function(self.function.load(Ordering::Acquire))
+    }
+
+    /// Sets the function, or none. Returns the one before.
+    pub(crate) fn set(&self, function: Option<F>) -> Option<F> {
+        let pointer = match function {
+            // SAFETY: `F` is a function pointer, which has the size of a pointer.
+            Some(function) => unsafe { core::mem::transmute_copy::<F, *mut ()>(&function) },
+            None => core::ptr::null_mut(),
+        };
+        // AcqRel: pairs with the Acquire in `get`, which then sees what was set up for the
+        // function, and with itself for the one before.
+        Self::function(self.function.swap(pointer, Ordering::AcqRel))
+    }
+
+    fn function(pointer: *mut ()) -> Option<F> {
+        // SAFETY: only `set` stores here, and it stores only functions of this type.
+        (!pointer.is_null()).then(|| unsafe { core::mem::transmute_copy::<*mut (), F>(&pointer) })
+    }
+}
+
+/// Writes the return addresses of the calling thread's callers, without the allocator's own frames.
+///
+/// # Safety
+/// `addresses` must have room for `most`, and `count` must be writable.
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+pub(crate) unsafe extern "C" fn default_backtrace(
+    addresses: *mut *mut c_void,
+    count: *mut c_uint,
+    most: c_uint,
+) {
+    let mut stack = [0; DEEPEST + MOST_OWN];
+    let depth = backtrace::take(&mut stack).min(DEEPEST).min(most as usize);
+    // SAFETY: the caller's promise.
+    unsafe { addresses.cast::<usize>().copy_from_nonoverlapping(stack.as_ptr(), depth) };
+    // SAFETY: the caller's promise.
+    unsafe { count.write(depth as c_uint) };
+    backtrace::keep_frame();
+}
+
+/// Writes the return addresses of a sample to `stack`, at most `most`, as the hook or the allocator
+/// itself finds them. Returns how many. `stack` has room for [`MOST_OWN`] more.
+pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
+    let Some(hook) = BACKTRACE.get() else {
+        return backtrace::take(stack.get_mut(..most + MOST_OWN).unwrap_or_default()).min(most);
+    };
+    let mut count: c_uint = 0;
+    let addresses = stack.as_mut_ptr().cast::<*mut c_void>();
+    // SAFETY: `most` addresses have room, and whoever set the hook vouches for it.
+    let call = || unsafe { hook(addresses, &raw mut count, most as c_uint) };
+    callback::run(Callback::Profiler, call);
+    (count as usize).min(most)
+}
+
+/// Tells the program of a sample.
+pub(super) fn tell_sample(address: usize, requested: usize, stack: &mut [usize], usable: usize) {
+    let Some(hook) = SAMPLE.get() else { return };
+    let block = core::ptr::with_exposed_provenance(address);
+    let addresses = stack.as_mut_ptr().cast::<*mut c_void>();
+    let depth = stack.len() as c_uint;
+    callback::run(Callback::Profiler, || hook(block, requested, addresses, depth, usable));
+}
+
+/// Tells the program that a sample was freed.
+pub(super) fn tell_free(address: usize, usable: usize) {
+    let Some(hook) = SAMPLE_FREE.get() else { return };
+    let block = core::ptr::with_exposed_provenance(address);
+    callback::run(Callback::Profiler, || hook(block, usable));
+}
+
+/// Tells the program that a profile was written to a file.
+pub(crate) fn tell_dump(name: &CStr) {
+    let Some(hook) = DUMP.get() else { return };
+    callback::run(Callback::Profiler, || hook(name.as_ptr()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn first(_: *const c_void, _: usize) {}
+    extern "C" fn second(_: *const c_void, _: usize) {}
+
+    #[test]
+    fn setting_a_hook_returns_the_one_before() {
+        let hook: Hook<SampleFreeHook> = Hook::none();
+        assert!(!hook.is_set() && hook.get().is_none() && hook.set(Some(first)).is_none());
+        let is = |got: Option<SampleFreeHook>, expected: SampleFreeHook| {
+            got.is_some_and(|got| core::ptr::fn_addr_eq(got, expected))
+        };
+        assert!(hook.is_set() && is(hook.get(), first) && is(hook.set(Some(second)), first));
+        assert!(is(hook.set(None), second) && hook.get().is_none());
+    }
+
+    #[test]
+    fn the_default_backtrace_writes_no_more_than_was_asked_for() {
+        let mut addresses = [core::ptr::null_mut(); 4];
+        let mut count = 9;
+        // SAFETY: there is room for two.
+        unsafe { default_backtrace(addresses.as_mut_ptr(), &raw mut count, 2) };
+        assert_eq!(count, 2);
+        assert!(!addresses[1].is_null() && addresses[2].is_null());
+    }
+}

@@ -1,0 +1,87 @@
+//! `experimental.hooks.prof_*`: functions of the program that the heap profiler calls. Source:
+//! jemalloc, `prof_hook.h`.
+use crate::Error;
+use crate::row::Row;
+use crate::row_macros::rw;
+use crate::rows::prof::enabled;
+use core::ffi::c_void;
+use core::mem::transmute;
+use core::ptr::null_mut;
+use lumalloc::control::profile::{
+    self, BacktraceHook, DumpHook, SampleFreeHook, SampleHook, backtrace_hook, dump_hook,
+    sample_free_hook, sample_hook,
+};
+
+/// The rows of `experimental.hooks.prof_*`.
+pub static ROWS: &[Row] = &[
+    rw!(
+        "experimental.hooks.prof_backtrace",
+        Pointer("prof_backtrace_hook_t"),
+        None,
+        |_| backtrace_hook() as *mut c_void,
+        |_, hook| set_backtrace(hook),
+        "finds the stack of a sample: void (*)(void **, unsigned *count, unsigned most)"
+    )
+    .unstable(),
+    rw!(
+        "experimental.hooks.prof_dump",
+        Pointer("prof_dump_hook_t"),
+        None,
+        |_| dump_hook().map_or(null_mut(), |hook| hook as *mut c_void),
+        |_, hook| set(hook, set_dump),
+        "called with the name of each profile once it is written: void (*)(const char *)"
+    )
+    .unstable(),
+    rw!(
+        "experimental.hooks.prof_sample",
+        Pointer("prof_sample_hook_t"),
+        None,
+        |_| sample_hook().map_or(null_mut(), |hook| hook as *mut c_void),
+        |_, hook| set(hook, set_sample),
+        "called for each sample: void (*)(const void *, size_t requested, void **stack, \
+         unsigned depth, size_t usable)"
+    )
+    .unstable(),
+    rw!(
+        "experimental.hooks.prof_sample_free",
+        Pointer("prof_sample_free_hook_t"),
+        None,
+        |_| sample_free_hook().map_or(null_mut(), |hook| hook as *mut c_void),
+        |_, hook| set(hook, set_sample_free),
+        "called for each sample that is freed: void (*)(const void *, size_t usable)"
+    )
+    .unstable(),
+];
+
+fn set(hook: *mut c_void, set: fn(*mut c_void)) -> Result<(), Error> {
+    enabled()?;
+    set(hook);
+    Ok(())
+}
+
+fn set_backtrace(hook: *mut c_void) -> Result<(), Error> {
+    enabled()?;
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    let hook = unsafe { transmute::<*mut c_void, Option<BacktraceHook>>(hook) };
+    let hook = hook.ok_or(Error::Invalid)?;
+    // SAFETY: as above.
+    unsafe { profile::set_backtrace_hook(hook) };
+    Ok(())
+}
+
+fn set_dump(hook: *mut c_void) {
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    profile::set_dump_hook(unsafe { transmute::<*mut c_void, Option<DumpHook>>(hook) });
+}
+
+fn set_sample(hook: *mut c_void) {
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    profile::set_sample_hook(unsafe { transmute::<*mut c_void, Option<SampleHook>>(hook) });
+}
+
+fn set_sample_free(hook: *mut c_void) {
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    profile::set_sample_free_hook(unsafe {
+        transmute::<*mut c_void, Option<SampleFreeHook>>(hook)
+    });
+}
