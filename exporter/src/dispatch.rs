@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::context::Context;
 use crate::deadline;
 use crate::guard::{self, Peer};
-use crate::routes::{self, Asked, Found, Place, Route, Surface};
+use crate::routes::{self, Asked, Before, Found, Place, Route, Surface};
 use crate::single_flight::Flight;
 use crate::worker::{Busy, Worker};
 use bytes::{Buf, BufMut, Bytes};
@@ -17,7 +17,7 @@ use hyper::{Request, StatusCode};
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
@@ -97,10 +97,48 @@ impl Dispatch {
         }
     }
 
-    async fn answer(&self, route: &'static Route, asked: Asked) -> Answer {
+    async fn answer(&self, route: &'static Route, mut asked: Asked) -> Answer {
         if route.place == Place::Here {
             return (route.answer)(&self.context, &asked);
         }
+        if let Some(first) = route.first {
+            match (first.wait)(&asked) {
+                Err(bad) => return bad.into(),
+                Ok(None) => {}
+                Ok(Some(wait)) => match self.first(route, first.read, &asked, wait).await {
+                    Ok(before) => drop(asked.extensions_mut().insert(before)),
+                    Err(answer) => return *answer,
+                },
+            }
+        }
+        self.read(route, route.answer, asked).await
+    }
+
+    /// Makes the first reading, and waits.
+    async fn first(
+        &self,
+        route: &'static Route,
+        first: fn(&Context, &Asked) -> Answer,
+        asked: &Asked,
+        wait: Duration,
+    ) -> Result<Before, Box<Answer>> {
+        let answer = self.read(route, first, asked.clone()).await;
+        if answer.status() != StatusCode::OK {
+            return Err(answer.into());
+        }
+        let Ok(body) = answer.into_body().collect().await;
+        let until = Instant::now() + wait;
+        let _ = self.clock.within(until, std::future::pending::<()>()).await;
+        Ok(Before(body.to_bytes()))
+    }
+
+    /// Has the reading thread answer.
+    async fn read(
+        &self,
+        route: &'static Route,
+        work: fn(&Context, &Asked) -> Answer,
+        asked: Asked,
+    ) -> Answer {
         let flight = match route.alone.then(|| self.context.flight.enter()) {
             Some(None) => return line(StatusCode::CONFLICT, "another request is at it"),
             Some(flight) => flight,
@@ -109,7 +147,7 @@ impl Dispatch {
         let limits = self.context.settings.load().limits;
         let until = deadline::of(asked.headers(), &limits);
         let context = Arc::clone(&self.context);
-        let job = move || read(route, &context, &asked, flight);
+        let job = move || read(work, &context, &asked, flight);
         match self.worker.run(until, route.surface == Surface::Metrics, job) {
             Ok(answer) => self.in_time(until, answer).await,
             Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
@@ -165,7 +203,7 @@ where
 
 /// Makes an answer on the reading thread, if there is memory for it.
 fn read(
-    route: &Route,
+    work: fn(&Context, &Asked) -> Answer,
     context: &Context,
     asked: &Request<Bytes>,
     _alone: Option<Flight>,
@@ -173,7 +211,7 @@ fn read(
     if !context.memory.has_for_job() {
         return line(UNAVAILABLE, "there is no memory for an answer");
     }
-    let answer = (route.answer)(context, asked);
+    let answer = work(context, asked);
     context.memory.note(answer.body().size_hint().lower() as usize);
     answer
 }

@@ -1,9 +1,11 @@
 //! The table of all paths, with the function that answers each.
 use crate::answer::Answer;
 use crate::context::Context;
+use crate::format::Bad;
 use crate::paths;
 use bytes::Bytes;
 use hyper::{Method, Request};
+use std::time::Duration;
 
 /// The surface that a path belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,19 @@ pub(crate) enum Place {
 /// A request with its whole body.
 pub(crate) type Asked = Request<Bytes>;
 
+/// What is read first if a request asks for what changes during some time.
+#[derive(Clone, Copy)]
+pub(crate) struct First {
+    /// How long to wait between the two readings; `None` if the request does not ask for it.
+    pub(crate) wait: fn(&Asked) -> Result<Option<Duration>, Bad>,
+    /// The first reading: the body of an answer with status 200.
+    pub(crate) read: fn(&Context, &Asked) -> Answer,
+}
+
+/// The first reading, among the extensions of a request that asked for one.
+#[derive(Clone)]
+pub(crate) struct Before(pub(crate) Bytes);
+
 /// One path of the table.
 pub(crate) struct Route {
     /// The path. A path that ends with `/` stands for all paths below it too.
@@ -40,6 +55,8 @@ pub(crate) struct Route {
     pub(crate) alone: bool,
     /// The bytes that a body may have even if the limit of the settings is lower.
     pub(crate) body: usize,
+    /// Whether what changes during some time can be asked for.
+    pub(crate) first: Option<First>,
     pub(crate) answer: fn(&Context, &Asked) -> Answer,
 }
 
@@ -49,7 +66,17 @@ const fn get(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::GET, surface, place, open: false, alone: false, body: 0, answer }
+    Route {
+        path,
+        method: Method::GET,
+        surface,
+        place,
+        open: false,
+        alone: false,
+        body: 0,
+        first: None,
+        answer,
+    }
 }
 
 const fn post(
@@ -58,7 +85,17 @@ const fn post(
     place: Place,
     answer: fn(&Context, &Asked) -> Answer,
 ) -> Route {
-    Route { path, method: Method::POST, surface, place, open: false, alone: false, body: 0, answer }
+    Route {
+        path,
+        method: Method::POST,
+        surface,
+        place,
+        open: false,
+        alone: false,
+        body: 0,
+        first: None,
+        answer,
+    }
 }
 
 impl Route {
@@ -71,6 +108,12 @@ impl Route {
     /// Returns this route, for bodies of up to a mebibyte.
     const fn long(mut self) -> Route {
         self.body = 1 << 20;
+        self
+    }
+
+    /// Returns this route, with a first reading.
+    const fn after(mut self, first: First) -> Route {
+        self.first = Some(first);
         self
     }
 
@@ -96,9 +139,11 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/dumps", Surface::Admin, Place::Reader, paths::dumps::list),
     get("/dumps/", Surface::Admin, Place::Reader, paths::dumps::one),
     get("/debug/pprof/", Surface::Admin, Place::Here, paths::pprof::index),
-    get("/debug/pprof/allocs", Surface::Admin, Place::Reader, paths::pprof::allocs),
+    get("/debug/pprof/allocs", Surface::Admin, Place::Reader, paths::pprof::allocs)
+        .after(paths::pprof::FIRST),
     get("/debug/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
-    get("/debug/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap),
+    get("/debug/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap)
+        .after(paths::pprof::FIRST),
     get("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
     get("/flamegraph", Surface::Admin, Place::Reader, paths::flame_graph::flamegraph),

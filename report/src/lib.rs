@@ -13,6 +13,7 @@ mod testing;
 mod error;
 pub mod profile;
 mod read;
+mod delta;
 pub mod symbols;
 mod block_type;
 mod report;
@@ -20,6 +21,7 @@ pub mod mprof;
 pub mod views;
 mod flame;
 
+pub use delta::difference;
 pub use error::{Error, Result};
 pub use flame::flame_graph;
 pub use read::{is_profile, read, read_file};

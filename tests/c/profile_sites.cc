@@ -6,7 +6,8 @@
 //   profile_sites keys on|off          the keys of the profiler, with prof:true or without
 //   profile_sites nomemory FILE...  profiles without memory from the system
 //   profile_sites maxima            blocks that the heap grows by, in part with prof.gdump
-//   profile_sites serve             blocks that stay until the end of standard input
+//   profile_sites serve             blocks that stay until the end of standard input, and one for
+//                                   each byte of it
 //   profile_sites errors DIRECTORY      what prof.dump refuses
 #include "api_check.h"
 #include <lumalloc.h>
@@ -116,7 +117,7 @@ static void serve()
   dropped(500);
   puts("ready");
   fflush(stdout);
-  CHECK(getchar() == EOF);
+  while (getchar() != EOF) large(1 << 20);
 }
 
 template <typename T> static T value(const char *name)

@@ -3,14 +3,17 @@
 use lumalloc_tests::profile_reports::{jeprof, pprof, pprof_text};
 use lumalloc_tests::serving::{Serving, ask, free_port, send, start};
 use lumalloc_tests::{cc, scratch};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The program `profile_sites`, which serves.
 struct Served {
     program: PathBuf,
     port: u16,
-    _running: Serving,
+    running: Serving,
 }
 
 impl Served {
@@ -18,7 +21,7 @@ impl Served {
         let program = cc("profile_sites.cc", &[]);
         let port = free_port();
         let running = start(&program, &["serve"], &format!("127.0.0.1:{port}"), conf);
-        Served { program, port, _running: running }
+        Served { program, port, running }
     }
 
     /// Returns the status and the body.
@@ -69,6 +72,30 @@ fn pprof_works_on_the_address() {
     assert_eq!((status.as_str(), names.as_str()), ("200", "num_symbols: 1\n"));
     let (status, words) = served.ask("GET /debug/pprof/cmdline");
     assert_eq!((status.as_str(), words), ("200", format!("{}\0serve", served.program.display())));
+}
+
+/// A difference has what was allocated meanwhile, and nothing else.
+#[test]
+fn what_changes_is_told_by_pprof() {
+    let mut served = Served::start(EXACT);
+    let heap = served.address("/debug/pprof/heap?seconds=1");
+    let mut input = served.running.0.stdin.take().expect("piped");
+    let is_done = AtomicBool::new(false);
+    let change = std::thread::scope(|scope| {
+        // The program allocates a large block for each byte, before, meanwhile and after.
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                input.write_all(b"x").expect("the program reads");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let change = pprof(&served.program, Path::new(&heap), "-sample_index=inuse_space", &[]);
+        is_done.store(true, Relaxed);
+        change
+    });
+    let grown = change.alone("large");
+    assert!(grown > 0 && grown % (1 << 20) == 0, "{grown}");
+    assert_eq!((change.alone("leaf"), change.total), (0, grown));
 }
 
 #[test]

@@ -2,19 +2,21 @@
 //! address. `/heap` and `/pprof/heap` have the text that jeprof reads.
 use crate::answer::{Answer, BINARY, TEXT, body, line};
 use crate::context::Context;
-use crate::format::{bad, only};
-use crate::heap_profile::{Format, changed, take};
+use crate::format::{Bad, bad, only};
+use crate::heap_profile::{Format, changed, compressed, take};
 use crate::query;
-use crate::routes::Asked;
+use crate::routes::{Asked, Before, First};
 use crate::symbols::Symbols;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use hyper::{Method, StatusCode};
 use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
+use lumalloc_report::difference;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// What `/debug/pprof/` says.
 const INDEX: &str = "\
-heap     memory in use, gzipped for pprof; ?debug=1 as text for jeprof
+heap     memory in use, gzipped for pprof; ?debug=1 as text, ?seconds=30 what changes
 allocs   the same, with what was allocated since the start shown first
 cmdline  the command line of the program
 symbol   names of addresses: POST 0x1234+0x5678
@@ -29,6 +31,35 @@ pub(crate) fn index(_: &Context, asked: &Asked) -> Answer {
     match only(asked, &[]) {
         Ok(()) => body(TEXT, INDEX),
         Err(bad) => bad.into(),
+    }
+}
+
+/// Go collects garbage first if `gc` says so.
+const PARAMETERS: [&str; 3] = ["debug", "gc", "seconds"];
+/// The longest time of a difference.
+const LONGEST: u64 = 600;
+
+/// The first reading of a difference: `?seconds=`.
+pub(crate) const FIRST: First = First { wait, read: before };
+
+fn wait(asked: &Asked) -> Result<Option<Duration>, Bad> {
+    only(asked, &PARAMETERS)?;
+    let Some(text) = query::values(asked.uri().query(), "seconds").next() else {
+        return Ok(None);
+    };
+    let is_text = query::values(asked.uri().query(), "debug").next().is_some_and(|one| one != "0");
+    match text.parse() {
+        Ok(0) => Ok(None),
+        Ok(_) if is_text => Err(bad("a difference is for pprof; leave out debug or seconds")),
+        Ok(seconds @ 1..=LONGEST) => Ok(Some(Duration::from_secs(seconds))),
+        _ => Err(bad(format_args!("seconds is a number up to {LONGEST}, not {text:?}"))),
+    }
+}
+
+fn before(context: &Context, _: &Asked) -> Answer {
+    match compressed(context.namespace) {
+        Ok(file) => body(BINARY, file),
+        Err(failure) => failure.into(),
     }
 }
 
@@ -59,8 +90,7 @@ fn profile(
     name: &str,
     change: impl FnOnce(&mut Vec<u8>),
 ) -> Answer {
-    // Go collects garbage first if `gc` says so.
-    if let Err(bad) = only(asked, &["debug", "gc"]) {
+    if let Err(bad) = only(asked, &PARAMETERS) {
         return bad.into();
     }
     match query::values(asked.uri().query(), "debug").next().as_deref() {
@@ -69,6 +99,13 @@ fn profile(
         Some(other) => return bad(format_args!("debug is 0 or 1, not {other:?}")).into(),
     }
     let file = changed(context.namespace, change);
+    let file = match (file, asked.extensions().get::<Before>()) {
+        (Ok(file), Some(Before(before))) => match difference(&file, before) {
+            Ok(file) => Ok(file),
+            Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
+        },
+        (file, _) => file,
+    };
     match file {
         Ok(file) => named(body(BINARY, file), &format!("attachment; filename=\"{name}.pb.gz\"")),
         Err(failure) => failure.into(),
@@ -161,12 +198,27 @@ mod tests {
         let context = context();
         let text = "debug is 0 or 1, not \"2\"\n";
         assert_eq!(said(heap(&context, &get("/debug/pprof/heap?debug=2"))), (400, text.into()));
-        let text = "no such parameter: \"x\"; there are: debug, gc\n";
+        let text = "no such parameter: \"x\"; there are: debug, gc, seconds\n";
         assert_eq!(said(allocs(&context, &get("/debug/pprof/allocs?x"))), (400, text.into()));
         let text = "no such parameter: \"x\"; there are none here\n";
         for path in [index, heap_v2, command_line] {
             assert_eq!(said(path(&context, &get("/debug/pprof/?x"))), (400, text.into()));
         }
+    }
+
+    #[test]
+    fn a_difference_has_a_time() {
+        let wait = |query: &str| wait(&get(&format!("/debug/pprof/heap?{query}")));
+        assert_eq!(wait("seconds=2&debug=0"), Ok(Some(Duration::from_secs(2))));
+        assert_eq!((wait(""), wait("seconds=0&debug=1")), (Ok(None), Ok(None)));
+        for wrong in ["601", "-1", "x", ""] {
+            let expected = bad(format_args!("seconds is a number up to 600, not {wrong:?}"));
+            assert_eq!(wait(&format!("seconds={wrong}")), Err(expected));
+        }
+        let expected = bad("a difference is for pprof; leave out debug or seconds");
+        assert_eq!(wait("seconds=1&debug=1"), Err(expected));
+        let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
+        assert_eq!(said(before(&context(), &get("/"))), (404, off.into()));
     }
 
     #[test]

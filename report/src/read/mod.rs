@@ -2,7 +2,7 @@
 
 mod heap_v2;
 mod pprof;
-mod proto;
+pub(crate) mod proto;
 
 use std::io::Read;
 use std::path::Path;
@@ -59,6 +59,11 @@ pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
         first if first & 7 <= 2 && first >> 3 <= 16 && first != 0 => pprof::read(bytes),
         _ => Err("it is neither pprof nor heap_v2".into()),
     }
+}
+
+/// Returns the contents of a pprof file, unpacked if it is compressed. The error says what is wrong.
+pub(crate) fn unpacked(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    if bytes.first() == Some(&0x1f) { pprof::unpack(bytes) } else { Ok(bytes.to_vec()) }
 }
 
 #[cfg(test)]

@@ -18,6 +18,11 @@ type Result<T> = std::result::Result<T, String>;
 
 /// Reads a file that begins with gzip's mark.
 pub(super) fn read_gzip(bytes: &[u8]) -> Result<Profile> {
+    read(&unpack(bytes)?)
+}
+
+/// Returns the contents of a file that begins with gzip's mark.
+pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     let mut decoder = MultiGzDecoder::new(bytes).take(UNPACKED_MAX);
     decoder.read_to_end(&mut unpacked).map_err(|error| match error.kind() {
@@ -27,7 +32,7 @@ pub(super) fn read_gzip(bytes: &[u8]) -> Result<Profile> {
     if unpacked.len() as u64 == UNPACKED_MAX {
         return Err("it unpacks to more than 2 GiB".into());
     }
-    read(&unpacked)
+    Ok(unpacked)
 }
 
 /// Reads a file that is not compressed.

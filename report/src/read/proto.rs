@@ -102,10 +102,14 @@ pub(crate) struct Profile {
     pub(crate) string_table: Vec<String>,
     #[prost(int64, tag = "9")]
     pub(crate) time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    pub(crate) duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
     pub(crate) period_type: Option<ValueType>,
     #[prost(int64, tag = "12")]
     pub(crate) period: i64,
     #[prost(int64, repeated, tag = "13")]
     pub(crate) comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub(crate) default_sample_type: i64,
 }

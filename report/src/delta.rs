@@ -1,0 +1,215 @@
+//! What changed between two pprof files of one process, as a pprof file.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+
+use crate::read::proto::{Label, Location, Profile, Sample};
+use crate::read::unpacked;
+
+/// A stack and the notes on its blocks, by which samples of both files are told apart.
+type Key = (Vec<u64>, Vec<(String, String, i64, String)>);
+
+/// Returns the newer file with the values of the older one taken away, gzipped. Values may be
+/// negative. Samples without a change are left out.
+///
+/// Both files must be of one process, because stacks are compared by their addresses.
+///
+/// # Errors
+///
+/// One of them is no pprof file, or they have other values. The message says what is wrong.
+pub fn difference(newer: &[u8], older: &[u8]) -> Result<Vec<u8>, String> {
+    let mut new = decode(newer)?;
+    let old = decode(older)?;
+    if types(&new) != types(&old) {
+        return Err("the two profiles have different values".into());
+    }
+    subtract(&mut new, &old)?;
+    new.duration_nanos = new.time_nanos.saturating_sub(old.time_nanos).max(0);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&new.encode_to_vec()).map_err(|error| error.to_string())?;
+    packed.finish().map_err(|error| error.to_string())
+}
+
+fn decode(file: &[u8]) -> Result<Profile, String> {
+    Profile::decode(unpacked(file)?.as_slice())
+        .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))
+}
+
+fn types(file: &Profile) -> Vec<&str> {
+    file.sample_type.iter().map(|kind| string(file, kind.kind)).collect()
+}
+
+fn string(file: &Profile, index: i64) -> &str {
+    usize::try_from(index).ok().and_then(|index| file.string_table.get(index)).map_or("", |s| s)
+}
+
+/// The address of each location.
+fn addresses(file: &Profile) -> HashMap<u64, u64> {
+    file.location.iter().map(|location| (location.id, location.address)).collect()
+}
+
+fn key(file: &Profile, addresses: &HashMap<u64, u64>, sample: &Sample) -> Option<Key> {
+    let stack: Option<Vec<u64>> =
+        sample.location_id.iter().map(|id| addresses.get(id).copied()).collect();
+    let note = |label: &Label| {
+        let text = |index| string(file, index).to_owned();
+        (text(label.key), text(label.str), label.num, text(label.num_unit))
+    };
+    let mut notes: Vec<_> = sample.label.iter().map(note).collect();
+    notes.sort_unstable();
+    Some((stack?, notes))
+}
+
+const LOST: &str = "a sample has a location that is not in the file";
+
+fn subtract(new: &mut Profile, old: &Profile) -> Result<(), String> {
+    let mut left: HashMap<Key, Vec<i64>> = HashMap::new();
+    let old_addresses = addresses(old);
+    for sample in &old.sample {
+        let key = key(old, &old_addresses, sample).ok_or(LOST)?;
+        let sum = left.entry(key).or_insert_with(|| vec![0; sample.value.len()]);
+        add(sum, &sample.value, i64::saturating_add);
+    }
+    let new_addresses = addresses(new);
+    let mut samples = std::mem::take(&mut new.sample);
+    for sample in &mut samples {
+        let key = key(new, &new_addresses, sample).ok_or(LOST)?;
+        if let Some(before) = left.remove(&key) {
+            add(&mut sample.value, &before, i64::saturating_sub);
+        }
+    }
+    let mut adder = Adder::new(new);
+    let mut gone: Vec<(Key, Vec<i64>)> = left.into_iter().collect();
+    gone.sort_unstable();
+    for ((stack, notes), before) in gone {
+        samples.push(adder.sample(
+            &stack,
+            notes,
+            before.iter().map(|value| value.saturating_neg()),
+        ));
+    }
+    samples.retain(|sample| sample.value.iter().any(|value| *value != 0));
+    new.sample = samples;
+    Ok(())
+}
+
+fn add(to: &mut [i64], values: &[i64], with: fn(i64, i64) -> i64) {
+    for (to, value) in to.iter_mut().zip(values) {
+        *to = with(*to, *value);
+    }
+}
+
+/// Adds samples of the older file to the newer one.
+struct Adder<'a> {
+    file: &'a mut Profile,
+    locations: HashMap<u64, u64>,
+    strings: HashMap<String, i64>,
+    last: u64,
+}
+
+impl Adder<'_> {
+    fn new(file: &mut Profile) -> Adder<'_> {
+        let locations = file.location.iter().map(|at| (at.address, at.id)).collect();
+        let strings = file.string_table.iter().cloned().zip(0..).collect();
+        let last = file.location.iter().map(|location| location.id).max().unwrap_or(0);
+        Adder { file, locations, strings, last }
+    }
+
+    fn sample(
+        &mut self,
+        stack: &[u64],
+        notes: Vec<(String, String, i64, String)>,
+        values: impl Iterator<Item = i64>,
+    ) -> Sample {
+        let location_id = stack.iter().map(|address| self.location(*address)).collect();
+        let label = notes.into_iter().map(|(key, str, num, unit)| Label {
+            key: self.string(key),
+            str: self.string(str),
+            num,
+            num_unit: self.string(unit),
+        });
+        let label = label.collect();
+        Sample { location_id, value: values.collect(), label }
+    }
+
+    fn location(&mut self, address: u64) -> u64 {
+        if let Some(id) = self.locations.get(&address) {
+            return *id;
+        }
+        let mappings = self.file.mapping.iter();
+        let mut of = mappings.filter(|at| (at.memory_start..at.memory_limit).contains(&address));
+        let mapping_id = of.next().map_or(0, |mapping| mapping.id);
+        self.last = self.last.wrapping_add(1);
+        let location = Location { id: self.last, mapping_id, address, line: Vec::new() };
+        self.file.location.push(location);
+        self.locations.insert(address, self.last);
+        self.last
+    }
+
+    fn string(&mut self, text: String) -> i64 {
+        if let Some(index) = self.strings.get(&text) {
+            return *index;
+        }
+        let index = self.file.string_table.len() as i64;
+        self.file.string_table.push(text.clone());
+        self.strings.insert(text, index);
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::read;
+    use crate::read::testing::{File, gzip};
+
+    fn live(file: &[u8]) -> Vec<(Option<u64>, i64, i64)> {
+        let file = decode(file).expect("a profile");
+        let of =
+            |sample: &Sample| (Some(sample.label.len() as u64), sample.value[2], sample.value[3]);
+        file.sample.iter().map(of).collect()
+    }
+
+    #[test]
+    fn values_are_subtracted_by_stack_and_labels() {
+        let old = File::default()
+            .mapping(0x1000, 0x9000, "/bin/x", "ab")
+            .stack(&[0x1011, 0x2022], &[5, 50, 5, 50], &[("bytes", 10)])
+            .stack(&[0x3033], &[2, 20, 2, 20], &[("bytes", 10)])
+            .stack(&[0x4044], &[1, 7, 1, 7], &[("bytes", 7), ("thread", 3)]);
+        let new = File::default()
+            .mapping(0x1000, 0x9000, "/bin/x", "ab")
+            .stack(&[0x3033], &[2, 20, 2, 20], &[("bytes", 10)])
+            .stack(&[0x1011, 0x2022], &[9, 90, 8, 80], &[("bytes", 10)])
+            .stack(&[0x1011, 0x2022], &[1, 20, 1, 20], &[("bytes", 20)]);
+        let (old, new) = (old.encode(), gzip(&new.encode()));
+        let file = difference(&new, &old).expect("a difference");
+        assert_eq!(live(&file), [(Some(1), 3, 30), (Some(1), 1, 20), (Some(2), -1, -7)]);
+        let plain = decode(&file).expect("a profile");
+        let gone = plain.sample.last().expect("three samples");
+        let at = plain.location.iter().find(|at| at.id == gone.location_id[0]).expect("a location");
+        assert_eq!((at.address, at.mapping_id), (0x4044, plain.mapping[0].id));
+        assert_eq!(string(&plain, gone.label[1].key), "thread");
+        let nothing = difference(&new, &new).expect("a difference");
+        assert!(live(&nothing).is_empty() && read(&nothing).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_pprof_file_is_refused() {
+        let file = File::default().stack(&[0x1], &[1, 1, 1, 1], &[]).encode();
+        assert_eq!(difference(&file, b"\x1f\x8b").unwrap_err(), "the file is cut off");
+        assert!(difference(b"heap_v2/1\n", &file).unwrap_err().starts_with("it is no pprof file"));
+        let other = Profile::default().encode_to_vec();
+        let expected = "the two profiles have different values";
+        assert_eq!(difference(&file, &other).unwrap_err(), expected);
+        let lost = Profile {
+            sample: vec![Sample { location_id: vec![9], ..Sample::default() }],
+            ..decode(&file).unwrap()
+        };
+        assert_eq!(difference(&lost.encode_to_vec(), &file).unwrap_err(), LOST);
+    }
+}
