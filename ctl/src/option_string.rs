@@ -209,6 +209,8 @@ plain! {
     lg_prof_interval: i32;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.
     mprof: bool;
+    /// `prof.stats.*` tells the samples by size class.
+    prof_stats: bool;
     /// Samples have the names that the system has for their threads.
     prof_sys_thread_name: bool;
     /// What is still allocated when the program exits is reported.

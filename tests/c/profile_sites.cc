@@ -5,6 +5,7 @@
 //   profile_sites leak COUNT            blocks that are not freed
 //   profile_sites keys on|off          the keys of the profiler, with prof:true or without
 //   profile_sites nomemory FILE...  profiles without memory from the system
+//   profile_sites classes           known numbers of blocks of known classes, with prof_stats:true
 //   profile_sites maxima            blocks that the heap grows by, in part with prof.gdump
 //   profile_sites serve             blocks that stay until the end of standard input, and one for
 //                                   each byte of it
@@ -128,6 +129,61 @@ template <typename T> static T value(const char *name)
   return value;
 }
 
+struct Stats { uint64_t req_sum, count; };
+
+// A value of a class. The name allocates nothing.
+template <typename T> static T of_class(const char *kind, unsigned index, const char *which)
+{
+  char name[64];
+  CHECK(snprintf(name, sizeof name, "%s.%u.%s", kind, index, which) < 64);
+  return value<T>(name);
+}
+
+static Stats stats_of_bin(unsigned index, const char *which)
+{
+  return of_class<Stats>("prof.stats.bins", index, which);
+}
+
+static Stats stats_of_lextent(unsigned index, const char *which)
+{
+  return of_class<Stats>("prof.stats.lextents", index, which);
+}
+
+static void classes()
+{
+  CHECK(value<bool>("opt.prof_stats"));
+  kept.reserve(100000);
+  const unsigned bins = value<unsigned>("arenas.nbins"), extents = value<unsigned>("arenas.nlextents");
+  unsigned bin = 0, extent = 0;
+  while (of_class<size_t>("arenas.bin", bin, "size") < 1000) bin++;
+  while (of_class<size_t>("arenas.lextent", extent, "size") < 1000000) extent++;
+  const Stats live = stats_of_bin(bin, "live"), accum = stats_of_bin(bin, "accum");
+  const Stats live_large = stats_of_lextent(extent, "live"), accum_large = stats_of_lextent(extent, "accum");
+  for (int i = 0; i < 10; i++) leaf(1000);
+  for (int i = 0; i < 10; i++) leaf(999);
+  for (int i = 0; i < 10; i++) large(1000000);
+  for (int i = 0; i < 5; i++) { free(kept.back()); kept.pop_back(); }
+  Stats now = stats_of_bin(bin, "live");
+  CHECK(now.count == live.count + 20 && now.req_sum == live.req_sum + 19990);
+  now = stats_of_bin(bin, "accum");
+  CHECK(now.count == accum.count + 20 && now.req_sum == accum.req_sum + 19990);
+  now = stats_of_lextent(extent, "live");
+  CHECK(now.count == live_large.count + 5 && now.req_sum == live_large.req_sum + 5000000);
+  now = stats_of_lextent(extent, "accum");
+  CHECK(now.count == accum_large.count + 10 && now.req_sum == accum_large.req_sum + 10000000);
+  // All classes together have all samples.
+  uint64_t all = 0;
+  for (unsigned i = 0; i < bins; i++) all += stats_of_bin(i, "live").count;
+  for (unsigned i = 0; i < extents; i++) all += stats_of_lextent(i, "live").count;
+  CHECK(all == value<size_t>("prof.samples.live"));
+  size_t length = 8;
+  Stats place;
+  CHECK(ctl("prof.stats.bins.0.live", &place, &length, NULL, 0) == EINVAL);
+  length = sizeof place;
+  CHECK(ctl("prof.stats.bins.0.live", &place, &length, &place, sizeof place) == EPERM);
+  CHECK(ctl("prof.stats.bins.1000.live", &place, &length, NULL, 0) == ENOENT);
+}
+
 static void maxima()
 {
   CHECK(value<bool>("prof.gdump") && value<bool>("opt.prof_gdump"));
@@ -177,16 +233,21 @@ static void off()
   CHECK(set("prof.active", true) == ENOENT && set("prof.active", false) == 0);
   CHECK(set("thread.prof.active", true) == ENOENT && set("prof.thread_active_init", true) == ENOENT);
   CHECK(ctl("prof.reset", NULL, NULL, NULL, 0) == ENOENT && dump("never.heap") == ENOENT);
+  Stats none;
+  size_t length = sizeof none;
+  CHECK(ctl("prof.stats.bins.0.live", &none, &length, NULL, 0) == ENOENT);
   bool now;
-  size_t length = sizeof now;
+  length = sizeof now;
   CHECK(ctl("thread.prof.active", &now, &length, NULL, 0) == ENOENT);
 }
 
 int main(int argc, char **argv)
 {
-  CHECK(argc > 2 || (argc == 2 && (argv[1] == std::string("serve") || argv[1] == std::string("maxima"))));
+  CHECK(argc > 2 || (argc == 2 && (argv[1] == std::string("serve") || argv[1] == std::string("maxima") ||
+                                    argv[1] == std::string("classes"))));
   const std::string what = argv[1];
-  if (what == "exact") exact(argv[2], argv[3]);
+  if (what == "classes") classes();
+  else if (what == "exact") exact(argv[2], argv[3]);
   else if (what == "sampled") sampled(argv[2]);
   else if (what == "serve") serve();
   else if (what == "maxima") maxima();

@@ -187,3 +187,9 @@ fn the_hooks_of_a_program_see_each_sample_each_free_and_each_profile() {
     assert!(std::fs::read_to_string(name).expect("a profile").starts_with("heap_v2/1\n"));
     assert_eq!(Run::preloaded(&program).args(["off"]).stdout(), "");
 }
+
+#[test]
+fn samples_are_told_by_size_class() {
+    let run = Run::preloaded(cc("profile_sites.cc", &[])).args(["classes"]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_stats:true").stdout(), "");
+}

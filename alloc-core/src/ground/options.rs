@@ -220,6 +220,8 @@ pub struct Options {
     pub prof_final: bool,
     /// Whether a profile is written each time that more memory is held than ever before.
     pub prof_gdump: bool,
+    /// Whether `prof.stats.*` tells the samples by size class.
+    pub prof_stats: bool,
     /// Whether samples have the names that the system has for their threads.
     pub prof_sys_thread_name: bool,
     /// log2 of the bytes allocated between two profiles. Negative means none are written.
@@ -305,6 +307,7 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_format: ProfFormat::HeapV2,
     prof_final: false,
     prof_gdump: false,
+    prof_stats: false,
     prof_sys_thread_name: false,
     lg_prof_interval: -1,
     prof_leak: false,

@@ -6,6 +6,7 @@ pub(crate) mod arena_stats;
 pub(crate) mod classes;
 pub(crate) mod samples;
 pub(crate) mod profile;
+pub(crate) mod profile_classes;
 pub(crate) mod work;
 pub(crate) mod snapshot;
 pub(crate) mod process;
@@ -40,6 +41,7 @@ pub use profile::{
     LiveSample, ProfileCounts, ProfileEntry, lg_profile_sample, live_samples, profile,
     profile_counts,
 };
+pub use profile_classes::{ProfileClass, ProfileSum, profile_bin, profile_lextent};
 pub use records::ProcessMutexes;
 pub use residence::{heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};

@@ -136,7 +136,7 @@ pub const PROF_RECENT_ALLOC_MAX: Key<Read<isize>> = Key::new("opt.prof_recent_al
 /// `opt.prof_seed`: first state of the random numbers that choose samples; 0: any.
 pub const PROF_SEED: Key<Read<u64>> = Key::new("opt.prof_seed");
 
-/// `opt.prof_stats`: keep statistics of samples by size class.
+/// `opt.prof_stats`: prof.stats.* tells the samples by size class.
 pub const PROF_STATS: Key<Read<bool>> = Key::new("opt.prof_stats");
 
 /// `opt.prof_sys_thread_name`: samples have the system's names of their threads.

@@ -63,3 +63,32 @@ pub mod samples {
     /// `prof.samples.taken` (count): allocations that became samples, since the start.
     pub const TAKEN: Key<Read<u64>> = Key::new("prof.samples.taken");
 }
+
+/// `prof.stats.*`
+pub mod stats {
+    /// `prof.stats.bins.*`
+    pub mod bins {
+        use crate::key::{Bytes, Key};
+
+        /// `prof.stats.bins.<i>.accum`: samples of the small class since the start or the last
+        /// prof.reset.
+        pub const ACCUM: Key<Bytes, 1> = Key::new("prof.stats.bins.<i>.accum");
+
+        /// `prof.stats.bins.<i>.live`: samples of the small class in use: requested bytes, and
+        /// number.
+        pub const LIVE: Key<Bytes, 1> = Key::new("prof.stats.bins.<i>.live");
+    }
+
+    /// `prof.stats.lextents.*`
+    pub mod lextents {
+        use crate::key::{Bytes, Key};
+
+        /// `prof.stats.lextents.<i>.accum`: samples of the large class since the start or the last
+        /// prof.reset.
+        pub const ACCUM: Key<Bytes, 1> = Key::new("prof.stats.lextents.<i>.accum");
+
+        /// `prof.stats.lextents.<i>.live`: samples of the large class in use: requested bytes, and
+        /// number.
+        pub const LIVE: Key<Bytes, 1> = Key::new("prof.stats.lextents.<i>.live");
+    }
+}

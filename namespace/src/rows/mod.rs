@@ -21,6 +21,8 @@ pub mod opt_fixed;
 pub mod prof;
 #[allow(unsafe_code, reason = "the caller answers for its functions")]
 pub mod prof_hooks;
+#[allow(unsafe_code, reason = "the caller answers for its pointers")]
+pub mod prof_stats;
 pub mod root;
 pub mod self_description;
 pub mod stats;
@@ -47,6 +49,8 @@ pub static ROWS: &[&[Row]] = &[
     limit::ROWS,
     prof::ROWS,
     prof_hooks::ROWS,
+    prof_stats::ROWS,
+    prof_stats::LEXTENT_ROWS,
     stats::ROWS,
     stats::BACKGROUND_THREAD,
     stats::MAX_PER_BG_THD,
@@ -73,8 +77,13 @@ pub static ROWS: &[&[Row]] = &[
 ];
 
 /// Which indices may stand in names: a rule for each path that ends in `<…>`.
-pub static INDICES: &[&[Index]] =
-    &[arena::INDICES, arenas::INDICES, stats_arenas::INDICES, experimental::INDICES];
+pub static INDICES: &[&[Index]] = &[
+    arena::INDICES,
+    arenas::INDICES,
+    prof_stats::INDICES,
+    stats_arenas::INDICES,
+    experimental::INDICES,
+];
 
 #[cfg(test)]
 mod tests {

@@ -61,7 +61,8 @@ pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
     }
 }
 
-/// Returns the contents of a pprof file, unpacked if it is compressed. The error says what is wrong.
+/// Returns the contents of a pprof file, unpacked if it is compressed. The error says what is
+/// wrong.
 pub(crate) fn unpacked(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     if bytes.first() == Some(&0x1f) { pprof::unpack(bytes) } else { Ok(bytes.to_vec()) }
 }

@@ -50,6 +50,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("prof.log_*", "not built in yet"),
     ("prof.prefix", "written only"),
     ("prof.reset", "an action"),
+    ("prof.stats.*", "with opt.prof_stats only: the profile has the same samples"),
     ("prof.write_*", "an action"),
     ("prof.thread_active_init", "a setting that nobody watches"),
     ("stats.arenas.<i>.bins.<j>.mutex.max_num_thds", "of bins, waits in all are enough"),
