@@ -1,7 +1,7 @@
 //! Functions of the program that the profiler calls. Source: jemalloc, `experimental.hooks.prof_*`.
 //!
 //! They run under no lock of the allocator, and the rules of
-//! [`callback`](crate::ground::callback) hold for them.
+//! [`callback`] hold for them.
 
 use super::backtrace::{self, MOST_OWN};
 use crate::ground::callback::{self, Callback};
