@@ -8,6 +8,7 @@ use super::conf_record::Record;
 use super::conf_table::{Kind, Shape, TABLE};
 use super::options::{DEFAULTS, Letters, Options};
 use super::text::Line;
+use super::weak::weak_symbol;
 use super::{fatal, message, os};
 use core::ffi::{CStr, c_char};
 
@@ -72,7 +73,8 @@ fn for_each_source(mut visit: impl FnMut(&'static str, &[u8])) {
 }
 
 /// Returns the string of a `const char *` variable of the program, if it has one.
-fn program_variable(variable: *const *const c_char) -> Option<&'static [u8]> {
+fn program_variable(address: usize) -> Option<&'static [u8]> {
+    let variable = core::ptr::with_exposed_provenance::<*const c_char>(address);
     if variable.is_null() {
         return None;
     }
@@ -85,49 +87,8 @@ fn program_variable(variable: *const *const c_char) -> Option<&'static [u8]> {
     Some(unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// Defines a function that returns the address of a variable, or null if nothing defines it.
-macro_rules! weak_variable {
-    ($function:ident, $name:literal) => {
-        #[cfg(all(target_arch = "x86_64", not(test)))]
-        fn $function() -> *const *const c_char {
-            let address;
-            // SAFETY: a weak reference reads as null if nothing defines its symbol.
-            unsafe {
-                core::arch::asm!(
-                    concat!(".weak ", $name),
-                    concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
-                    out(reg) address,
-                    options(pure, readonly, nostack, preserves_flags),
-                );
-            }
-            address
-        }
-
-        #[cfg(all(target_arch = "aarch64", not(test)))]
-        fn $function() -> *const *const c_char {
-            let address;
-            // SAFETY: a weak reference reads as null if nothing defines its symbol.
-            unsafe {
-                core::arch::asm!(
-                    concat!(".weak ", $name),
-                    concat!("adrp {0}, :got:", $name),
-                    concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
-                    out(reg) address,
-                    options(pure, readonly, nostack, preserves_flags),
-                );
-            }
-            address
-        }
-
-        #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-        fn $function() -> *const *const c_char {
-            core::ptr::null()
-        }
-    };
-}
-
-weak_variable!(variable_address, "malloc_conf");
-weak_variable!(harder_address, "malloc_conf_2_conf_harder");
+weak_symbol!(variable_address, "malloc_conf");
+weak_symbol!(harder_address, "malloc_conf_2_conf_harder");
 
 /// A reader of one option string.
 struct Reader<'record> {

@@ -3,6 +3,8 @@
 //! Imports nothing from the other tiers.
 
 pub(crate) mod units;
+#[allow(unsafe_code)]
+pub(crate) mod weak;
 pub(crate) mod low;
 #[allow(unsafe_code)]
 pub(crate) mod checked;

@@ -84,6 +84,7 @@ static OWN_MODULE: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that all code of this module is the allocator's, unless the module is the program.
 pub(crate) fn own_module() {
+    modules::begin();
     // SAFETY: the system hands this number to every process.
     let program = modules::find(unsafe { libc::getauxval(libc::AT_ENTRY) } as usize);
     let own = modules::find(own_module as *const () as usize);

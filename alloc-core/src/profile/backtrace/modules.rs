@@ -3,6 +3,7 @@
 //! `_dl_find_object` (glibc 2.35) takes no lock and allocates nothing. Without it no tables are
 //! found, and walks follow frame pointers only.
 
+use crate::ground::weak::weak_symbol;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -26,50 +27,28 @@ struct Found {
     reserved: [u64; 7],
 }
 
-// A weak symbol: 0 where the C library has no such function.
-core::arch::global_asm!(".weak _dl_find_object");
+weak_symbol!(finder, "_dl_find_object");
+// The C interface has this variable.
+weak_symbol!(variable, "malloc_conf");
 
-/// Returns the address of `_dl_find_object`, or 0.
-#[cfg(target_arch = "x86_64")]
-fn finder() -> usize {
-    let address: usize;
-    // SAFETY: reads the symbol's place in the global offset table.
-    unsafe {
-        core::arch::asm!("mov {0}, qword ptr [rip + _dl_find_object@GOTPCREL]", out(reg) address,
-            options(pure, readonly, nostack, preserves_flags));
-    }
-    address
-}
-
-/// Returns the address of `_dl_find_object`, or 0.
-#[cfg(target_arch = "aarch64")]
-fn finder() -> usize {
-    let address: usize;
-    // SAFETY: reads the symbol's place in the global offset table.
-    unsafe {
-        core::arch::asm!("adrp {0}, :got:_dl_find_object",
-            "ldr {0}, [{0}, :got_lo12:_dl_find_object]", out(reg) address,
-            options(pure, readonly, nostack, preserves_flags));
-    }
-    address
-}
-
-/// Whether the C library has called the functions that are to run before `main`.
+/// Whether the C library has begun to call the functions that are to run before `main`.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn begin() {
+/// Notes that the C library has begun to call the functions that are to run before `main`.
+pub(super) fn begin() {
     HAS_BEGUN.store(true, Relaxed);
 }
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
-
-/// Whether modules can be found. In a static program the C library allocates while it makes the
-/// list of modules, and must not be asked for one then.
+/// Whether modules can be found. If this allocator is the C library's in a static program, which
+/// has no loader, then the C library allocates while it makes the list of modules, and must not be
+/// asked for one.
 fn is_ready() -> bool {
+    if HAS_BEGUN.load(Relaxed) {
+        return true;
+    }
     // SAFETY: any value may be asked for.
-    HAS_BEGUN.load(Relaxed) || unsafe { libc::getauxval(libc::AT_BASE) } != 0
+    let loader = unsafe { libc::getauxval(libc::AT_BASE) };
+    loader != 0 || variable() == 0
 }
 
 /// Returns the module that contains an address, or `None` if none does.
