@@ -10,6 +10,7 @@
  *                      mallctl mallctlnametomib mallctlbymib malloc_stats_print
  *                      malloc_conf malloc_conf_2_conf_harder malloc_message, extent_hooks_t
  *   lumalloc's own     lumalloc_walk lumalloc_map lumalloc_map_at
+ *                      lumalloc_monitor_start lumalloc_monitor_stop
  *   C++                operator new and operator delete, all forms (declared by <new>); a static
  *                      program that uses little else of libstdc++ needs
  *                      -Wl,-u,_ZSt17__throw_bad_allocv for std::bad_alloc
@@ -311,6 +312,23 @@ void mprof_stop(void) LUMALLOC_NOTHROW;
  * that name, or to standard output when the name is empty or NULL.
  */
 void mprof_restart(const char *filename) LUMALLOC_NOTHROW;
+
+/* ------------------------------------------------------------------------------------------------
+ * The heap monitor. (lumalloc's own) Each allocation and each free of all threads is written to a
+ * file, with its time, thread and stack; `lumalloc events` shows it. These return 0 or an error
+ * number and leave errno alone. The child of a fork does not record.
+ * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Begins to record, to the file of that name, or for NULL to PREFIX.PID.NUMBER.events with the
+ * prefix of heap profiles (prof.prefix). Blocks that are live already are written too. The file has
+ * its name once it is whole; until then ".tmp" follows the name. EBUSY: it is being recorded
+ * already; ENAMETOOLONG; ENOMEM; or what open or write said.
+ */
+int lumalloc_monitor_start(const char *file) LUMALLOC_NOTHROW;
+
+/* Ends the recording. EAGAIN: there is none; or what write or rename said. */
+int lumalloc_monitor_stop(void) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * The heap while the program runs. (lumalloc's own) These return 0 or an error number and leave

@@ -12,6 +12,7 @@
 //! | [`mprof`] | `set_mprof_autosave`, `mprof_stop`, `mprof_restart` |
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
+//! | [`monitor`] | `lumalloc_monitor_start`, `lumalloc_monitor_stop` |
 //! | [`walk`] | `lumalloc_walk`, `lumalloc_map`, `lumalloc_map_at` |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
@@ -36,6 +37,8 @@ mod errno;
 pub mod glibc;
 #[allow(unsafe_code, reason = "functions that the loader calls are listed in sections")]
 mod lifecycle;
+#[allow(unsafe_code, reason = "C interface: a name from the caller")]
+pub mod monitor;
 #[allow(unsafe_code, reason = "C interface: a name from the caller")]
 pub mod mprof;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]

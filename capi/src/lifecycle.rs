@@ -12,6 +12,7 @@ use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::leaks::Leaks;
+use lumalloc_profile::monitor::{self, Counts, Refusal};
 use lumalloc_profile::mprof;
 use lumalloc_profile::sink::Sink;
 
@@ -25,6 +26,9 @@ extern "C" fn at_load() {
     intervals::set_maximum_profiler(Some(at_maximum));
     if options::current().stats_print {
         spare_stderr::make();
+    }
+    if options::current().monitor && monitor::start(None).is_err() {
+        variables::write_to_stderr(b"<lumalloc>: the file of the heap monitor cannot be written\n");
     }
 }
 
@@ -57,6 +61,7 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Prints the statistics under `opt.stats_print`. Called when the process exits.
 extern "C" fn at_exit() {
+    end_monitor();
     if mprof::is_running() && mprof::save().is_err() {
         variables::write_to_stderr(b"<lumalloc>: the data of mprof could not be written\n");
     }
@@ -69,6 +74,16 @@ extern "C" fn at_exit() {
     if options::current().stats_print {
         print(spare_stderr::instead(), &options::current().stats_print_opts);
     }
+}
+
+/// Ends the recording of the heap monitor, if there is one. Says so if its file is not whole.
+fn end_monitor() {
+    let text: &[u8] = match monitor::stop() {
+        Ok(Counts { dropped: 0, .. }) | Err(Refusal::Stopped) => return,
+        Ok(_) => b"<lumalloc>: events of the heap monitor were dropped: the file refused them\n",
+        Err(_) => b"<lumalloc>: the end of the heap monitor's file could not be written\n",
+    };
+    variables::write_to_stderr(text);
 }
 
 /// Writes a profile under `opt.prof_final`. Says so if that fails.

@@ -209,6 +209,8 @@ plain! {
     lg_prof_interval: i32;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.
     mprof: bool;
+    /// Each allocation and each free is written to a file, from the start to the exit.
+    monitor: bool;
     /// `prof.stats.*` tells the samples by size class.
     prof_stats: bool;
     /// Samples have the names that the system has for their threads.

@@ -24,4 +24,10 @@ pub mod pprof;
 pub mod dump;
 #[allow(unsafe_code)]
 pub mod mprof;
+pub(crate) mod event_file;
+pub(crate) mod event_output;
+#[allow(unsafe_code)]
+pub(crate) mod old_blocks;
+#[allow(unsafe_code)]
+pub mod monitor;
 pub mod leaks;

@@ -88,7 +88,8 @@ fn digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'a' + value - 10 }
 }
 
-fn hash(name: &[u8]) -> u64 {
+/// Returns a hash of a name.
+pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(1, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 

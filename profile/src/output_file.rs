@@ -67,9 +67,18 @@ pub(crate) fn process_id() -> u32 {
 
 /// Returns the time since 1970 in nanoseconds.
 pub(crate) fn now() -> u64 {
+    time_by(libc::CLOCK_REALTIME)
+}
+
+/// Returns the time of the monotonic clock in nanoseconds.
+pub(crate) fn monotonic() -> u64 {
+    time_by(libc::CLOCK_MONOTONIC)
+}
+
+fn time_by(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec
         .cast_unsigned()
         .wrapping_mul(1_000_000_000)
@@ -77,7 +86,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Runs `f` and restores `errno` after.
-fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
+pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: the C library gives every thread a valid location.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: only this thread uses its errno.
@@ -116,6 +125,31 @@ impl File {
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
                 Err(_) if last_error() == libc::EINTR => {}
                 Err(_) => return Err(last_error()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes at a place. If they cannot be written whole, the file ends there.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), c_int> {
+        let start = libc::off_t::try_from(at).map_err(|_| libc::EFBIG)?;
+        let (mut rest, mut at) = (bytes, start);
+        while !rest.is_empty() {
+            // SAFETY: the bytes are readable.
+            let written = unsafe { libc::pwrite(self.0, rest.as_ptr().cast(), rest.len(), at) };
+            let error = match usize::try_from(written) {
+                Ok(0) => libc::EIO,
+                Ok(written) => {
+                    rest = rest.get(written..).unwrap_or_default();
+                    at = at.saturating_add(written as libc::off_t);
+                    continue;
+                }
+                Err(_) => last_error(),
+            };
+            if error != libc::EINTR {
+                // SAFETY: the file is open.
+                unsafe { libc::ftruncate(self.0, start) };
+                return Err(error);
             }
         }
         Ok(())
@@ -175,6 +209,65 @@ pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
     keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
 }
 
+/// Returns the name that a file has until it is whole. `None`: it is too long.
+pub(crate) fn unfinished(path: &CStr) -> Option<Path> {
+    let mut unfinished = Path::new();
+    unfinished.push(path.to_bytes())?.push(UNFINISHED)?;
+    Some(unfinished)
+}
+
+/// Creates a file, or replaces one, with these bytes.
+///
+/// # Errors
+/// The system's error number. There may be an empty file then.
+pub(crate) fn create(path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
+    keep_errno(|| {
+        File::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?.write_at(0, bytes)
+    })
+}
+
+/// Appends bytes to a file of which so many bytes are valid.
+///
+/// # Errors
+/// The system's error number. The file has its valid bytes then.
+pub(crate) fn append(path: &CStr, at: u64, bytes: &[u8]) -> Result<(), c_int> {
+    keep_errno(|| File::open(path, libc::O_WRONLY)?.write_at(at, bytes))
+}
+
+/// Gives a file that is whole its name.
+///
+/// # Errors
+/// The system's error number.
+pub(crate) fn complete(unfinished: &CStr, path: &CStr) -> Result<(), c_int> {
+    keep_errno(|| rename(unfinished, path))
+}
+
+/// Removes a file.
+pub(crate) fn remove(path: &CStr) {
+    // SAFETY: the path is a C string.
+    keep_errno(|| unsafe { libc::unlink(path.as_ptr()) });
+}
+
+/// Writes the path of the working directory to `buffer`, and returns it. `None`: it has none, or
+/// there is no room.
+pub(crate) fn directory(buffer: &mut [u8]) -> Option<&[u8]> {
+    // SAFETY: the buffer is writable.
+    let got = keep_errno(|| unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) });
+    if got.is_null() {
+        return None;
+    }
+    CStr::from_bytes_until_nul(buffer).ok().map(CStr::to_bytes)
+}
+
+/// Writes the path of the program to `buffer`, and returns it. It is empty if the system does not
+/// tell it.
+pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
+    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is writable, and the path a C string.
+    let got = keep_errno(|| unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), place, length) });
+    usize::try_from(got).ok().and_then(|length| buffer.get(..length)).unwrap_or_default()
+}
+
 /// Writes to an open file of the program, which stays open.
 ///
 /// # Errors
@@ -215,11 +308,7 @@ impl Sink for ToFile<'_> {
 /// The system's error number. The file of that name is then as it was before.
 pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
     keep_errno(|| {
-        let mut unfinished = Path::new();
-        let is_short = unfinished.push(path.to_bytes()).and_then(|path| path.push(UNFINISHED));
-        if is_short.is_none() {
-            return Err(libc::ENAMETOOLONG);
-        }
+        let unfinished = unfinished(path).ok_or(libc::ENAMETOOLONG)?;
         let unfinished = unfinished.as_c_str();
         let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
         let mut sink = ToFile { file: &file, error: None };
@@ -232,8 +321,7 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
             Some(error) => Err(error),
         };
         if moved.is_err() {
-            // SAFETY: the path is a C string.
-            unsafe { libc::unlink(unfinished.as_ptr()) };
+            remove(unfinished);
         }
         moved
     })

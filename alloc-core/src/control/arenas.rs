@@ -5,16 +5,16 @@
 //! [`narenas`](super::narenas)) are kept for automatic ones. The indices of created arenas follow.
 //! An index may be used again after its arena was destroyed.
 
+use super::discard::discard;
 use super::{ARENAS_ALL, ARENAS_DESTROYED};
 use crate::back::hooked::hooks::default_hooks;
-use crate::front::cache::registry::REGISTRY;
 use crate::front::life::thread_begin::real_cache;
 use crate::front::{calls::query, modes::guarded};
 use crate::ground::{options::Dss, os};
 use crate::middle::arenas::arena_settings::{self, Aging};
 use crate::middle::arenas::{arena::Arena, arena_name::Name};
 use crate::middle::arenas::{arena_hooks, arena_list, choose_arena};
-use crate::middle::passes::{arena_end, decay_pass::PASS, reserve};
+use crate::middle::passes::{arena_end, reserve};
 use crate::observe::destroyed;
 
 pub use crate::back::hooked::hooks::{
@@ -155,12 +155,6 @@ pub unsafe fn destroy(index: u32) -> bool {
     destroyed::keep(arena);
     arena_end::complete_end(arena);
     true
-}
-
-fn discard(arena: &'static Arena) {
-    let _pass = PASS.lock();
-    let _registry = REGISTRY.lock();
-    arena_end::discard_all(arena);
 }
 
 /// The number of threads bound to an arena. Source: jemalloc(3), `stats.arenas.<i>.nthreads`.

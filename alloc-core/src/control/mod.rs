@@ -1,5 +1,6 @@
 //! Settings that may be changed while the process runs.
 
+pub(crate) mod discard;
 #[allow(unsafe_code)]
 pub mod arenas;
 pub mod tcache;
@@ -8,6 +9,7 @@ pub mod limits;
 #[allow(unsafe_code)]
 pub mod profile;
 pub mod thread;
+pub mod monitor;
 #[allow(unsafe_code)]
 pub(crate) mod arena_handle;
 

@@ -7,6 +7,7 @@
 
 use super::os;
 use super::text::Line;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// What is known about a bad pointer.
 #[derive(Clone, Copy, Default)]
@@ -36,9 +37,29 @@ fn place(line: &mut Words, place: Place) {
     line.text(")");
 }
 
+/// What is told why the process ends, before it ends.
+pub(crate) type Witness = fn(&[u8]);
+
+static WITNESS: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets the function that is told why the process ends.
+pub(crate) fn set_witness(witness: Witness) {
+    WITNESS.store(witness as *mut (), Ordering::Relaxed);
+}
+
+fn tell_witness(message: &[u8]) {
+    let witness = WITNESS.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    if !witness.is_null() {
+        // SAFETY: only `set_witness` stores here, and it stores only functions of this type.
+        let witness = unsafe { core::mem::transmute::<*mut (), Witness>(witness) };
+        witness(message);
+    }
+}
+
 #[cold]
 fn die(line: &mut Words) -> ! {
     return_addresses(line);
+    tell_witness(line.as_bytes());
     line.text("\n");
     super::message::write(line.as_bytes());
     os::abort()
@@ -170,7 +191,9 @@ fn touched(what: &str, address: usize) -> Words {
 
 fn end_of_fault(mut line: Words, sample: &Sample, instruction: usize) {
     guarded(&mut line, sample);
-    line.text("; by ").address(instruction).text("\n");
+    line.text("; by ").address(instruction);
+    tell_witness(line.as_bytes());
+    line.text("\n");
     super::message::write(line.as_bytes());
 }
 

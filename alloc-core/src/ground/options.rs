@@ -233,6 +233,8 @@ pub struct Options {
     /// Whether each allocation is counted, and written to `mprof.data` when the program exits.
     /// Turns `prof` on, and sets `lg_prof_sample` to 0. Source: mprof(1).
     pub mprof: bool,
+    /// Whether each allocation and each free is written to a file, from the start to the exit.
+    pub monitor: bool,
     /// Whether new threads are sampled.
     pub prof_thread_active_init: bool,
     /// log2 of the bytes between two samples on average.
@@ -260,10 +262,15 @@ impl Options {
         1u64.checked_shl(lg)
     }
 
-    /// Whether each allocation and free must be observed. Threads then have façades.
+    /// Whether each allocation and free must be observed from the start on. Threads then have
+    /// façades.
     pub(crate) fn is_watching(&self) -> bool {
-        let is_exact = self.prof && self.lg_prof_sample == 0;
-        self.hardened || self.zero || self.junk.alloc || self.junk.free || is_exact
+        self.zero || self.junk.alloc || self.junk.free || self.always_watches()
+    }
+
+    /// Whether each allocation and free must be observed, whatever is switched at run time.
+    pub(crate) fn always_watches(&self) -> bool {
+        self.hardened || (self.prof && self.lg_prof_sample == 0)
     }
 }
 
@@ -313,6 +320,7 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_leak: false,
     prof_leak_error: false,
     mprof: false,
+    monitor: false,
     prof_thread_active_init: true,
     lg_prof_sample: 19,
     prof_bt_max: 128,

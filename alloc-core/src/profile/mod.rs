@@ -1,4 +1,5 @@
-//! Samples of allocations: which are taken, from where they were asked for, and which are live.
+//! Samples of allocations: which are taken, from where they were asked for, and which are live. And
+//! the events of the heap monitor.
 //!
 //! ```text
 //!   front ──▶ sampler ──▶ backtrace ──▶ sites: stacks, counts by size
@@ -6,6 +7,8 @@
 //!                ├──────▶ live ───────────┘  samples in use, by address
 //!                ├──────▶ hooks               functions of the program
 //!                └──────▶ names               names of threads
+//!
+//!   front ──▶ recorder ──▶ event_buffer         each allocation and each free
 //! ```
 
 pub(crate) mod rate;
@@ -17,6 +20,11 @@ pub(crate) mod names;
 pub(crate) mod hooks;
 #[allow(unsafe_code)]
 pub(crate) mod sites;
+pub(crate) mod event;
+#[allow(unsafe_code)]
+pub(crate) mod event_buffer;
+#[allow(unsafe_code)]
+pub(crate) mod recorder;
 #[allow(unsafe_code)]
 pub(crate) mod live;
 #[allow(unsafe_code)]

@@ -26,7 +26,11 @@ const MOST_SIZES: usize = 32;
 #[repr(C)]
 pub(crate) struct Site {
     hash: u64,
-    depth: usize,
+    depth: u32,
+    /// How many sites had been made when this one was, itself included.
+    number: u32,
+    /// The site that was made before it.
+    older: Option<&'static Site>,
     next: AtomicPtr<Site>,
     sizes: AtomicPtr<SizeCount>,
 }
@@ -54,6 +58,8 @@ type Places = [AtomicPtr<Site>; 1 << LG_PLACES];
 
 /// The first site of each place.
 static PLACES: Places = [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
+/// The site that was made last.
+static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
 pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ());
 
@@ -86,7 +92,7 @@ pub(super) fn counts(
 }
 
 /// Returns the site of a stack, made now if it is new.
-fn site(stack: &[usize]) -> Option<&'static Site> {
+pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
     let hash = hash(stack);
     if let Some(known) = find(hash, stack) {
         return Some(known);
@@ -136,7 +142,10 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     let first = place(hash);
     let site = Site {
         hash,
-        depth: stack.len(),
+        depth: stack.len() as u32,
+        number: MADE.get() as u32 + 1,
+        // SAFETY: sites are never unmapped.
+        older: unsafe { NEWEST.load(Ordering::Relaxed).as_ref() },
         next: AtomicPtr::new(first.load(Ordering::Relaxed)),
         sizes: AtomicPtr::new(core::ptr::null_mut()),
     };
@@ -150,8 +159,18 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     USED.add(bytes as u64);
     // Release: pairs with the Acquire in `chain`.
     first.store(memory.as_ptr(), Ordering::Release);
+    // Release: pairs with the Acquire in `newest_first`.
+    NEWEST.store(memory.as_ptr(), Ordering::Release);
     // SAFETY: just written, and never unmapped.
     Some(unsafe { memory.as_ref() })
+}
+
+/// Returns all sites, the last one that was made first.
+pub(crate) fn newest_first() -> impl Iterator<Item = &'static Site> {
+    // Acquire: pairs with the Release in `make`.
+    // SAFETY: sites are never unmapped.
+    let newest = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
+    core::iter::successors(newest, |site| site.older)
 }
 
 /// Returns all sites, in no order.
@@ -160,13 +179,18 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Site> {
 }
 
 impl Site {
+    /// Returns the number of the site, which no other has. The first one has number 1.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Returns the return addresses, the innermost first.
     pub(crate) fn frames(&self) -> &'static [usize] {
         let record = core::ptr::from_ref(self);
         // SAFETY: the frames follow the record, in the same piece of memory.
         let frames = unsafe { record.add(1) }.cast::<usize>();
         // SAFETY: as many frames follow as the record says, for ever.
-        unsafe { core::slice::from_raw_parts(frames, self.depth) }
+        unsafe { core::slice::from_raw_parts(frames, self.depth as usize) }
     }
 
     /// Returns the counts of each size.
@@ -265,6 +289,11 @@ mod tests {
         let shorter = counts(&stack[..2], 100, 112).expect("memory");
         assert!(!core::ptr::eq(shorter.site(), one.site()));
         assert!(all().any(|site| core::ptr::eq(site, one.site())));
+        let numbers: Vec<u32> = newest_first().map(Site::number).collect();
+        assert!(
+            numbers.is_sorted_by(|newer, older| *newer == older + 1) && numbers.ends_with(&[1])
+        );
+        assert!(shorter.site().number() > one.site().number());
         one.note_allocated();
         one.note_allocated();
         one.note_freed();

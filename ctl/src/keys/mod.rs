@@ -35,6 +35,8 @@ pub mod fill;
 
 pub mod limit;
 
+pub mod monitor;
+
 pub mod mprof;
 
 pub mod opt;

@@ -81,6 +81,9 @@ pub const MAX_BACKGROUND_THREADS: Key<Read<usize>> = Key::new("opt.max_backgroun
 /// `opt.metadata_thp`: where huge pages are asked for under records: disabled, auto or always.
 pub const METADATA_THP: Key<Read<Text>> = Key::new("opt.metadata_thp");
 
+/// `opt.monitor`: write each allocation and each free to a file.
+pub const MONITOR: Key<Read<bool>> = Key::new("opt.monitor");
+
 /// `opt.mprof`: count each allocation, and write mprof.data at exit.
 pub const MPROF: Key<Read<bool>> = Key::new("opt.mprof");
 

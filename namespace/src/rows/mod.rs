@@ -15,6 +15,7 @@ pub mod experimental;
 pub mod fill;
 #[allow(unsafe_code, reason = "the caller answers for its function")]
 pub mod limit;
+pub mod monitor;
 pub mod opt;
 pub mod opt_conf;
 pub mod opt_fixed;
@@ -48,6 +49,7 @@ pub static ROWS: &[&[Row]] = &[
     fill::ROWS,
     limit::ROWS,
     prof::ROWS,
+    monitor::ROWS,
     prof_hooks::ROWS,
     prof_stats::ROWS,
     prof_stats::LEXTENT_ROWS,

@@ -117,6 +117,7 @@ pub static ROWS: &[Row] = &[
         "how profiles without a name of their own are written: heap_v2 or pprof"
     ),
     opt!(mprof, Bool, None, "count each allocation, and write mprof.data at exit"),
+    opt!(monitor, Bool, None, "write each allocation and each free to a file"),
     opt!(prof_stats, Bool, None, "prof.stats.* tells the samples by size class"),
     opt!(prof_sys_thread_name, Bool, None, "samples have the system's names of their threads"),
     opt!(prof_leak, Bool, None, "report at exit what is still allocated"),

@@ -17,6 +17,7 @@ use crate::front::modes::watch::{self, State};
 use crate::ground::fill_mode::{self, Fill};
 use crate::ground::sync::following;
 use crate::ground::{options, os};
+use crate::profile::recorder;
 use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 
 /// Points the calling thread's word to one of its caches, or to the façade of that cache.
@@ -46,11 +47,41 @@ pub(crate) fn set_fill(fill: Fill) -> bool {
     let registry = REGISTRY.lock();
     let before = fill_mode::current();
     fill_mode::set(fill);
-    let done = watch_all(&registry, fill_mode::is_any() || options::current().hardened);
+    let done = watch_all(&registry, must_watch());
     if !done {
         fill_mode::set(before);
     }
     done
+}
+
+/// Begins or ends the recording of all allocations and frees, except the one operation of each
+/// thread that is under way. Returns `false` if there is no memory or the system cannot do it; then
+/// nothing is recorded.
+pub(crate) fn set_recording(on: bool) -> bool {
+    let registry = REGISTRY.lock();
+    if !on {
+        recorder::turn_off();
+    }
+    recorder::want(on);
+    let done = watch_all(&registry, must_watch());
+    if done && on {
+        recorder::turn_on();
+    }
+    if !done {
+        recorder::want(false);
+    }
+    done
+}
+
+/// Ends the recording in the child of a fork, which has one thread.
+pub(crate) fn end_recording_in_child(mine: Option<&'static Thread>) {
+    recorder::forget_in_child(mine.and_then(Thread::events_so_far));
+    watch::set(watch::state().switched(must_watch()));
+}
+
+/// Returns whether a mode must see all operations of all threads.
+fn must_watch() -> bool {
+    fill_mode::is_any() || recorder::is_wanted() || options::current().always_watches()
 }
 
 /// Turns the watching of all operations of all threads on or off, except the one operation of each

@@ -11,8 +11,9 @@ use crate::back::metadata::Recycled;
 use crate::ground::counters::OwnedCount;
 use crate::ground::options;
 use crate::middle::arenas::arena::Arena;
+use crate::profile::event_buffer::Buffer;
 use crate::profile::names::NameIndex;
-use crate::profile::sampler;
+use crate::profile::{recorder, sampler};
 use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
@@ -93,6 +94,8 @@ pub(crate) struct Thread<C: 'static> {
     profiled: Cell<bool>,
     /// Its name in profiles.
     name: Cell<NameIndex>,
+    /// Where its events wait to be written.
+    events: Cell<Option<&'static Buffer>>,
     /// The balance of its caches at the last look, the whole balance at the last reset, and the
     /// highest one since.
     cached_balance: Cell<i64>,
@@ -125,6 +128,7 @@ impl<C: OfThread> Thread<C> {
             number: Cell::new(0),
             profiled: Cell::new(false),
             name: Cell::new(NameIndex::default()),
+            events: Cell::new(None),
             cached_balance: Cell::new(0),
             peak_base: Cell::new(0),
             peak: Cell::new(0),
@@ -166,6 +170,7 @@ impl<C: OfThread> Thread<C> {
         self.past.iter().for_each(|past| past.add(past.get().wrapping_neg()));
         self.cells.iter().for_each(|cell| cell.store(0, Relaxed));
         self.moves.set(Moves::Never);
+        self.events.set(None);
         self.bind(None);
         self.cached_balance.set(0);
         self.peak_base.set(0);
@@ -222,6 +227,23 @@ impl<C: OfThread> Thread<C> {
     /// Sets the thread's name in profiles.
     pub(crate) fn set_name(&self, name: NameIndex) {
         self.name.set(name);
+    }
+
+    /// Returns the buffer of the thread's events, which it takes now if it has none. `None`: there
+    /// is no memory.
+    pub(crate) fn events(&self) -> Option<&'static Buffer> {
+        self.events.set(self.events.get().or_else(recorder::take_buffer));
+        self.events.get()
+    }
+
+    /// Gives the buffer of the thread's events back, which are written.
+    pub(crate) fn end_events(&self) {
+        self.events.take().into_iter().for_each(recorder::put_buffer);
+    }
+
+    /// Returns the buffer of the thread's events, if it has one.
+    pub(crate) fn events_so_far(&self) -> Option<&'static Buffer> {
+        self.events.get()
     }
 
     /// Returns whether the thread's caches are on.

@@ -12,8 +12,8 @@ use crate::front::life::{background, explicit, thread_begin};
 use crate::front::miss::large_blocks;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::retry::with_retry;
-use crate::front::miss::sampled;
 use crate::front::miss::small as small_blocks;
+use crate::front::miss::{recorded, sampled};
 use crate::front::modes::block_size::{self, Given, usable};
 use crate::front::modes::judge;
 use crate::ground::intervals;
@@ -149,7 +149,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
 fn small(arena: &'static Arena, room: usize, size: usize, zero: bool) -> *mut u8 {
     let class = SizeClass::of(room);
     let block = small_blocks::malloc_uncached(arena, class, size);
-    if block.is_null() { block } else { ready(block, class, zero) }
+    if block.is_null() { block } else { ready(block, class, size, zero) }
 }
 
 /// Allocates a small block through an explicit cache. Returns null if the cache does not have it,
@@ -160,7 +160,7 @@ fn from_cache(id: u32, room: usize, size: usize, zero: bool) -> Option<*mut u8> 
         && let Some(arena) = explicit::home(id)
         && let Some(sample) = sampled::small_past_bins(arena, class, size)
     {
-        return Some(ready(sample, class, zero));
+        return Some(ready(sample, class, size, zero));
     }
     let block = explicit::allocate(id, class)?;
     if block.is_null() {
@@ -169,17 +169,18 @@ fn from_cache(id: u32, room: usize, size: usize, zero: bool) -> Option<*mut u8> 
     current::count_given(usable(class));
     background::tick();
     intervals::count(class.size());
-    Some(ready(block, class, zero))
+    Some(ready(block, class, size, zero))
 }
 
-/// Makes a fresh block of a class ready for the program.
-fn ready(block: *mut u8, class: SizeClass, zero: bool) -> *mut u8 {
+/// Makes a fresh block of a class ready for a request of `size` bytes.
+fn ready(block: *mut u8, class: SizeClass, size: usize, zero: bool) -> *mut u8 {
     // SAFETY: a fresh block of this class.
     unsafe { judge::handed_out(block, class) };
     if zero {
         // SAFETY: the usable bytes of a fresh block of this class.
         unsafe { block.write_bytes(0, usable(class)) };
     }
+    recorded::allocated(block, size);
     block
 }
 
@@ -238,6 +239,7 @@ pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
 /// # Safety
 /// `ptr` must be a block of this allocator.
 #[must_use]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Flags) -> usize {
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };
@@ -259,10 +261,12 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
 ///
 /// # Safety
 /// `ptr` must be a block of this allocator, and must not be used afterwards.
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
     if flags.cache != Cache::Own {
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
+            recorded::freed(ptr);
             // SAFETY: the slab was found by the address; the caller's promise.
             unsafe { judge::taken_back(slab, ptr) };
             if let Cache::Explicit(id) = flags.cache
@@ -275,6 +279,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
             return background::tick_outside();
         }
         if let Some(extent) = entry.extent() {
+            recorded::freed(ptr);
             large_blocks::free_uncached(extent, ptr.expose_provenance());
             return background::tick_outside();
         }

@@ -7,6 +7,7 @@ use crate::back::map::{class_map, page_map};
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
+use crate::front::miss::recorded::{self, Moving};
 use crate::front::miss::{give, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::fill;
@@ -143,6 +144,9 @@ pub(crate) unsafe fn fits_in_place(
         if fits && slab.is_for_samples() {
             sampled::small_resized(ptr, size, slab.class(), slab.arena());
         }
+        if fits {
+            recorded::resized(ptr, size);
+        }
         return fits;
     }
     let zero = zero || fill_mode::current().zero;
@@ -156,6 +160,9 @@ pub(crate) unsafe fn fits_in_place(
     }
     if resized && !zero {
         entry.extent().into_iter().for_each(|extent| fill::large_allocated(extent, old));
+    }
+    if resized {
+        recorded::resized(ptr, size);
     }
     resized
 }
@@ -178,6 +185,7 @@ pub(crate) unsafe fn lengthened(
     }
     let extent = entry.extent()?;
     let before = extent.bytes();
+    let moving = Moving::begin(ptr);
     let longer = large::lengthen_by_move(extent, size, align)?;
     current::count_given(longer.bytes());
     current::count_freed(before);
@@ -185,6 +193,9 @@ pub(crate) unsafe fn lengthened(
     sampled::large(longer, size);
     if !zero {
         fill::large_allocated(longer, before);
+    }
+    if let Some(moving) = moving {
+        moving.end(longer.base_ptr(), size);
     }
     Some(longer.base_ptr())
 }

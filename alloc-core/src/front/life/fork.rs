@@ -17,6 +17,7 @@ use crate::front::bins::tls;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::registry::{self, REGISTRY};
+use crate::front::cache::switch;
 use crate::front::modes::guarded;
 use crate::ground::counters::SharedCount;
 use crate::ground::intervals;
@@ -27,7 +28,7 @@ use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
-use crate::profile::{live, names, sites};
+use crate::profile::{event_buffer, live, names, recorder, sites};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that were left in caches of threads that do not exist after a fork, in this process's
@@ -69,6 +70,8 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     for arena in arena_list::all() {
         lock(&arena.pages);
     }
+    event_buffer::all().for_each(|buffer| lock(buffer.held()));
+    lock(&recorder::STATE);
     live::LOCKS.iter().for_each(|part| lock(part));
     lock(&names::ADDING);
     lock(&sites::ADDING);
@@ -105,8 +108,13 @@ unsafe extern "C" fn in_child() {
             ABANDONED.add(thread_end::abandon(cache) as u64);
         }
     }
+    // SAFETY: records live for ever.
+    switch::end_recording_in_child(unsafe { mine.as_ref() });
     registry::abandon_threads_but(mine);
-    tls::set_current(cache);
+    match RealCache::of(cache) {
+        Some(real) => switch::show(real),
+        None => tls::set_current(cache),
+    }
 }
 
 #[cfg(test)]

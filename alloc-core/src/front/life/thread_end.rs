@@ -65,6 +65,7 @@ pub(super) fn retire(thread: &'static Thread) {
         next = cache.next_of_thread().get();
         registry::put(cache);
     }
+    thread.end_events();
     registry::put_thread(thread);
     background::tick_at_exit();
     tls::set_current(&UNCACHED);

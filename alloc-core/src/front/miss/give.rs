@@ -5,7 +5,7 @@
 //! bin, a thread without modes ([`small::free_plain`]), a façade ([`watched`]), and all other
 //! cases.
 
-use super::{large_blocks, sealed, small, watched};
+use super::{large_blocks, recorded, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
 use crate::back::runs::contents;
 use crate::front::bins::thread_cache::ThreadCache;
@@ -18,6 +18,7 @@ use crate::front::modes::{guarded, judge};
 use crate::ground::size_class::OFFSET_UNIT;
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::backtrace;
 
 /// Frees a block after the fast path could not. `cache` is the calling thread's cache, and `units`
 /// is the offset of the block's bin in the class map, or 0. Does nothing if `block` is null.
@@ -27,11 +28,13 @@ use crate::middle::slabs::slab::Slab;
 /// process).
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
     // SAFETY: the caller's promise.
     if !unsafe { sealed::free(cache, block, units) } {
         // SAFETY: the caller's promise.
         unsafe { free_overflown(block, units, cache) };
+        backtrace::keep_frame();
     }
 }
 
@@ -57,9 +60,11 @@ unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCac
 /// As [`known`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn unknown(block: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { free_watched(block, None) };
+    backtrace::keep_frame();
 }
 
 /// As [`known`], but for a block that was asked for with this size and alignment.
@@ -68,6 +73,7 @@ pub(crate) unsafe fn unknown(block: *mut u8) {
 /// As [`known`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
     // SAFETY: the caller's promise.
     let is_done = unsafe { sealed::free_sized(cache, block, size, align) }
@@ -75,6 +81,7 @@ pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'s
     if !is_done {
         // SAFETY: the caller's promise.
         unsafe { free_given(block, size, align) };
+        backtrace::keep_frame();
     }
 }
 
@@ -85,6 +92,7 @@ pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'s
 /// As [`known`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
     judge::check_roomy(block as usize, Given { size, align });
     // SAFETY: the caller's promise.
@@ -93,6 +101,7 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     if !is_done {
         // SAFETY: the caller's promise.
         unsafe { free_given(block, size, align) };
+        backtrace::keep_frame();
     }
 }
 
@@ -127,6 +136,7 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
     if block.is_null() {
         return;
     }
+    recorded::freed(block);
     let address = block.expose_provenance();
     let entry = page_map::lookup(address);
     if let Some(given) = given {

@@ -2,7 +2,7 @@
 
 use super::out_of_memory::no_memory;
 use super::retry::with_retry;
-use super::sampled;
+use super::{recorded, sampled};
 use crate::back::map::extent::Extent;
 use crate::back::runs::contents;
 use crate::front::cache::real_cache::RealCache;
@@ -65,6 +65,7 @@ pub(crate) fn finish(extent: &'static Extent, size: usize, zero: bool) -> *mut u
         large::make_ready(extent, size);
         fill::large_allocated(extent, 0);
     }
+    recorded::allocated(extent.base_ptr(), size);
     extent.base_ptr()
 }
 

@@ -7,6 +7,8 @@ pub(crate) mod out_of_memory;
 #[allow(unsafe_code)]
 pub(crate) mod sampled;
 #[allow(unsafe_code)]
+pub(crate) mod recorded;
+#[allow(unsafe_code)]
 pub(crate) mod large_blocks;
 #[allow(unsafe_code)]
 pub(crate) mod small;

@@ -3,7 +3,7 @@
 use super::large_blocks;
 use super::out_of_memory::no_memory;
 use super::retry::with_retry;
-use super::sampled;
+use super::{recorded, sampled};
 use crate::back::map::page_map;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::RealCache;
@@ -38,11 +38,15 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
     if block.is_null() {
         return no_memory(size);
     }
-    if let Some(sample) = take_sample(class, block, size, align) {
-        return sample;
-    }
-    // SAFETY: a fresh block of the class.
-    unsafe { judge::handed_out(block, class) };
+    let block = match take_sample(class, block, size, align) {
+        Some(sample) => sample,
+        None => {
+            // SAFETY: a fresh block of the class.
+            unsafe { judge::handed_out(block, class) };
+            block
+        }
+    };
+    recorded::allocated(block, size);
     block
 }
 

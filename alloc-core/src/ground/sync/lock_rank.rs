@@ -23,6 +23,10 @@ pub(crate) enum LockRank {
     Bin,
     /// One arena's page runs.
     Pages,
+    /// Events of one thread, for the heap monitor.
+    Events,
+    /// What takes the events of the heap monitor.
+    Recorder,
     /// Samples in use, in parts.
     Samples,
     /// The stacks of samples.
@@ -47,6 +51,8 @@ impl LockRank {
         LockRank::Arenas,
         LockRank::Bin,
         LockRank::Pages,
+        LockRank::Events,
+        LockRank::Recorder,
         LockRank::Samples,
         LockRank::Sites,
         LockRank::Metadata,

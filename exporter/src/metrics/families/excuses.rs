@@ -40,6 +40,8 @@ const EXCUSES: &[(&str, &str)] = &[
     ("limit.hard_forced", "written only: read as limit.hard"),
     ("max_background_threads", "one is all there ever is"),
     ("opt.*", "a setting of the start: the info has those that differ between programs"),
+    ("monitor.start", "an action"),
+    ("monitor.stop", "an action"),
     ("mprof.autosave", "a setting that nobody watches"),
     ("mprof.restart", "an action"),
     ("mprof.stop", "an action"),

@@ -95,6 +95,12 @@ pub(super) static SETTINGS: &[Def] = &[
         .says("Different stacks of samples."),
     gauge("lumalloc_profile_bytes", Unit::Bytes, Settings, Sum(&["prof.samples.bytes"]))
         .says("Bytes of the stored stacks, a part of the metadata."),
+    gauge("lumalloc_monitor_active", Unit::None, Settings, Sum(&["monitor.active"]))
+        .says("1 if the heap monitor writes each allocation and each free to a file."),
+    gauge("lumalloc_monitor_events", Unit::None, Settings, Sum(&["monitor.events"]))
+        .says("Events that the heap monitor wrote, in the present recording or the last one."),
+    gauge("lumalloc_monitor_dropped_events", Unit::None, Settings, Sum(&["monitor.dropped"]))
+        .says("Events that the heap monitor could not write, because the file refused them."),
     gauge("lumalloc_arenas_limit", Unit::None, Settings, Sum(&["arenas.narenas"])).says(
         "Indices that arenas may have: automatic ones below their limit, created ones above.",
     ),

@@ -5,7 +5,7 @@ use crate::namespace::walk::ARENA_NAME;
 use lumalloc_namespace::{Door, Fact, Type};
 
 /// The keys that may be written or triggered.
-const ALLOWED: [&str; 22] = [
+const ALLOWED: [&str; 23] = [
     "arena.<i>.decay",
     "arena.<i>.dirty_decay_ms",
     "arena.<i>.limit",
@@ -19,6 +19,7 @@ const ALLOWED: [&str; 22] = [
     "limit.hard",
     "limit.soft",
     "max_background_threads",
+    "monitor.stop",
     "mprof.autosave",
     "mprof.stop",
     "prof.active",
@@ -61,7 +62,7 @@ fn reason(row: &Fact) -> &'static str {
     if of("prof.write_") {
         return "it writes to an open file of the program, which no request may name";
     }
-    if (of("prof.") || of("mprof.")) && row.kind == Type::Str {
+    if (of("prof.") || of("mprof.") || of("monitor.")) && row.kind == Type::Str {
         return "it names a file, which no request may";
     }
     if matches!(row.name, "arena.<i>.reset" | "arena.<i>.destroy") {
@@ -113,6 +114,7 @@ mod tests {
                 "prof.write_pprof",
                 "it writes to an open file of the program, which no request may name",
             ),
+            ("monitor.start", "it names a file, which no request may"),
             ("mprof.restart", "it names a file, which no request may"),
             ("prof.prefix", "it names a file, which no request may"),
             ("prof.log_start", "it names a file, which no request may"),

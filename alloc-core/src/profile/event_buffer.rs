@@ -1,0 +1,128 @@
+//! Events of a thread that wait to be written.
+
+use super::backtrace::MOST_OWN;
+use super::event::Event;
+use super::hooks::DEEPEST;
+use crate::back::metadata::{self, Recycled};
+use crate::ground::sync::lock::RankedMutex;
+use crate::ground::sync::lock_rank::LockRank;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Events of a buffer.
+pub(crate) const CAPACITY: usize = 512;
+
+/// A buffer of events, which belongs to a thread, or to all threads that have none.
+pub(crate) struct Buffer {
+    held: RankedMutex<Held>,
+    /// The buffer that was made before it.
+    older: Option<&'static Buffer>,
+    next_free: Cell<Option<&'static Buffer>>,
+}
+
+// SAFETY: the link is used by the holder of the recorder's lock only.
+unsafe impl Sync for Buffer {}
+
+/// What the holder of a buffer's lock may touch.
+pub(crate) struct Held {
+    events: [Event; CAPACITY],
+    count: usize,
+    /// The system's number of the thread that has the buffer. `None`: any thread may use it.
+    pub(super) thread: Option<usize>,
+    /// Room for the walk through a stack.
+    pub(super) stack: [usize; DEEPEST + MOST_OWN],
+}
+
+/// The buffer that was made last.
+static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Buffer {
+    /// Makes a buffer. Returns `None` if there is no memory. Called under the recorder's lock.
+    pub(super) fn make() -> Option<&'static Buffer> {
+        let memory =
+            metadata::allocate(size_of::<Buffer>(), align_of::<Buffer>())?.cast::<Buffer>();
+        let held = Held {
+            events: [Event::NONE; CAPACITY],
+            count: 0,
+            thread: None,
+            stack: [0; DEEPEST + MOST_OWN],
+        };
+        let buffer = Buffer {
+            held: RankedMutex::new(LockRank::Events, held),
+            older: newest(),
+            next_free: Cell::new(None),
+        };
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { memory.write(buffer) };
+        // Release: pairs with the Acquire in `newest`.
+        NEWEST.store(memory.as_ptr(), Ordering::Release);
+        // SAFETY: just written, and never unmapped.
+        Some(unsafe { memory.as_ref() })
+    }
+
+    /// Returns the lock, which fork takes too.
+    pub(crate) fn held(&self) -> &RankedMutex<Held> {
+        &self.held
+    }
+}
+
+fn newest() -> Option<&'static Buffer> {
+    // Acquire: pairs with the Release in `make`.
+    // SAFETY: buffers are never unmapped.
+    unsafe { NEWEST.load(Ordering::Acquire).as_ref() }
+}
+
+/// Returns all buffers.
+pub(crate) fn all() -> impl Iterator<Item = &'static Buffer> {
+    core::iter::successors(newest(), |buffer| buffer.older)
+}
+
+impl Held {
+    /// Appends an event, at a time that is no earlier than that of the one before. Returns whether
+    /// the buffer is full.
+    pub(super) fn push(&mut self, event: Event) -> bool {
+        let last = self.events().last().map_or(0, |last| last.time);
+        if let Some(place) = self.events.get_mut(self.count) {
+            *place = Event { time: event.time.max(last), ..event };
+            self.count += 1;
+        }
+        self.count == CAPACITY
+    }
+
+    /// Returns the events.
+    pub(super) fn events(&self) -> &[Event] {
+        self.events.get(..self.count).unwrap_or_default()
+    }
+
+    /// Forgets all events.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+}
+
+impl Recycled for Buffer {
+    fn next_free(&self) -> &Cell<Option<&'static Buffer>> {
+        &self.next_free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_kept_in_the_order_of_their_times() {
+        let buffer = Buffer::make().expect("memory");
+        assert!(all().any(|known| core::ptr::eq(known, buffer)));
+        let mut held = buffer.held().lock();
+        for time in [5, 9, 7] {
+            assert!(!held.push(Event { time, ..Event::NONE }));
+        }
+        let times: Vec<u64> = held.events().iter().map(|event| event.time).collect();
+        assert_eq!(times, [5, 9, 9]);
+        let rest = (3..CAPACITY).map(|_| held.push(Event::NONE)).position(|is_full| is_full);
+        assert_eq!(rest, Some(CAPACITY - 4), "full with the last one");
+        held.clear();
+        assert!(held.events().is_empty());
+    }
+}

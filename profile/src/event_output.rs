@@ -1,0 +1,258 @@
+//! The file of the heap monitor while it is being written, and what it has so far.
+
+use crate::event_file::{self as format, Chunk, MAGIC, room_for};
+use crate::mappings::{self, Mapping};
+use crate::output_file::{self, Path, process_id};
+use core::ffi::{CStr, c_int};
+use lumalloc::VERSION;
+use lumalloc::control::monitor::{Counts, Event, stacks_from};
+
+/// Events of a chunk.
+const EVENTS: usize = 512;
+/// Bytes of a chunk.
+const CHUNK: usize = room_for(EVENTS);
+/// Mappings that are known at a time. Further ones are written each time they are found.
+const KNOWN: usize = 1024;
+/// The room that a mapping takes at most, in numbers: a path, and a build-id.
+const MAPPING: usize = 450;
+/// The least time between two looks at the mappings, in nanoseconds.
+const PAUSE: u64 = 1_000_000_000;
+
+/// The file, and what it has so far.
+pub(crate) struct Output {
+    file: Growing,
+    /// Stacks with lower numbers are in the file.
+    next_stack: u32,
+    known: Known,
+    /// The time of the last look at the mappings.
+    looked: u64,
+    buffer: [u8; CHUNK],
+}
+
+/// A file that grows.
+struct Growing {
+    path: Path,
+    /// Its path until it is whole.
+    unfinished: Path,
+    /// Its bytes.
+    length: u64,
+    /// The first error. 0: none.
+    error: c_int,
+}
+
+/// The mappings that are in the file.
+struct Known {
+    all: [Range; KNOWN],
+    count: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    end: u64,
+    /// Of what is mapped there.
+    hash: u64,
+}
+
+impl Output {
+    /// Creates the output of no file.
+    pub(crate) const fn new() -> Output {
+        let (path, unfinished) = (Path::new(), Path::new());
+        Output {
+            file: Growing { path, unfinished, length: 0, error: 0 },
+            next_stack: 1,
+            known: Known { all: [Range { start: 0, end: 0, hash: 0 }; KNOWN], count: 0 },
+            looked: 0,
+            buffer: [0; CHUNK],
+        }
+    }
+
+    /// Sets the name of the next file. It holds if the program changes its directory. Returns
+    /// `None` if the name is too long, or there is no working directory.
+    pub(crate) fn set_name(&mut self, name: &CStr) -> Option<()> {
+        self.file.path = Path::new();
+        if !name.to_bytes().starts_with(b"/") {
+            let mut directory = [0; 4096];
+            let directory = output_file::directory(&mut directory)?;
+            self.file.path.push(directory)?.push(b"/")?;
+        }
+        self.file.path.push(name.to_bytes())?;
+        self.file.unfinished = output_file::unfinished(self.file.path.as_c_str())?;
+        Some(())
+    }
+
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// The system's error number. There is no file then.
+    pub(crate) fn begin(&mut self) -> Result<(), c_int> {
+        (self.next_stack, self.known.count, self.file.error) = (1, 0, 0);
+        self.file.length = MAGIC.len() as u64;
+        output_file::create(self.file.unfinished.as_c_str(), &MAGIC)?;
+        let is_begun = self.put(format::PROCESS, |chunk| {
+            let mut program = [0; 4096];
+            let program = output_file::program(&mut program);
+            chunk.number(u64::from(process_id()));
+            chunk.number(output_file::monotonic()).number(output_file::now());
+            chunk.text(VERSION.as_bytes()).text(program);
+        }) && self.look_at_mappings();
+        if is_begun {
+            return Ok(());
+        }
+        self.remove();
+        Err(self.file.error)
+    }
+
+    /// Removes the file.
+    pub(crate) fn remove(&self) {
+        output_file::remove(self.file.unfinished.as_c_str());
+    }
+
+    /// Ends the file, and gives it its name.
+    ///
+    /// # Errors
+    /// The system's error number. The file has the name of an unfinished one then.
+    pub(crate) fn end(&mut self, counts: Counts) -> Result<(), c_int> {
+        self.file.error = 0;
+        let time = output_file::monotonic();
+        let mut is_ended = self.look_at_mappings();
+        if counts.dropped > 0 {
+            is_ended &= self.put(format::DROPPED, |chunk| {
+                chunk.number(counts.dropped).number(time);
+            });
+        }
+        is_ended &= self.put(format::END, |chunk| {
+            chunk.number(time).number(counts.taken).number(counts.dropped);
+        });
+        if !is_ended {
+            return Err(self.file.error);
+        }
+        output_file::complete(self.file.unfinished.as_c_str(), self.file.path.as_c_str())
+    }
+
+    /// Writes a chunk. Returns `false`, and leaves the file as it was, if it cannot be written.
+    pub(crate) fn put(&mut self, tag: u8, fill: impl FnOnce(&mut Chunk<'_>)) -> bool {
+        let mut chunk = Chunk::new(&mut self.buffer, tag);
+        fill(&mut chunk);
+        self.file.write(chunk)
+    }
+
+    /// Writes events, after the stacks that they name.
+    pub(crate) fn events(&mut self, events: &[Event]) -> bool {
+        let mut parts = events.chunks(EVENTS);
+        self.stacks() && parts.all(|part| self.put(format::EVENTS, |chunk| chunk.events(part)))
+    }
+
+    /// Writes the stacks that are not in the file yet, and the mappings that they need.
+    fn stacks(&mut self) -> bool {
+        let Output { file, buffer, known, .. } = self;
+        let (mut length, mut last) = (0, self.next_stack - 1);
+        let (mut is_whole, mut are_known) = (true, true);
+        stacks_from(self.next_stack, |number, frames| {
+            let mut chunk = Chunk::resume(buffer, format::STACKS, length);
+            if !chunk.has_room(frames.len() + 2) {
+                is_whole &= file.write(chunk);
+                chunk = Chunk::new(buffer, format::STACKS);
+            }
+            chunk.stack(number, frames);
+            length = chunk.length();
+            last = last.max(number);
+            are_known &= frames.iter().all(|frame| known.covers(*frame as u64));
+        });
+        is_whole &= file.write(Chunk::resume(buffer, format::STACKS, length));
+        if is_whole {
+            self.next_stack = last + 1;
+        }
+        if !are_known && output_file::monotonic().saturating_sub(self.looked) > PAUSE {
+            is_whole &= self.look_at_mappings();
+        }
+        is_whole
+    }
+
+    /// Writes the mappings that are not in the file yet.
+    fn look_at_mappings(&mut self) -> bool {
+        let Output { file, buffer, known, .. } = self;
+        let (mut length, mut is_whole) = (0, true);
+        mappings::for_each(|mapping| {
+            if !known.add(mapping) {
+                return;
+            }
+            let mut chunk = Chunk::resume(buffer, format::MAPPINGS, length);
+            if !chunk.has_room(MAPPING) {
+                is_whole &= file.write(chunk);
+                chunk = Chunk::new(buffer, format::MAPPINGS);
+            }
+            chunk.number(mapping.start).number(mapping.end).number(mapping.offset);
+            chunk.text(mapping.name).text(mapping.build_id);
+            length = chunk.length();
+        });
+        self.looked = output_file::monotonic();
+        is_whole && file.write(Chunk::resume(buffer, format::MAPPINGS, length))
+    }
+}
+
+impl Growing {
+    /// Appends a chunk, unless it is empty. Returns `false`, and leaves the file as it was, if it
+    /// cannot be written.
+    fn write(&mut self, chunk: Chunk<'_>) -> bool {
+        if chunk.is_empty() {
+            return true;
+        }
+        let written = chunk.finish().ok_or(libc::EFBIG).and_then(|bytes| {
+            output_file::append(self.unfinished.as_c_str(), self.length, bytes)?;
+            Ok(bytes.len() as u64)
+        });
+        match written {
+            Ok(length) => self.length += length,
+            Err(error) if self.error == 0 => self.error = error,
+            Err(_) => {}
+        }
+        written.is_ok()
+    }
+}
+
+impl Known {
+    /// Returns whether an address lies in a mapping.
+    fn covers(&self, address: u64) -> bool {
+        let mut known = self.all.iter().take(self.count);
+        known.any(|range| (range.start..range.end).contains(&address))
+    }
+
+    /// Adds a mapping. Returns `false` if it is known.
+    fn add(&mut self, mapping: &Mapping<'_>) -> bool {
+        let hash = mappings::hash(mapping.name) ^ mapping.offset;
+        let is = |range: &Range| (range.start, range.end) == (mapping.start, mapping.end);
+        let new = Range { start: mapping.start, end: mapping.end, hash };
+        if let Some(known) = self.all.iter_mut().take(self.count).find(|range| is(range)) {
+            let is_other = known.hash != hash;
+            *known = new;
+            return is_other;
+        }
+        if let Some(place) = self.all.get_mut(self.count) {
+            *place = new;
+            self.count += 1;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_new_once_and_when_another_file_takes_its_place() {
+        let mut known = Known { all: [Range { start: 0, end: 0, hash: 0 }; KNOWN], count: 0 };
+        let mapping =
+            |start, name| Mapping { start, end: start + 16, offset: 0, name, build_id: b"" };
+        assert!(known.add(&mapping(32, b"/a")) && !known.add(&mapping(32, b"/a")));
+        assert!(known.add(&mapping(64, b"/a")) && known.add(&mapping(32, b"/b")));
+        assert!(!known.add(&mapping(32, b"/b")) && known.count == 2);
+        let covered = [31, 32, 47, 48, 64, 80].map(|address| known.covers(address));
+        assert_eq!(covered, [false, true, true, false, true, false]);
+        for n in 0..KNOWN as u64 {
+            known.add(&mapping(1000 + 16 * n, b"/c"));
+        }
+        assert!(known.count == KNOWN && known.add(&mapping(1 << 40, b"/d")), "no room");
+    }
+}

@@ -1,0 +1,214 @@
+//! The heap monitor: each allocation and each free is written to a file, with its time, its thread
+//! and its stack. `lumalloc events` shows the file. Source: the heap monitor of Taligent.
+//!
+//! ```no_run
+//! use lumalloc_profile::monitor::Monitor;
+//!
+//! let monitor = Monitor::start(c"requests.events").expect("a file");
+//! // … what is to be seen …
+//! let counts = monitor.stop().expect("a whole file");
+//! assert_eq!(counts.dropped, 0);
+//! ```
+//!
+//! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
+//! lost unless the file cannot be written. Such events are counted, and the file says how many they
+//! are. The file has its name once it is whole. Until then `.tmp` follows the name, and such a file
+//! can be read too. It is opened anew for each piece, so a program may close all its descriptors.
+
+use crate::event_file;
+use crate::event_output::Output;
+use crate::old_blocks;
+use crate::output_file::{Path, monotonic, process_id};
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU64, Ordering};
+use lumalloc::control::{self, monitor, monitor::Record};
+
+pub use lumalloc::control::monitor::Counts;
+
+/// What stops a function of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Events are being recorded already.
+    Running,
+    /// No events are being recorded.
+    Stopped,
+    /// The name is longer than any path. Or there is no name, because the prefix is empty.
+    BadName,
+    /// The file could not be written, with the system's error number.
+    Unwritten(c_int),
+    /// There is no memory, or the system refuses `membarrier`.
+    System,
+}
+
+/// The output, which one thread uses at a time.
+struct Shared(UnsafeCell<Output>);
+
+// SAFETY: `STATE` lets one thread at a time start or stop, and while events are recorded the output
+// is used under the recorder's lock only.
+unsafe impl Sync for Shared {}
+
+static OUTPUT: Shared = Shared(UnsafeCell::new(Output::new()));
+
+/// What is going on, and in which process. In a child of fork it is the parent's, which means that
+/// nothing is going on. 0: nothing.
+static STATE: AtomicU64 = AtomicU64::new(0);
+const RUNNING: u64 = 1;
+const CHANGING: u64 = 2;
+
+/// Files that were named here.
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+/// Old blocks that could not be written.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+fn state_of(what: u64) -> u64 {
+    u64::from(process_id()) << 8 | what
+}
+
+/// Enters a state from the one before. `None`: nothing was going on. Returns whether it was so.
+fn enter(before: Option<u64>, state: u64) -> bool {
+    let present = STATE.load(Ordering::Relaxed);
+    let is_idle = present >> 8 != u64::from(process_id());
+    let is_so = before.map_or(is_idle, |before| present == state_of(before));
+    // AcqRel: pairs with itself and the Release in `leave`, so that this thread sees what was done
+    // to the output.
+    let swapped =
+        || STATE.compare_exchange(present, state, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    is_so && swapped()
+}
+
+/// Notes that nothing is going on.
+fn leave() {
+    // Release: pairs with the AcqRel in `enter`.
+    STATE.store(0, Ordering::Release);
+}
+
+/// Returns whether events are being recorded.
+#[must_use]
+pub fn is_running() -> bool {
+    STATE.load(Ordering::Relaxed) == state_of(RUNNING)
+}
+
+/// Returns the counts of events of the present recording, or of the last one. Old blocks that could
+/// not be written are counted as dropped.
+#[must_use]
+pub fn counts() -> Counts {
+    let Counts { taken, dropped } = monitor::counts();
+    Counts { taken, dropped: dropped + LOST.load(Ordering::Relaxed) }
+}
+
+/// Begins to record each allocation and each free, to the file of that name, or without a name to
+/// `<prefix>.<pid>.<number>.events`, where the prefix is that of profiles (`prof.prefix`). The
+/// blocks that are live at that moment are written too.
+///
+/// A child of fork does not record. It may start a recording of its own.
+///
+/// # Errors
+/// [`Refusal`] says why nothing is recorded.
+pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
+    if !enter(None, state_of(CHANGING)) {
+        return Err(Refusal::Running);
+    }
+    let started = begin(name);
+    if started.is_err() {
+        leave();
+        return started;
+    }
+    let lost = old_blocks::for_each_chunk(|fill| {
+        // SAFETY: under the recorder's lock.
+        monitor::alone(|| unsafe { &mut *OUTPUT.0.get() }.put(event_file::OLD, fill))
+    });
+    LOST.store(lost, Ordering::Relaxed);
+    enter(Some(CHANGING), state_of(RUNNING));
+    started
+}
+
+fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
+    let path = match name {
+        None => automatic_name().ok_or(Refusal::BadName)?,
+        Some(name) => {
+            let mut path = Path::new();
+            path.push(name.to_bytes()).ok_or(Refusal::BadName)?;
+            path
+        }
+    };
+    // SAFETY: this thread alone starts, and nothing is recorded.
+    let output = unsafe { &mut *OUTPUT.0.get() };
+    output.set_name(path.as_c_str()).ok_or(Refusal::BadName)?;
+    output.begin().map_err(Refusal::Unwritten)?;
+    LOST.store(0, Ordering::Relaxed);
+    monitor::start(take).map_err(|_| {
+        // SAFETY: as above.
+        unsafe { &*OUTPUT.0.get() }.remove();
+        Refusal::System
+    })
+}
+
+fn automatic_name() -> Option<Path> {
+    let prefix = control::profile::prefix();
+    let mut path = Path::new();
+    path.push(prefix.as_c_str().to_bytes()).filter(|_| !prefix.as_c_str().is_empty())?;
+    path.push(b".")?.push_number(u64::from(process_id()))?;
+    path.push(b".")?.push_number(SEQUENCE.fetch_add(1, Ordering::Relaxed))?.push(b".events")?;
+    Some(path)
+}
+
+/// Takes what the recorder has.
+fn take(record: Record<'_>) -> bool {
+    // SAFETY: under the recorder's lock.
+    let output = unsafe { &mut *OUTPUT.0.get() };
+    match record {
+        Record::Events(events) => output.events(events),
+        Record::End(message) => output.put(event_file::MESSAGE, |chunk| {
+            chunk.number(monotonic()).text(message);
+        }),
+    }
+}
+
+/// Ends the recording. Returns the counts of its events.
+///
+/// # Errors
+/// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written. The
+/// file then keeps the name that ends in `.tmp`.
+pub fn stop() -> Result<Counts, Refusal> {
+    if !enter(Some(RUNNING), state_of(CHANGING)) {
+        return Err(Refusal::Stopped);
+    }
+    monitor::stop();
+    let counts = counts();
+    // SAFETY: this thread alone stops, and nothing is recorded any more.
+    let ended = unsafe { &mut *OUTPUT.0.get() }.end(counts);
+    leave();
+    ended.map(|()| counts).map_err(Refusal::Unwritten)
+}
+
+/// A recording that ends when this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Monitor(());
+
+impl Monitor {
+    /// As [`start`], to the file of that name.
+    ///
+    /// # Errors
+    /// [`Refusal`] says why nothing is recorded.
+    pub fn start(name: &CStr) -> Result<Monitor, Refusal> {
+        start(Some(name)).map(|()| Monitor(()))
+    }
+
+    /// As [`stop`].
+    ///
+    /// # Errors
+    /// As [`stop`]. [`Refusal::Stopped`] if it was stopped otherwise.
+    pub fn stop(self) -> Result<Counts, Refusal> {
+        core::mem::forget(self);
+        stop()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        // There is nobody to tell. The counts are kept.
+        let _ = stop();
+    }
+}
