@@ -153,6 +153,8 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
     get("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
+    post("/monitor/start", Surface::Admin, Place::Reader, paths::monitor::start),
+    post("/monitor/stop", Surface::Admin, Place::Reader, paths::monitor::stop),
     post("/profile/reset", Surface::Admin, Place::Reader, paths::profile::reset),
     post("/profile/start", Surface::Admin, Place::Reader, paths::profile::start),
     post("/profile/stop", Surface::Admin, Place::Reader, paths::profile::stop),

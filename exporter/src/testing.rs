@@ -7,6 +7,8 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::Request;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, Waker};
 
@@ -47,4 +49,34 @@ pub(crate) fn json(answer: Answer) -> serde_json::Value {
     let (status, text) = said(answer);
     assert_eq!(status, 200, "{text}");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// A directory that is removed at the end of the test.
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).expect("a directory");
+        Directory(path)
+    }
+
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(&self.0).expect("the directory");
+        files.map(|file| file.expect("an entry").path()).collect()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns the context of an exporter that writes dumps to this directory.
+pub(crate) fn into(directory: Option<&Path>) -> Arc<Context> {
+    let settings =
+        Settings { dump_directory: directory.map(Path::to_path_buf), ..Settings::default() };
+    Context::new(&Linked, settings)
 }

@@ -189,7 +189,7 @@ mod tests {
         let mut chunk = Chunk::new(&mut buffer, EVENTS);
         chunk.events(&events);
         let expected: Vec<u8> = [
-            &[b'E', 20, 0, 0, 0, 7, 0xe8, 7, 4][..],
+            &[b'E', 19, 0, 0, 0, 7, 0xe8, 7, 4][..],
             &[0, 0x80, 1, 40, 3],
             &[2 << 2 | 1, 0, 1, 3],
             &[2, 9],

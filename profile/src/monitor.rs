@@ -68,8 +68,7 @@ fn state_of(what: u64) -> u64 {
 /// Enters a state from the one before. `None`: nothing was going on. Returns whether it was so.
 fn enter(before: Option<u64>, state: u64) -> bool {
     let present = STATE.load(Ordering::Relaxed);
-    let is_idle = present >> 8 != u64::from(process_id());
-    let is_so = before.map_or(is_idle, |before| present == state_of(before));
+    let is_so = before.map_or(!is_running(), |before| present == state_of(before));
     // AcqRel: pairs with itself and the Release in `leave`, so that this thread sees what was done
     // to the output.
     let swapped =
@@ -83,10 +82,10 @@ fn leave() {
     STATE.store(0, Ordering::Release);
 }
 
-/// Returns whether events are being recorded.
+/// Returns whether events are being recorded, or a recording is beginning or ending.
 #[must_use]
 pub fn is_running() -> bool {
-    STATE.load(Ordering::Relaxed) == state_of(RUNNING)
+    STATE.load(Ordering::Relaxed) >> 8 == u64::from(process_id())
 }
 
 /// Returns the counts of events of the present recording, or of the last one. Old blocks that could

@@ -29,7 +29,7 @@ const TRIES: usize = 3;
 
 /// Why nothing was written.
 #[derive(Debug)]
-enum Failure {
+pub(super) enum Failure {
     NoDirectory,
     TooMany(PathBuf),
     TooLarge(usize),
@@ -89,17 +89,22 @@ fn write_both(
     namespace: &dyn Namespace,
     directory: Option<&Path>,
 ) -> Result<[PathBuf; 2], Failure> {
+    let stem = new_name(directory)?;
+    let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
+    let paths = ["txt", "json"].map(|end| stem.with_added_extension(end));
+    write(&paths[0], text.as_bytes())?;
+    write(&paths[1], json.as_bytes()).inspect_err(|_| remove(&paths[0]))?;
+    Ok(paths)
+}
+
+/// Returns the beginning of a path in the directory that no file has yet.
+pub(super) fn new_name(directory: Option<&Path>) -> Result<PathBuf, Failure> {
     let directory = directory.ok_or(Failure::NoDirectory)?;
     let prefix = format!("lumalloc.{}.", std::process::id());
     if count(directory, &prefix)? >= 2 * MOST {
         return Err(Failure::TooMany(directory.into()));
     }
-    let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
-    let stem = format!("{prefix}{}", moment());
-    let paths = ["txt", "json"].map(|end| directory.join(format!("{stem}.{end}")));
-    write(&paths[0], text.as_bytes())?;
-    write(&paths[1], json.as_bytes()).inspect_err(|_| remove(&paths[0]))?;
-    Ok(paths)
+    Ok(directory.join(format!("{prefix}{}", moment())))
 }
 
 /// Counts the files of this process in the directory.

@@ -1,40 +1,9 @@
 //! Dumps into directories that the tests make.
 
 use super::*;
-use crate::context::Context as Exporter;
 use crate::namespace::Linked;
-use crate::settings::Settings;
-use crate::testing::{json as told, post, said};
+use crate::testing::{Directory, into, json as told, post, said};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::sync::Arc;
-
-/// A directory that is removed at the end of the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        fs::read_dir(&self.0).unwrap().map(|file| file.unwrap().path()).collect()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn into(directory: Option<&Path>) -> Arc<Exporter> {
-    let settings =
-        Settings { dump_directory: directory.map(Path::to_path_buf), ..Settings::default() };
-    Exporter::new(&Linked, settings)
-}
 
 #[test]
 fn both_files_are_of_one_snapshot() {

@@ -7,6 +7,7 @@ pub(crate) mod flame_graph;
 pub(crate) mod health;
 pub(crate) mod map;
 pub(crate) mod metrics;
+pub(crate) mod monitor;
 pub(crate) mod page;
 pub(crate) mod pprof;
 pub(crate) mod profile;

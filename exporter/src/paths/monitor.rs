@@ -1,0 +1,234 @@
+//! `POST /monitor/start` and `/monitor/stop`: the heap monitor, which writes each allocation and
+//! each free to a file in the configured directory. `lumalloc events` shows the file.
+use crate::answer::{Answer, JSON, body, line};
+use crate::context::Context;
+use crate::format::{Bad, bad, only};
+use crate::namespace::Namespace;
+use crate::paths::dump;
+use crate::query;
+use crate::routes::Asked;
+use hyper::StatusCode;
+use lumalloc_ctl::{Error, Value};
+use serde_json::json;
+use std::ffi::CString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The longest time of a recording that ends by itself.
+const LONGEST: u64 = 3600;
+
+/// A recording that was begun here.
+struct Recording {
+    file: PathBuf,
+    /// The thread that waits for the recording's time ends when this is dropped.
+    _end: Option<Sender<()>>,
+}
+
+/// The recording that was begun here, or the last one.
+static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+
+/// Why a recording did not begin or end.
+enum Failure {
+    Dump(dump::Failure),
+    Running,
+    Stopped,
+    Unwritten(Option<PathBuf>),
+    Error(Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Dump(failure) => failure.fmt(to),
+            Failure::Running => to.write_str("events are being recorded already"),
+            Failure::Stopped => to.write_str("no events are being recorded"),
+            Failure::Unwritten(Some(file)) => write!(to, "cannot write {}", file.display()),
+            Failure::Unwritten(None) => to.write_str("the file cannot be written"),
+            Failure::Error(error) => write!(to, "the heap monitor failed: error {}", error.errno()),
+        }
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Answer {
+        let status = match failure {
+            Failure::Dump(failure) => return failure.into(),
+            Failure::Running | Failure::Stopped => StatusCode::CONFLICT,
+            Failure::Unwritten(_) | Failure::Error(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        line(status, failure)
+    }
+}
+
+/// Answers `POST /monitor/start`. With `?seconds=` the recording ends by itself.
+pub(crate) fn start(context: &Context, asked: &Asked) -> Answer {
+    let seconds = match seconds(asked) {
+        Ok(seconds) => seconds,
+        Err(bad) => return bad.into(),
+    };
+    let directory = context.settings.load().dump_directory.clone();
+    let begun = dump::new_name(directory.as_deref()).map_err(Failure::Dump).and_then(|stem| {
+        let file = stem.with_added_extension("events");
+        begin(context.namespace, file, seconds)
+    });
+    match begun {
+        Ok(file) => told(json!({ "file": file.to_string_lossy(), "seconds": seconds })),
+        Err(failure) => failure.into(),
+    }
+}
+
+/// Answers `POST /monitor/stop`.
+pub(crate) fn stop(context: &Context, asked: &Asked) -> Answer {
+    if let Err(bad) = only(asked, &[]) {
+        return bad.into();
+    }
+    let recording = recording().take();
+    let file = recording.map(|recording| recording.file);
+    match end(context.namespace) {
+        Ok([events, dropped]) => {
+            let file = file.map(|file| file.to_string_lossy().into_owned());
+            told(json!({ "file": file, "events": events, "dropped": dropped }))
+        }
+        Err(Error::Again) => Failure::Stopped.into(),
+        Err(Error::Fault) => Failure::Unwritten(file).into(),
+        Err(error) => Failure::Error(error).into(),
+    }
+}
+
+fn told(what: serde_json::Value) -> Answer {
+    body(JSON, format!("{what}\n"))
+}
+
+fn recording() -> MutexGuard<'static, Option<Recording>> {
+    RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn seconds(asked: &Asked) -> Result<Option<u64>, Bad> {
+    only(asked, &["seconds"])?;
+    let Some(text) = query::values(asked.uri().query(), "seconds").next() else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(seconds @ 1..=LONGEST) => Ok(Some(seconds)),
+        _ => Err(bad(format_args!("seconds is a number from 1 to {LONGEST}, not {text:?}"))),
+    }
+}
+
+fn begin(
+    namespace: &'static dyn Namespace,
+    file: PathBuf,
+    seconds: Option<u64>,
+) -> Result<PathBuf, Failure> {
+    let name = CString::new(file.as_os_str().as_bytes())
+        .map_err(|_| Failure::Unwritten(Some(file.clone())))?;
+    let mut recording = recording();
+    let started =
+        namespace.find("monitor.start").and_then(|key| namespace.write(&key, Value::Str(&name)));
+    match started {
+        Ok(()) => {}
+        Err(Error::Busy) => return Err(Failure::Running),
+        Err(Error::Fault) => return Err(Failure::Unwritten(Some(file))),
+        Err(error) => return Err(Failure::Error(error)),
+    }
+    let end = seconds.and_then(|seconds| end_after(namespace, Duration::from_secs(seconds)));
+    *recording = Some(Recording { file: file.clone(), _end: end });
+    Ok(file)
+}
+
+/// Begins a thread that ends the recording after some time, unless what is returned is dropped
+/// before. Without a thread, the recording ends at once.
+fn end_after(namespace: &'static dyn Namespace, time: Duration) -> Option<Sender<()>> {
+    let (end, ended) = mpsc::channel::<()>();
+    let wait = move || {
+        if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            let _ = self::end(namespace);
+        }
+    };
+    let thread = thread::Builder::new().name("lumalloc-monitor".into()).spawn(wait);
+    if thread.is_err() {
+        let _ = self::end(namespace);
+    }
+    Some(end)
+}
+
+/// Ends the recording. Returns how many events were written, and how many were dropped.
+fn end(namespace: &dyn Namespace) -> Result<[u64; 2], Error> {
+    namespace.act(&namespace.find("monitor.stop")?)?;
+    let read = |name| match namespace.read(&namespace.find(name)?)? {
+        Value::U64(count) => Ok(count),
+        _ => Err(Error::Fault),
+    };
+    Ok([read("monitor.events")?, read("monitor.dropped")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Linked;
+    use crate::testing::{Directory, into, json as told, post, said};
+
+    fn is_active() -> bool {
+        let namespace: &dyn Namespace = &Linked;
+        let key = namespace.find("monitor.active").unwrap();
+        namespace.read(&key) == Ok(Value::Bool(true))
+    }
+
+    /// The process has one recording at a time, so this is one test.
+    #[test]
+    fn a_recording_is_begun_and_ended() {
+        let directory = Directory::new("monitor");
+        let context = into(Some(&directory.0));
+        let none = "no events are being recorded\n";
+        assert_eq!(said(stop(&context, &post("/monitor/stop", ""))), (409, none.into()));
+
+        let begun = told(start(&context, &post("/monitor/start", "")));
+        let file = PathBuf::from(begun["file"].as_str().unwrap());
+        assert_eq!(file.parent(), Some(directory.0.as_path()));
+        assert!(begun["seconds"].is_null() && is_active() && !file.exists());
+        let twice = "events are being recorded already\n";
+        assert_eq!(said(start(&context, &post("/monitor/start", ""))), (409, twice.into()));
+        let ended = told(stop(&context, &post("/monitor/stop", "")));
+        assert_eq!((&ended["file"], &ended["dropped"]), (&begun["file"], &json!(0)));
+        assert!(ended["events"].is_u64() && !is_active() && file.exists());
+        assert_eq!(said(stop(&context, &post("/monitor/stop", ""))), (409, none.into()));
+
+        let begun = told(start(&context, &post("/monitor/start?seconds=1", "")));
+        assert_eq!(begun["seconds"], 1);
+        while is_active() {
+            thread::yield_now();
+        }
+        let other = PathBuf::from(begun["file"].as_str().unwrap());
+        assert!(other != file && other.exists());
+        // One that is ended before its time ends no later one.
+        told(start(&context, &post("/monitor/start?seconds=3600", "")));
+        told(stop(&context, &post("/monitor/stop", "")));
+        told(start(&context, &post("/monitor/start", "")));
+        assert!(is_active());
+        told(stop(&context, &post("/monitor/stop", "")));
+
+        let missing = PathBuf::from("/nonexistent/for/events");
+        let text = "cannot write /nonexistent/for/events: No such file or directory (os error 2)\n";
+        let nowhere = into(Some(&missing));
+        assert_eq!(said(start(&nowhere, &post("/monitor/start", ""))), (500, text.into()));
+    }
+
+    #[test]
+    fn a_wrong_request_is_refused() {
+        let context = into(None);
+        let text = "no directory is configured for dumps: see dump_directory of the builder, and \
+                    dumps:DIRECTORY in LUMALLOC_EXPORTER\n";
+        assert_eq!(said(start(&context, &post("/monitor/start", ""))), (404, text.into()));
+        for wrong in ["0", "3601", "x", ""] {
+            let path = format!("/monitor/start?seconds={wrong}");
+            let text = format!("seconds is a number from 1 to 3600, not {wrong:?}\n");
+            assert_eq!(said(start(&context, &post(&path, ""))), (400, text));
+        }
+        let text = "no such parameter: \"x\"; there are none here\n";
+        assert_eq!(said(stop(&context, &post("/monitor/stop?x", ""))), (400, text.into()));
+    }
+}

@@ -1,0 +1,162 @@
+/* What the heap monitor is to record: how much is what the first argument says. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lumalloc.h"
+
+#define CHECK(fact)                                                    \
+  do {                                                                 \
+    if (!(fact)) {                                                     \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #fact);       \
+      exit(1);                                                         \
+    }                                                                  \
+  } while (0)
+
+struct node {
+  long value;
+  struct node *next;
+};
+
+__attribute__((noinline)) struct node *make_node(long value, struct node *next) {
+  struct node *node = malloc(sizeof *node);
+  node->value = value;
+  node->next = next;
+  return node;
+}
+
+__attribute__((noinline)) void drop_node(struct node *node) {
+  free(node);
+  __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void *work(void *count) {
+  struct node *list = NULL;
+  for (long n = 1; n <= (long)count; n++)
+    list = make_node(n, list);
+  while (list != NULL) {
+    struct node *next = list->next;
+    drop_node(list);
+    list = next;
+  }
+  return NULL;
+}
+
+static void *old[3];
+
+static bool active(void) {
+  bool active;
+  size_t length = sizeof active;
+  CHECK(mallctl("monitor.active", &active, &length, NULL, 0) == 0);
+  return active;
+}
+
+static uint64_t counted(const char *name) {
+  uint64_t count;
+  size_t length = sizeof count;
+  CHECK(mallctl(name, &count, &length, NULL, 0) == 0);
+  return count;
+}
+
+/* Two threads with 1000 nodes each, and blocks that were there before. */
+static void record(const char *file) {
+  pthread_t threads[2];
+  old[0] = malloc(48);
+  memset(old[0], 0, 48);
+  old[1] = malloc(100000);
+  CHECK(lumalloc_monitor_start(file) == 0);
+  CHECK(lumalloc_monitor_start(file) == EBUSY && active());
+  for (int n = 0; n < 2; n++)
+    CHECK(pthread_create(&threads[n], NULL, work, (void *)1000) == 0);
+  for (int n = 0; n < 2; n++)
+    CHECK(pthread_join(threads[n], NULL) == 0);
+  free(old[1]);
+  old[2] = malloc(777);
+  CHECK(lumalloc_monitor_stop() == 0);
+  CHECK(lumalloc_monitor_stop() == EAGAIN && !active());
+  CHECK(counted("monitor.events") >= 4002 && counted("monitor.dropped") == 0);
+}
+
+/* The same by keys, and what they refuse. */
+static void by_keys(const char *file) {
+  const char *nowhere = "/nowhere/at/all.events", *empty = "";
+  CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == EAGAIN);
+  CHECK(mallctl("monitor.start", NULL, NULL, &nowhere, sizeof nowhere) == EFAULT);
+  CHECK(lumalloc_monitor_start(nowhere) == ENOENT && !active());
+  CHECK(lumalloc_monitor_start(empty) != 0 && !active());
+  char long_name[8192];
+  memset(long_name, 'x', sizeof long_name);
+  long_name[sizeof long_name - 1] = '\0';
+  CHECK(lumalloc_monitor_start(long_name) == ENAMETOOLONG);
+  CHECK(mallctl("monitor.start", NULL, NULL, &file, sizeof file) == 0);
+  CHECK(mallctl("monitor.start", NULL, NULL, NULL, 0) == EBUSY);
+  free(malloc(10));
+  CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == 0);
+  CHECK(mallctl("monitor.start", NULL, NULL, NULL, 0) == 0);
+  CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == 0);
+}
+
+/* A child of fork records nothing, unless it begins to. */
+static void forks(const char *file) {
+  char other[4096];
+  snprintf(other, sizeof other, "%s.child", file);
+  CHECK(lumalloc_monitor_start(file) == 0);
+  work((void *)600);
+  pid_t child = fork();
+  if (child == 0) {
+    CHECK(!active() && lumalloc_monitor_stop() == EAGAIN);
+    work((void *)600);
+    CHECK(lumalloc_monitor_start(other) == 0);
+    work((void *)10);
+    CHECK(lumalloc_monitor_stop() == 0);
+    _exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  work((void *)600);
+  CHECK(lumalloc_monitor_stop() == 0);
+}
+
+/* The file may not grow beyond a limit. */
+static void full(const char *file) {
+  struct rlimit limit = {20000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  CHECK(lumalloc_monitor_start(file) == 0);
+  work((void *)5000);
+  CHECK(counted("monitor.dropped") > 0);
+  CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+  work((void *)500);
+  CHECK(lumalloc_monitor_stop() == 0);
+  CHECK(counted("monitor.dropped") > 0 && counted("monitor.events") > 500);
+}
+
+int main(int count, char **words) {
+  const char *what = count > 1 ? words[1] : "", *file = count > 2 ? words[2] : NULL;
+  if (strcmp(what, "record") == 0)
+    record(file);
+  else if (strcmp(what, "keys") == 0)
+    by_keys(file);
+  else if (strcmp(what, "forks") == 0)
+    forks(file);
+  else if (strcmp(what, "full") == 0)
+    full(file);
+  else if (strcmp(what, "work") == 0)
+    work((void *)1000);
+  else if (strcmp(what, "killed") == 0) {
+    work((void *)1000);
+    kill(getpid(), SIGKILL);
+  } else if (strcmp(what, "twice") == 0) {
+    void *block = malloc(40000);
+    free(block);
+    free(block);
+  } else
+    return 2;
+  return 0;
+}
