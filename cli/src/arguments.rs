@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::events::arguments::EventsArguments;
 use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
 use clap::{Args, Parser, Subcommand, value_parser};
@@ -18,6 +19,7 @@ lumalloc [OPTIONS]
        lumalloc mprof [OPTIONS] [PROGRAM [DATA]]
        lumalloc heap [OPTIONS] FILE
        lumalloc flamegraph [OPTIONS] FILE
+       lumalloc events [OPTIONS] FILE
        lumalloc serve [OPTIONS]")]
 #[command(after_help = "\
 Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     /// Draw a heap profile as a flame graph
     #[command(name = "flamegraph")]
     FlameGraph(FlameGraphArguments),
+    /// Show each allocation and each deletion that the heap monitor recorded
+    Events(EventsArguments),
     /// Run the demonstration's service under load until interrupted, for dashboards
     Serve(ForeverArguments),
     /// The demonstration's service

@@ -3,15 +3,17 @@
 //! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library. `lumalloc map` shows the heap of a process.
-//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles.
+//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles, `lumalloc events` recordings of the
+//! heap monitor.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`map`], [`profile`] (heap profiles), then the demonstration: [`service`] (the server),
+//! [`run`], [`map`], [`profile`] (heap profiles), [`events`], then the demonstration: [`service`] (the server),
 //! [`load`] (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both
 //! and does not end).
 
 mod arguments;
 mod demo;
+mod events;
 mod failure;
 mod forever;
 mod load;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Some(Command::Mprof(mprof)) => profile::mprof(&mprof),
         Some(Command::Heap(heap)) => profile::heap(&heap),
         Some(Command::FlameGraph(graph)) => profile::flame_graph(&graph),
+        Some(Command::Events(events)) => events::show(&events),
         Some(Command::Serve(forever)) => forever::serve(&forever),
         Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),

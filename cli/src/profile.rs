@@ -2,12 +2,11 @@
 //! ran on lumalloc or jemalloc.
 
 pub(crate) mod arguments;
-mod output;
+pub(crate) mod output;
 
 use std::path::{Path, PathBuf};
 
 use lumalloc_report::mprof::{Leaks, Verbosity};
-use lumalloc_report::symbols::Search;
 use lumalloc_report::views::{By, Bytes, Value};
 use lumalloc_report::{Report, is_profile, mprof as tables, views};
 
@@ -135,19 +134,13 @@ impl Command<'_> {
 
     /// Refuses an output that would replace a profile.
     fn check_output<'p>(&self, inputs: impl Iterator<Item = &'p PathBuf>) -> Outcome {
-        let canonical = |path: &Path| path.canonicalize().ok();
-        let Some(output) = self.output.and_then(canonical) else { return Ok(()) };
-        let mut inputs = inputs.filter(|input| canonical(input).as_ref() == Some(&output));
-        inputs.next().map_or(Ok(()), |input| {
-            Err(self.failure(format!("{}: the output would replace the profile", input.display())))
-        })
+        output::check(self.output, inputs, "the profile").map_err(|what| self.failure(what))
     }
 
     /// Reads a profile. What the user should know goes to standard error.
     fn open(&self, path: &Path, program: Option<&Path>, names: &NamesArguments) -> Outcome<Report> {
-        let mut search = Search { program: program.map(Path::to_owned), ..Search::default() };
-        search.debug_directories.splice(0..0, names.debug_directory.iter().cloned());
-        let report = Report::open(path, &search).map_err(|error| self.failure(error))?;
+        let report =
+            Report::open(path, &names.search(program)).map_err(|error| self.failure(error))?;
         for note in report.symbols().notes() {
             eprintln!("lumalloc: {}: warning: {note}", self.name);
         }

@@ -86,6 +86,14 @@ const PARTS: [&str; 9] = [
     "new_allocator",
 ];
 
+/// Parts of libraries around an element, which is their first argument.
+const AROUND: [&str; 4] = [
+    "std::_Sp_counted_ptr_inplace<",
+    "std::__1::__shared_ptr_emplace<",
+    "std::_List_node<",
+    "alloc::sync::ArcInner<",
+];
+
 /// A container and its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Type {
@@ -131,6 +139,44 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
         Some(found) if !(is_string && found.is_bytes()) => Some(found.text()),
         _ => is_string.then(|| "String".to_owned()),
     }
+}
+
+/// Returns the type of the blocks that a stack deletes; the functions are innermost first.
+///
+/// Rust's `drop_in_place<Box<Widget>>` names the type where the methods that it calls do not. What
+/// is farther out is the type of what contains the block.
+pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut inner = Vec::new();
+    let mut found: Option<Type> = None;
+    for name in functions.take_while(|name| is_library(name)) {
+        let Some(dropped) = dropped(name) else {
+            inner.push(name);
+            continue;
+        };
+        if dropped == "alloc::string::String" && found.as_ref().is_none_or(Type::is_bytes) {
+            return Some("String".to_owned());
+        }
+        if found.as_ref().is_some_and(|found| !found.is_part()) {
+            break;
+        }
+        match type_of(&format!("{dropped}::drop")) {
+            // What a part belongs to stands farther out.
+            Some(next) if next.is_part() || next.is_bytes() => found = Some(next),
+            Some(next) => return Some(next.text()),
+            None => break,
+        }
+    }
+    found.map(|found| found.text()).or_else(|| of_functions(inner.into_iter()))
+}
+
+/// The type that a function drops: `core::ptr::drop_in_place<alloc::boxed::Box<Widget>>`, with `::`
+/// before the arguments in the newer form of names.
+fn dropped(name: &str) -> Option<&str> {
+    let rest = ["core::ptr::drop_in_place", "core::ptr::drop_glue"]
+        .iter()
+        .find_map(|begin| name.strip_prefix(begin))?;
+    let rest = rest.strip_prefix("::").unwrap_or(rest);
+    rest.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'))
 }
 
 /// Whether a function belongs to a standard library, or to one of the containers of others.
@@ -189,8 +235,8 @@ fn element(argument: &str) -> Option<String> {
 }
 
 /// An element without the parts of the library around it.
-fn plain(element: &str) -> String {
-    for begin in ["std::_Sp_counted_ptr_inplace<", "std::_List_node<", "alloc::sync::ArcInner<"] {
+pub(crate) fn plain(element: &str) -> String {
+    for begin in AROUND {
         if let Some(rest) = element.strip_prefix(begin) {
             let rest = rest.strip_suffix('>').unwrap_or(rest);
             return split(rest, ",").first().map_or("", |it| it.trim()).to_owned();
@@ -286,6 +332,55 @@ mod tests {
             ),
         ] {
             assert_eq!(of(functions).as_deref(), Some(expected), "{functions}");
+        }
+    }
+
+    #[test]
+    fn functions_that_drop_name_the_type() {
+        let of = |functions: &str| of_deletion(functions.split(" < "));
+        for (functions, expected) in [
+            (
+                "<alloc::boxed::Box<T,A> as core::ops::drop::Drop>::drop < \
+                 core::ptr::drop_in_place<alloc::boxed::Box<x::Widget>> < x::main",
+                Some("Box<x::Widget>"),
+            ),
+            ("core::ptr::drop_in_place::<alloc::vec::Vec<x::W>> < x::f", Some("Vec<x::W>")),
+            (
+                "core::ptr::drop_in_place<alloc::raw_vec::RawVec<x::W>> < \
+                 core::ptr::drop_in_place<alloc::vec::Vec<x::W>> < \
+                 core::ptr::drop_in_place<alloc::vec::Vec<x::Y>>",
+                Some("Vec<x::W>"),
+            ),
+            (
+                "core::ptr::drop_in_place<alloc::raw_vec::RawVec<u8>> < \
+                 core::ptr::drop_in_place<alloc::vec::Vec<u8>> < \
+                 core::ptr::drop_in_place<alloc::string::String> < \
+                 core::ptr::drop_in_place<[alloc::string::String]> < \
+                 core::ptr::drop_in_place<alloc::vec::Vec<alloc::string::String>>",
+                Some("String"),
+            ),
+            (
+                "core::ptr::drop_in_place<alloc::vec::Vec<u8>> < \
+                 core::ptr::drop_in_place<alloc::vec::Vec<alloc::vec::Vec<u8>>>",
+                Some("Vec<u8>"),
+            ),
+            (
+                "<alloc::vec::Vec<x::W> as core::ops::drop::Drop>::drop < \
+                 core::ptr::drop_in_place<x::Owner> < core::ptr::drop_in_place<Box<x::Owner>>",
+                Some("Vec<x::W>"),
+            ),
+            (
+                "core::ptr::drop_in_place<alloc::boxed::Box<dyn x::Shape>>",
+                Some("Box<dyn x::Shape>"),
+            ),
+            (
+                "alloc::raw_vec::RawVec<x::W>::grow_one < alloc::vec::Vec<x::W>::push",
+                Some("Vec<x::W>"),
+            ),
+            ("core::ptr::drop_in_place<x::Widget> < x::main", None),
+            ("x::f < core::ptr::drop_in_place<alloc::vec::Vec<x::W>>", None),
+        ] {
+            assert_eq!(of(functions).as_deref(), expected, "{functions}");
         }
     }
 

@@ -16,9 +16,12 @@ mod read;
 mod delta;
 pub mod symbols;
 mod block_type;
+mod rtti;
+mod calls;
 mod report;
 pub mod mprof;
 pub mod views;
+pub mod events;
 mod flame;
 
 pub use delta::difference;

@@ -2,51 +2,11 @@
 
 use std::path::Path;
 
-use crate::block_type::is_library;
+use crate::calls;
 use crate::error::Result;
 use crate::profile::Profile;
 use crate::read::read_file;
 use crate::symbols::{Frame, Search, Symbols};
-
-/// Functions that only hand an allocation on. They are left out at the inner end of each stack.
-const SHIMS: [&str; 22] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "posix_memalign",
-    "aligned_alloc",
-    "valloc",
-    "pvalloc",
-    "operator new",
-    "operator new[]",
-    "exchange_malloc",
-    "box_new",
-    "alloc::boxed::box_new",
-    "__rust_alloc",
-    "__rust_alloc_zeroed",
-    "__rust_realloc",
-    "__rdl_alloc",
-    "__rdl_alloc_zeroed",
-    "__rdl_realloc",
-    "<&A as core::alloc::Allocator>::allocate",
-    "<&alloc::alloc::Global as core::alloc::Allocator>::allocate",
-];
-/// What such names begin with.
-const SHIM_BEGINS: [&str; 5] = [
-    "__rustc::",
-    "alloc::alloc::",
-    "<alloc::alloc::Global",
-    "core::alloc::global::GlobalAlloc::",
-    "alloc::boxed::box_new::<",
-];
-/// The outer end of every stack of a Rust program, or of one of its threads.
-const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
-
-/// The functions of C libraries that call `main`.
-const MAIN_CALLERS: [&str; 3] =
-    ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
 
 /// A profile and its stacks.
 pub struct Report {
@@ -71,10 +31,12 @@ impl Report {
     /// Finds the names of the frames of a profile.
     pub fn new(profile: Profile, search: &Search) -> Report {
         let symbols = Symbols::of(&profile, search);
-        let stacks = profile.stacks.iter().map(|stack| frames(stack, &symbols)).collect();
-        let mut report = Report { profile, symbols, stacks, calls: Vec::new() };
-        report.calls = (0..report.stacks.len()).map(|stack| report.program_calls(stack)).collect();
-        report
+        let frames = profile.stacks.iter().map(|stack| calls::frames(stack, &symbols));
+        let stacks: Vec<Vec<Frame>> = frames.collect();
+        let program_calls =
+            |stack: &Vec<Frame>| calls::program_calls(calls::below_main(stack, &symbols), &symbols);
+        let calls = stacks.iter().map(program_calls).collect();
+        Report { profile, symbols, stacks, calls }
     }
 
     /// The profile.
@@ -89,20 +51,7 @@ impl Report {
 
     /// The frames of a stack without what calls `main`, or the function of a thread of Rust.
     pub fn stack_below_main(&self, stack: usize) -> &[Frame] {
-        let stack = self.stack(stack);
-        let name = |frame: &Frame| self.function(frame.function);
-        if let Some(begin) = stack.iter().position(|frame| name(frame).contains(RUST_BEGIN)) {
-            let is_call = begin > 1 && name(&stack[begin - 1]).contains("FnOnce");
-            return &stack[..if is_call { begin - 1 } else { begin }];
-        }
-        if let Some(main) = stack.iter().rposition(|frame| name(frame) == "main") {
-            return &stack[..=main];
-        }
-        // A program without symbols has a `main` all the same.
-        match stack.iter().position(|frame| MAIN_CALLERS.contains(&name(frame))) {
-            Some(caller) if caller > 0 => &stack[..caller],
-            _ => stack,
-        }
+        calls::below_main(self.stack(stack), &self.symbols)
     }
 
     /// The frames below `main` without the inner workings of libraries: of functions of standard
@@ -113,18 +62,7 @@ impl Report {
 
     /// The innermost function of the program in a stack, or the innermost one of all.
     pub fn site(&self, stack: usize) -> Option<&Frame> {
-        let calls = self.calls(stack);
-        let is_own = |frame: &&Frame| !is_library(self.function(frame.function));
-        calls.iter().find(is_own).or(calls.first())
-    }
-
-    fn program_calls(&self, stack: usize) -> Vec<Frame> {
-        let stack = self.stack_below_main(stack);
-        let is_library = |frame: &Frame| is_library(self.function(frame.function));
-        let is_left = |(place, frame): &(usize, &Frame)| {
-            !is_library(frame) || stack.get(place + 1).is_none_or(|caller| !is_library(caller))
-        };
-        stack.iter().enumerate().filter(is_left).map(|(_, frame)| frame.clone()).collect()
+        calls::site(self.calls(stack), &self.symbols)
     }
 
     /// The name of a function.
@@ -136,19 +74,6 @@ impl Report {
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
     }
-}
-
-fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
-    let all = stack.iter().flat_map(|location| symbols.location(*location));
-    let is_shim = |frame: &&Frame| is_shim(&symbols.functions()[frame.function]);
-    let frames: Vec<Frame> = all.clone().skip_while(is_shim).cloned().collect();
-    // A stack of nothing else keeps its outermost frame.
-    if frames.is_empty() { all.last().cloned().into_iter().collect() } else { frames }
-}
-
-/// Whether a function only hands an allocation on.
-fn is_shim(name: &str) -> bool {
-    SHIMS.contains(&name) || SHIM_BEGINS.iter().any(|begin| name.starts_with(begin))
 }
 
 #[cfg(test)]

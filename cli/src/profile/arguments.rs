@@ -1,9 +1,10 @@
 //! The options of `lumalloc mprof`, `lumalloc heap` and `lumalloc flamegraph`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum, value_parser};
+use lumalloc_report::symbols::Search;
 
 /// Where the names of functions come from.
 #[derive(Debug, Args)]
@@ -11,6 +12,15 @@ pub(crate) struct NamesArguments {
     /// A directory with debug information of other files, as /usr/lib/debug; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) debug_directory: Vec<PathBuf>,
+}
+
+impl NamesArguments {
+    /// Where files are looked for; `program` is used in place of the program's own.
+    pub(crate) fn search(&self, program: Option<&Path>) -> Search {
+        let mut search = Search { program: program.map(Path::to_owned), ..Search::default() };
+        search.debug_directories.splice(0..0, self.debug_directory.iter().cloned());
+        search
+    }
 }
 
 /// `lumalloc mprof`.

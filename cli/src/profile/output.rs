@@ -2,48 +2,97 @@
 //! whole.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::reason;
 
 /// Writes a text. The error says what cannot be written.
 pub(super) fn write(text: &str, to: Option<&Path>) -> Result<(), String> {
-    match to {
-        None => to_stdout(text),
-        Some(path) => {
-            to_file(text, path).map_err(|error| format!("{}: {}", path.display(), reason(&error)))
-        }
+    stream(to, |out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// Why a text is not written to its end.
+pub(crate) enum Stop {
+    /// It cannot be made: the message.
+    Input(String),
+    /// It cannot be written.
+    Output(std::io::Error),
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Stop {
+        Stop::Output(error)
     }
 }
 
-fn to_stdout(text: &str) -> Result<(), String> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+/// Writes a text as it is made. The error says what went wrong.
+pub(crate) fn stream(
+    to: Option<&Path>,
+    make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>,
+) -> Result<(), String> {
+    let (written, name) = match to {
+        None => (to_stdout(make), "standard output".to_owned()),
+        Some(path) => (to_file(path, make), path.display().to_string()),
+    };
+    written.map_err(|stop| match stop {
+        Stop::Input(message) => message,
+        Stop::Output(error) => format!("{name}: {}", reason(&error)),
+    })
+}
+
+fn to_stdout(make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -> Result<(), Stop> {
+    match make_into(std::io::stdout().lock(), make) {
         // The reader has seen enough, as `head` has.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| format!("standard output: {}", reason(&error))),
+        Err(Stop::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
-fn to_file(text: &str, path: &Path) -> std::io::Result<()> {
+fn to_file(path: &Path, make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>) -> Result<(), Stop> {
     let present = std::fs::metadata(path);
     if present.as_ref().is_ok_and(|present| !present.is_file() && !present.is_dir()) {
         // A device or a pipe cannot be replaced.
-        return File::options().write(true).open(path)?.write_all(text.as_bytes());
+        return make_into(File::options().write(true).open(path)?, make);
     }
     // A symbolic link stays one.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
+        return Err(Stop::Output(ErrorKind::IsADirectory.into()));
     }
     let partial = partial(&path);
-    let written = create(&partial).and_then(|mut file| file.write_all(text.as_bytes()));
-    let moved = written.and_then(|()| std::fs::rename(&partial, &path));
+    let written = create(&partial).map_err(Stop::from).and_then(|file| make_into(file, make));
+    let moved = written.and_then(|()| Ok(std::fs::rename(&partial, &path)?));
     if moved.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
     moved
+}
+
+fn make_into(
+    out: impl Write,
+    make: impl FnOnce(&mut dyn Write) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let mut out = BufWriter::new(out);
+    let made = make(&mut out);
+    // What was made before an error is written too.
+    let flushed = out.flush();
+    made?;
+    Ok(flushed?)
+}
+
+/// Refuses an output that would replace what is read.
+pub(crate) fn check<'a>(
+    output: Option<&Path>,
+    inputs: impl Iterator<Item = &'a PathBuf>,
+    what: &str,
+) -> Result<(), String> {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let Some(output) = output.and_then(canonical) else { return Ok(()) };
+    let mut inputs = inputs.filter(|input| canonical(input).as_ref() == Some(&output));
+    inputs.next().map_or(Ok(()), |input| {
+        Err(format!("{}: the output would replace {what}", input.display()))
+    })
 }
 
 fn create(path: &Path) -> std::io::Result<File> {

@@ -18,6 +18,14 @@ pub fn demangle(raw: &str) -> String {
     cpp(plain).unwrap_or_else(|| plain.to_owned())
 }
 
+/// Returns the name of a class from the mangled one of its `type_info`.
+pub(crate) fn type_name(mangled: &str) -> Option<String> {
+    const WHAT: &str = "typeinfo for ";
+    let symbol = Symbol::new(format!("_ZTI{mangled}")).ok()?;
+    let text = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
+    text.strip_prefix(WHAT).map(without_abi_tags)
+}
+
 /// Whether it is a name of Rust, in either form.
 pub(crate) fn is_rust(name: &str) -> bool {
     name.starts_with("_R") || is_legacy_rust(name)
@@ -83,6 +91,20 @@ mod tests {
             ("E", "E"),
         ] {
             assert_eq!(demangle(raw), name, "{raw}");
+        }
+    }
+
+    #[test]
+    fn classes_have_names() {
+        for (mangled, name) in [
+            ("6Widget", Some("Widget")),
+            ("N4shop5ShelfI6WidgetiEE", Some("shop::Shelf<Widget, int>")),
+            ("N12_GLOBAL__N_16HiddenE", Some("(anonymous namespace)::Hidden")),
+            ("3BoxIFviEE", Some("Box<void (int)>")),
+            ("3Bo", None),
+            ("", None),
+        ] {
+            assert_eq!(type_name(mangled).as_deref(), name, "{mangled}");
         }
     }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::profile::{Location, Mapping, Profile};
 pub use demangle::demangle;
+pub(crate) use demangle::type_name;
 use dwarf::Place;
 use module::Module;
 pub use module::Search;
@@ -124,7 +125,8 @@ impl Symbols {
     }
 }
 
-fn printable(text: String) -> String {
+/// A text without characters that control a terminal.
+pub(crate) fn printable(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
     }
@@ -151,12 +153,9 @@ impl Files {
         let mut files = Files { program: program(&profile.mappings), ..Files::default() };
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         for (index, mapping) in profile.mappings.iter().enumerate() {
-            let is_program = files.is_of_program(mapping, &profile.mappings);
+            let is_program = is_same_file(mapping, files.program, &profile.mappings);
             files.is_program.push(is_program);
-            let path = match &search.program {
-                Some(program) if is_program => program.clone(),
-                _ => PathBuf::from(present_path(&mapping.file)),
-            };
+            let path = path(mapping, is_program, search);
             let module = used.contains(&index).then(|| {
                 *known.entry(path).or_insert_with_key(|path| {
                     files.modules.push(find_module(mapping, path, search, notes));
@@ -166,10 +165,6 @@ impl Files {
             files.of.push(module);
         }
         files
-    }
-
-    fn is_of_program(&self, mapping: &Mapping, mappings: &[Mapping]) -> bool {
-        self.program.is_some_and(|program| mappings[program].file == mapping.file)
     }
 
     fn of_mapping(&self, mapping: usize) -> Option<&Module> {
@@ -202,6 +197,33 @@ fn file_name(path: &Path) -> &str {
 /// build-id, that tells whether the present file is the same.
 fn present_path(file: &str) -> &str {
     file.strip_suffix(DELETED).unwrap_or(file)
+}
+
+/// The files of mappings; none for memory without a file, and for a file that was replaced and has
+/// no build-id.
+pub(crate) fn paths(mappings: &[Mapping], search: &Search) -> Vec<Option<PathBuf>> {
+    let program = program(mappings);
+    let of = |mapping: &Mapping| {
+        let is_program = is_same_file(mapping, program, mappings);
+        let path = path(mapping, is_program, search);
+        let is_named = is_program && search.program.is_some();
+        let is_known = !mapping.file.ends_with(DELETED) || !mapping.build_id.is_empty();
+        (is_named || path.is_absolute() && is_known).then_some(path)
+    };
+    mappings.iter().map(of).collect()
+}
+
+/// The file of a mapping; the user may have named that of the program.
+fn path(mapping: &Mapping, is_program: bool, search: &Search) -> PathBuf {
+    match &search.program {
+        Some(program) if is_program => program.clone(),
+        _ => PathBuf::from(present_path(&mapping.file)),
+    }
+}
+
+/// Whether two mappings are of one file.
+fn is_same_file(mapping: &Mapping, other: Option<usize>, mappings: &[Mapping]) -> bool {
+    other.is_some_and(|other| mappings[other].file == mapping.file)
 }
 
 /// The mapping of the program: the first of a file that is no shared object.

@@ -18,5 +18,6 @@ pub(crate) use format::percent;
 pub use json::{json, json_difference};
 pub use overview::{Options, difference, overview};
 pub use rows::By;
+pub(crate) use rows::place;
 pub(crate) use tally::Tally;
 pub use value::Value;

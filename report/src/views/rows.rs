@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::block_type::of_functions;
 use crate::profile::Sample;
 use crate::report::Report;
-use crate::symbols::Frame;
+use crate::symbols::{Frame, Symbols};
 use crate::views::tally::Tally;
 use crate::views::value::Value;
 
@@ -127,7 +127,7 @@ impl Keys<'_> {
 
     fn frame(&self, frame: &Frame) -> String {
         match self.lines {
-            Lines::Shown => place(self.report, frame),
+            Lines::Shown => place(self.report.symbols(), frame),
             Lines::Hidden => self.report.function(frame.function).to_owned(),
         }
     }
@@ -158,11 +158,11 @@ impl Keys<'_> {
 }
 
 /// The function of a frame with its line, if that is known.
-pub(crate) fn place(report: &Report, frame: &Frame) -> String {
-    let function = report.function(frame.function);
+pub(crate) fn place(symbols: &Symbols, frame: &Frame) -> String {
+    let function = &symbols.functions()[frame.function];
     let file = frame.file.rsplit('/').next().unwrap_or("");
     match (file, frame.line) {
-        ("", _) => function.to_owned(),
+        ("", _) => function.clone(),
         (file, 0) => format!("{function} ({file})"),
         (file, line) => format!("{function} ({file}:{line})"),
     }

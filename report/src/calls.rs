@@ -1,0 +1,111 @@
+//! Which frames of a stack are shown: without those that hand an allocation on, without what calls
+//! `main`, and without the inner workings of libraries.
+
+use crate::block_type::is_library;
+use crate::symbols::{Frame, Symbols};
+
+/// Functions that only hand an allocation or a deletion on. They are left out at the inner end of each stack.
+const SHIMS: [&str; 37] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "operator new",
+    "operator new[]",
+    "exchange_malloc",
+    "box_new",
+    "alloc::boxed::box_new",
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rdl_alloc_zeroed",
+    "__rdl_realloc",
+    "<&A as core::alloc::Allocator>::allocate",
+    "<&alloc::alloc::Global as core::alloc::Allocator>::allocate",
+    "mallocx",
+    "rallocx",
+    "xallocx",
+    "free",
+    "cfree",
+    "free_sized",
+    "free_aligned_sized",
+    "dallocx",
+    "sdallocx",
+    "operator delete",
+    "operator delete[]",
+    "__rust_dealloc",
+    "__rdl_dealloc",
+    "<&A as core::alloc::Allocator>::deallocate",
+    "<&alloc::alloc::Global as core::alloc::Allocator>::deallocate",
+];
+/// What such names begin with.
+const SHIM_BEGINS: [&str; 5] = [
+    "__rustc::",
+    "alloc::alloc::",
+    "<alloc::alloc::Global",
+    "core::alloc::global::GlobalAlloc::",
+    "alloc::boxed::box_new::<",
+];
+/// The outer end of every stack of a Rust program, or of one of its threads.
+const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
+
+/// The functions of C libraries that call `main`.
+const MAIN_CALLERS: [&str; 3] =
+    ["__libc_start_call_main", "__libc_start_main", "libc_start_main_stage2"];
+
+/// The frames of a stack, innermost first, with those that were inlined. What hands an allocation
+/// or a deletion on is left out.
+pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
+    let all = stack.iter().flat_map(|location| symbols.location(*location));
+    let is_shim = |frame: &&Frame| is_shim(name(frame, symbols));
+    let frames: Vec<Frame> = all.clone().skip_while(is_shim).cloned().collect();
+    // A stack of nothing else keeps its outermost frame.
+    if frames.is_empty() { all.last().cloned().into_iter().collect() } else { frames }
+}
+
+/// The frames without what calls `main`, or the function of a thread of Rust.
+pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Frame] {
+    let name = |frame| name(frame, symbols);
+    if let Some(begin) = stack.iter().position(|frame| name(frame).contains(RUST_BEGIN)) {
+        let is_call = begin > 1 && name(&stack[begin - 1]).contains("FnOnce");
+        return &stack[..if is_call { begin - 1 } else { begin }];
+    }
+    if let Some(main) = stack.iter().rposition(|frame| name(frame) == "main") {
+        return &stack[..=main];
+    }
+    // A program without symbols has a `main` all the same.
+    match stack.iter().position(|frame| MAIN_CALLERS.contains(&name(frame))) {
+        Some(caller) if caller > 0 => &stack[..caller],
+        _ => stack,
+    }
+}
+
+/// The frames below `main` without the inner workings of libraries: of functions of standard
+/// libraries that call each other only the one that the program called is left.
+pub(crate) fn program_calls(below_main: &[Frame], symbols: &Symbols) -> Vec<Frame> {
+    let is_library = |frame: &Frame| is_library(name(frame, symbols));
+    let is_left = |(place, frame): &(usize, &Frame)| {
+        !is_library(frame) || below_main.get(place + 1).is_none_or(|caller| !is_library(caller))
+    };
+    below_main.iter().enumerate().filter(is_left).map(|(_, frame)| frame.clone()).collect()
+}
+
+/// The innermost function of the program among such calls, or the innermost one of all.
+pub(crate) fn site<'a>(calls: &'a [Frame], symbols: &Symbols) -> Option<&'a Frame> {
+    calls.iter().find(|frame| !is_library(name(frame, symbols))).or(calls.first())
+}
+
+fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {
+    &symbols.functions()[frame.function]
+}
+
+/// Whether a function only hands an allocation or a deletion on.
+fn is_shim(name: &str) -> bool {
+    SHIMS.contains(&name) || SHIM_BEGINS.iter().any(|begin| name.starts_with(begin))
+}

@@ -1,0 +1,275 @@
+//! Everything of an event file but the events: the process, mappings, stacks, messages, and where
+//! the events lie.
+
+use super::chunks::{Chunk, find};
+use super::mappings::Mappings;
+use super::source::{Input, Source, Trouble};
+use super::stacks::Stacks;
+use crate::profile::Mapping;
+
+/// The process that was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u64,
+    /// The monotonic clock at the start of the recording, in nanoseconds.
+    pub start: u64,
+    /// The same moment in nanoseconds since 1970.
+    pub epoch: u64,
+    /// The allocator and its version.
+    pub allocator: String,
+    /// The path of the program.
+    pub program: String,
+}
+
+/// A message of the allocator, which found a misuse and ended the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The monotonic clock.
+    pub time: u64,
+    /// The text.
+    pub text: String,
+}
+
+/// A chunk with events of one buffer.
+pub(crate) struct Events {
+    /// Where they lie.
+    pub(super) chunk: Chunk,
+    /// The time of the first one.
+    pub(super) time: u64,
+    /// The number of parts with mappings before the chunk.
+    pub(super) seen: u32,
+}
+
+/// A chunk with blocks that were live when the recording began.
+pub(crate) struct OldBlocks {
+    /// Where they lie.
+    pub(super) chunk: Chunk,
+    /// When they were looked at.
+    pub(super) time: u64,
+    /// The number of parts with mappings before the chunk.
+    pub(super) seen: u32,
+}
+
+/// What an event file contains.
+pub(crate) struct Index {
+    /// The bytes.
+    pub(super) source: Source,
+    /// The process.
+    pub(super) process: Process,
+    /// What was mapped.
+    pub(super) mappings: Mappings,
+    /// The stacks.
+    pub(super) stacks: Stacks,
+    /// The chunks with events, in the order of their first times.
+    pub(super) events: Vec<Events>,
+    /// The chunks with old blocks, in the order of their times.
+    pub(super) old: Vec<OldBlocks>,
+    /// What the allocator said.
+    pub(super) messages: Vec<Message>,
+    /// How many events could not be written.
+    pub(super) dropped: u64,
+    /// The last time of a chunk without events: that of the end, if the file has it.
+    pub(super) last: u64,
+    /// Whether the end of the file is missing.
+    pub(super) is_cut: bool,
+}
+
+impl Index {
+    /// Reads a file. The error says what is wrong.
+    pub(super) fn read(source: Source) -> Result<Index, String> {
+        let (chunks, is_cut) = find(&source)?;
+        let Some((first, rest)) = chunks.split_first() else {
+            return Err("the file is cut off before it names the process".to_owned());
+        };
+        if first.tag != b'P' {
+            let tag = char::from(first.tag).escape_default();
+            return Err(format!("its first chunk is {tag} and not P, which names the process"));
+        }
+        let process = read_process(&mut first.input(&source)).or_else(|trouble| {
+            first.trouble(trouble)?;
+            Err("the file is cut off before it names the process".to_owned())
+        })?;
+        let mut index = Index {
+            source: Source::Memory(Vec::new()),
+            last: process.start,
+            process,
+            mappings: Mappings::default(),
+            stacks: Stacks::default(),
+            events: Vec::new(),
+            old: Vec::new(),
+            messages: Vec::new(),
+            dropped: 0,
+            is_cut: is_cut || chunks.last().is_none_or(|last| last.tag != b'Z'),
+        };
+        for chunk in rest {
+            let read = index.read_chunk(*chunk, &mut chunk.input(&source));
+            read.or_else(|trouble| chunk.trouble(trouble))?;
+        }
+        index.source = source;
+        index.events.sort_by_key(|events| events.time);
+        index.old.sort_by_key(|old| old.time);
+        Ok(index)
+    }
+
+    fn read_chunk(&mut self, chunk: Chunk, input: &mut Input<'_>) -> Result<(), Trouble> {
+        let seen = self.mappings.count();
+        match chunk.tag {
+            b'P' => return Err(Trouble::damaged("the process is named a second time")),
+            b'M' => self.read_mappings(input)?,
+            b'S' => self.read_stacks(input)?,
+            b'E' => {
+                input.number()?;
+                let time = input.number()?;
+                input.number()?;
+                self.events.push(Events { chunk, time, seen });
+            }
+            b'O' => {
+                let time = input.number()?;
+                self.old.push(OldBlocks { chunk, time, seen });
+            }
+            b'X' => {
+                self.dropped = self.dropped.max(input.number()?);
+                self.last = self.last.max(input.number()?);
+            }
+            b'F' => {
+                let time = input.number()?;
+                self.last = self.last.max(time);
+                self.messages.push(Message { time, text: input.text()? });
+            }
+            b'Z' => {
+                self.last = self.last.max(input.number()?);
+                input.number()?;
+                self.dropped = self.dropped.max(input.number()?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_mappings(&mut self, input: &mut Input<'_>) -> Result<(), Trouble> {
+        self.mappings.begin();
+        while input.left() > 0 {
+            let (start, limit, offset) = (input.number()?, input.number()?, input.number()?);
+            let (file, build_id) = (input.text()?, input.text()?);
+            if limit < start {
+                return Err(Trouble::damaged("a mapping ends before it begins"));
+            }
+            self.mappings.add(Mapping { start, limit, offset, file, build_id });
+        }
+        Ok(())
+    }
+
+    fn read_stacks(&mut self, input: &mut Input<'_>) -> Result<(), Trouble> {
+        let mut addresses = Vec::new();
+        while input.left() > 0 {
+            let (number, depth) = (input.number()?, input.number()?);
+            addresses.clear();
+            for _ in 0..depth {
+                let next = match addresses.last() {
+                    None => input.number()?,
+                    Some(last) => input.signed(*last)?,
+                };
+                addresses.push(next);
+            }
+            self.stacks.add(number, &addresses, self.mappings.count());
+        }
+        Ok(())
+    }
+}
+
+fn read_process(input: &mut Input<'_>) -> Result<Process, Trouble> {
+    Ok(Process {
+        pid: input.number()?,
+        start: input.number()?,
+        epoch: input.number()?,
+        allocator: input.text()?,
+        program: input.text()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{EPOCH, File, START, number};
+    use super::*;
+
+    fn read(file: &File) -> Result<Index, String> {
+        Index::read(Source::Memory(file.bytes.clone()))
+    }
+
+    fn error(file: &File) -> String {
+        read(file).err().expect("an error")
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let file = File::default()
+            .mapping([0x1000, 0x2000, 0], "/bin/x", "ab")
+            .stack(3, &[0x1010, 0x1001])
+            .chunk(b'?', b"unknown")
+            .message(7, "double free")
+            .dropped(2, 8)
+            .end(9, 5);
+        let index = read(&file).expect("it is read");
+        let process = Process {
+            pid: 22,
+            start: START,
+            epoch: EPOCH,
+            allocator: "lumalloc 0.1.0".into(),
+            program: "/bin/x".into(),
+        };
+        assert_eq!(index.process, process);
+        assert_eq!(index.mappings.find(0x1fff, 1), Some(0));
+        assert_eq!(index.stacks.iter().nth(1), Some((&[0x1010, 0x1001][..], 1)));
+        assert_eq!(index.messages, [Message { time: START + 7, text: "double free".into() }]);
+        assert_eq!((index.dropped, index.last, index.is_cut), (5, START + 9, false));
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_cut_off() {
+        let file = File::default().dropped(2, 8);
+        let index = read(&file).expect("it is read");
+        assert_eq!((index.dropped, index.last, index.is_cut), (2, START + 8, true));
+        let mut file = File::default().stack(3, &[1, 2]).end(9, 0);
+        file.bytes.truncate(file.bytes.len() - 1);
+        assert!(read(&file).expect("it is read").is_cut);
+        let mut file = File::default().stack(3, &[1, 2]);
+        file.bytes.truncate(file.bytes.len() - 1);
+        let index = read(&file).expect("it is read");
+        assert_eq!((index.stacks.index(3), index.is_cut), (None, true));
+    }
+
+    #[test]
+    fn damaged_chunks_are_named() {
+        let at = File::default().bytes.len();
+        let damaged = |tag: u8, payload: &[u8]| error(&File::default().chunk(tag, payload));
+        let expected =
+            |tag: &str, what: &str| format!("the chunk {tag} at byte {at} is damaged: {what}");
+        assert_eq!(damaged(b'P', b""), expected("P", "the process is named a second time"));
+        assert_eq!(
+            damaged(b'M', &[2, 1, 0, 0, 0]),
+            expected("M", "a mapping ends before it begins")
+        );
+        assert_eq!(damaged(b'S', &[1, 9, 5]), expected("S", "it ends within a value"));
+        assert_eq!(damaged(b'E', &[1]), expected("E", "it ends within a value"));
+        assert_eq!(damaged(b'F', &[1, 200, 1]), expected("F", "it ends within a value"));
+        let mut huge = vec![1];
+        number(&mut huge, u64::MAX);
+        assert_eq!(damaged(b'S', &huge), expected("S", "it ends within a value"));
+        let wide = expected("Z", "a number has more than 64 bits");
+        assert_eq!(damaged(b'Z', &[0xff; 10]), wide);
+    }
+
+    #[test]
+    fn the_process_comes_first() {
+        let mut bytes = File::default().bytes;
+        bytes.truncate(8);
+        let cut = "the file is cut off before it names the process";
+        assert_eq!(error(&File { bytes: bytes.clone() }), cut);
+        let other = File { bytes }.chunk(b'S', b"");
+        assert_eq!(error(&other), "its first chunk is S and not P, which names the process");
+        let mut bytes = File::default().bytes;
+        bytes.truncate(bytes.len() - 1);
+        assert_eq!(error(&File { bytes }), cut);
+    }
+}

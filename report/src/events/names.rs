@@ -1,0 +1,209 @@
+//! The names of functions and types.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::decoder::{Event, Kind};
+use super::recording::Recording;
+use crate::block_type::{of_deletion, of_functions};
+use crate::calls;
+use crate::error::Result;
+use crate::profile::{Location, Profile};
+use crate::rtti::Rtti;
+use crate::symbols::{Frame, Search, Symbols, printable};
+use crate::views::place;
+
+/// The type of a block whose first word is nil.
+pub(super) const NO_VTABLE: &str = "novtbl";
+/// The type of other blocks of which it is not known.
+pub(super) const NO_TYPE: &str = "notype";
+
+/// The names of a recording.
+pub struct Names<'a> {
+    recording: &'a Recording,
+    symbols: Symbols,
+    /// Of each stack, the indices of its locations.
+    locations: Vec<Vec<usize>>,
+    /// Of each stack, the functions that are shown, innermost first.
+    functions: Vec<Box<[u32]>>,
+    /// The names of functions as a stack has them.
+    escaped: Vec<String>,
+    types: Types,
+}
+
+/// What is known of types so far.
+struct Types {
+    rtti: Rtti,
+    /// By the first word, and the number of parts with mappings before.
+    classes: HashMap<(u64, u32), Option<Rc<str>>>,
+    by_allocation: HashMap<u32, Option<Rc<str>>>,
+    by_deletion: HashMap<u32, Option<Rc<str>>>,
+}
+
+impl<'a> Names<'a> {
+    /// Finds the names of all functions. Missing names are no error.
+    ///
+    /// # Errors
+    ///
+    /// The program that `search` names cannot be read.
+    pub fn new(recording: &'a Recording, search: &Search) -> Result<Names<'a>> {
+        search.check()?;
+        let profile = profile(recording);
+        let symbols = Symbols::of(&profile, search);
+        let functions = |stack: &Vec<usize>| {
+            let frames = calls::frames(stack, &symbols);
+            let shown = calls::below_main(&frames, &symbols).iter();
+            shown.map(|frame| frame.function as u32).collect()
+        };
+        let functions = profile.stacks.iter().map(functions).collect();
+        let escaped = symbols.functions().iter().map(|name| escaped(name)).collect();
+        let types = Types {
+            rtti: Rtti::new(&profile.mappings, search),
+            classes: HashMap::new(),
+            by_allocation: HashMap::new(),
+            by_deletion: HashMap::new(),
+        };
+        Ok(Names { recording, symbols, locations: profile.stacks, functions, escaped, types })
+    }
+
+    /// What the user should know: files that are missing or have changed.
+    pub fn notes(&self) -> &[String] {
+        self.symbols.notes()
+    }
+
+    /// A stack as a line has it: the names, innermost first, with bars between them.
+    pub(super) fn stack(&self, stack: u32) -> String {
+        let mut text = String::new();
+        for (place, name) in self.escaped_functions(stack).enumerate() {
+            if place > 0 {
+                text.push('|');
+            }
+            text.push_str(name);
+        }
+        text
+    }
+
+    /// The names of a stack, innermost first.
+    pub(super) fn functions(&self, stack: u32) -> impl Iterator<Item = &str> {
+        let functions = self.functions[stack as usize].iter();
+        functions.map(|function| self.symbols.functions()[*function as usize].as_str())
+    }
+
+    fn escaped_functions(&self, stack: u32) -> impl Iterator<Item = &str> {
+        let functions = self.functions[stack as usize].iter();
+        functions.map(|function| self.escaped[*function as usize].as_str())
+    }
+
+    /// The innermost function of the program in a stack, with its line.
+    pub(super) fn site(&self, stack: u32) -> String {
+        let frames: Vec<Frame> = calls::frames(&self.locations[stack as usize], &self.symbols);
+        let calls = calls::program_calls(calls::below_main(&frames, &self.symbols), &self.symbols);
+        let site = calls::site(&calls, &self.symbols);
+        site.map_or("(no stack)".to_owned(), |frame| place(&self.symbols, frame))
+    }
+
+    /// The type of the blocks that a stack allocates.
+    pub(super) fn of_allocation(&mut self, stack: u32) -> Option<Rc<str>> {
+        if let Some(known) = self.types.by_allocation.get(&stack) {
+            return known.clone();
+        }
+        let found = of_functions(self.functions(stack)).map(Rc::from);
+        self.types.by_allocation.insert(stack, found.clone());
+        found
+    }
+
+    /// The type of a block that is deleted, if something tells it.
+    pub(super) fn of_deletion(&mut self, event: &Event) -> Option<Rc<str>> {
+        let Kind::Deletion(word) = event.kind else { return None };
+        if let Some(class) = self.class(word, event.seen) {
+            return Some(class);
+        }
+        if let Some(known) = self.types.by_deletion.get(&event.stack) {
+            return known.clone();
+        }
+        let found = of_deletion(self.functions(event.stack)).map(Rc::from);
+        self.types.by_deletion.insert(event.stack, found.clone());
+        found
+    }
+
+    /// The class of an object, by its first word.
+    pub(super) fn class(&mut self, word: u64, seen: u32) -> Option<Rc<str>> {
+        if word <= 1 {
+            return None;
+        }
+        let mappings = self.recording.mappings();
+        let Types { rtti, classes, .. } = &mut self.types;
+        let class = classes.entry((word, seen)).or_insert_with(|| {
+            let class = rtti.class(word, mappings.all(), mappings.order(seen));
+            class.map(|class| Rc::from(printable(class)))
+        });
+        class.clone()
+    }
+}
+
+/// What stands for a type that is not known.
+pub(super) fn without_type(word: u64) -> &'static str {
+    if word == 0 { NO_VTABLE } else { NO_TYPE }
+}
+
+/// The stacks of a recording with their places.
+fn profile(recording: &Recording) -> Profile {
+    let mappings = recording.mappings();
+    let mut profile = Profile { mappings: mappings.all().to_vec(), ..Profile::default() };
+    let mut known = HashMap::new();
+    for (addresses, seen) in recording.stacks().iter() {
+        let locations = addresses.iter().map(|address| {
+            // The call stands before its return address.
+            let address = address.saturating_sub(1);
+            let mapping = mappings.find(address, seen);
+            *known.entry((address, mapping)).or_insert_with(|| {
+                profile.locations.push(Location { address, mapping, lines: Vec::new() });
+                profile.locations.len() - 1
+            })
+        });
+        let locations = locations.collect();
+        profile.stacks.push(locations);
+    }
+    profile
+}
+
+/// A name in which a bar and a backslash have a backslash before them.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{File, Happens};
+    use super::*;
+
+    #[test]
+    fn separators_in_names_are_escaped() {
+        assert_eq!(escaped(r"a::operator|(b\c)"), r"a::operator\|(b\\c)");
+        assert_eq!(escaped("f<int>"), "f<int>");
+    }
+
+    #[test]
+    fn addresses_without_names_are_those_of_their_files() {
+        let file = File::default()
+            .mapping([0x1000, 0x2000, 0x400], "a|b", "")
+            .stack(1, &[0x1011, 0x9001])
+            .events(1, &[(1, Happens::New(1, 1), 1)]);
+        let recording = Recording::of(&file);
+        let names = Names::new(&recording, &Search::default()).expect("names");
+        assert_eq!(names.stack(1), r"a\|b+0x410|0x9000");
+        assert_eq!(names.stack(0), "");
+        assert_eq!(names.functions(1).collect::<Vec<_>>(), ["a|b+0x410", "0x9000"]);
+        assert_eq!(names.site(1), "a|b+0x410");
+        assert_eq!(names.site(0), "(no stack)");
+        assert_eq!(names.notes(), [""; 0]);
+    }
+
+    #[test]
+    fn a_program_that_is_named_must_be_one() {
+        let recording = Recording::of(&File::default());
+        let search = Search { program: Some("/nowhere/x".into()), ..Search::default() };
+        let error = Names::new(&recording, &search).err().expect("an error");
+        assert_eq!(error.to_string(), "/nowhere/x: no such file or directory");
+    }
+}

@@ -1,0 +1,96 @@
+//! The blocks that were live when the recording began.
+
+use std::collections::HashSet;
+
+use super::index::{Index, OldBlocks};
+use super::merge::Merge;
+use super::source::Trouble;
+
+/// A block that was allocated before the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OldBlock {
+    /// Its first byte.
+    pub(super) address: u64,
+    /// The usable size.
+    pub(super) size: u64,
+    /// The first word, as in a deletion.
+    pub(super) word: u64,
+    /// The number of parts with mappings before the chunk.
+    pub(super) seen: u32,
+}
+
+/// Returns the old blocks in the order of the file. A block that an event before allocated is not
+/// old, although it was live when the old blocks were looked at.
+pub(super) fn find(index: &Index) -> Result<Vec<OldBlock>, String> {
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    // The blocks that the events so far allocated and did not delete.
+    let mut new = HashSet::new();
+    let mut events = Merge::new(index).peekable();
+    for old in &index.old {
+        while let Some(event) =
+            events.next_if(|event| event.as_ref().map_or(true, |it| it.time <= old.time))
+        {
+            let event = event?;
+            match event.is_allocation() {
+                true => new.insert(event.address),
+                false => new.remove(&event.address),
+            };
+        }
+        let mut blocks = Vec::new();
+        read(index, old, &mut blocks).or_else(|trouble| old.chunk.trouble(trouble))?;
+        found.extend(
+            blocks
+                .into_iter()
+                .filter(|block| !new.contains(&block.address) && known.insert(block.address)),
+        );
+    }
+    Ok(found)
+}
+
+fn read(index: &Index, old: &OldBlocks, into: &mut Vec<OldBlock>) -> Result<(), Trouble> {
+    let mut input = old.chunk.input(&index.source);
+    input.number()?;
+    let mut address = 0;
+    while input.left() > 0 {
+        address = input.signed(address)?;
+        let (size, word, seen) = (input.number()?, input.number()?, old.seen);
+        into.push(OldBlock { address, size, word, seen });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Source;
+    use super::super::testing::{File, Happens};
+    use super::*;
+
+    fn addresses(file: &File) -> Result<Vec<u64>, String> {
+        let index = Index::read(Source::Memory(file.bytes.clone()))?;
+        Ok(find(&index)?.iter().map(|block| block.address).collect())
+    }
+
+    #[test]
+    fn a_block_of_an_earlier_event_is_not_old() {
+        let new = |address| Happens::New(address, 8);
+        let delete = |address| Happens::Delete(address, 0);
+        let file = File::default()
+            .old(10, &[[0x10, 8, 0], [0x20, 8, 1], [0x30, 8, 0], [0x40, 8, 0]])
+            .old(20, &[[0x50, 8, 0], [0x10, 8, 0], [0x60, 8, 0]])
+            .events(1, &[(1, new(0x20), 0), (2, new(0x30), 0), (11, new(0x40), 0)])
+            .events(2, &[(3, delete(0x30), 0), (12, new(0x50), 0), (21, new(0x60), 0)]);
+        assert_eq!(addresses(&file), Ok(vec![0x10, 0x30, 0x40, 0x60]));
+    }
+
+    #[test]
+    fn a_damaged_chunk_is_named() {
+        let at = File::default().bytes.len();
+        let file = File::default().chunk(b'O', &[1, 2, 3]);
+        let what = format!("the chunk O at byte {at} is damaged: it ends within a value");
+        assert_eq!(addresses(&file), Err(what));
+        let mut cut = File::default().old(1, &[[0x10, 8, 0], [0x20, 8, 0]]);
+        cut.bytes.truncate(cut.bytes.len() - 1);
+        assert_eq!(addresses(&cut), Ok(vec![0x10]));
+    }
+}

@@ -1,0 +1,173 @@
+//! An event file: what `lumalloc events` reads.
+
+use std::path::{Path, PathBuf};
+
+use super::index::{Index, Message, Process};
+use super::mappings::Mappings;
+use super::merge::Merge;
+use super::old::{self, OldBlock};
+use super::source::Source;
+use super::stacks::Stacks;
+use crate::error::{Error, Result, reason};
+
+/// A recording of the heap monitor.
+///
+/// The events are read anew for each view, so that a file may be larger than the memory.
+pub struct Recording {
+    path: PathBuf,
+    index: Index,
+    old: Vec<OldBlock>,
+}
+
+impl Recording {
+    /// Reads a file, without its events.
+    ///
+    /// # Errors
+    ///
+    /// The message names the file and says what is wrong with it. That the file is cut off is no
+    /// error.
+    pub fn open(path: &Path) -> Result<Recording> {
+        let source = Source::open(path).map_err(|error| Error::of_file(path, reason(&error)))?;
+        Recording::read(source, path).map_err(|what| Error::of_file(path, what))
+    }
+
+    fn read(source: Source, path: &Path) -> std::result::Result<Recording, String> {
+        let index = Index::read(source)?;
+        let old = old::find(&index)?;
+        Ok(Recording { path: path.to_owned(), index, old })
+    }
+
+    /// The process that was recorded.
+    pub fn process(&self) -> &Process {
+        &self.index.process
+    }
+
+    /// What the allocator said when it ended the process.
+    pub fn messages(&self) -> &[Message] {
+        &self.index.messages
+    }
+
+    /// How many events could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.index.dropped
+    }
+
+    /// What the user should know about the file.
+    pub fn notes(&self) -> Vec<String> {
+        let path = self.path.display();
+        let cut = format!(
+            "{path}: it has no end: the process was killed, or is still recorded; what is there is \
+             shown"
+        );
+        let dropped = match self.dropped() {
+            1 => format!("{path}: 1 event could not be written; its block is shown wrongly"),
+            count => format!(
+                "{path}: {count} events could not be written; their blocks are shown wrongly"
+            ),
+        };
+        let notes = [(self.index.is_cut, cut), (self.dropped() > 0, dropped)];
+        notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
+    }
+
+    /// A moment in microseconds since 1970.
+    pub(crate) fn microseconds(&self, time: u64) -> u64 {
+        let process = self.process();
+        let nanoseconds = i128::from(process.epoch) + i128::from(time) - i128::from(process.start);
+        u64::try_from(nanoseconds.max(0) / 1000).unwrap_or(u64::MAX)
+    }
+
+    /// The name of a thread: the process and the system's number of the thread.
+    pub(crate) fn thread(&self, thread: u64) -> String {
+        format!("{}-{thread}", self.process().pid)
+    }
+
+    /// Whether the file has a list of old blocks.
+    pub(crate) fn has_old(&self) -> bool {
+        !self.index.old.is_empty()
+    }
+
+    /// When the last old blocks were looked at.
+    pub(crate) fn old_until(&self) -> u64 {
+        self.index.old.last().map_or(0, |old| old.time)
+    }
+
+    /// The last time of the file that belongs to no event.
+    pub(crate) fn last(&self) -> u64 {
+        self.index.last
+    }
+
+    /// The blocks that were live when the recording began.
+    pub(crate) fn old_blocks(&self) -> &[OldBlock] {
+        &self.old
+    }
+
+    /// What was mapped.
+    pub(crate) fn mappings(&self) -> &Mappings {
+        &self.index.mappings
+    }
+
+    /// The stacks of the events.
+    pub(crate) fn stacks(&self) -> &Stacks {
+        &self.index.stacks
+    }
+
+    /// The events in the order of their times. What is wrong with the file names it.
+    pub(crate) fn events(&self) -> impl Iterator<Item = Result<super::decoder::Event>> + '_ {
+        Merge::new(&self.index).map(|event| event.map_err(|what| Error::of_file(&self.path, what)))
+    }
+
+    /// Reads a file from memory.
+    #[cfg(test)]
+    pub(crate) fn of(file: &super::testing::File) -> Recording {
+        let source = Source::Memory(file.bytes.clone());
+        Recording::read(source, Path::new("x.events")).expect("a recording")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{EPOCH, File, START};
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told() {
+        assert_eq!(Recording::of(&File::default().end(1, 0)).notes(), [""; 0]);
+        let cut = "x.events: it has no end: the process was killed, or is still recorded; what is \
+                   there is shown";
+        let one = "x.events: 1 event could not be written; its block is shown wrongly";
+        let many = "x.events: 7 events could not be written; their blocks are shown wrongly";
+        assert_eq!(Recording::of(&File::default().dropped(1, 1)).notes(), [cut, one]);
+        assert_eq!(Recording::of(&File::default().end(1, 7)).notes(), [many]);
+    }
+
+    #[test]
+    fn times_are_microseconds_since_1970() {
+        let recording = Recording::of(&File::default());
+        assert_eq!(recording.microseconds(START), EPOCH / 1000);
+        assert_eq!(recording.microseconds(START + 2999), EPOCH / 1000 + 2);
+        assert_eq!(recording.microseconds(START - 1), EPOCH / 1000 - 1);
+        let most = (u128::from(EPOCH) + u128::from(u64::MAX - START)) / 1000;
+        assert_eq!(u128::from(recording.microseconds(u64::MAX)), most);
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        let error =
+            |path: &str| Recording::open(Path::new(path)).err().expect("an error").to_string();
+        assert_eq!(error("/nowhere/x.events"), "/nowhere/x.events: no such file or directory");
+        assert_eq!(error("/"), "/: is a directory");
+        assert_eq!(error("/dev/null"), "/dev/null: the file is empty");
+    }
+
+    #[test]
+    fn errors_of_events_name_the_file() {
+        let file = File::default().chunk(b'E', &[5, 0, 1, 3]);
+        let at = File::default().bytes.len();
+        let first =
+            Recording::of(&file).events().next().map(|event| event.map_err(|it| it.to_string()));
+        let what = format!(
+            "x.events: the chunk E at byte {at} is damaged: an event is of the unknown kind 3"
+        );
+        assert_eq!(first.map(|event| event.err()), Some(Some(what)));
+    }
+}
