@@ -323,7 +323,7 @@ void mprof_restart(const char *filename) LUMALLOC_NOTHROW;
  * Begins to record, to the file of that name, or for NULL to PREFIX.PID.NUMBER.events with the
  * prefix of heap profiles (prof.prefix). Blocks that are live already are written too. The file has
  * its name once it is whole; until then ".tmp" follows the name. EBUSY: it is being recorded
- * already; ENAMETOOLONG; ENOMEM; or what open or write said.
+ * already; EINVAL: the name is empty or too long; ENOMEM; or what open or write said.
  */
 int lumalloc_monitor_start(const char *file) LUMALLOC_NOTHROW;
 

@@ -7,7 +7,8 @@ use lumalloc_profile::monitor::{self, Refusal};
 /// Begins to record each allocation and each free: see [`monitor::start`]. `NULL` for a file that
 /// is named by `prof.prefix`, process and number.
 ///
-/// Errors: `EBUSY` if events are being recorded already; `ENAMETOOLONG`; `ENOMEM`; or the error of
+/// Errors: `EBUSY` if events are being recorded already; `EINVAL` for a name that is
+/// empty or too long; `ENOMEM`; or the error of
 /// the file.
 ///
 /// # Safety
@@ -32,7 +33,7 @@ fn error_of(refusal: Refusal) -> c_int {
     match refusal {
         Refusal::Running => libc::EBUSY,
         Refusal::Stopped => libc::EAGAIN,
-        Refusal::BadName => libc::ENAMETOOLONG,
+        Refusal::BadName => libc::EINVAL,
         Refusal::Unwritten(error) => error,
         Refusal::System => libc::ENOMEM,
     }

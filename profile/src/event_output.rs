@@ -68,8 +68,11 @@ impl Output {
     }
 
     /// Sets the name of the next file. It holds if the program changes its directory. Returns
-    /// `None` if the name is too long, or there is no working directory.
+    /// `None` if the name is empty or too long, or there is no working directory.
     pub(crate) fn set_name(&mut self, name: &CStr) -> Option<()> {
+        if name.is_empty() {
+            return None;
+        }
         self.file.path = Path::new();
         if !name.to_bytes().starts_with(b"/") {
             let mut directory = [0; 4096];

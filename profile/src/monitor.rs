@@ -33,7 +33,7 @@ pub enum Refusal {
     Running,
     /// No events are being recorded.
     Stopped,
-    /// The name is longer than any path. Or there is no name, because the prefix is empty.
+    /// The name is empty, or longer than any path. Or there is none, because the prefix is empty.
     BadName,
     /// The file could not be written, with the system's error number.
     Unwritten(c_int),

@@ -1,0 +1,232 @@
+//! The heap monitor: what known programs allocate and free, as `lumalloc events` shows it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use lumalloc_tests::profiled::command;
+use lumalloc_tests::run::{ending, find_program};
+use lumalloc_tests::{Run, cc, scratch};
+
+/// A line of `lumalloc events`.
+struct Line {
+    thread: String,
+    time: String,
+    address: String,
+    size: String,
+    kind: String,
+    stack: Vec<String>,
+}
+
+/// Shows the events of a file. Also returns the messages.
+fn shown(directory: &Path, file: &str) -> (Vec<Line>, String) {
+    let (status, text, errors) = command(directory, &["events", file]);
+    assert_eq!(status, "exit 0", "{errors}");
+    assert!(text.starts_with("# lumalloc events 1\n"), "{text}");
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [thread, time, address, size, kind, stack] = fields[..] else { panic!("{line:?}") };
+        let [thread, time, address, size, kind] =
+            [thread, time, address, size, kind].map(str::to_owned);
+        let stack = stack.split('|').map(str::to_owned).collect();
+        Line { thread, time, address, size, kind, stack }
+    };
+    let lines = text.lines().filter(|line| !line.starts_with('#')).map(line).collect();
+    (lines, errors)
+}
+
+/// Shows the events of a whole file, after a check that they do not contradict each other.
+fn whole(directory: &Path, file: &str) -> Vec<Line> {
+    let (lines, errors) = shown(directory, file);
+    assert_eq!(errors, "");
+    check(&lines);
+    lines
+}
+
+/// Checks that each block is allocated or old before it is freed, and that times rise.
+fn check(lines: &[Line]) {
+    let mut live = HashSet::new();
+    let mut last = 0;
+    for line in lines {
+        let time = if line.time == "old" { 0 } else { line.time.parse::<u64>().expect("a time") };
+        assert!(time >= last, "{} after {last}", line.time);
+        last = time;
+        let is_right = if line.size == "del" {
+            live.remove(&line.address)
+        } else {
+            live.insert(&line.address)
+        };
+        assert!(is_right, "{} {} {}", line.time, line.address, line.size);
+    }
+}
+
+fn count(lines: &[Line], of: impl Fn(&Line) -> bool) -> usize {
+    lines.iter().filter(|line| of(line)).count()
+}
+
+fn is_from(line: &Line, functions: &[&str]) -> bool {
+    line.stack.iter().map(String::as_str).take(functions.len()).eq(functions.iter().copied())
+}
+
+/// Returns the names of the files in a directory, in order.
+fn files(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn run(what: &str, name: &str, conf: &str) -> (std::path::PathBuf, std::process::Output) {
+    let directory = scratch(name);
+    let program = cc("monitor.c", &["-fno-optimize-sibling-calls"]);
+    let file = directory.join("own.events");
+    let run = Run::preloaded(&program).args([what.as_ref(), file.as_os_str()]);
+    let output = run.dir(&directory).conf(conf).output();
+    (directory, output)
+}
+
+/// Runs the program, which must succeed and say nothing.
+fn recorded(what: &str, name: &str, conf: &str) -> std::path::PathBuf {
+    let (directory, output) = run(what, name, conf);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((ending(output.status).as_str(), errors.as_ref()), ("exit 0", ""));
+    directory
+}
+
+#[test]
+fn each_allocation_and_each_free_is_a_line() {
+    for (name, conf) in [
+        ("monitor-record", ""),
+        ("monitor-hardened", "hardened:true"),
+        ("monitor-uncached", "tcache:false"),
+        ("monitor-profiled", "prof:true,lg_prof_sample:0"),
+    ] {
+        let directory = recorded("record", name, conf);
+        let lines = whole(&directory, "own.events");
+        let olds: Vec<&Line> = lines.iter().filter(|line| line.time == "old").collect();
+        let is_old = |line: &&&Line| line.thread == "0-0" && line.stack == [""];
+        assert_eq!(olds.iter().filter(is_old).count(), olds.len());
+        let of_size = |size: &str| olds.iter().filter(|line| line.size == size).count();
+        let shortest = if conf.starts_with("hardened") { "56" } else { "48" };
+        assert_eq!(of_size(shortest), 1, "{conf}");
+        let large = olds.iter().find(|line| line.size == "114688" || line.size == "100000");
+        let large = &large.unwrap_or_else(|| panic!("{conf}")).address;
+
+        let made = |line: &Line| is_from(line, &["make_node", "work"]);
+        let dropped = |line: &Line| is_from(line, &["drop_node", "work"]);
+        assert_eq!(count(&lines, |line| made(line) && line.size == "16"), 2000);
+        assert_eq!(count(&lines, |line| dropped(line) && line.size == "del"), 2000);
+        assert_eq!(
+            count(&lines, |line| line.size == "777" && is_from(line, &["record", "main"])),
+            1
+        );
+        let freed = count(&lines, |line| line.size == "del" && &line.address == large);
+        assert_eq!(freed, 1);
+        let mut threads: HashMap<&str, usize> = HashMap::new();
+        for line in lines.iter().filter(|line| made(line) || dropped(line)) {
+            *threads.entry(&line.thread).or_default() += 1;
+        }
+        assert_eq!(threads.values().collect::<Vec<_>>(), [&2000, &2000], "{threads:?}");
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.size == "del" || line.time == "old" || line.kind == "novtbl")
+        );
+    }
+}
+
+#[test]
+fn keys_begin_and_end_it_and_refuse_what_cannot_be() {
+    let directory = recorded("keys", "monitor-keys", "");
+    let names = files(&directory);
+    let [automatic, own] = &names[..] else { panic!("{names:?}") };
+    let process = automatic.split('.').nth(1).expect("a number");
+    assert_eq!((automatic, own.as_str()), (&format!("jeprof.{process}.0.events"), "own.events"));
+    whole(&directory, automatic);
+    assert!(count(&whole(&directory, own), |line| line.size == "10") == 1);
+}
+
+#[test]
+fn a_child_of_fork_has_its_own_recording() {
+    for conf in ["", "hardened:true"] {
+        let directory = recorded("forks", "monitor-forks", conf);
+        let made = |line: &Line| line.size == "16" && is_from(line, &["make_node"]);
+        let lines = whole(&directory, "own.events");
+        assert_eq!(count(&lines, made), 1200);
+        let child = whole(&directory, "own.events.child");
+        assert_eq!(count(&child, made), 10);
+        let process = |lines: &[Line]| {
+            let line = lines.iter().find(|line| made(line)).expect("a node");
+            line.thread.split('-').next().expect("a number").to_owned()
+        };
+        assert_ne!(process(&lines), process(&child));
+    }
+}
+
+#[test]
+fn what_a_full_disk_refuses_is_counted_and_told() {
+    let directory = recorded("full", "monitor-full", "");
+    let (lines, errors) = shown(&directory, "own.events");
+    assert!(errors.contains(" events could not be written; "), "{errors}");
+    assert!(count(&lines, |line| line.size == "16") > 500);
+    assert!(!directory.join("own.events.tmp").exists());
+}
+
+#[test]
+fn the_option_records_from_the_start_to_the_exit() {
+    let directory = recorded("work", "monitor-option", "monitor:true,prof_prefix:own");
+    let [name] = &files(&directory)[..] else { panic!("more files than one") };
+    assert!(name.starts_with("own.") && name.ends_with(".0.events"), "{name}");
+    let lines = whole(&directory, name);
+    assert_eq!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])), 1000);
+
+    let (_, output) = run("work", "monitor-nowhere", "monitor:true,prof_prefix:/nowhere/at/all");
+    assert_eq!(ending(output.status), "exit 0");
+    let expected = "<lumalloc>: the file of the heap monitor cannot be written\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_what_was_written() {
+    let (directory, output) = run("killed", "monitor-killed", "monitor:true,prof_prefix:own");
+    assert_eq!(ending(output.status), "signal 9");
+    let [name] = &files(&directory)[..] else { panic!("more files than one") };
+    assert!(name.ends_with(".0.events.tmp"), "{name}");
+    let (lines, errors) = shown(&directory, name);
+    check(&lines);
+    assert!(errors.contains("it has no end"), "{errors}");
+    // All but what the last buffer held.
+    assert!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])) > 400);
+}
+
+#[test]
+fn the_last_events_of_a_process_with_a_misuse_are_there() {
+    let (directory, output) = run("twice", "monitor-twice", "monitor:true,prof_prefix:own");
+    assert_eq!(ending(output.status), "signal 6");
+    let [name] = &files(&directory)[..] else { panic!("more files than one") };
+    let (lines, _) = shown(&directory, name);
+    let freed: Vec<&Line> = lines.iter().rev().take(2).collect();
+    assert!(freed.iter().all(|line| line.size == "del"));
+    assert_eq!(freed[0].address, freed[1].address);
+}
+
+#[test]
+fn python_is_recorded_without_a_contradiction() {
+    let directory = scratch("monitor-python");
+    let code = "import json, threading\n\
+                def f():\n    [json.loads(json.dumps(list(range(n)))) for n in range(300)]\n\
+                ts = [threading.Thread(target=f) for _ in range(3)]\n\
+                [t.start() for t in ts]\n[t.join() for t in ts]\n";
+    let run = Run::preloaded(find_program("python3")).args(["-X", "dev", "-c", code]);
+    let run =
+        run.env("PYTHONMALLOC", "malloc").dir(&directory).conf("monitor:true,prof_prefix:own");
+    assert_eq!(run.stdout(), "");
+    // Where python3 is a script, its shell is recorded too.
+    let size = |name: &String| std::fs::metadata(directory.join(name)).expect("the file").len();
+    let name = files(&directory).into_iter().max_by_key(size).expect("a file");
+    let (lines, errors) = shown(&directory, &name);
+    assert!(!errors.contains("written") && !errors.contains("no end"), "{errors}");
+    check(&lines);
+    assert!(lines.len() > 100_000, "{}", lines.len());
+}
