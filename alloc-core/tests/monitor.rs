@@ -95,6 +95,13 @@ fn the_child_of_a_fork_records_nothing_until_it_begins_to() {
 }
 
 #[test]
+fn functions_are_told_of_each_allocation_and_each_free() {
+    for conf in ["", "hardened:true", "tcache:false", "prof:true,lg_prof_sample:9"] {
+        play_well("told", conf);
+    }
+}
+
+#[test]
 #[ignore = "the scenarios of the tests above"]
 fn child() {
     match scenario().expect("a scenario").as_str() {
@@ -104,6 +111,7 @@ fn child() {
         "refuses" => refuses(),
         "arenas" => of_arenas(),
         "fork" => fork(),
+        "told" => told(),
         other => panic!("{other}"),
     }
 }
@@ -300,4 +308,48 @@ fn fork() {
     assert!(monitor::stop());
     assert!(!check_order(&mut events()).contains_key(&(block as usize)));
     assert!(control::flush_thread_cache());
+}
+
+/// The bytes that were told as allocated, by threads that tell.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
+/// The addresses of blocks that were told and not freed, added up.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn told_allocated(block: *const core::ffi::c_void, size: usize) {
+    // It may allocate, which is not told.
+    drop(black_box(Box::new(7)));
+    TOLD.fetch_add(size, Ordering::Relaxed);
+    LIVE.fetch_add(block as usize, Ordering::Relaxed);
+}
+
+extern "C" fn told_freed(block: *const core::ffi::c_void) {
+    LIVE.fetch_sub(block as usize, Ordering::Relaxed);
+}
+
+fn told() {
+    let sizes = [1, 100, 5000, 20_000, 100_000, 2 << 20];
+    assert!(control::profile::set_hooks(Some(told_allocated), Some(told_freed)));
+    assert!(matches!(control::profile::hooks(), (Some(_), Some(_))));
+    let before = TOLD.load(Ordering::Relaxed);
+    let blocks = sizes.map(raw::malloc);
+    assert_eq!(TOLD.load(Ordering::Relaxed) - before, sizes.iter().sum::<usize>());
+    // A recording may begin and end meanwhile.
+    assert!(monitor::start(keep) == Ok(()) && monitor::stop());
+    let live = LIVE.load(Ordering::Relaxed);
+    // SAFETY: freed once.
+    blocks.into_iter().for_each(|block| unsafe { raw::free(block) });
+    let sum: usize = blocks.iter().map(|block| *block as usize).sum();
+    assert_eq!(live.wrapping_sub(LIVE.load(Ordering::Relaxed)), sum);
+    let block = raw::malloc(1 << 20);
+    let live = LIVE.load(Ordering::Relaxed);
+    // SAFETY: a live block, and freed once.
+    let longer = unsafe { raw::realloc(block, 64 << 20) };
+    let moved = (longer as usize).wrapping_sub(block as usize);
+    assert_eq!(LIVE.load(Ordering::Relaxed).wrapping_sub(live), moved);
+    assert!(control::profile::set_hooks(None, None));
+    let before = TOLD.load(Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { raw::free(longer) };
+    drop(black_box(vec![1u8; 100]));
+    assert_eq!(TOLD.load(Ordering::Relaxed), before);
 }

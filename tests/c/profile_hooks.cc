@@ -212,8 +212,39 @@ static void dumps(const char *name)
   CHECK(ctl("prof.dump", NULL, NULL, &name, sizeof name) == 0 && written == std::string(name) + ";");
 }
 
+static size_t told_bytes, told_frees;
+
+static void note_allocated(const void *, size_t size)
+{
+  told_bytes += size;
+}
+
+static void note_freed(const void *)
+{
+  told_frees++;
+}
+
+// Each allocation and each free, with and without prof:true.
+static void of_all()
+{
+  typedef void (*AllocatedHook)(const void *, size_t);
+  typedef void (*FreedHook)(const void *);
+  CHECK(set("experimental.hooks.allocated", note_allocated) == 0);
+  CHECK(set("experimental.hooks.freed", note_freed) == 0);
+  CHECK(get<AllocatedHook>("experimental.hooks.allocated") == note_allocated);
+  told_bytes = told_frees = 0;
+  free(malloc(1000));
+  delete[] new char[2000];
+  CHECK(told_bytes == 3000 && told_frees == 2);
+  CHECK(set("experimental.hooks.allocated", AllocatedHook(NULL)) == 0);
+  CHECK(set("experimental.hooks.freed", FreedHook(NULL)) == 0);
+  free(malloc(1000));
+  CHECK(told_bytes == 3000 && told_frees == 2);
+}
+
 static void off()
 {
+  of_all();
   CHECK(set(PREFIX "sample", note_sample) == ENOENT && set(PREFIX "sample_free", note_free) == ENOENT);
   CHECK(set(PREFIX "dump", note_dump) == ENOENT && set(PREFIX "backtrace", own) == ENOENT);
   CHECK(get<SampleHook>(PREFIX "sample") == NULL && get<BacktraceHook>(PREFIX "backtrace") != NULL);
@@ -226,6 +257,7 @@ int main(int argc, char **argv)
     return 0;
   }
   CHECK(argc == 3);
+  of_all();
   each_way();
   many_threads();
   backtraces();

@@ -1,27 +1,30 @@
 //! Switches of the heap profiler. Source: jemalloc(3), `prof.*` and `thread.prof.*`.
 //!
-//! They have an effect only in a process that was started with `prof:true`.
+//! Most have an effect only in a process that was started with `prof:true`.
 //!
 //! # Hooks
 //!
 //! Hooks are functions of the program that the profiler calls: [`set_sample_hook`],
-//! [`set_sample_free_hook`], [`set_backtrace_hook`] and [`set_dump_hook`]. Any thread may call
+//! [`set_sample_free_hook`], [`set_hooks`], [`set_backtrace_hook`] and [`set_dump_hook`]. Any thread
+//! may call
 //! them, several at once, and even some time after another one was set. They run under no lock of
 //! the allocator, and `errno` is restored after them.
 //!
 //! - A hook may allocate, free and call the functions of this crate. Its allocations come from the
-//!   first arena, past all caches, and are not sampled. Of samples that a hook frees, the program
-//!   is told after the hook returned.
+//!   first arena, past all caches, and are neither sampled nor told. Of samples that a hook frees,
+//!   the program is told after the hook returned.
 //! - A hook must not wait for a lock that a thread may hold while it allocates or frees.
 //! - A hook must not unwind: a panic aborts the process.
 //! - [`reset`] forgets samples. Their frees are not told.
 
-use crate::front::cache::current;
+use crate::front::cache::{current, switch};
 use crate::front::life::thread_begin;
 use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
-pub use crate::profile::hooks::{BacktraceHook, DumpHook, SampleFreeHook, SampleHook};
+pub use crate::profile::hooks::{
+    AllocatedHook, BacktraceHook, DumpHook, FreedHook, SampleFreeHook, SampleHook,
+};
 use crate::profile::{backtrace, hooks, names, sampler};
 use core::ffi::CStr;
 
@@ -239,6 +242,41 @@ pub fn backtrace_hook() -> BacktraceHook {
 /// The function must write no more addresses than it is told, and only to the place that it gets.
 pub unsafe fn set_backtrace_hook(hook: BacktraceHook) -> BacktraceHook {
     hooks::BACKTRACE.set(Some(hook)).unwrap_or(hooks::default_backtrace)
+}
+
+/// Returns the functions that are told of each allocation and each free, as far as they are set.
+#[must_use]
+pub fn hooks() -> (Option<AllocatedHook>, Option<FreedHook>) {
+    (hooks::ALLOCATED.get(), hooks::FREED.get())
+}
+
+/// Sets the functions that are told of each allocation, after it, and of each free, before it, or
+/// none. They work without `opt.prof` too. All operations take longer meanwhile: see
+/// [`control::monitor`](crate::control::monitor). A block that changes its size is freed and
+/// allocated. Returns `false`, and sets none, if there is no memory or the system refuses
+/// `membarrier`.
+///
+/// ```
+/// use core::ffi::c_void;
+/// use lumalloc::control::profile;
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+///
+/// static BYTES: AtomicUsize = AtomicUsize::new(0);
+///
+/// extern "C" fn allocated(_: *const c_void, size: usize) {
+///     BYTES.fetch_add(size, Relaxed);
+/// }
+///
+/// assert!(profile::set_hooks(Some(allocated), None));
+/// let block = lumalloc::raw::malloc(100);
+/// assert!(profile::set_hooks(None, None));
+/// assert!(BYTES.load(Relaxed) >= 100);
+/// # // SAFETY: freed once.
+/// # unsafe { lumalloc::raw::free(block) };
+/// ```
+pub fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHook>) -> bool {
+    thread_begin::real_cache();
+    switch::set_hooks(allocated, freed)
 }
 
 /// Returns the function that is told of profiles, if one is set.

@@ -24,6 +24,11 @@ pub type SampleHook = extern "C" fn(*const c_void, usize, *mut *mut c_void, c_ui
 /// `prof_sample_free_hook_t`.
 pub type SampleFreeHook = extern "C" fn(*const c_void, usize);
 
+/// Takes the address of a block that was allocated, and the bytes that were requested.
+pub type AllocatedHook = extern "C" fn(*const c_void, usize);
+/// Takes the address of a block that is about to be freed.
+pub type FreedHook = extern "C" fn(*const c_void);
+
 /// A hook of the type `F`, which is one of the types above.
 pub(crate) struct Hook<F> {
     function: AtomicPtr<()>,
@@ -34,6 +39,14 @@ pub(crate) static BACKTRACE: Hook<BacktraceHook> = Hook::none();
 pub(crate) static DUMP: Hook<DumpHook> = Hook::none();
 pub(crate) static SAMPLE: Hook<SampleHook> = Hook::none();
 pub(crate) static SAMPLE_FREE: Hook<SampleFreeHook> = Hook::none();
+pub(crate) static ALLOCATED: Hook<AllocatedHook> = Hook::none();
+pub(crate) static FREED: Hook<FreedHook> = Hook::none();
+
+/// Returns whether the program is told of each allocation or each free.
+#[inline]
+pub(crate) fn see_all() -> bool {
+    ALLOCATED.is_set() || FREED.is_set()
+}
 
 impl<F: Copy> Hook<F> {
     const fn none() -> Hook<F> {
@@ -118,6 +131,21 @@ pub(super) fn tell_free(address: usize, usable: usize) {
     let Some(hook) = SAMPLE_FREE.get() else { return };
     let block = core::ptr::with_exposed_provenance(address);
     callback::run(Callback::Profiler, || hook(block, usable));
+}
+
+/// Tells the program of an allocation, unless it is by a function of the program that the allocator
+/// calls.
+pub(crate) fn tell_allocated(address: usize, size: usize) {
+    let Some(hook) = ALLOCATED.get().filter(|_| callback::is_outside()) else { return };
+    let block = core::ptr::with_exposed_provenance(address);
+    callback::run(Callback::Profiler, || hook(block, size));
+}
+
+/// As [`tell_allocated`], of a free that follows.
+pub(crate) fn tell_freed(address: usize) {
+    let Some(hook) = FREED.get().filter(|_| callback::is_outside()) else { return };
+    let block = core::ptr::with_exposed_provenance(address);
+    callback::run(Callback::Profiler, || hook(block));
 }
 
 /// Tells the program that a profile was written to a file.

@@ -47,8 +47,6 @@ unsafe impl Send for State {}
 pub(crate) static STATE: RankedMutex<State> =
     RankedMutex::new(LockRank::Recorder, State { sink: None, free: Pool::new() });
 
-/// Whether all threads are to take the slow paths, which record.
-static IS_WANTED: AtomicBool = AtomicBool::new(false);
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// When the recording ended. Events that a thread noted later, because it did not know, are left
 /// out: other threads may have noted nothing since.
@@ -64,17 +62,6 @@ pub(crate) static DROPPED: SharedCount = SharedCount::new();
 #[inline]
 pub(crate) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
-}
-
-/// Returns whether all threads are to take the slow paths, which record.
-#[inline]
-pub(crate) fn is_wanted() -> bool {
-    IS_WANTED.load(Ordering::Relaxed)
-}
-
-/// Sets whether all threads are to take the slow paths. Called under the registry's lock.
-pub(crate) fn want(wanted: bool) {
-    IS_WANTED.store(wanted, Ordering::Relaxed);
 }
 
 /// Turns the recording on, once all threads take the slow paths. There must be a sink.
@@ -206,7 +193,6 @@ fn last_words(message: &[u8]) {
 /// Only `mine`, the buffer of the child's thread, stays in use.
 pub(crate) fn forget_in_child(mine: Option<&'static Buffer>) {
     IS_ON.store(false, Ordering::Relaxed);
-    IS_WANTED.store(false, Ordering::Relaxed);
     {
         let mut state = STATE.lock();
         state.sink = None;

@@ -21,6 +21,13 @@ pub mod hooks {
     use crate::key::{Key, ReadWrite};
     use core::ffi::c_void;
 
+    /// `experimental.hooks.allocated`: called after each allocation: void (*)(const void *, size_t
+    /// requested).
+    pub const ALLOCATED: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.allocated");
+
+    /// `experimental.hooks.freed`: called before each free: void (*)(const void *).
+    pub const FREED: Key<ReadWrite<*mut c_void>> = Key::new("experimental.hooks.freed");
+
     /// `experimental.hooks.prof_backtrace`: finds the stack of a sample: void (*)(void **, unsigned
     /// *count, unsigned most).
     pub const PROF_BACKTRACE: Key<ReadWrite<*mut c_void>> =

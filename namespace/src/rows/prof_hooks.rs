@@ -1,5 +1,5 @@
 //! `experimental.hooks.prof_*`: functions of the program that the heap profiler calls. Source:
-//! jemalloc, `prof_hook.h`.
+//! jemalloc, `prof_hook.h`. And those that are told of each allocation and each free.
 use crate::Error;
 use crate::row::Row;
 use crate::row_macros::rw;
@@ -8,12 +8,30 @@ use core::ffi::c_void;
 use core::mem::transmute;
 use core::ptr::null_mut;
 use lumalloc::control::profile::{
-    self, BacktraceHook, DumpHook, SampleFreeHook, SampleHook, backtrace_hook, dump_hook,
-    sample_free_hook, sample_hook,
+    self, AllocatedHook, BacktraceHook, DumpHook, FreedHook, SampleFreeHook, SampleHook,
+    backtrace_hook, dump_hook, sample_free_hook, sample_hook,
 };
 
 /// The rows of `experimental.hooks.prof_*`.
 pub static ROWS: &[Row] = &[
+    rw!(
+        "experimental.hooks.allocated",
+        Pointer("allocated_hook_t"),
+        None,
+        |_| profile::hooks().0.map_or(null_mut(), |hook| hook as *mut c_void),
+        |_, hook| set_allocated(hook),
+        "called after each allocation: void (*)(const void *, size_t requested)"
+    )
+    .unstable(),
+    rw!(
+        "experimental.hooks.freed",
+        Pointer("freed_hook_t"),
+        None,
+        |_| profile::hooks().1.map_or(null_mut(), |hook| hook as *mut c_void),
+        |_, hook| set_freed(hook),
+        "called before each free: void (*)(const void *)"
+    )
+    .unstable(),
     rw!(
         "experimental.hooks.prof_backtrace",
         Pointer("prof_backtrace_hook_t"),
@@ -57,6 +75,18 @@ fn set(hook: *mut c_void, set: fn(*mut c_void)) -> Result<(), Error> {
     enabled()?;
     set(hook);
     Ok(())
+}
+
+fn set_allocated(hook: *mut c_void) -> Result<(), Error> {
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    let hook = unsafe { transmute::<*mut c_void, Option<AllocatedHook>>(hook) };
+    if profile::set_hooks(hook, profile::hooks().1) { Ok(()) } else { Err(Error::NoMemory) }
+}
+
+fn set_freed(hook: *mut c_void) -> Result<(), Error> {
+    // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
+    let hook = unsafe { transmute::<*mut c_void, Option<FreedHook>>(hook) };
+    if profile::set_hooks(profile::hooks().0, hook) { Ok(()) } else { Err(Error::NoMemory) }
 }
 
 fn set_backtrace(hook: *mut c_void) -> Result<(), Error> {

@@ -15,12 +15,12 @@ use crate::front::modes::block_size::usable;
 use crate::front::modes::hardened::quarantine::{Quarantine, Waited};
 use crate::front::modes::hardened::random::Random;
 use crate::front::modes::hardened::{canary, order, wipe};
+use crate::front::modes::watch;
 use crate::ground::fill_mode;
 use crate::ground::options;
 use crate::ground::size_class::SizeClass;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::owners::owner::{Owner, OwnerState};
-use crate::profile::recorder;
 
 /// A façade with a real cache behind it.
 #[repr(C)]
@@ -105,7 +105,7 @@ impl Facade {
     /// Lets the hardened tier go straight to the real bin if it is the only mode. `watched` says
     /// whether the thread itself wants each operation seen.
     pub(super) fn tune(&self, watched: bool) {
-        let is_only = self.hardened && !watched && !fill_mode::is_any() && !recorder::is_wanted();
+        let is_only = self.hardened && !watched && !fill_mode::is_any() && !watch::is_wished();
         self.front.set_rooms(is_only.then_some(canary::BYTES));
     }
 

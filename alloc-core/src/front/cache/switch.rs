@@ -13,10 +13,11 @@ use super::registry::{self, REGISTRY};
 use super::thread::Moves;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
-use crate::front::modes::watch::{self, State};
+use crate::front::modes::watch::{self, State, Wish};
 use crate::ground::fill_mode::{self, Fill};
 use crate::ground::sync::following;
 use crate::ground::{options, os};
+use crate::profile::hooks::{self, AllocatedHook, FreedHook};
 use crate::profile::recorder;
 use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 
@@ -62,13 +63,34 @@ pub(crate) fn set_recording(on: bool) -> bool {
     if !on {
         recorder::turn_off();
     }
-    recorder::want(on);
-    let done = watch_all(&registry, must_watch());
+    let done = set_wish(&registry, Wish::Recorder, on);
     if done && on {
         recorder::turn_on();
     }
+    done
+}
+
+/// Sets the functions that are told of each allocation and each free, except the one operation of
+/// each thread that is under way. Returns `false`, and sets none, if there is no memory or the
+/// system cannot do it.
+pub(crate) fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHook>) -> bool {
+    let registry = REGISTRY.lock();
+    hooks::ALLOCATED.set(None);
+    hooks::FREED.set(None);
+    let done = set_wish(&registry, Wish::Hooks, allocated.is_some() || freed.is_some());
+    if done {
+        hooks::ALLOCATED.set(allocated);
+        hooks::FREED.set(freed);
+    }
+    done
+}
+
+/// Leads all threads to the slow paths, or lets them leave these, for one who wants to be told.
+fn set_wish(registry: &registry::Locked<'_>, wish: Wish, on: bool) -> bool {
+    watch::wish(wish, on);
+    let done = watch_all(registry, must_watch());
     if !done {
-        recorder::want(false);
+        watch::wish(wish, false);
     }
     done
 }
@@ -76,12 +98,13 @@ pub(crate) fn set_recording(on: bool) -> bool {
 /// Ends the recording in the child of a fork, which has one thread.
 pub(crate) fn end_recording_in_child(mine: Option<&'static Thread>) {
     recorder::forget_in_child(mine.and_then(Thread::events_so_far));
+    watch::wish(Wish::Recorder, false);
     watch::set(watch::state().switched(must_watch()));
 }
 
 /// Returns whether a mode must see all operations of all threads.
 fn must_watch() -> bool {
-    fill_mode::is_any() || recorder::is_wanted() || options::current().always_watches()
+    fill_mode::is_any() || watch::is_wished() || options::current().always_watches()
 }
 
 /// Turns the watching of all operations of all threads on or off, except the one operation of each

@@ -132,6 +132,7 @@ mod tests {
             std::thread::yield_now();
         }
         let id = thread_begin::real_cache().and_then(explicit::create).expect("memory");
+        recorder::take_buffer().expect("memory");
         // Other tests make more caches and arenas.
         let (caches, arenas) = (registry::all().count(), arena_list::all().count());
         let mut seen = Vec::new();

@@ -1,5 +1,5 @@
-//! Allocations and frees, as the heap monitor records them. The façades of all threads lead here
-//! while it records.
+//! Allocations and frees, as the heap monitor records them and functions of the program are told
+//! of them. The façades of all threads lead here meanwhile.
 
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map::{self, Entry};
@@ -8,12 +8,12 @@ use crate::front::modes::watch;
 use crate::ground::os;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::event::{self, What};
-use crate::profile::recorder;
+use crate::profile::{hooks, recorder};
 
-/// Returns whether allocations and frees are recorded.
+/// Returns whether allocations and frees are recorded or told.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
-    watch::is_on() && recorder::is_on()
+    watch::is_on() && (recorder::is_on() || hooks::see_all())
 }
 
 /// Records that a block was allocated for a request of `size` bytes. Does nothing for null.
@@ -28,7 +28,9 @@ pub(crate) fn allocated(block: *mut u8, size: usize) {
 #[inline(never)]
 fn note_allocated(block: *mut u8, size: usize) {
     if !block.is_null() {
-        note(block.expose_provenance(), What::Allocated { size }, None);
+        let address = block.expose_provenance();
+        note(address, What::Allocated { size }, None);
+        hooks::tell_allocated(address, size);
     }
 }
 
@@ -45,6 +47,7 @@ pub(crate) fn freed(block: *mut u8) {
 fn note_freed(block: *mut u8) {
     let address = block.expose_provenance();
     note(address, What::Freed { first: first_word(address) }, None);
+    hooks::tell_freed(address);
 }
 
 /// Returns what a block begins with, by which the type of an object can be found.
@@ -99,11 +102,15 @@ impl Moving {
     /// before this call, so another thread may have got it.
     pub(crate) fn end(self, new: *mut u8, size: usize) {
         note(self.address, What::Freed { first: self.first }, Some(self.time));
+        hooks::tell_freed(self.address);
         note_allocated(new, size);
     }
 }
 
 fn note(address: usize, what: What, time: Option<u64>) {
+    if !recorder::is_on() {
+        return;
+    }
     let own = current::thread().and_then(|thread| thread.events());
     recorder::note(own, address, what, time);
 }

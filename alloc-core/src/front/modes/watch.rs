@@ -9,6 +9,32 @@ const STEP: u32 = 2;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 
+/// Who wants each allocation and each free to be told.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(crate) enum Wish {
+    /// The heap monitor.
+    Recorder = 1,
+    /// Functions of the program.
+    Hooks = 2,
+}
+
+static WISHES: AtomicU32 = AtomicU32::new(0);
+
+/// Notes whether one wants each allocation and each free to be told. Called under the registry's
+/// lock.
+pub(crate) fn wish(wish: Wish, on: bool) {
+    let bit = wish as u32;
+    let others = WISHES.load(Ordering::Relaxed) & !bit;
+    WISHES.store(if on { others | bit } else { others }, Ordering::Relaxed);
+}
+
+/// Returns whether anyone wants each allocation and each free to be told.
+#[inline]
+pub(crate) fn is_wished() -> bool {
+    WISHES.load(Ordering::Relaxed) != 0
+}
+
 /// Whether a mode watches all threads, and the number of the switch that set this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct State(u32);
@@ -52,6 +78,16 @@ pub(crate) fn begin() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_wish_holds_until_it_ends() {
+        wish(Wish::Hooks, true);
+        wish(Wish::Recorder, true);
+        wish(Wish::Recorder, false);
+        assert!(is_wished());
+        wish(Wish::Hooks, false);
+        assert!(!is_wished());
+    }
 
     #[test]
     fn each_switch_makes_another_state() {
