@@ -12,6 +12,7 @@ use core::ptr;
 use lumalloc_namespace::writer::WriteCallback;
 use lumalloc_profile::dump::{self, Cause};
 use lumalloc_profile::leaks::Leaks;
+use lumalloc_profile::log;
 use lumalloc_profile::monitor::{self, Counts, Refusal};
 use lumalloc_profile::mprof;
 use lumalloc_profile::sink::Sink;
@@ -26,6 +27,9 @@ extern "C" fn at_load() {
     intervals::set_maximum_profiler(Some(at_maximum));
     if options::current().stats_print {
         spare_stderr::make();
+    }
+    if options::current().prof_log && log::start(None).is_err() {
+        variables::write_to_stderr(b"<lumalloc>: no log of samples is kept: is there prof:true?\n");
     }
     if options::current().monitor && monitor::start(None).is_err() {
         variables::write_to_stderr(b"<lumalloc>: the file of the heap monitor cannot be written\n");
@@ -61,6 +65,9 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Prints the statistics under `opt.stats_print`. Called when the process exits.
 extern "C" fn at_exit() {
+    if let Err(log::Refusal::Unwritten(_)) = log::stop() {
+        variables::write_to_stderr(b"<lumalloc>: the log of samples could not be written\n");
+    }
     end_monitor();
     if mprof::is_running() && mprof::save().is_err() {
         variables::write_to_stderr(b"<lumalloc>: the data of mprof could not be written\n");

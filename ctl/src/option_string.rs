@@ -207,6 +207,12 @@ plain! {
     prof_gdump: bool;
     /// log2 of the bytes allocated between two profiles; -1: none.
     lg_prof_interval: i32;
+    /// How many of the last samples are kept; -1: all.
+    prof_recent_alloc_max: isize;
+    /// A log of the samples that are freed is kept, and written when the program exits.
+    prof_log: bool;
+    /// Names of profiles have the namespace of the process.
+    prof_pid_namespace: bool;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.
     mprof: bool;
     /// Each allocation and each free is written to a file, from the start to the exit.

@@ -99,7 +99,11 @@ fn is_off() -> bool {
 fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<&'a mut Path> {
     let process = u64::from(process_id());
     let number = SEQUENCE.fetch_add(1, Relaxed);
-    let path = path.push(prefix)?.push(b".")?.push_number(process)?.push(b".")?;
+    let path = path.push(prefix)?.push(b".")?;
+    if options::current().prof_pid_namespace {
+        path.push_number(output_file::pid_namespace().unwrap_or(0))?.push(b".")?;
+    }
+    let path = path.push_number(process)?.push(b".")?;
     let path = path.push_number(number)?;
     let path = match cause {
         Cause::Final => path.push(b".f")?,

@@ -23,6 +23,11 @@ pub mod heap_v2;
 pub mod pprof;
 pub mod dump;
 #[allow(unsafe_code)]
+pub(crate) mod name_lock;
+pub(crate) mod json;
+pub mod recent;
+pub mod log;
+#[allow(unsafe_code)]
 pub mod mprof;
 pub(crate) mod event_file;
 pub(crate) mod event_output;

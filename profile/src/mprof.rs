@@ -3,9 +3,9 @@
 //!
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
+use crate::name_lock::NameLock;
 use crate::output_file::{Path, process_id, to_descriptor, write_whole};
 use crate::pprof;
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use lumalloc::{control, intervals, observe, options};
@@ -28,17 +28,8 @@ pub enum Refusal {
     LongName,
 }
 
-/// The name of the file, which one thread has at a time.
-struct Name {
-    is_taken: AtomicBool,
-    path: UnsafeCell<Path>,
-}
-
-// SAFETY: the path is used by the thread that has taken it.
-unsafe impl Sync for Name {}
-
 /// Empty: [`DEFAULT_NAME`], unless the profile goes to standard output.
-static NAME: Name = Name { is_taken: AtomicBool::new(false), path: UnsafeCell::new(Path::new()) };
+static NAME: NameLock = NameLock::new();
 static TO_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program stopped the profile.
@@ -47,21 +38,6 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 static AUTOSAVE: AtomicU64 = AtomicU64::new(0);
 /// The process that took the name as it is. Others add their numbers.
 static FIRST: AtomicU32 = AtomicU32::new(0);
-
-impl Name {
-    fn with<T>(&self, f: impl FnOnce(&mut Path) -> T) -> T {
-        // Acquire: pairs with the Release below.
-        while self.is_taken.swap(true, Ordering::Acquire) {
-            // SAFETY: the call has no requirements.
-            unsafe { libc::sched_yield() };
-        }
-        // SAFETY: this thread has taken the name.
-        let result = f(unsafe { &mut *self.path.get() });
-        // Release: pairs with the Acquire above.
-        self.is_taken.store(false, Ordering::Release);
-        result
-    }
-}
 
 /// Returns whether the profile is being taken.
 #[must_use]

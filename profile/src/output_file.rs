@@ -268,6 +268,20 @@ pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
     usize::try_from(got).ok().and_then(|length| buffer.get(..length)).unwrap_or_default()
 }
 
+/// Returns the number of the namespace of this process's number. `None`: the system does not tell
+/// it.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    // pid:[4026531836]
+    let mut buffer = [0; 64];
+    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is writable, and the path a C string.
+    let got =
+        keep_errno(|| unsafe { libc::readlink(c"/proc/self/ns/pid".as_ptr(), place, length) });
+    let text = buffer.get(..usize::try_from(got).ok()?)?;
+    let digits = text.strip_prefix(b"pid:[")?.strip_suffix(b"]")?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// Writes to an open file of the program, which stays open.
 ///
 /// # Errors

@@ -22,10 +22,11 @@ use crate::front::life::thread_begin;
 use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
+use crate::observe::SampleLog;
 pub use crate::profile::hooks::{
     AllocatedHook, BacktraceHook, DumpHook, FreedHook, SampleFreeHook, SampleHook,
 };
-use crate::profile::{backtrace, hooks, names, sampler};
+use crate::profile::{backtrace, history, hooks, names, sampler};
 use core::ffi::CStr;
 
 /// Returns whether the process may take samples, which `opt.prof` says at its start.
@@ -132,6 +133,36 @@ pub fn set_thread_name(name: &CStr) -> Result<(), BadName> {
 /// jemalloc(3), `prof.reset`.
 pub fn reset(lg_sample: u32) {
     sampler::reset(lg_sample);
+}
+
+/// Returns how many of the last samples are kept; negative: all. Source: jemalloc,
+/// `experimental.prof_recent.alloc_max`.
+#[must_use]
+pub fn recent_samples() -> isize {
+    thread_begin::real_cache();
+    history::most()
+}
+
+/// Sets how many of the last samples are kept, with what becomes of them; negative: all. Returns
+/// how many were. [`observe::recent_samples`](crate::observe::recent_samples) shows them.
+pub fn set_recent_samples(most: isize) -> isize {
+    thread_begin::real_cache();
+    history::set_most(most)
+}
+
+/// Begins a log of the samples that are freed. It takes some hundred bytes of the allocator's own
+/// memory for each, until it ends. Returns `false` if a log is kept already. Source: jemalloc(3),
+/// `prof.log_start`.
+pub fn start_log() -> bool {
+    thread_begin::real_cache();
+    history::begin_log()
+}
+
+/// Ends the log, and returns it. `None`: none was kept. Source: jemalloc(3), `prof.log_stop`.
+#[must_use]
+pub fn stop_log() -> Option<SampleLog> {
+    settle_thread();
+    history::end_log().map(SampleLog::new)
 }
 
 /// Returns what the names of profiles begin with. Source: jemalloc(3), `prof.prefix`.

@@ -241,6 +241,14 @@ pub struct Options {
     pub lg_prof_sample: u32,
     /// The most return addresses of a sample's stack.
     pub prof_bt_max: u32,
+    /// How many of the last samples are kept. Negative: all.
+    pub prof_recent_alloc_max: isize,
+    /// Whether a log of the samples that are freed is kept from the start to the exit.
+    pub prof_log: bool,
+    /// Whether names of profiles have the namespace of the process.
+    pub prof_pid_namespace: bool,
+    /// Whether `prof_time_resolution` is `high`. Times in profiles have nanoseconds either way.
+    pub prof_time_high: bool,
     /// The first state of the random numbers that choose samples. 0: another one in each process.
     pub prof_seed: u64,
 }
@@ -320,6 +328,10 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_leak: false,
     prof_leak_error: false,
     mprof: false,
+    prof_recent_alloc_max: 0,
+    prof_log: false,
+    prof_pid_namespace: false,
+    prof_time_high: false,
     monitor: false,
     prof_thread_active_init: true,
     lg_prof_sample: 19,

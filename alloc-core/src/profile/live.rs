@@ -1,5 +1,6 @@
 //! The samples that are in use, by address.
 
+use super::history::Ticket;
 use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
@@ -23,6 +24,7 @@ pub(crate) struct Sample {
     thread: Cell<u64>,
     name: Cell<NameIndex>,
     time: Cell<u64>,
+    ticket: Cell<Option<Ticket>>,
     next: Cell<Option<&'static Sample>>,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) name: NameIndex,
     /// When it was allocated, in nanoseconds of the monotonic clock.
     pub(crate) time: u64,
+    /// Its place among the last samples, if they are kept.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// Samples whose addresses have one hash in common.
@@ -92,6 +96,7 @@ pub(super) fn add(known: Known) -> bool {
     sample.thread.set(known.thread);
     sample.name.set(known.name);
     sample.time.set(known.time);
+    sample.ticket.set(known.ticket);
     // SAFETY: samples are never unmapped.
     sample.next.set(unsafe { place.head.load(Ordering::Relaxed).as_ref() });
     place.head.store(core::ptr::from_ref(sample).cast_mut(), Ordering::Relaxed);
@@ -235,6 +240,7 @@ impl Sample {
             thread: Cell::new(0),
             name: Cell::new(NameIndex::default()),
             time: Cell::new(0),
+            ticket: Cell::new(None),
             next: Cell::new(None),
         };
         // SAFETY: fresh memory of the right size and alignment.
@@ -251,6 +257,7 @@ impl Sample {
             thread: self.thread.get(),
             name: self.name.get(),
             time: self.time.get(),
+            ticket: self.ticket.get(),
         })
     }
 }
@@ -271,7 +278,8 @@ mod tests {
 
     fn known(address: usize) -> Known {
         let counts = sites::counts(&[0x3001], 64, 64).expect("memory");
-        Known { address, counts, arena: 3, thread: 4, name: NameIndex::default(), time: 5 }
+        let name = NameIndex::default();
+        Known { address, counts, arena: 3, thread: 4, name, time: 5, ticket: None }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!   front ──▶ sampler ──▶ backtrace ──▶ sites: stacks, counts by size
 //!                │                        ▲
 //!                ├──────▶ live ───────────┘  samples in use, by address
+//!                ├──────▶ history             the last ones, and a log of freed ones
 //!                ├──────▶ hooks               functions of the program
 //!                └──────▶ names               names of threads
 //!
@@ -25,6 +26,8 @@ pub(crate) mod event;
 pub(crate) mod event_buffer;
 #[allow(unsafe_code)]
 pub(crate) mod recorder;
+#[allow(unsafe_code)]
+pub(crate) mod history;
 #[allow(unsafe_code)]
 pub(crate) mod live;
 #[allow(unsafe_code)]

@@ -9,14 +9,13 @@
 use super::backtrace;
 use super::event::{Event, What};
 use super::event_buffer::{self, Buffer, Held};
-use super::hooks::DEEPEST;
 use super::sites;
 use crate::back::metadata::Pool;
 use crate::ground::counters::SharedCount;
+use crate::ground::fatal;
 use crate::ground::os;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use crate::ground::{fatal, options};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// Takes events, or the message with which the process ends. Returns whether it could.
@@ -138,8 +137,7 @@ pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, tim
     if !IS_ON.load(Ordering::Acquire) {
         return;
     }
-    let most = (options::current().prof_bt_max as usize).clamp(1, DEEPEST);
-    let depth = backtrace::take(&mut held.stack).min(most);
+    let depth = backtrace::take(&mut held.stack).min(sites::depth());
     let site = sites::site(held.stack.get(..depth).unwrap_or_default());
     let stack = site.map_or(0, sites::Site::number);
     let thread = held.thread.unwrap_or_else(os::thread_id) as u32;

@@ -5,6 +5,7 @@
 //! [`crate::ground::low`].
 
 use super::backtrace::MOST_OWN;
+use super::history::{self, Moment};
 use super::hooks::{self, DEEPEST};
 use super::live::{self, Known};
 use super::names::NameIndex;
@@ -18,12 +19,11 @@ use crate::ground::low;
 use crate::ground::os;
 use crate::ground::sync::lock_rank::witness;
 use crate::ground::units::PAGE;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static NEW_THREADS: AtomicBool = AtomicBool::new(true);
-static DEPTH: AtomicUsize = AtomicUsize::new(128);
 
 /// Samples taken.
 pub(crate) static TAKEN: SharedCount = SharedCount::new();
@@ -38,8 +38,6 @@ pub(crate) struct Settings {
     pub(crate) active: bool,
     /// Whether new threads are sampled.
     pub(crate) new_threads: bool,
-    /// The most return addresses of a stack.
-    pub(crate) depth: usize,
     /// The first state of the random numbers. 0: any.
     pub(crate) seed: u64,
 }
@@ -48,7 +46,6 @@ pub(crate) struct Settings {
 pub(crate) fn prepare(settings: &Settings) {
     rate::set(settings.lg_sample);
     rate::seed(if settings.seed == 0 { os::random() } else { settings.seed });
-    DEPTH.store(settings.depth.clamp(1, DEEPEST), Relaxed);
     ACTIVE.store(settings.active, Relaxed);
     NEW_THREADS.store(settings.new_threads, Relaxed);
     find_low_addresses();
@@ -114,7 +111,7 @@ pub(crate) struct Block {
 pub(crate) fn note_allocated(block: Block) {
     tell_freed();
     let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = hooks::take_backtrace(&mut stack, DEPTH.load(Relaxed));
+    let depth = hooks::take_backtrace(&mut stack, sites::depth());
     let stack = stack.get_mut(..depth).unwrap_or_default();
     let Block { address, requested, usable, arena, thread, name } = block;
     let counts = sites::counts(stack, requested, usable);
@@ -122,7 +119,9 @@ pub(crate) fn note_allocated(block: Block) {
         // Counted first, so that no sample is freed before it is counted.
         counts.note_allocated();
         let time = os::nanoseconds();
-        let is_added = live::add(Known { address, counts, arena, thread, name, time });
+        let allocated = Moment { time, thread, name, site: counts.site() };
+        let ticket = history::note_allocated(requested, usable, allocated);
+        let is_added = live::add(Known { address, counts, arena, thread, name, time, ticket });
         if !is_added {
             counts.note_freed();
         }
@@ -141,6 +140,10 @@ pub(crate) fn note_allocated(block: Block) {
 pub(crate) fn note_freed(address: usize) {
     live::remove(address, |known| {
         known.counts.note_freed();
+        let (time, thread, name) = (known.time, known.thread, known.name);
+        let allocated = Moment { time, thread, name, site: known.counts.site() };
+        let (requested, usable) = (known.counts.requested(), known.counts.usable());
+        history::note_freed(requested, usable, allocated, known.ticket);
         hooks::SAMPLE_FREE.is_set()
     });
 }

@@ -8,9 +8,11 @@
 //!   hash ──▶ Site { frames } ──▶ SizeCount ──▶ SizeCount ──▶ …
 //! ```
 
+use super::hooks::DEEPEST;
 use crate::back::metadata;
 use crate::ground::checked::at;
 use crate::ground::counters::SharedCount;
+use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -67,6 +69,11 @@ pub(crate) static ADDING: RankedMutex<()> = RankedMutex::new(LockRank::Sites, ()
 pub(crate) static MADE: SharedCount = SharedCount::new();
 /// Bytes of sites and counts.
 pub(crate) static USED: SharedCount = SharedCount::new();
+
+/// Returns how many return addresses a stack has at most (`opt.prof_bt_max`).
+pub(super) fn depth() -> usize {
+    (options::current().prof_bt_max as usize).clamp(1, DEEPEST)
+}
 
 /// Returns the counts for samples of `requested` bytes in blocks of `usable` bytes from a stack.
 /// `None`: there is no memory.

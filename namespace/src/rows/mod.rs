@@ -22,6 +22,8 @@ pub mod opt_fixed;
 pub mod prof;
 #[allow(unsafe_code, reason = "the caller answers for its functions")]
 pub mod prof_hooks;
+#[allow(unsafe_code, reason = "the caller answers for its function")]
+pub mod prof_recent;
 #[allow(unsafe_code, reason = "the caller answers for its pointers")]
 pub mod prof_stats;
 pub mod root;
@@ -51,6 +53,7 @@ pub static ROWS: &[&[Row]] = &[
     prof::ROWS,
     monitor::ROWS,
     prof_hooks::ROWS,
+    prof_recent::ROWS,
     prof_stats::ROWS,
     prof_stats::LEXTENT_ROWS,
     stats::ROWS,

@@ -117,6 +117,20 @@ pub static ROWS: &[Row] = &[
         "how profiles without a name of their own are written: heap_v2 or pprof"
     ),
     opt!(mprof, Bool, None, "count each allocation, and write mprof.data at exit"),
+    opt!(
+        prof_pid_namespace,
+        Bool,
+        None,
+        "names of profiles have the namespace of the process's number"
+    ),
+    opt!(prof_recent_alloc_max, Ssize, Count, "how many of the last samples are kept; -1: all"),
+    ro!(
+        "opt.prof_time_resolution",
+        Str,
+        None,
+        |_| if options::current().prof_time_high { c"high" } else { c"default" },
+        "clock of the times in profiles, which have nanoseconds either way"
+    ),
     opt!(monitor, Bool, None, "write each allocation and each free to a file"),
     opt!(prof_stats, Bool, None, "prof.stats.* tells the samples by size class"),
     opt!(prof_sys_thread_name, Bool, None, "samples have the system's names of their threads"),

@@ -53,7 +53,4 @@ pub static ROWS: &[Row] = &[
     ),
     none!("utrace", Bool, None, "trace calls with utrace(2), which Linux has not"),
     none!("lg_san_uaf_align", Ssize, Log2, "alignment of what is checked for use after free"),
-    none!("prof_pid_namespace", Bool, None, "names of profiles have the namespace of the process"),
-    none!("prof_recent_alloc_max", Ssize, Count, "how many of the last samples are kept"),
-    none!("prof_time_resolution", Str, None, "clock of the times in profiles"),
 ];

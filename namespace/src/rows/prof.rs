@@ -1,7 +1,7 @@
 //! `prof.*`, `thread.prof.*` and `mprof.*`: the heap profiler. As in jemalloc, most of them return
 //! `ENOENT` in a process that was started without `prof:true`.
 use crate::row::{Access, Row};
-use crate::row_macros::{absent, act, ro, row, rw, wo, wo_or};
+use crate::row_macros::{act, ro, row, rw, wo, wo_or};
 use crate::{Error, Value};
 use core::ffi::CStr;
 use lumalloc::control::profile::{self, BadName};
@@ -9,6 +9,7 @@ use lumalloc::intervals;
 use lumalloc::observe;
 use lumalloc::options::{self, ProfFormat};
 use lumalloc_profile::dump::{self, Cause};
+use lumalloc_profile::log;
 use lumalloc_profile::mprof::{self, Refusal};
 
 /// The rows of both branches.
@@ -145,8 +146,20 @@ pub static ROWS: &[Row] = &[
         |_| observe::profile_counts().bytes,
         "bytes of the stored stacks, a part of stats.metadata"
     ),
-    absent!("prof.log_start", Str, None, c"-w", "starts a log of samples"),
-    absent!("prof.log_stop", Void, None, c"--", "writes the log of samples"),
+    wo_or!(
+        "prof.log_start",
+        Str,
+        None,
+        |_, name| log::start(Some(name)).map_err(log_error),
+        |_| log::start(None).map_err(log_error),
+        "begins a log of the samples that are freed, for the file of that name, or for NULL one that \
+         is named by prefix, process and number"
+    ),
+    act!(
+        "prof.log_stop",
+        |_| log::stop().map_err(log_error),
+        "ends the log, and writes it as JSON"
+    ),
     rw!(
         "mprof.autosave",
         U64,
@@ -171,6 +184,16 @@ pub static ROWS: &[Row] = &[
 
 fn exact() -> Result<(), Error> {
     if options::current().mprof { Ok(()) } else { Err(Error::NoEntry) }
+}
+
+fn log_error(refusal: log::Refusal) -> Error {
+    match refusal {
+        log::Refusal::Off => Error::NoEntry,
+        log::Refusal::Running => Error::Busy,
+        log::Refusal::Stopped => Error::Again,
+        log::Refusal::BadName => Error::Invalid,
+        log::Refusal::Unwritten(_) => Error::Fault,
+    }
 }
 
 fn error_of(refusal: Refusal) -> Error {

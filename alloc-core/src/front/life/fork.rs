@@ -28,6 +28,7 @@ use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
+use crate::profile::history::{self, HISTORY};
 use crate::profile::{event_buffer, live, names, recorder, sites};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -76,6 +77,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     lock(&names::ADDING);
     lock(&sites::ADDING);
     lock(&prof_prefix::CURRENT);
+    lock(&HISTORY);
     lock(&METADATA);
     lock(&BREAK);
     lock(&guarded::NEXT);
@@ -99,6 +101,7 @@ unsafe extern "C" fn in_child() {
     background::forget_in_child();
     arena_hooks::forget_in_child();
     intervals::forget_in_child();
+    history::forget_in_child();
     let cache = tls::current();
     if RealCache::of(cache).is_some() {
         tls::set_current(&REENTRANT);

@@ -2,7 +2,7 @@
 
 use super::started::{self, START};
 use super::{background, fork, thread_end};
-use crate::front::cache::callback_scope;
+use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::{guarded, watch};
 use crate::front::supply::layouts;
@@ -10,7 +10,7 @@ use crate::ground::callback;
 use crate::ground::intervals;
 use crate::ground::{conf, conf_record, fill_mode, options};
 use crate::middle::arenas::arena_list;
-use crate::profile::{names, sampler};
+use crate::profile::{history, names, sampler};
 
 /// Makes the start if needed. Returns `false` if there is no memory; the next caller tries again.
 ///
@@ -80,9 +80,13 @@ fn begin_profile() {
         lg_sample: options.lg_prof_sample,
         active: options.prof_active,
         new_threads: options.prof_thread_active_init,
-        depth: options.prof_bt_max as usize,
         seed: options.prof_seed,
     });
     intervals::set_profiles_maxima(options.prof_gdump);
+    history::set_who(|| {
+        let thread = current::thread();
+        thread.map(|thread| (thread.number(), names::of_thread(thread.name()))).unwrap_or_default()
+    });
+    history::set_most(options.prof_recent_alloc_max);
     names::set_from_system(options.prof_sys_thread_name);
 }

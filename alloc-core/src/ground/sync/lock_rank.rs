@@ -31,6 +31,8 @@ pub(crate) enum LockRank {
     Samples,
     /// The stacks of samples.
     Sites,
+    /// The last samples, and the log of those that were freed.
+    History,
     /// The allocator's own records.
     Metadata,
     /// The end of the data segment.
@@ -55,6 +57,7 @@ impl LockRank {
         LockRank::Recorder,
         LockRank::Samples,
         LockRank::Sites,
+        LockRank::History,
         LockRank::Metadata,
         LockRank::Break,
         LockRank::Guarded,

@@ -37,14 +37,17 @@ const LONGEST_FRAME: usize = 64 << 20;
 static TABLE: RuleTable<RULES> = RuleTable::new();
 
 /// Where the section of the functions that inlined code calls begins and ends. Their attribute is
-/// `link_section = "lumalloc_entries"`. A stack begins with the caller of the outermost of them.
+/// `link_section = "lumalloc_entries"`. A stack begins with the caller of the outermost of them. A
+/// program that calls none of them has no such section, and the range is empty.
 fn entries() -> Range<usize> {
     let (start, stop): (usize, usize);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: forms two addresses, which the linker defines for each such section.
     unsafe {
         core::arch::asm!(
+            ".weak __start_lumalloc_entries",
             ".hidden __start_lumalloc_entries",
+            ".weak __stop_lumalloc_entries",
             ".hidden __stop_lumalloc_entries",
             "lea {start}, [rip + __start_lumalloc_entries]",
             "lea {stop}, [rip + __stop_lumalloc_entries]",
@@ -57,7 +60,9 @@ fn entries() -> Range<usize> {
     // SAFETY: as above.
     unsafe {
         core::arch::asm!(
+            ".weak __start_lumalloc_entries",
             ".hidden __start_lumalloc_entries",
+            ".weak __stop_lumalloc_entries",
             ".hidden __stop_lumalloc_entries",
             "adrp {start}, __start_lumalloc_entries",
             "add {start}, {start}, :lo12:__start_lumalloc_entries",

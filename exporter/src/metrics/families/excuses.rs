@@ -49,7 +49,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("prof.gdump", "a setting that nobody watches"),
     ("prof.interval", "a setting that nobody watches"),
     ("prof.lg_sample", "a setting that nobody watches"),
-    ("prof.log_*", "not built in yet"),
+    ("prof.log_*", "an action"),
     ("prof.prefix", "written only"),
     ("prof.reset", "an action"),
     ("prof.stats.*", "with opt.prof_stats only: the profile has the same samples"),

@@ -1,0 +1,169 @@
+//! A log of the samples that were freed, as JSON. Source: jemalloc(3), `prof.log_start`,
+//! `prof.log_stop`.
+//!
+//! ```text
+//! {"info":{"duration":…,"version":"…","lg_sample_rate":19,"prof_time_resolution":"default",
+//! "pid":…},"threads":[{"thr_uid":1,"thr_name":"main"}],"stack_traces":[["0x55d0c1a2f3b4"]],
+//! "allocations":[{"alloc_thread":0,"free_thread":0,"alloc_trace":0,"free_trace":0,
+//! "alloc_timestamp":…,"free_timestamp":…,"usize":112}]}
+//! ```
+//! Threads and traces are named by their places in the arrays. Times are nanoseconds, of the
+//! monotonic clock.
+
+use crate::json;
+use crate::name_lock::NameLock;
+use crate::output_file::{Path, process_id, write_whole};
+use crate::scratch::Scratch;
+use crate::sink::{Sink, Text};
+use crate::table::Table;
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use lumalloc::observe::{self, SampleLog, SampleMoment};
+use lumalloc::{VERSION, control, options};
+
+/// What stops a function of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The process was started without `prof:true`.
+    Off,
+    /// A log is kept already.
+    Running,
+    /// No log is kept.
+    Stopped,
+    /// The name is empty, or longer than any path. Or there is none, because the prefix is empty.
+    BadName,
+    /// The file could not be written, with the system's error number. The log is lost.
+    Unwritten(c_int),
+}
+
+/// The name of the file of the present log.
+static NAME: NameLock = NameLock::new();
+/// Files that were named here.
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// Begins a log of the samples that are freed. It is kept in memory until [`stop`] writes it to the
+/// file of that name, or without a name to `<prefix>.<pid>.<number>.json`.
+///
+/// # Errors
+/// [`Refusal`] says why there is none.
+pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
+    if !control::profile::is_enabled() {
+        return Err(Refusal::Off);
+    }
+    let path = name_of(name).ok_or(Refusal::BadName)?;
+    if !control::profile::start_log() {
+        return Err(Refusal::Running);
+    }
+    NAME.with(|present| *present = path);
+    Ok(())
+}
+
+fn name_of(name: Option<&CStr>) -> Option<Path> {
+    let mut path = Path::new();
+    match name {
+        Some(name) => path.push(name.to_bytes()).filter(|_| !name.is_empty())?,
+        None => {
+            let prefix = control::profile::prefix();
+            path.push(prefix.as_c_str().to_bytes()).filter(|_| !prefix.as_c_str().is_empty())?;
+            path.push(b".")?.push_number(u64::from(process_id()))?.push(b".")?;
+            path.push_number(SEQUENCE.fetch_add(1, Relaxed))?.push(b".json")?
+        }
+    };
+    Some(path)
+}
+
+/// Ends the log, and writes it.
+///
+/// # Errors
+/// [`Refusal::Off`], [`Refusal::Stopped`], and [`Refusal::Unwritten`].
+pub fn stop() -> Result<(), Refusal> {
+    if !control::profile::is_enabled() {
+        return Err(Refusal::Off);
+    }
+    let log = control::profile::stop_log().ok_or(Refusal::Stopped)?;
+    let path = NAME.with(|path| path.clone());
+    write_whole(path.as_c_str(), |sink| write(sink, &log)).map_err(Refusal::Unwritten)
+}
+
+fn write(sink: &mut dyn Sink, log: &SampleLog) -> bool {
+    let moments = || {
+        let both = |sample: observe::PastSample| [Some(sample.allocated), sample.freed];
+        log.samples().flat_map(both).flatten()
+    };
+    let places = 4 * moments().count().max(8);
+    let (mut threads, mut stacks) = (Scratch::new(places), Scratch::new(places));
+    let mut threads = Table::<1>::new(threads.words());
+    let mut stacks = Table::<1>::new(stacks.words());
+    let mut text = Text::new(sink);
+    head(&mut text, log);
+    text.bytes(b",\"threads\":[");
+    each_new(&mut text, &mut threads, moments(), thread_key, |text, moment| {
+        text.bytes(b"{\"thr_uid\":").decimal(moment.thread).bytes(b",\"thr_name\":");
+        json::text(text, moment.thread_name);
+        text.bytes(b"}");
+    });
+    text.bytes(b"],\"stack_traces\":[");
+    each_new(&mut text, &mut stacks, moments(), stack_key, |text, moment| {
+        json::stack(text, moment.stack);
+    });
+    text.bytes(b"],\"allocations\":[");
+    let mut between: &[u8] = b"\n";
+    for sample in log.samples() {
+        let Some(freed) = sample.freed else { continue };
+        let mut place = |moment: &SampleMoment| {
+            let thread = threads.value(&thread_key(moment)).map_or(0, |place| *place);
+            let stack = stacks.value(&stack_key(moment)).map_or(0, |place| *place);
+            (thread.saturating_sub(1), stack.saturating_sub(1))
+        };
+        let (by, at) = (place(&sample.allocated), place(&freed));
+        text.bytes(between).bytes(b"{\"alloc_thread\":").decimal(by.0);
+        text.bytes(b",\"free_thread\":").decimal(at.0);
+        text.bytes(b",\"alloc_trace\":").decimal(by.1);
+        text.bytes(b",\"free_trace\":").decimal(at.1);
+        text.bytes(b",\"alloc_timestamp\":").decimal(sample.allocated.time);
+        text.bytes(b",\"free_timestamp\":").decimal(freed.time);
+        text.bytes(b",\"usize\":").decimal(sample.usable as u64).bytes(b"}");
+        between = b",\n";
+    }
+    text.bytes(b"]}\n");
+    text.end()
+}
+
+fn thread_key(moment: &SampleMoment) -> [u64; 1] {
+    [moment.thread]
+}
+
+fn stack_key(moment: &SampleMoment) -> [u64; 1] {
+    [u64::from(moment.stack_number)]
+}
+
+fn head(text: &mut Text<'_>, log: &SampleLog) {
+    let [since, until] = log.times();
+    let resolution: &[u8] = if options::current().prof_time_high { b"high" } else { b"default" };
+    text.bytes(b"{\"info\":{\"duration\":").decimal(until.saturating_sub(since));
+    text.bytes(b",\"version\":\"").bytes(VERSION.as_bytes());
+    text.bytes(b"\",\"lg_sample_rate\":").decimal(u64::from(observe::lg_profile_sample()));
+    text.bytes(b",\"prof_time_resolution\":\"").bytes(resolution);
+    text.bytes(b"\",\"pid\":").decimal(u64::from(process_id())).bytes(b"}");
+}
+
+/// Calls `write` with each moment whose key is new, with commas between, and gives the keys places
+/// from 1 on.
+fn each_new(
+    text: &mut Text<'_>,
+    places: &mut Table<'_, 1>,
+    moments: impl Iterator<Item = SampleMoment>,
+    key: fn(&SampleMoment) -> [u64; 1],
+    mut write: impl FnMut(&mut Text<'_>, &SampleMoment),
+) {
+    let mut count = 0;
+    for moment in moments {
+        let Some(place) = places.value(&key(&moment)).filter(|place| **place == 0) else {
+            continue;
+        };
+        text.bytes(if count == 0 { b"\n" } else { b",\n" });
+        count += 1;
+        *place = count;
+        write(text, &moment);
+    }
+}
