@@ -31,6 +31,14 @@ impl Block {
         matches!(self.origin, Origin::Old(_))
     }
 
+    /// The number of the event that allocated it.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.origin {
+            Origin::Old(_) => None,
+            Origin::Event(number, _) => Some(number),
+        }
+    }
+
     /// The event that allocated it.
     pub(super) fn allocation(&self) -> Option<&Event> {
         match &self.origin {
