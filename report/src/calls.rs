@@ -4,7 +4,8 @@
 use crate::block_type::is_library;
 use crate::symbols::{Frame, Symbols};
 
-/// Functions that only hand an allocation or a deletion on. They are left out at the inner end of each stack.
+/// Functions that only hand an allocation or a deletion on. They are left out at the inner end of
+/// each stack.
 const SHIMS: [&str; 37] = [
     "malloc",
     "calloc",

@@ -9,7 +9,6 @@ use super::decoder::Event;
 use super::filter::Filter;
 use super::ledger::{Block, Ledger, Step};
 use super::names::Names;
-use super::recording::Recording;
 use super::selection::{is_block_shown, kind};
 use crate::error::Result;
 
@@ -260,6 +259,7 @@ impl Rows<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recording::Recording;
     use super::super::testing::{File, Happens};
     use super::*;
     use crate::symbols::Search;

@@ -7,7 +7,6 @@ use serde_json::{Value as Json, json};
 use super::dump_json::process;
 use super::lifetimes::{By, Lifetimes, Lives, Options};
 use super::names::Names;
-use super::recording::Recording;
 use super::stop::Stop;
 use crate::symbols::printable;
 use crate::views::{Bytes, Table, stack_lines};
@@ -16,7 +15,8 @@ use crate::views::{Bytes, Table, stack_lines};
 const MEANINGS: &str = "\
 other   freed by another thread than the one that allocated
 next    freed by the next event of the same thread: temporary for heaptrack
-soon    freed by the same thread with at most one other allocation of it in between: temporary for memray
+soon    freed by the same thread with at most one other allocation of it in between: temporary
+        for memray
 <1ms    freed blocks by their ages, up to 10 s and more
 ";
 
@@ -155,6 +155,7 @@ fn numbers(lives: &Lives) -> Json {
 #[cfg(test)]
 mod tests {
     use super::super::filter::Filter;
+    use super::super::recording::Recording;
     use super::super::testing::{File, Happens};
     use super::*;
     use crate::symbols::Search;

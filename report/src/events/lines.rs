@@ -218,4 +218,29 @@ mod tests {
             matches!(stop, Stop::Output(error) if error.kind() == std::io::ErrorKind::WriteZero)
         );
     }
+
+    #[test]
+    fn objects_have_their_classes() {
+        let (said, _directory) = crate::rtti::testing::run("lines", &["-O2"], true);
+        let mut file = File::default();
+        for mapping in &said.mappings {
+            let place = [mapping.start, mapping.limit, mapping.offset];
+            file = file.mapping(place, &mapping.file, "");
+        }
+        let addresses = (1..).map(|place| place * 16);
+        let words = said.words.iter().zip(addresses).map(|((_, word), at)| (at, *word));
+        let old: Vec<[u64; 3]> = words.clone().map(|(at, word)| [at, 8, word]).collect();
+        let deletions: Vec<_> =
+            words.map(|(at, word)| (at, Happens::Delete(at, word), 0)).collect();
+        let text = shown(&file.old(1, &old).events(7, &deletions), &Filter::default());
+        let text = text.expect("lines");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let types: Vec<&str> = lines.filter_map(|line| line.split('\t').nth(4)).collect();
+        let expected = said.words.iter().map(|(name, _)| match name.as_str() {
+            "-" => "notype",
+            name => name,
+        });
+        let expected: Vec<&str> = expected.collect();
+        assert_eq!(types, [&expected[..], &expected].concat());
+    }
 }

@@ -1,4 +1,8 @@
-//! Recordings of the heap monitor: each allocation and each deletion with its thread, time and stack.
+//! Recordings of the heap monitor: each allocation and each deletion with its thread, its time and
+//! its stack.
+//!
+//! Reading order: the file ([`Recording`] and what it consists of), [`Names`], which blocks are
+//! shown ([`Filter`]), and the views: [`lines()`], [`dump()`], [`lifetimes()`].
 
 #[cfg(test)]
 mod testing;
