@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::choice::Choice;
 use super::decoder::Event;
 use super::filter::Filter;
 use super::ledger::{Block, Ledger, Step};
 use super::names::Names;
 use super::recording::Recording;
-use super::selection::is_block_shown;
 use crate::error::Result;
 
 /// At most so many anomalies are kept. The others are counted.
@@ -57,6 +57,7 @@ impl Analysis {
     /// Reads all events.
     pub(super) fn new(names: &mut Names<'_>, options: &Options) -> Result<Analysis> {
         let recording = names.recording();
+        let choice = Choice::new(&options.filter, names);
         let mut ledger = Ledger::new(recording);
         let mut findings = Findings::default();
         let mut deleted = VecDeque::new();
@@ -66,7 +67,7 @@ impl Analysis {
             findings.add(step, &event, recording);
             if let Step::Deleted(block) = step
                 && options.deleted > 0
-                && is_block_shown(&options.filter, &block, Some(&event), event.time, names)
+                && choice.has_block(&block, Some(&event), event.time, names)
             {
                 if deleted.len() == options.deleted {
                     deleted.pop_back();
@@ -76,7 +77,7 @@ impl Analysis {
         }
         let end = ledger.last();
         let mut live = ledger.into_live();
-        live.retain(|block| is_block_shown(&options.filter, block, None, end, names));
+        live.retain(|block| choice.has_block(block, None, end, names));
         let Findings { anomalies, more: more_anomalies, allocations, deletions, unseen, .. } =
             findings;
         let (deleted, deleted_unseen) = (deleted.into(), unseen);

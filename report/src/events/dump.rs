@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use super::analysis::{Analysis, Anomaly, Options};
+use super::choice::kind;
 use super::decoder::Event;
 use super::ledger::Block;
 use super::lines::{NO_THREAD, OLD, head};
 use super::names::Names;
 use super::recording::Recording;
-use super::selection::kind;
 use super::stop::Stop;
 use crate::symbols::printable;
 

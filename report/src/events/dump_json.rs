@@ -5,11 +5,11 @@ use std::io::Write;
 use serde_json::{Map, Value as Json, json};
 
 use super::analysis::{Analysis, Anomaly, Options};
+use super::choice::kind;
 use super::decoder::Event;
 use super::ledger::Block;
 use super::names::Names;
 use super::recording::Recording;
-use super::selection::kind;
 use super::stop::Stop;
 
 /// Writes one document. The members are described in `docs/heap-monitor.md`.

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 
+use super::choice::{Choice, kind};
 use super::decoder::Event;
 use super::filter::Filter;
 use super::ledger::{Block, Ledger, Step};
 use super::names::Names;
-use super::selection::{is_block_shown, kind};
 use crate::error::Result;
 
 /// The bounds of the classes of ages, in nanoseconds.
@@ -135,7 +135,7 @@ impl Lifetimes {
     pub(super) fn new(names: &mut Names<'_>, options: &Options) -> Result<Lifetimes> {
         let recording = names.recording();
         let mut ledger = Ledger::new(recording);
-        let mut rows = Rows::new(options);
+        let mut rows = Rows::new(options, names);
         let mut threads: HashMap<u64, Recent> = HashMap::new();
         for event in recording.events() {
             let (event, number) = (event?, ledger.count());
@@ -177,7 +177,8 @@ fn death(block: &Block, event: &Event, recent: &Recent) -> Option<Death> {
 
 /// The rows so far.
 struct Rows<'o> {
-    options: &'o Options,
+    by: By,
+    choice: Choice<'o>,
     total: Lives,
     lives: Vec<(Vec<String>, Lives)>,
     by_text: HashMap<Vec<String>, usize>,
@@ -186,9 +187,10 @@ struct Rows<'o> {
 }
 
 impl Rows<'_> {
-    fn new(options: &Options) -> Rows<'_> {
+    fn new<'o>(options: &'o Options, names: &Names<'_>) -> Rows<'o> {
         Rows {
-            options,
+            by: options.by,
+            choice: Choice::new(&options.filter, names),
             total: Lives::new(),
             lives: Vec::new(),
             by_text: HashMap::new(),
@@ -206,10 +208,10 @@ impl Rows<'_> {
     ) {
         let Some(allocation) = block.allocation() else { return };
         let event = deletion.as_ref().map(|(event, _)| *event);
-        if !is_block_shown(&self.options.filter, block, event, end, names) {
+        if !self.choice.has_block(block, event, end, names) {
             return;
         }
-        let row = match self.options.by {
+        let row = match self.by {
             By::Type => self.row_of_type(kind(block, event, names)),
             by => self.row_of_stack(allocation.stack, by, names),
         };

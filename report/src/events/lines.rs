@@ -1,8 +1,8 @@
 //! The lines of Taligent's heap monitor: one for each old block and each event.
 
-use std::collections::HashMap;
 use std::io::Write;
 
+use super::choice::Choice;
 use super::decoder::{Event, Kind};
 use super::filter::Filter;
 use super::names::{NO_VTABLE, Names};
@@ -24,16 +24,16 @@ pub(super) const OLD: &str = "old";
 /// The file is damaged, or the lines cannot be written.
 pub fn lines(names: &mut Names<'_>, filter: &Filter, out: &mut dyn Write) -> Result<(), Stop> {
     let recording = names.recording();
-    let selection = Selection::find(names, filter)?;
+    let choice = Choice::new(filter, names);
+    let selection = Selection::find(names, &choice)?;
     out.write_all(head(recording).as_bytes())?;
-    old(recording, names, filter, selection.as_ref(), out)?;
-    let mut stacks = Stacks::new(filter);
-    let pid = recording.process().pid;
+    if choice.has_old_lines() {
+        old(recording, names, selection.as_ref(), out)?;
+    }
     for (number, event) in recording.events().enumerate() {
         let event = event?;
         let is_shown = selection.as_ref().is_none_or(|it| it.has_event(number as u64))
-            && filter.has_thread(pid, event.thread)
-            && stacks.has(event.stack, names);
+            && choice.has_line(&event);
         if is_shown {
             line(recording, names, &event, out)?;
         }
@@ -60,14 +60,9 @@ pub(super) fn head(recording: &Recording) -> String {
 fn old(
     recording: &Recording,
     names: &mut Names<'_>,
-    filter: &Filter,
     selection: Option<&Selection>,
     out: &mut dyn Write,
 ) -> Result<(), Stop> {
-    // Old blocks have no stack.
-    if !filter.has_thread(0, 0) || !filter.has_stack("") {
-        return Ok(());
-    }
     for (index, block) in recording.old_blocks().iter().enumerate() {
         if selection.is_none_or(|it| it.has_old(index)) {
             let class = names.class(block.word, block.seen);
@@ -97,26 +92,6 @@ fn line(
     }
     writeln!(out, "{}", names.stack(event.stack))?;
     Ok(())
-}
-
-/// Which stacks are shown.
-struct Stacks<'a> {
-    filter: &'a Filter,
-    known: HashMap<u32, bool>,
-}
-
-impl Stacks<'_> {
-    fn new(filter: &Filter) -> Stacks<'_> {
-        Stacks { filter, known: HashMap::new() }
-    }
-
-    fn has(&mut self, stack: u32, names: &Names<'_>) -> bool {
-        self.filter.stack.is_none()
-            || *self
-                .known
-                .entry(stack)
-                .or_insert_with(|| self.filter.has_stack(&names.stack(stack)))
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod recording;
 mod names;
 mod filter;
 mod ledger;
+mod choice;
 mod selection;
 mod stop;
 mod lines;

@@ -105,6 +105,11 @@ impl<'a> Names<'a> {
         text
     }
 
+    /// The number of stacks.
+    pub(super) fn stack_count(&self) -> u32 {
+        self.functions.len() as u32
+    }
+
     /// The names of a stack, innermost first.
     pub(super) fn functions(&self, stack: u32) -> impl Iterator<Item = &str> {
         let functions = self.functions[stack as usize].iter();

@@ -1,10 +1,7 @@
 //! Which events are shown, where that depends on both events of their block.
 
-use std::rc::Rc;
-
-use super::decoder::Event;
-use super::filter::{Filter, Range};
-use super::ledger::{Block, Ledger, Origin, Step};
+use super::choice::Choice;
+use super::ledger::{Ledger, Origin, Step};
 use super::names::Names;
 use crate::error::Result;
 
@@ -16,9 +13,9 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads all events; none if the filter does not need that.
-    pub(super) fn find(names: &mut Names<'_>, filter: &Filter) -> Result<Option<Selection>> {
-        if !filter.is_of_blocks() {
+    /// Reads all events; none if the choice does not need that.
+    pub(super) fn find(names: &mut Names<'_>, choice: &Choice<'_>) -> Result<Option<Selection>> {
+        if !choice.is_of_blocks() {
             return Ok(None);
         }
         let recording = names.recording();
@@ -30,17 +27,17 @@ impl Selection {
             match ledger.apply(&event) {
                 Step::Allocated => {}
                 Step::Replaced(block) => {
-                    if is_shown(filter, &block, None, event.time, names) {
+                    if choice.has_events_of(&block, None, event.time, names) {
                         selection.add(block.origin);
                     }
                 }
                 Step::Deleted(block) => {
-                    if is_shown(filter, &block, Some(&event), event.time, names) {
+                    if choice.has_events_of(&block, Some(&event), event.time, names) {
                         selection.add(block.origin);
                         selection.add_event(number);
                     }
                 }
-                Step::Unknown if has_unknown(filter, &event, names) => {
+                Step::Unknown if choice.has_unknown(&event, names) => {
                     selection.add_event(number);
                 }
                 Step::Unknown => {}
@@ -48,7 +45,7 @@ impl Selection {
         }
         let end = ledger.last();
         for block in ledger.into_live() {
-            if is_shown(filter, &block, None, end, names) {
+            if choice.has_events_of(&block, None, end, names) {
                 selection.add(block.origin);
             }
         }
@@ -82,70 +79,9 @@ impl Selection {
     }
 }
 
-/// Whether a block is shown, by its size, its age, its type and its origin. `end` is when it was
-/// deleted, or the recording ended.
-pub(super) fn is_shown(
-    filter: &Filter,
-    block: &Block,
-    deletion: Option<&Event>,
-    end: u64,
-    names: &mut Names<'_>,
-) -> bool {
-    filter.size.contains(block.size)
-        && filter.has_origin(block.is_old())
-        && filter.has_age(block.age(end, names.recording()), block.is_old())
-        && (filter.kind.is_none() || filter.has_type(&kind(block, deletion, names)))
-}
-
-/// Whether a block is shown, by everything that a filter chooses.
-pub(super) fn is_block_shown(
-    filter: &Filter,
-    block: &Block,
-    deletion: Option<&Event>,
-    end: u64,
-    names: &mut Names<'_>,
-) -> bool {
-    let pid = names.recording().process().pid;
-    let events = || block.allocation().into_iter().chain(deletion);
-    let has_thread = block.is_old() && filter.has_thread(0, 0)
-        || events().any(|event| filter.has_thread(pid, event.thread));
-    has_thread
-        && (filter.stack.is_none()
-            || block.is_old() && filter.has_stack("")
-            || events().any(|event| filter.has_stack(&names.stack(event.stack))))
-        && is_shown(filter, block, deletion, end, names)
-}
-
-/// The type of a block: what its deletion tells, else what its allocation does.
-pub(super) fn kind(block: &Block, deletion: Option<&Event>, names: &mut Names<'_>) -> Rc<str> {
-    let by_deletion = deletion.and_then(|event| names.of_deletion(event));
-    let known = by_deletion.or_else(|| match block.origin {
-        Origin::Old(index) => {
-            let old = names.old_block(index);
-            names.class(old.word, old.seen)
-        }
-        Origin::Event(_, event) => names.of_allocation(event.stack),
-    });
-    let word = deletion.map(Event::word).or_else(|| match block.origin {
-        Origin::Old(index) => Some(names.old_block(index).word),
-        Origin::Event(..) => None,
-    });
-    known.unwrap_or_else(|| names.unknown(word.unwrap_or(1)))
-}
-
-/// Whether the deletion of a block is shown of which nothing else is known.
-fn has_unknown(filter: &Filter, event: &Event, names: &mut Names<'_>) -> bool {
-    let is_old = names.recording().may_be_old(event.time);
-    let kind = names.of_deletion(event).unwrap_or_else(|| names.unknown(event.word()));
-    filter.size == Range::ALL
-        && filter.age == Range::ALL
-        && filter.has_origin(is_old)
-        && filter.has_type(&kind)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::filter::Old;
+    use super::super::filter::{Filter, Old, Range};
     use super::super::recording::Recording;
     use super::super::testing::{File, Happens};
     use super::*;
@@ -171,7 +107,8 @@ mod tests {
             .end(100, 0);
         let recording = Recording::of(&file);
         let mut names = Names::new(&recording, &Search::default()).expect("names");
-        let selection = Selection::find(&mut names, filter).expect("events").expect("a selection");
+        let choice = Choice::new(filter, &names);
+        let selection = Selection::find(&mut names, &choice).expect("events").expect("a selection");
         let events = (0..70).filter(|number| selection.has_event(*number));
         let old = recording.old_blocks().iter().enumerate();
         let old = old.filter(|(index, _)| selection.has_old(*index));
@@ -210,6 +147,8 @@ mod tests {
     fn nothing_is_read_without_need() {
         let recording = Recording::of(&File::default().chunk(b'E', &[1, 0, 1, 3]));
         let mut names = Names::new(&recording, &Search::default()).expect("names");
-        assert!(matches!(Selection::find(&mut names, &Filter::default()), Ok(None)));
+        let filter = Filter::default();
+        let choice = Choice::new(&filter, &names);
+        assert!(matches!(Selection::find(&mut names, &choice), Ok(None)));
     }
 }
