@@ -1,9 +1,7 @@
 //! How long blocks live, by what allocates them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-
-use hdrhistogram::Histogram;
 
 use super::choice::{Choice, kind};
 use super::decoder::Event;
@@ -14,8 +12,8 @@ use crate::error::Result;
 
 /// The bounds of the classes of ages, in nanoseconds.
 pub(super) const BOUNDS: [u64; 3] = [1_000_000, 100_000_000, 10_000_000_000];
-/// The digits of ages that are kept for the median.
-const DIGITS: u8 = 2;
+/// The bits of ages that are kept for the median.
+const BITS: u32 = 7;
 
 /// What the blocks of a row have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +39,7 @@ pub struct Options {
 }
 
 /// How the blocks of a row lived.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Lives {
     /// Allocations.
     pub(super) allocations: u64,
@@ -59,29 +57,21 @@ pub(super) struct Lives {
     pub(super) soon: u64,
     /// Freed blocks by their ages: below each of [`BOUNDS`], and older ones.
     pub(super) classes: [u64; 4],
-    ages: Histogram<u32>,
+    /// How many blocks had each age, rounded.
+    ages: BTreeMap<u64, u64>,
 }
 
 impl Lives {
-    fn new() -> Lives {
-        let ages = Histogram::new(DIGITS).expect("the number of digits is at most 5");
-        let classes = [0; 4];
-        Lives {
-            allocations: 0,
-            bytes: 0,
-            live: 0,
-            live_bytes: 0,
-            by_other: 0,
-            next: 0,
-            soon: 0,
-            classes,
-            ages,
-        }
-    }
-
     /// The median age of the freed blocks, in nanoseconds.
     pub(super) fn median(&self) -> Option<u64> {
-        (!self.ages.is_empty()).then(|| self.ages.value_at_quantile(0.5))
+        let middle = self.ages.values().sum::<u64>().div_ceil(2);
+        let mut count = 0;
+        let mut ages = self.ages.iter();
+        let median = ages.find(|(_, blocks)| {
+            count += *blocks;
+            count >= middle
+        });
+        median.map(|(age, _)| *age)
     }
 
     /// Adds a block. `death` is how it was deleted.
@@ -98,9 +88,14 @@ impl Lives {
         self.soon += u64::from(death.is_soon);
         let class = BOUNDS.iter().position(|bound| death.age < *bound);
         self.classes[class.unwrap_or(BOUNDS.len())] += 1;
-        // It grows with the largest age, and holds them all.
-        let _ = self.ages.record(death.age);
+        *self.ages.entry(rounded(death.age)).or_default() += 1;
     }
+}
+
+/// An age of which only the first bits are kept, so that there are not many different ones.
+fn rounded(age: u64) -> u64 {
+    let rest = age.checked_ilog2().unwrap_or(0).saturating_sub(BITS - 1);
+    age >> rest << rest
 }
 
 /// How a block was deleted.
@@ -191,7 +186,7 @@ impl Rows<'_> {
         Rows {
             by: options.by,
             choice: Choice::new(&options.filter, names),
-            total: Lives::new(),
+            total: Lives::default(),
             lives: Vec::new(),
             by_text: HashMap::new(),
             by_stack: HashMap::new(),
@@ -245,7 +240,7 @@ impl Rows<'_> {
     fn row(&mut self, lines: Vec<String>) -> usize {
         let lives = &mut self.lives;
         *self.by_text.entry(lines).or_insert_with_key(|lines| {
-            lives.push((lines.clone(), Lives::new()));
+            lives.push((lines.clone(), Lives::default()));
             lives.len() - 1
         })
     }
@@ -311,8 +306,24 @@ mod tests {
         assert_eq!(total.classes, [1, 1, 2, 1]);
         assert_eq!((total.allocations, total.bytes, total.live, total.live_bytes), (6, 45, 1, 5));
         let median = total.median().expect("a median");
-        assert!(median.abs_diff(100_000_000) < 1_000_000, "{median}");
+        assert_eq!(median, rounded(100_000_000));
         assert_eq!(lifetimes(&File::default(), &all()).total.median(), None);
+    }
+
+    #[test]
+    fn ages_are_rounded_to_seven_bits() {
+        for (age, expected) in [(0, 0), (127, 127), (128, 128), (129, 128), (u64::MAX, 0x7f << 57)]
+        {
+            assert_eq!(rounded(age), expected);
+        }
+        let of = |ages: &[u64]| {
+            let ages = ages.iter().map(|age| (*age, 1)).collect();
+            Lives { ages, ..Lives::default() }.median()
+        };
+        assert_eq!(
+            [of(&[]), of(&[5]), of(&[5, 7]), of(&[5, 7, 9])],
+            [None, Some(5), Some(5), Some(7)]
+        );
     }
 
     #[test]

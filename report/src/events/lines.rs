@@ -90,8 +90,13 @@ fn line(
             write!(out, "del\t{kind}\t")?;
         }
     }
-    writeln!(out, "{}", names.stack(event.stack))?;
-    Ok(())
+    for (place, name) in names.escaped_functions(event.stack).enumerate() {
+        if place > 0 {
+            out.write_all(b"|")?;
+        }
+        out.write_all(name.as_bytes())?;
+    }
+    Ok(out.write_all(b"\n")?)
 }
 
 #[cfg(test)]

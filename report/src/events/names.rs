@@ -116,7 +116,8 @@ impl<'a> Names<'a> {
         functions.map(|function| self.symbols.functions()[*function as usize].as_str())
     }
 
-    fn escaped_functions(&self, stack: u32) -> impl Iterator<Item = &str> {
+    /// The names of a stack as a line has them.
+    pub(super) fn escaped_functions(&self, stack: u32) -> impl Iterator<Item = &str> {
         let functions = self.functions[stack as usize].iter();
         functions.map(|function| self.escaped[*function as usize].as_str())
     }
