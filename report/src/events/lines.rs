@@ -1,5 +1,6 @@
 //! The lines of Taligent's heap monitor: one for each old block and each event.
 
+use std::fmt::Write as _;
 use std::io::Write;
 
 use super::choice::Choice;
@@ -30,12 +31,15 @@ pub fn lines(names: &mut Names<'_>, filter: &Filter, out: &mut dyn Write) -> Res
     if choice.has_old_lines() {
         old(recording, names, selection.as_ref(), out)?;
     }
+    let mut text = String::new();
     for (number, event) in recording.events().enumerate() {
         let event = event?;
         let is_shown = selection.as_ref().is_none_or(|it| it.has_event(number as u64))
             && choice.has_line(&event);
         if is_shown {
-            line(recording, names, &event, out)?;
+            text.clear();
+            line(names, &event, &mut text).map_err(std::io::Error::other)?;
+            out.write_all(text.as_bytes())?;
         }
     }
     Ok(out.flush()?)
@@ -74,29 +78,22 @@ fn old(
     Ok(())
 }
 
-fn line(
-    recording: &Recording,
-    names: &mut Names<'_>,
-    event: &Event,
-    out: &mut dyn Write,
-) -> Result<(), Stop> {
-    let thread = recording.thread(event.thread);
+/// Adds the line of an event to a text.
+fn line(names: &mut Names<'_>, event: &Event, text: &mut String) -> std::fmt::Result {
+    let recording = names.recording();
+    let pid = recording.process().pid;
     let time = recording.microseconds(event.time);
-    write!(out, "{thread}\t{time}\t{:#x}\t", event.address)?;
+    write!(text, "{pid}-{}\t{time}\t{:#x}\t", event.thread, event.address)?;
     match event.kind {
-        Kind::Allocation(size) => write!(out, "{size}\t{NO_VTABLE}\t")?,
+        Kind::Allocation(size) => write!(text, "{size}\t{NO_VTABLE}\t")?,
         Kind::Deletion(word) => {
             let kind = names.of_deletion(event).unwrap_or_else(|| names.unknown(word));
-            write!(out, "del\t{kind}\t")?;
+            write!(text, "del\t{kind}\t")?;
         }
     }
-    for (place, name) in names.escaped_functions(event.stack).enumerate() {
-        if place > 0 {
-            out.write_all(b"|")?;
-        }
-        out.write_all(name.as_bytes())?;
-    }
-    Ok(out.write_all(b"\n")?)
+    names.add_stack(event.stack, text);
+    text.push('\n');
+    Ok(())
 }
 
 #[cfg(test)]

@@ -96,13 +96,18 @@ impl<'a> Names<'a> {
     /// A stack as a line has it: the names, innermost first, with bars between them.
     pub(super) fn stack(&self, stack: u32) -> String {
         let mut text = String::new();
-        for (place, name) in self.escaped_functions(stack).enumerate() {
+        self.add_stack(stack, &mut text);
+        text
+    }
+
+    /// Adds a stack to a text.
+    pub(super) fn add_stack(&self, stack: u32, text: &mut String) {
+        for (place, function) in self.functions[stack as usize].iter().enumerate() {
             if place > 0 {
                 text.push('|');
             }
-            text.push_str(name);
+            text.push_str(&self.escaped[*function as usize]);
         }
-        text
     }
 
     /// The number of stacks.
@@ -114,12 +119,6 @@ impl<'a> Names<'a> {
     pub(super) fn functions(&self, stack: u32) -> impl Iterator<Item = &str> {
         let functions = self.functions[stack as usize].iter();
         functions.map(|function| self.symbols.functions()[*function as usize].as_str())
-    }
-
-    /// The names of a stack as a line has them.
-    pub(super) fn escaped_functions(&self, stack: u32) -> impl Iterator<Item = &str> {
-        let functions = self.functions[stack as usize].iter();
-        functions.map(|function| self.escaped[*function as usize].as_str())
     }
 
     /// The innermost function of the program in a stack, with its line.
