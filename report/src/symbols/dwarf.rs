@@ -14,6 +14,7 @@ use gimli::{
 
 use super::demangle::{demangle, is_legacy_rust};
 use super::image::{Image, Slice};
+use super::library::qualified;
 use super::scopes::Scopes;
 
 /// References between entries are not followed further than this.
@@ -106,6 +107,7 @@ impl Debug {
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
             let line = location.and_then(|location| location.line).unwrap_or(0);
+            let function = function.map(|name| qualified(name, &file));
             out.push(Place { function, file, line, start: None });
             if let (Some(last), true) = (out.last_mut(), start.is_some()) {
                 last.start = start;
@@ -189,6 +191,8 @@ fn with_arguments(name: String, own: &str) -> String {
     match arguments.map(|arguments| arguments.replace(", alloc::alloc::Global>", ">")) {
         None => name,
         Some(arguments) if arguments == "<alloc::alloc::Global>" => name,
+        // The older form of `drop_in_place<Widget>` has them.
+        Some(_) if name.ends_with('>') => name,
         Some(arguments) => format!("{name}::{arguments}"),
     }
 }
