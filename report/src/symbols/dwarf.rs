@@ -107,7 +107,6 @@ impl Debug {
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("").to_owned();
             let line = location.and_then(|location| location.line).unwrap_or(0);
-            let function = function.map(|name| qualified(name, &file));
             out.push(Place { function, file, line, start: None });
             if let (Some(last), true) = (out.last_mut(), start.is_some()) {
                 last.start = start;
@@ -115,7 +114,10 @@ impl Debug {
         }
         // Only the last one is a function of its own; the others are inlined into it.
         let count = out.len();
-        out.iter_mut().take(count.saturating_sub(1)).for_each(|place| place.start = None);
+        for place in out.iter_mut().take(count.saturating_sub(1)) {
+            place.start = None;
+            place.function = place.function.take().map(|name| qualified(name, &place.file));
+        }
         out
     }
 
@@ -186,7 +188,7 @@ impl Debug {
 }
 
 /// A name of Rust's older form with the type arguments that its entry has.
-fn with_arguments(name: String, own: &str) -> String {
+pub(super) fn with_arguments(name: String, own: &str) -> String {
     let arguments = own.find('<').filter(|at| *at > 0).map(|at| &own[at..]);
     match arguments.map(|arguments| arguments.replace(", alloc::alloc::Global>", ">")) {
         None => name,
