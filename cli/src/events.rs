@@ -3,11 +3,21 @@
 pub(crate) mod arguments;
 mod values;
 
-use lumalloc_report::events::{Names, Recording, Stop, lines};
+use std::io::Write;
+
+use lumalloc_report::events::{
+    AnalysisOptions, By, LifetimesOptions, Names, Recording, Stop, dump, dump_json, lifetimes,
+    lifetimes_json, lines,
+};
 
 use crate::failure::{Failure, Outcome};
 use crate::profile::output;
-use arguments::EventsArguments;
+use arguments::{ByArgument, EventsArguments};
+
+/// How many deleted blocks the analysis shows.
+const DELETED: u32 = 100;
+/// How many rows the table of lifetimes has.
+const TOP: u32 = 20;
 
 /// Shows a recording.
 pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
@@ -19,15 +29,38 @@ pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
     for note in recording.notes().iter().chain(names.notes()) {
         eprintln!("lumalloc: events: warning: {note}");
     }
-    let filter = arguments.filter.filter();
     let written = output::stream(output, |out| {
-        let shown = lines(&recording, &mut names, &filter, out);
-        shown.map_err(|stop| match stop {
+        write(arguments, &mut names, out).map_err(|stop| match stop {
             Stop::Input(error) => output::Stop::Input(error.to_string()),
             Stop::Output(error) => output::Stop::Output(error),
         })
     });
     written.map_err(failure)
+}
+
+fn write(
+    arguments: &EventsArguments,
+    names: &mut Names<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Stop> {
+    let filter = arguments.filter.filter();
+    if arguments.analyze {
+        let deleted = if arguments.live { 0 } else { arguments.deleted.unwrap_or(DELETED) };
+        let options = AnalysisOptions { filter, deleted: deleted as usize };
+        let show = if arguments.json { dump_json } else { dump };
+        show(names, &options, out)
+    } else if arguments.lifetimes {
+        let by = match arguments.by {
+            None | Some(ByArgument::Site) => By::Site,
+            Some(ByArgument::Stack) => By::Stack,
+            Some(ByArgument::Type) => By::Type,
+        };
+        let top = arguments.top.unwrap_or(TOP) as usize;
+        let show = if arguments.json { lifetimes_json } else { lifetimes };
+        show(names, &LifetimesOptions { filter, by, top }, out)
+    } else {
+        lines(names, &filter, out)
+    }
 }
 
 fn failure(what: impl std::fmt::Display) -> Failure {

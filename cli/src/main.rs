@@ -3,13 +3,13 @@
 //! Without a subcommand it shows the allocator at work: an HTTP key-value service under load, first
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library. `lumalloc map` shows the heap of a process.
-//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles, `lumalloc events` recordings of the
-//! heap monitor.
+//! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles, `lumalloc events` shows recordings
+//! of the heap monitor.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`map`], [`profile`] (heap profiles), [`events`], then the demonstration: [`service`] (the server),
-//! [`load`] (its traffic), [`demo`] (starts both and draws the table) and [`forever`] (starts both
-//! and does not end).
+//! [`run`], [`map`], [`profile`] (heap profiles), [`events`] (recordings), then the demonstration:
+//! [`service`] (the server), [`load`] (its traffic), [`demo`] (starts both and draws the table) and
+//! [`forever`] (starts both and does not end).
 
 mod arguments;
 mod demo;

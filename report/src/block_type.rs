@@ -87,11 +87,34 @@ const PARTS: [&str; 9] = [
 ];
 
 /// Parts of libraries around an element, which is their first argument.
-const AROUND: [&str; 4] = [
+const AROUND: [&str; 6] = [
     "std::_Sp_counted_ptr_inplace<",
     "std::__1::__shared_ptr_emplace<",
     "std::_List_node<",
     "alloc::sync::ArcInner<",
+    "alloc::rc::RcInner<",
+    "alloc::rc::RcBox<",
+];
+/// The containers of modules, for names that have no more than the module, and how many of the
+/// function's arguments are those of the container.
+const MODULES: [(&[&str], &str, usize); 17] = [
+    (&["vec"], "Vec", 1),
+    (&["slice"], "Vec", 1),
+    (&["boxed"], "Box", 1),
+    (&["rc"], "Rc", 1),
+    (&["sync"], "Arc", 1),
+    (&["raw_vec"], "RawVec", 1),
+    (&["vec_deque"], "VecDeque", 1),
+    (&["linked_list"], "LinkedList", 1),
+    (&["binary_heap"], "BinaryHeap", 1),
+    (&["btree", "map"], "BTreeMap", 2),
+    (&["btree", "set"], "BTreeSet", 1),
+    (&["btree", "node"], "LeafNode", 2),
+    (&["hash", "map"], "HashMap", 2),
+    (&["hash", "set"], "HashSet", 1),
+    (&["hashbrown", "map"], "HashMap", 2),
+    (&["hashbrown", "set"], "HashSet", 1),
+    (&["hashbrown", "raw"], "RawTable", 1),
 ];
 
 /// A container and its elements.
@@ -126,7 +149,7 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
     let mut is_string = false;
     for name in functions.take_while(|name| is_library(name)) {
         let path = name.trim_start_matches('<');
-        is_string |= path.starts_with("alloc::string::String") || path.starts_with("alloc::fmt::");
+        is_string |= path.starts_with("alloc::string::") || path.starts_with("alloc::fmt::");
         let Some(next) = type_of(name) else { continue };
         let is_better = found.as_ref().is_none_or(|found| {
             (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
@@ -176,12 +199,20 @@ fn dropped(name: &str) -> Option<&str> {
         .iter()
         .find_map(|begin| name.strip_prefix(begin))?;
     let rest = rest.strip_prefix("::").unwrap_or(rest);
-    rest.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'))
+    // Names that were put together have the arguments twice: `drop_in_place<A>::<A>`.
+    let first = split(rest, "::").first().copied()?;
+    first.strip_prefix('<').and_then(|first| first.strip_suffix('>'))
 }
 
 /// Whether a function belongs to a standard library, or to one of the containers of others.
 pub(crate) fn is_library(name: &str) -> bool {
-    let name = name.trim_start_matches(['<', '&']);
+    let mut name = name.trim_start_matches(['<', '&']).trim_start_matches("mut ");
+    // A method of a library's trait, for a type that belongs to no crate: `<T as alloc::…>::f`.
+    if let Some((own, library)) = name.split_once(" as ")
+        && !own.contains("::")
+    {
+        name = library;
+    }
     LIBRARIES.iter().chain(&BARE).any(|library| name.starts_with(library))
 }
 
@@ -195,11 +226,12 @@ fn type_of(name: &str) -> Option<Type> {
     // `<alloc::vec::Vec<Widget> as core::clone::Clone>::clone`
     let own = first.strip_prefix('<').and_then(|own| own.strip_suffix('>'));
     let own = own.map(|own| split(own, " as ").first().copied().unwrap_or(own));
-    let path = own.map_or_else(|| parts.clone(), |own| split(own, "::"));
-    let (container, arguments) =
-        path.iter().filter_map(|part| generic(part)).find(|(head, _)| {
-            head.starts_with('_') || PARTS.contains(head) || CONTAINERS.contains(head)
-        })?;
+    // The function itself is no container, even if it has the name of one: `Option<T>::map<U>`.
+    let path = own.map_or_else(|| parts[..parts.len() - 1].to_vec(), |own| split(own, "::"));
+    let known = path.iter().filter_map(|part| generic(part)).find(|(head, _)| {
+        head.starts_with('_') || PARTS.contains(head) || CONTAINERS.contains(head)
+    });
+    let Some((container, arguments)) = known else { return type_of_module(&parts) };
     let mut arguments = split(arguments, ",");
     if arguments.iter().all(|argument| is_placeholder(argument)) {
         let last = parts.last().and_then(|part| generic(part)).filter(|(head, _)| head.is_empty());
@@ -209,6 +241,20 @@ fn type_of(name: &str) -> Option<Type> {
     let elements: Vec<String> = arguments.into_iter().filter_map(element).collect();
     let container = container.to_owned();
     (!elements.is_empty()).then_some(Type { container, elements })
+}
+
+/// The container of a function that is known with its module only: `alloc::vec::push<Widget>`.
+fn type_of_module(parts: &[&str]) -> Option<Type> {
+    let (function, modules) = parts.split_last()?;
+    let (_, arguments) = generic(function)?;
+    let find = |(names, ..): &&(&[&str], &str, usize)| {
+        // Modules of a container may have modules of their own.
+        modules.windows(names.len()).any(|window| window == *names)
+    };
+    let (_, container, count) = MODULES.iter().find(find)?;
+    let elements = split(arguments, ",").into_iter().take(*count).filter_map(element);
+    let elements: Vec<String> = elements.collect();
+    (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
 }
 
 /// The two parts of `Vec<Widget>`.
@@ -230,7 +276,9 @@ fn element(argument: &str) -> Option<String> {
     let is_code = argument.contains("{closure") || argument.contains("lambda(");
     let is_number = argument.starts_with(|first: char| first.is_ascii_digit() || first == '(')
         && argument.ends_with(|last: char| last.is_ascii_digit());
-    let is_noise = argument.is_empty() || argument.starts_with(['\'', '[', '_']) || is_number;
+    let is_slice = argument.starts_with('[') && !argument.contains("; ");
+    let is_noise =
+        argument.is_empty() || is_slice || argument.starts_with(['\'', '_']) || is_number;
     (!is_placeholder(argument) && !is_helper && !is_code && !is_noise).then(|| plain(argument))
 }
 
@@ -313,6 +361,33 @@ mod tests {
     }
 
     #[test]
+    fn modules_name_the_container() {
+        for (functions, expected) in [
+            ("alloc::boxed::new<x::Widget>", Some("Box<x::Widget>")),
+            ("alloc::rc::new<[u64; 4]>", Some("Rc<[u64; 4]>")),
+            ("alloc::boxed::new<[u64]>", None),
+            ("alloc::raw_vec::grow_one<x::W> < alloc::vec::push<x::W>", Some("Vec<x::W>")),
+            ("alloc::vec::from_iter<x::W, core::slice::iter::Iter<x::Y>>", Some("Vec<x::W>")),
+            ("alloc::vec::spec_from_iter::from_iter<x::W, x::I>", Some("Vec<x::W>")),
+            (
+                "hashbrown::raw::reserve_rehash<(u64, x::W), x::F> < \
+                 hashbrown::map::insert<u64, x::W, std::hash::random::RandomState>",
+                Some("HashMap<u64, x::W>"),
+            ),
+            (
+                "alloc::collections::btree::node::new<u64, u16> < \
+                 alloc::collections::btree::map::insert<u64, u16>",
+                Some("BTreeMap<u64, u16>"),
+            ),
+            ("alloc::raw_vec::with_capacity<u8> < alloc::string::from", Some("String")),
+            ("core::option::map<x::W>", None),
+            ("alloc::vec::push", None),
+        ] {
+            assert_eq!(of(functions).as_deref(), expected, "{functions}");
+        }
+    }
+
+    #[test]
     fn functions_of_cpp_name_the_type() {
         for (functions, expected) in [
             (
@@ -345,6 +420,10 @@ mod tests {
                 Some("Box<x::Widget>"),
             ),
             ("core::ptr::drop_in_place::<alloc::vec::Vec<x::W>> < x::f", Some("Vec<x::W>")),
+            (
+                "core::ptr::drop_in_place<alloc::vec::Vec<x::W>>::<alloc::vec::Vec<x::W>> < x::f",
+                Some("Vec<x::W>"),
+            ),
             (
                 "core::ptr::drop_in_place<alloc::raw_vec::RawVec<x::W>> < \
                  core::ptr::drop_in_place<alloc::vec::Vec<x::W>> < \
@@ -394,6 +473,22 @@ mod tests {
             "",
         ] {
             assert_eq!(of(functions), None, "{functions}");
+        }
+    }
+
+    #[test]
+    fn functions_of_libraries_are_known() {
+        for (name, expected) in [
+            ("alloc::vec::Vec<T>::push", true),
+            ("<&x::W as core::fmt::Debug>::fmt", false),
+            ("<i32 as core::fmt::Display>::fmt", true),
+            ("<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec::<u8>", true),
+            ("<&mut alloc::string::String as core::fmt::Write>::write_str", true),
+            ("<T as x::Shape>::f", false),
+            ("x::f", false),
+            ("<alloc::vec::Vec<x::W> as x::Shape>::f", true),
+        ] {
+            assert_eq!(is_library(name), expected, "{name}");
         }
     }
 

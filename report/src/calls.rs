@@ -4,7 +4,8 @@
 use crate::block_type::is_library;
 use crate::symbols::{Frame, Symbols};
 
-/// Functions that only hand an allocation or a deletion on. They are left out at the inner end of each stack.
+/// Functions that only hand an allocation or a deletion on. They are left out at the inner end of
+/// each stack.
 const SHIMS: [&str; 37] = [
     "malloc",
     "calloc",
@@ -73,7 +74,10 @@ pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
 pub(crate) fn below_main<'a>(stack: &'a [Frame], symbols: &Symbols) -> &'a [Frame] {
     let name = |frame| name(frame, symbols);
     if let Some(begin) = stack.iter().position(|frame| name(frame).contains(RUST_BEGIN)) {
-        let is_call = begin > 1 && name(&stack[begin - 1]).contains("FnOnce");
+        let is_call = begin > 1
+            && ["FnOnce", "function::call_once<"]
+                .iter()
+                .any(|call| name(&stack[begin - 1]).contains(call));
         return &stack[..if is_call { begin - 1 } else { begin }];
     }
     if let Some(main) = stack.iter().rposition(|frame| name(frame) == "main") {

@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`profile`] (what a file says), [`read_file`] (pprof and heap_v2), [`symbols`]
 //! (names), [`Report`] (both together); then what is made of it: [`mprof`], [`views`] and
-//! [`flame_graph`].
+//! [`flame_graph`]. [`events`] are the recordings of the heap monitor.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

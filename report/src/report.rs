@@ -136,6 +136,11 @@ mod tests {
               > core::ops::FnOnce::call_once > x::main > f",
                 &["f", "x::main"],
             ),
+            (
+                "std::sys::backtrace::__rust_begin_short_backtrace<fn(), ()> > \
+                 core::ops::function::call_once<fn(), ()> > x::main > f",
+                &["f", "x::main"],
+            ),
             ("x+0x30 > __libc_start_main > __libc_start_call_main > x+0x10 > f", &["f", "x+0x10"]),
             ("clone > start_thread > f", &["f", "start_thread", "clone"]),
         ] {

@@ -101,11 +101,6 @@ impl Filter {
     pub(super) fn has_type(&self, kind: &str) -> bool {
         self.kind.as_ref().is_none_or(|filter| filter.is_match(kind))
     }
-
-    /// Whether a stack is shown.
-    pub(super) fn has_stack(&self, stack: &str) -> bool {
-        self.stack.as_ref().is_none_or(|filter| filter.is_match(stack))
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,14 @@ impl Block {
         matches!(self.origin, Origin::Old(_))
     }
 
+    /// The number of the event that allocated it.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.origin {
+            Origin::Old(_) => None,
+            Origin::Event(number, _) => Some(number),
+        }
+    }
+
     /// The event that allocated it.
     pub(super) fn allocation(&self) -> Option<&Event> {
         match &self.origin {
@@ -151,9 +159,10 @@ mod tests {
         };
         assert_eq!((first.size, first.is_old(), first.age(START + 9, &recording)), (24, false, 7));
         assert_eq!((old.size, old.is_old(), old.age(START + 9, &recording)), (16, true, 9));
-        assert!(
-            matches!(rest, [Step::Deleted(second), Step::Allocated, Step::Allocated] if second.size == 32)
-        );
+        let [Step::Deleted(second), Step::Allocated, Step::Allocated] = rest else {
+            panic!("{rest:?}");
+        };
+        assert_eq!(second.size, 32);
         assert_eq!((ledger.count(), ledger.last()), (7, START + 20));
         let live: Vec<u64> = ledger.into_live().iter().map(|block| block.address).collect();
         assert_eq!(live, [0x50, 0x30, 0x10]);

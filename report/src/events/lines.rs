@@ -1,16 +1,21 @@
 //! The lines of Taligent's heap monitor: one for each old block and each event.
 
+use std::fmt::Write as _;
 use std::io::Write;
 
+use super::choice::Choice;
 use super::decoder::{Event, Kind};
 use super::filter::Filter;
-use super::names::{NO_VTABLE, Names, without_type};
+use super::names::{NO_VTABLE, Names};
 use super::recording::Recording;
 use super::selection::Selection;
 use super::stop::Stop;
+use crate::symbols::printable;
 
 /// The thread of old blocks.
-const NO_THREAD: &str = "0-0";
+pub(super) const NO_THREAD: &str = "0-0";
+/// The time of their allocation.
+pub(super) const OLD: &str = "old";
 
 /// Writes a line for each old block, then for each event in the order of time:
 /// `thread TAB time TAB address TAB size|del TAB type TAB stack`. Lines before them begin with `#`.
@@ -18,24 +23,23 @@ const NO_THREAD: &str = "0-0";
 /// # Errors
 ///
 /// The file is damaged, or the lines cannot be written.
-pub fn lines(
-    recording: &Recording,
-    names: &mut Names<'_>,
-    filter: &Filter,
-    out: &mut dyn Write,
-) -> Result<(), Stop> {
-    let selection = Selection::find(recording, names, filter)?;
+pub fn lines(names: &mut Names<'_>, filter: &Filter, out: &mut dyn Write) -> Result<(), Stop> {
+    let recording = names.recording();
+    let choice = Choice::new(filter, names);
+    let selection = Selection::find(names, &choice)?;
     out.write_all(head(recording).as_bytes())?;
-    old(recording, names, filter, selection.as_ref(), out)?;
-    let mut stacks = Stacks::new(filter);
-    let pid = recording.process().pid;
+    if choice.has_old_lines() {
+        old(recording, names, selection.as_ref(), out)?;
+    }
+    let mut text = String::new();
     for (number, event) in recording.events().enumerate() {
         let event = event?;
         let is_shown = selection.as_ref().is_none_or(|it| it.has_event(number as u64))
-            && filter.has_thread(pid, event.thread)
-            && stacks.has(event.stack, names);
+            && choice.has_line(&event);
         if is_shown {
-            line(recording, names, &event, out)?;
+            text.clear();
+            line(names, &event, &mut text).map_err(std::io::Error::other)?;
+            out.write_all(text.as_bytes())?;
         }
     }
     Ok(out.flush()?)
@@ -48,8 +52,8 @@ pub(super) fn head(recording: &Recording) -> String {
     let mut text = format!(
         "# lumalloc events 1\n# process {}\n# program {}\n# allocator {}\n# start {start}\n",
         process.pid,
-        crate::symbols::printable(process.program.clone()),
-        crate::symbols::printable(process.allocator.clone()),
+        printable(process.program.clone()),
+        printable(process.allocator.clone()),
     );
     if recording.dropped() > 0 {
         text += &format!("# dropped {}\n", recording.dropped());
@@ -60,61 +64,160 @@ pub(super) fn head(recording: &Recording) -> String {
 fn old(
     recording: &Recording,
     names: &mut Names<'_>,
-    filter: &Filter,
     selection: Option<&Selection>,
     out: &mut dyn Write,
 ) -> Result<(), Stop> {
-    // Old blocks have no stack.
-    if !filter.has_thread(0, 0) || !filter.has_stack("") {
-        return Ok(());
-    }
     for (index, block) in recording.old_blocks().iter().enumerate() {
         if selection.is_none_or(|it| it.has_old(index)) {
             let class = names.class(block.word, block.seen);
-            let kind = class.as_deref().unwrap_or(without_type(block.word));
+            let kind = class.unwrap_or_else(|| names.unknown(block.word));
             let (address, size) = (block.address, block.size);
-            writeln!(out, "{NO_THREAD}\told\t{address:#x}\t{size}\t{kind}\t")?;
+            writeln!(out, "{NO_THREAD}\t{OLD}\t{address:#x}\t{size}\t{kind}\t")?;
         }
     }
     Ok(())
 }
 
-fn line(
-    recording: &Recording,
-    names: &mut Names<'_>,
-    event: &Event,
-    out: &mut dyn Write,
-) -> Result<(), Stop> {
-    let thread = recording.thread(event.thread);
+/// Adds the line of an event to a text.
+fn line(names: &mut Names<'_>, event: &Event, text: &mut String) -> std::fmt::Result {
+    let recording = names.recording();
+    let pid = recording.process().pid;
     let time = recording.microseconds(event.time);
-    write!(out, "{thread}\t{time}\t{:#x}\t", event.address)?;
+    write!(text, "{pid}-{}\t{time}\t{:#x}\t", event.thread, event.address)?;
     match event.kind {
-        Kind::Allocation(size) => write!(out, "{size}\t{NO_VTABLE}\t")?,
+        Kind::Allocation(size) => write!(text, "{size}\t{NO_VTABLE}\t")?,
         Kind::Deletion(word) => {
-            let kind = names.of_deletion(event);
-            write!(out, "del\t{}\t", kind.as_deref().unwrap_or(without_type(word)))?;
+            let kind = names.of_deletion(event).unwrap_or_else(|| names.unknown(word));
+            write!(text, "del\t{kind}\t")?;
         }
     }
-    writeln!(out, "{}", names.stack(event.stack))?;
+    names.add_stack(event.stack, text);
+    text.push('\n');
     Ok(())
 }
 
-/// Which stacks are shown.
-struct Stacks<'a> {
-    filter: &'a Filter,
-    known: std::collections::HashMap<u32, bool>,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::filter::{Range, Thread};
+    use super::super::testing::{File, Happens};
+    use super::*;
+    use crate::symbols::Search;
+    use regex::Regex;
 
-impl Stacks<'_> {
-    fn new(filter: &Filter) -> Stacks<'_> {
-        Stacks { filter, known: Default::default() }
+    fn shown(file: &File, filter: &Filter) -> Result<String, (String, Stop)> {
+        let recording = Recording::of(file);
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let mut out = Vec::new();
+        let written = lines(&mut names, filter, &mut out);
+        let text = String::from_utf8(out).expect("text");
+        match written {
+            Ok(()) => Ok(text),
+            Err(stop) => Err((text, stop)),
+        }
     }
 
-    fn has(&mut self, stack: u32, names: &Names<'_>) -> bool {
-        self.filter.stack.is_none()
-            || *self
-                .known
-                .entry(stack)
-                .or_insert_with(|| self.filter.has_stack(&names.stack(stack)))
+    fn file() -> File {
+        File::default()
+            .mapping([0x1000, 0x2000, 0], "a|b\\c\td", "")
+            .stack(1, &[0x1011, 0x9001])
+            .old(500, &[[0xb24020d0, 48, 0], [0xb24030d0, 16, 1]])
+            .events(
+                7,
+                &[
+                    (1000, Happens::New(0xb2362950, 12), 1),
+                    (3000, Happens::Delete(0xb24030d0, 0), 0),
+                ],
+            )
+            .events(8, &[(2999, Happens::Delete(0xb2362950, 1), 1)])
+    }
+
+    const HEAD: &str = "\
+# lumalloc events 1
+# process 22
+# program /bin/x
+# allocator lumalloc 0.1.0
+# start 759537687000000
+";
+    const OLD_LINES: [&str; 2] =
+        ["0-0\told\t0xb24020d0\t48\tnovtbl\t\n", "0-0\told\t0xb24030d0\t16\tnotype\t\n"];
+    const LINES: [&str; 3] = [
+        "22-7\t759537687000001\t0xb2362950\t12\tnovtbl\ta\\|b\\\\c\u{fffd}d+0x10|0x9000\n",
+        "22-8\t759537687000002\t0xb2362950\tdel\tnotype\ta\\|b\\\\c\u{fffd}d+0x10|0x9000\n",
+        "22-7\t759537687000003\t0xb24030d0\tdel\tnovtbl\t\n",
+    ];
+
+    #[test]
+    fn each_block_and_each_event_has_a_line() {
+        let expected = [HEAD, &OLD_LINES.concat(), &LINES.concat()].concat();
+        assert_eq!(shown(&file().end(9000, 0), &Filter::default()).expect("lines"), expected);
+        let dropped = shown(&file().end(9000, 4), &Filter::default()).expect("lines");
+        assert_eq!(dropped, expected.replace("000000\n", "000000\n# dropped 4\n"));
+    }
+
+    #[test]
+    fn lines_are_chosen() {
+        let chosen = |filter: Filter| {
+            let text = shown(&file(), &filter).expect("lines");
+            text.strip_prefix(HEAD).expect("the head").to_owned()
+        };
+        let thread = |pid, tid| Filter { thread: Some(Thread { pid, tid }), ..Filter::default() };
+        assert_eq!(chosen(thread(None, 8)), LINES[1]);
+        assert_eq!(chosen(thread(Some(22), 7)), [LINES[0], LINES[2]].concat());
+        assert_eq!(chosen(thread(Some(0), 0)), OLD_LINES.concat());
+        let stack = |pattern| Filter { stack: Regex::new(pattern).ok(), ..Filter::default() };
+        assert_eq!(chosen(stack("0x90+$")), LINES[..2].concat());
+        assert_eq!(chosen(stack("^$")), [&OLD_LINES.concat(), LINES[2]].concat());
+        let size = Range { min: 16, max: 47 };
+        let both = Filter { size, ..thread(None, 7) };
+        assert_eq!(chosen(both), LINES[2]);
+        assert_eq!(chosen(Filter { size, ..Filter::default() }), [OLD_LINES[1], LINES[2]].concat());
+    }
+
+    #[test]
+    fn what_is_before_the_damage_is_shown() {
+        let damaged = file().chunk(b'E', &[9, 255, 255, 255, 127, 1, 3]);
+        let at = file().bytes.len();
+        let (text, stop) = shown(&damaged, &Filter::default()).expect_err("damage");
+        assert_eq!(text, [HEAD, &OLD_LINES.concat(), &LINES.concat()].concat());
+        let message = format!(
+            "x.events: the chunk E at byte {at} is damaged: an event is of the unknown kind 3"
+        );
+        assert!(matches!(stop, Stop::Input(error) if error.to_string() == message));
+    }
+
+    #[test]
+    fn an_output_that_fails_stops_the_lines() {
+        let recording = Recording::of(&file());
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let mut short = [0; 20];
+        let stop = lines(&mut names, &Filter::default(), &mut &mut short[..]).expect_err("full");
+        assert!(
+            matches!(stop, Stop::Output(error) if error.kind() == std::io::ErrorKind::WriteZero)
+        );
+    }
+
+    #[test]
+    fn objects_have_their_classes() {
+        let (said, _directory) = crate::rtti::testing::run("lines", &["-O2"], true);
+        let mut file = File::default();
+        for mapping in &said.mappings {
+            let place = [mapping.start, mapping.limit, mapping.offset];
+            file = file.mapping(place, &mapping.file, "");
+        }
+        let addresses = (1..).map(|place| place * 16);
+        let words = said.words.iter().zip(addresses).map(|((_, word), at)| (at, *word));
+        let old: Vec<[u64; 3]> = words.clone().map(|(at, word)| [at, 8, word]).collect();
+        let deletions: Vec<_> =
+            words.map(|(at, word)| (at, Happens::Delete(at, word), 0)).collect();
+        let text = shown(&file.old(1, &old).events(7, &deletions), &Filter::default());
+        let text = text.expect("lines");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let types: Vec<&str> = lines.filter_map(|line| line.split('\t').nth(4)).collect();
+        let expected = said.words.iter().map(|(name, _)| match name.as_str() {
+            "-" => "notype",
+            name => name,
+        });
+        let expected: Vec<&str> = expected.collect();
+        assert_eq!(types, [&expected[..], &expected].concat());
     }
 }

@@ -8,6 +8,9 @@ use std::collections::BinaryHeap;
 use super::decoder::{Decoder, Event};
 use super::index::Index;
 
+/// How many chunks with events of one time are looked into for a deletion.
+const OTHERS: usize = 64;
+
 /// The next event of an open chunk. Deletions come before allocations of the same time.
 type Head = Reverse<(u64, bool, usize)>;
 
@@ -78,6 +81,9 @@ impl<'a> Merge<'a> {
         let address = self.open[place].as_ref().map_or(0, |(_, event)| event.address);
         let mut others = Vec::new();
         while let Some(head) = self.heads.peek().copied().filter(|head| head.0.0 == time) {
+            if others.len() == OTHERS {
+                break;
+            }
             self.heads.pop();
             others.push(head.0.2);
         }

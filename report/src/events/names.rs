@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::decoder::{Event, Kind};
+use super::old::OldBlock;
 use super::recording::Recording;
 use crate::block_type::{of_deletion, of_functions};
 use crate::calls;
@@ -16,7 +17,9 @@ use crate::views::place;
 /// The type of a block whose first word is nil.
 pub(super) const NO_VTABLE: &str = "novtbl";
 /// The type of other blocks of which it is not known.
-pub(super) const NO_TYPE: &str = "notype";
+const NO_TYPE: &str = "notype";
+/// Stands for an empty stack.
+const NO_STACK: &str = "(no stack)";
 
 /// The names of a recording.
 pub struct Names<'a> {
@@ -38,6 +41,8 @@ struct Types {
     classes: HashMap<(u64, u32), Option<Rc<str>>>,
     by_allocation: HashMap<u32, Option<Rc<str>>>,
     by_deletion: HashMap<u32, Option<Rc<str>>>,
+    no_vtable: Rc<str>,
+    no_type: Rc<str>,
 }
 
 impl<'a> Names<'a> {
@@ -62,8 +67,25 @@ impl<'a> Names<'a> {
             classes: HashMap::new(),
             by_allocation: HashMap::new(),
             by_deletion: HashMap::new(),
+            no_vtable: Rc::from(NO_VTABLE),
+            no_type: Rc::from(NO_TYPE),
         };
         Ok(Names { recording, symbols, locations: profile.stacks, functions, escaped, types })
+    }
+
+    /// The recording.
+    pub(super) fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// An old block, by its index.
+    pub(super) fn old_block(&self, index: usize) -> OldBlock {
+        self.recording.old_blocks()[index]
+    }
+
+    /// What stands for a type that is not known, by the first word of the block.
+    pub(super) fn unknown(&self, word: u64) -> Rc<str> {
+        Rc::clone(if word == 0 { &self.types.no_vtable } else { &self.types.no_type })
     }
 
     /// What the user should know: files that are missing or have changed.
@@ -74,13 +96,23 @@ impl<'a> Names<'a> {
     /// A stack as a line has it: the names, innermost first, with bars between them.
     pub(super) fn stack(&self, stack: u32) -> String {
         let mut text = String::new();
-        for (place, name) in self.escaped_functions(stack).enumerate() {
+        self.add_stack(stack, &mut text);
+        text
+    }
+
+    /// Adds a stack to a text.
+    pub(super) fn add_stack(&self, stack: u32, text: &mut String) {
+        for (place, function) in self.functions[stack as usize].iter().enumerate() {
             if place > 0 {
                 text.push('|');
             }
-            text.push_str(name);
+            text.push_str(&self.escaped[*function as usize]);
         }
-        text
+    }
+
+    /// The number of stacks.
+    pub(super) fn stack_count(&self) -> u32 {
+        self.functions.len() as u32
     }
 
     /// The names of a stack, innermost first.
@@ -89,17 +121,23 @@ impl<'a> Names<'a> {
         functions.map(|function| self.symbols.functions()[*function as usize].as_str())
     }
 
-    fn escaped_functions(&self, stack: u32) -> impl Iterator<Item = &str> {
-        let functions = self.functions[stack as usize].iter();
-        functions.map(|function| self.escaped[*function as usize].as_str())
-    }
-
     /// The innermost function of the program in a stack, with its line.
     pub(super) fn site(&self, stack: u32) -> String {
-        let frames: Vec<Frame> = calls::frames(&self.locations[stack as usize], &self.symbols);
-        let calls = calls::program_calls(calls::below_main(&frames, &self.symbols), &self.symbols);
+        let calls = self.program_calls(stack);
         let site = calls::site(&calls, &self.symbols);
-        site.map_or("(no stack)".to_owned(), |frame| place(&self.symbols, frame))
+        site.map_or(NO_STACK.to_owned(), |frame| place(&self.symbols, frame))
+    }
+
+    /// The functions of a stack with their lines, without the inner workings of libraries.
+    pub(super) fn calls(&self, stack: u32) -> Vec<String> {
+        let calls = self.program_calls(stack);
+        let lines: Vec<String> = calls.iter().map(|frame| place(&self.symbols, frame)).collect();
+        if lines.is_empty() { vec![NO_STACK.to_owned()] } else { lines }
+    }
+
+    fn program_calls(&self, stack: u32) -> Vec<Frame> {
+        let frames = calls::frames(&self.locations[stack as usize], &self.symbols);
+        calls::program_calls(calls::below_main(&frames, &self.symbols), &self.symbols)
     }
 
     /// The type of the blocks that a stack allocates.
@@ -139,11 +177,6 @@ impl<'a> Names<'a> {
         });
         class.clone()
     }
-}
-
-/// What stands for a type that is not known.
-pub(super) fn without_type(word: u64) -> &'static str {
-    if word == 0 { NO_VTABLE } else { NO_TYPE }
 }
 
 /// The stacks of a recording with their places.

@@ -81,14 +81,10 @@ impl Recording {
         format!("{}-{thread}", self.process().pid)
     }
 
-    /// Whether the file has a list of old blocks.
-    pub(crate) fn has_old(&self) -> bool {
-        !self.index.old.is_empty()
-    }
-
-    /// When the last old blocks were looked at.
-    pub(crate) fn old_until(&self) -> u64 {
-        self.index.old.last().map_or(0, |old| old.time)
+    /// Whether a block that is deleted at this time and of which nothing else is known may be older
+    /// than the recording. Without a list of old blocks each one may.
+    pub(crate) fn may_be_old(&self, time: u64) -> bool {
+        self.index.old.last().is_none_or(|old| time <= old.time)
     }
 
     /// The last time of the file that belongs to no event.
@@ -118,9 +114,14 @@ impl Recording {
 
     /// Reads a file from memory.
     #[cfg(test)]
+    pub(crate) fn try_of(file: &super::testing::File) -> std::result::Result<Recording, String> {
+        Recording::read(Source::Memory(file.bytes.clone()), Path::new("x.events"))
+    }
+
+    /// Reads a file from memory that is not damaged before its events.
+    #[cfg(test)]
     pub(crate) fn of(file: &super::testing::File) -> Recording {
-        let source = Source::Memory(file.bytes.clone());
-        Recording::read(source, Path::new("x.events")).expect("a recording")
+        Recording::try_of(file).expect("a recording")
     }
 }
 

@@ -1,10 +1,8 @@
 //! Which events are shown, where that depends on both events of their block.
 
-use super::decoder::Event;
-use super::filter::Filter;
-use super::ledger::{Block, Ledger, Origin, Step};
-use super::names::{NO_TYPE, Names, without_type};
-use super::recording::Recording;
+use super::choice::Choice;
+use super::ledger::{Ledger, Origin, Step};
+use super::names::Names;
 use crate::error::Result;
 
 /// The old blocks and the events that are shown.
@@ -15,15 +13,12 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads all events; none if the filter does not need that.
-    pub(super) fn find(
-        recording: &Recording,
-        names: &mut Names<'_>,
-        filter: &Filter,
-    ) -> Result<Option<Selection>> {
-        if !filter.is_of_blocks() {
+    /// Reads all events; none if the choice does not need that.
+    pub(super) fn find(names: &mut Names<'_>, choice: &Choice<'_>) -> Result<Option<Selection>> {
+        if !choice.is_of_blocks() {
             return Ok(None);
         }
+        let recording = names.recording();
         let old = vec![false; recording.old_blocks().len()];
         let mut selection = Selection { old, events: Vec::new() };
         let mut ledger = Ledger::new(recording);
@@ -32,17 +27,17 @@ impl Selection {
             match ledger.apply(&event) {
                 Step::Allocated => {}
                 Step::Replaced(block) => {
-                    if is_shown(filter, &block, None, event.time, recording, names) {
+                    if choice.has_events_of(&block, None, event.time, names) {
                         selection.add(block.origin);
                     }
                 }
                 Step::Deleted(block) => {
-                    if is_shown(filter, &block, Some(&event), event.time, recording, names) {
+                    if choice.has_events_of(&block, Some(&event), event.time, names) {
                         selection.add(block.origin);
                         selection.add_event(number);
                     }
                 }
-                Step::Unknown if has_unknown(filter, &event, recording, names) => {
+                Step::Unknown if choice.has_unknown(&event, names) => {
                     selection.add_event(number);
                 }
                 Step::Unknown => {}
@@ -50,7 +45,7 @@ impl Selection {
         }
         let end = ledger.last();
         for block in ledger.into_live() {
-            if is_shown(filter, &block, None, end, recording, names) {
+            if choice.has_events_of(&block, None, end, names) {
                 selection.add(block.origin);
             }
         }
@@ -84,57 +79,76 @@ impl Selection {
     }
 }
 
-/// Whether a block is shown, by its size, its age, its type and its origin. `end` is when it was
-/// deleted, or the recording ended.
-pub(super) fn is_shown(
-    filter: &Filter,
-    block: &Block,
-    deletion: Option<&Event>,
-    end: u64,
-    recording: &Recording,
-    names: &mut Names<'_>,
-) -> bool {
-    filter.size.contains(block.size)
-        && filter.has_origin(block.is_old())
-        && filter.has_age(block.age(end, recording), block.is_old())
-        && (filter.kind.is_none() || filter.has_type(&kind(block, deletion, recording, names)))
-}
+#[cfg(test)]
+mod tests {
+    use super::super::filter::{Filter, Old, Range};
+    use super::super::recording::Recording;
+    use super::super::testing::{File, Happens};
+    use super::*;
+    use crate::symbols::Search;
+    use regex::Regex;
 
-/// The type of a block: what its deletion tells, else what its allocation does.
-pub(super) fn kind(
-    block: &Block,
-    deletion: Option<&Event>,
-    recording: &Recording,
-    names: &mut Names<'_>,
-) -> String {
-    let by_deletion = deletion.and_then(|event| names.of_deletion(event));
-    let known = by_deletion.or_else(|| match block.origin {
-        Origin::Old(index) => {
-            let old = &recording.old_blocks()[index];
-            names.class(old.word, old.seen)
-        }
-        Origin::Event(_, event) => names.of_allocation(event.stack),
-    });
-    let word = deletion.map(Event::word).or_else(|| match block.origin {
-        Origin::Old(index) => Some(recording.old_blocks()[index].word),
-        Origin::Event(..) => None,
-    });
-    known.map_or_else(|| word.map_or(NO_TYPE, without_type).to_owned(), |known| known.to_string())
-}
+    /// The times of the chosen events, and the addresses of the chosen old blocks.
+    fn chosen(filter: &Filter) -> (Vec<u64>, Vec<u64>) {
+        let file = File::default()
+            .old(5, &[[0x10, 64, 0], [0x20, 32, 1]])
+            .events(
+                1,
+                &[
+                    (10, Happens::New(0x30, 16), 0),
+                    (20, Happens::New(0x40, 32), 0),
+                    (30, Happens::Delete(0x30, 1), 0),
+                    (40, Happens::Delete(0x20, 0), 0),
+                    (50, Happens::New(0x30, 64), 0),
+                    (60, Happens::Delete(0x70, 0), 0),
+                    (70, Happens::New(0x40, 16), 0),
+                ],
+            )
+            .end(100, 0);
+        let recording = Recording::of(&file);
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let choice = Choice::new(filter, &names);
+        let selection = Selection::find(&mut names, &choice).expect("events").expect("a selection");
+        let events = (0..70).filter(|number| selection.has_event(*number));
+        let old = recording.old_blocks().iter().enumerate();
+        let old = old.filter(|(index, _)| selection.has_old(*index));
+        (events.map(|number| (number + 1) * 10).collect(), old.map(|(_, it)| it.address).collect())
+    }
 
-/// Whether the deletion of a block is shown of which nothing else is known.
-fn has_unknown(
-    filter: &Filter,
-    event: &Event,
-    recording: &Recording,
-    names: &mut Names<'_>,
-) -> bool {
-    use super::filter::Range;
-    let is_old = !recording.has_old() || event.time <= recording.old_until();
-    let kind = names.of_deletion(event);
-    let kind = kind.as_deref().unwrap_or(without_type(event.word()));
-    filter.size == Range::ALL
-        && filter.age == Range::ALL
-        && filter.has_origin(is_old)
-        && filter.has_type(kind)
+    #[test]
+    fn both_events_of_a_block_are_chosen() {
+        let size = |min, max| Filter { size: Range { min, max }, ..Filter::default() };
+        assert_eq!(chosen(&size(16, 16)), (vec![10, 30, 70], vec![]));
+        assert_eq!(chosen(&size(32, 32)), (vec![20, 40], vec![0x20]));
+        assert_eq!(chosen(&size(33, u64::MAX)), (vec![50], vec![0x10]));
+        let age = |min, max| Filter { age: Range { min, max }, ..Filter::default() };
+        assert_eq!(chosen(&age(20, 20)), (vec![10, 30], vec![]));
+        // The block of 50 is alive at 100, the one of 20 was replaced at 70.
+        assert_eq!(chosen(&age(50, 60)), (vec![20, 50], vec![]));
+        assert_eq!(chosen(&age(41, u64::MAX)), (vec![20, 50], vec![0x10]));
+    }
+
+    #[test]
+    fn old_blocks_are_chosen_with_their_deletions() {
+        let old = |old| Filter { old, ..Filter::default() };
+        assert_eq!(chosen(&old(Old::Only)), (vec![40], vec![0x10, 0x20]));
+        assert_eq!(chosen(&old(Old::Excluded)), (vec![10, 20, 30, 50, 60, 70], vec![]));
+    }
+
+    #[test]
+    fn types_are_those_of_blocks() {
+        let kind = |pattern| Filter { kind: Regex::new(pattern).ok(), ..Filter::default() };
+        assert_eq!(chosen(&kind("novtbl")), (vec![40, 60], vec![0x10, 0x20]));
+        assert_eq!(chosen(&kind("notype")), (vec![10, 20, 30, 50, 70], vec![]));
+        assert_eq!(chosen(&kind("Widget")), (vec![], vec![]));
+    }
+
+    #[test]
+    fn nothing_is_read_without_need() {
+        let recording = Recording::of(&File::default().chunk(b'E', &[1, 0, 1, 3]));
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let filter = Filter::default();
+        let choice = Choice::new(&filter, &names);
+        assert!(matches!(Selection::find(&mut names, &choice), Ok(None)));
+    }
 }

@@ -22,7 +22,7 @@ pub(super) fn of_vtable(image: &Image, address: u64) -> Option<String> {
 fn by_type_info(image: &Image, address: u64) -> Option<String> {
     // How far the whole object is from the one with this v-table: it is the whole one.
     let top = image.word(address.checked_sub(POINTERS)?)?;
-    if !matches!(top, Word::Constant(0) | Word::Address(0)) {
+    if !is_zero(top) || !has_functions(image, address)? {
         return None;
     }
     match image.word(address - 8)? {
@@ -33,6 +33,20 @@ fn by_type_info(image: &Image, address: u64) -> Option<String> {
         }),
         _ => None,
     }
+}
+
+fn is_zero(word: Word<'_>) -> bool {
+    matches!(word, Word::Constant(0) | Word::Address(0))
+}
+
+/// Whether pointers to functions can begin at an address. An abstract class has none for its two
+/// destructors.
+fn has_functions(image: &Image, address: u64) -> Option<bool> {
+    Some(match image.word(address)? {
+        Word::Address(function) if function != 0 => image.is_code(function),
+        Word::Symbol(_) | Word::Unknown => true,
+        word => is_zero(word) && is_zero(image.word(address.checked_add(8)?)?),
+    })
 }
 
 /// The class of a `type_info` that has a symbol: it may be one that the dynamic linker copied from
@@ -76,8 +90,13 @@ fn own_class(image: &Image, vtable: u64) -> Option<String> {
 }
 
 /// The class whose v-table has a symbol: one without `type_info`, or one that the dynamic linker
-/// copied from a library.
+/// copied from a library, and then the file does not have its words.
 fn by_symbol(image: &Image, address: u64) -> Option<String> {
     let (name, inside) = image.symbol(address)?;
-    name.strip_prefix(VTABLE).filter(|_| inside >= POINTERS).map(str::to_owned)
+    let begin = address.checked_sub(POINTERS)?;
+    let is_nil = |at| {
+        matches!(image.word(at), None | Some(Word::Constant(0) | Word::Address(0) | Word::Unknown))
+    };
+    let is_begin = inside >= POINTERS && is_nil(begin) && is_nil(begin + 8);
+    name.strip_prefix(VTABLE).filter(|_| is_begin).map(str::to_owned)
 }

@@ -31,6 +31,12 @@ struct Part {
     is_code: bool,
 }
 
+impl Part {
+    fn contains(&self, address: u64) -> bool {
+        address >= self.address && address - self.address < self.memory_size
+    }
+}
+
 /// A pointer that the dynamic linker fills in.
 enum Target {
     /// An address in the file's own numbering.
@@ -125,9 +131,12 @@ impl Image {
 
     /// Whether an address lies in the file.
     pub(super) fn contains(&self, address: u64) -> bool {
-        self.parts
-            .iter()
-            .any(|part| address >= part.address && address - part.address < part.memory_size)
+        self.parts.iter().any(|part| part.contains(address))
+    }
+
+    /// Whether code lies at an address.
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        self.parts.iter().any(|part| part.is_code && part.contains(address))
     }
 
     /// The word at an address.

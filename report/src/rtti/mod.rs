@@ -6,6 +6,8 @@
 
 mod image;
 mod class;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -51,5 +53,45 @@ impl Rtti {
         let image = self.images.entry(path);
         let image = image.or_insert_with_key(|path| Image::read(path).ok()).as_ref();
         image.filter(|image| mapping.build_id.is_empty() || image.build_id() == mapping.build_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::{Said, run};
+
+    /// The words whose class is not the expected one, with what was found.
+    fn wrong(said: &Said) -> Vec<(String, Option<String>)> {
+        let mut rtti = Rtti::new(&said.mappings, &Search::default());
+        let mut wrong = Vec::new();
+        for (name, word) in &said.words {
+            let found = rtti.class(*word, &said.mappings, 0..said.mappings.len());
+            if found.as_deref() != Some(name).filter(|name| *name != "-").map(String::as_str) {
+                wrong.push((name.clone(), found));
+            }
+        }
+        assert_eq!(said.words.len(), 22);
+        wrong
+    }
+
+    #[test]
+    fn classes_are_found_without_symbols() {
+        for (name, flags) in [
+            ("pie", &["-O2", "-fPIE", "-pie"][..]),
+            ("fixed", &["-O2", "-fno-pie", "-no-pie"]),
+            ("packed", &["-O2", "-pie", "-Wl,-z,pack-relative-relocs"]),
+            ("static", &["-O2", "-static"]),
+            ("static-pie", &["-O2", "-static-pie"]),
+        ] {
+            let (said, _directory) = run(name, flags, true);
+            assert_eq!(wrong(&said), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn classes_without_type_info_are_found_by_symbols() {
+        let (said, _directory) = run("no-rtti", &["-O2", "-fno-rtti"], false);
+        assert_eq!(wrong(&said), []);
     }
 }

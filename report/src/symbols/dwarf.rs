@@ -14,6 +14,7 @@ use gimli::{
 
 use super::demangle::{demangle, is_legacy_rust};
 use super::image::{Image, Slice};
+use super::library::qualified;
 use super::scopes::Scopes;
 
 /// References between entries are not followed further than this.
@@ -113,7 +114,10 @@ impl Debug {
         }
         // Only the last one is a function of its own; the others are inlined into it.
         let count = out.len();
-        out.iter_mut().take(count.saturating_sub(1)).for_each(|place| place.start = None);
+        for place in out.iter_mut().take(count.saturating_sub(1)) {
+            place.start = None;
+            place.function = place.function.take().map(|name| qualified(name, &place.file));
+        }
         out
     }
 
@@ -184,11 +188,13 @@ impl Debug {
 }
 
 /// A name of Rust's older form with the type arguments that its entry has.
-fn with_arguments(name: String, own: &str) -> String {
+pub(super) fn with_arguments(name: String, own: &str) -> String {
     let arguments = own.find('<').filter(|at| *at > 0).map(|at| &own[at..]);
     match arguments.map(|arguments| arguments.replace(", alloc::alloc::Global>", ">")) {
         None => name,
         Some(arguments) if arguments == "<alloc::alloc::Global>" => name,
+        // The older form of `drop_in_place<Widget>` has them.
+        Some(_) if name.ends_with('>') => name,
         Some(arguments) => format!("{name}::{arguments}"),
     }
 }

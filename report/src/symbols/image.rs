@@ -28,6 +28,13 @@ pub(super) struct Symbol {
     pub(super) name: String,
 }
 
+impl Symbol {
+    /// Makes a symbol.
+    pub(super) fn new(address: u64, size: u64, name: &str) -> Symbol {
+        Symbol { address, size, name: name.to_owned() }
+    }
+}
+
 /// An ELF file.
 pub(super) struct Image {
     path: PathBuf,
@@ -153,8 +160,7 @@ fn symbols(file: &File<'_>) -> Vec<Symbol> {
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
         if let Some(name) = symbol.name().ok().filter(|name| is_function && !name.is_empty()) {
-            let (address, size) = (symbol.address(), symbol.size());
-            out.push(Symbol { address, size, name: name.to_owned() });
+            out.push(Symbol::new(symbol.address(), symbol.size(), name));
         }
     }
     // Of several names at one address the one with a size, then the shortest, is kept.

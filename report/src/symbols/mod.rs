@@ -3,6 +3,7 @@
 mod demangle;
 mod image;
 mod scopes;
+mod library;
 mod dwarf;
 mod types;
 mod module;

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::demangle::demangle;
-use super::dwarf::{Debug, Place};
-use super::image::Image;
+use super::demangle::{demangle, is_legacy_rust};
+use super::dwarf::{Debug, Place, with_arguments};
+use super::image::{Image, Symbol};
+use super::library::qualified;
 use crate::error::Result;
 use crate::profile::Mapping;
 
@@ -141,11 +142,8 @@ impl Module {
         }
         let last = places.len() - 1;
         let start = symbol.map(|symbol| symbol.address).or(places[last].start);
-        if let (Some(symbol), Some(place)) = (symbol, places.last_mut())
-            && place.function.as_ref().is_none_or(|name| is_bare(name))
-        {
-            // Lambdas have no linkage name in their debug information.
-            place.function = Some(demangle(&symbol.name));
+        if let Some(place) = places.last_mut() {
+            place.function = not_inlined(place, symbol);
         }
         let is_bare = symbol.is_none() && places.iter().any(|place| place.function.is_none());
         for place in &mut places {
@@ -170,9 +168,25 @@ impl Module {
     }
 }
 
+/// The name of a function that is not inlined, which may have a symbol.
+fn not_inlined(place: &Place, symbol: Option<&Symbol>) -> Option<String> {
+    match (place.function.clone(), symbol) {
+        // Lambdas have no linkage name in their debug information.
+        (Some(own), Some(symbol)) if is_bare(&own) => {
+            let name = demangle(&symbol.name);
+            let is_legacy = is_legacy_rust(&symbol.name);
+            Some(if is_legacy { with_arguments(name, &own) } else { name })
+        }
+        (Some(own), None) => Some(qualified(own, &place.file)),
+        (own, _) => own,
+    }
+}
+
 /// Whether a name lacks its namespace or class, or may lack it.
 fn is_bare(name: &str) -> bool {
-    !name.contains("::") || name.ends_with("operator()")
+    let before = name.split('<').next().unwrap_or(name);
+    let has_scope = before.contains("::") || name.starts_with('<');
+    !has_scope || name.ends_with("operator()")
 }
 
 /// `DIRECTORY/.build-id/ab/cdef….debug`.
@@ -210,4 +224,35 @@ fn shared(image: &Image, search: &Search) -> Option<Image> {
     let beside = image.path().canonicalize().ok()?.parent()?.join(name);
     let found = Image::read(&beside).ok().filter(|found| found.build_id() == build_id);
     found.or_else(|| by_build_id(&build_id, search))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_completed_by_the_symbol() {
+        let file = "/rustc/x/library/alloc/src/raw_vec.rs".to_owned();
+        let name = |own: &str, symbol: Option<&str>| {
+            let function = Some(own.to_owned());
+            let place = Place { function, file: file.clone(), ..Place::default() };
+            let symbol = symbol.map(|name| Symbol::new(0, 1, name));
+            not_inlined(&place, symbol.as_ref()).expect("a name")
+        };
+        let legacy = "_ZN5alloc7raw_vec19RawVec$LT$T$C$A$GT$8grow_one17h0123456789abcdefE";
+        assert_eq!(
+            name("grow_one<x::W>", Some(legacy)),
+            "alloc::raw_vec::RawVec<T,A>::grow_one::<x::W>"
+        );
+        assert_eq!(name("grow_one<x::W>", None), "alloc::raw_vec::grow_one<x::W>");
+        assert_eq!(name("f", Some("_ZN1x1fEv")), "x::f");
+        assert_eq!(
+            name("operator()", Some("_ZZ4mainENKUlvE_clEv")),
+            demangle("_ZZ4mainENKUlvE_clEv")
+        );
+        for whole in ["x::f<int>", "<T as x::Shape>::f::<u8>"] {
+            assert_eq!(name(whole, Some("_ZN1x1gEv")), whole);
+        }
+        assert_eq!(name("malloc", Some("malloc")), "malloc");
+    }
 }

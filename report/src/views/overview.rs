@@ -190,7 +190,7 @@ fn cut(line: &str) -> String {
 }
 
 /// The lines of a stack, at most [`FRAMES`].
-fn frames(lines: &[String]) -> Vec<String> {
+pub(crate) fn frames(lines: &[String]) -> Vec<String> {
     let mut out: Vec<String> = lines.iter().take(FRAMES).map(|line| cut(line)).collect();
     match lines.len().saturating_sub(FRAMES) {
         0 => {}
