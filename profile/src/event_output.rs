@@ -4,7 +4,6 @@ use crate::event_file::{self as format, Chunk, MAGIC, room_for};
 use crate::mappings::{self, Mapping};
 use crate::output_file::{self, Path, process_id};
 use core::ffi::{CStr, c_int};
-use lumalloc::VERSION;
 use lumalloc::control::monitor::{Counts, Event, stacks_from};
 
 /// Events of a chunk.
@@ -17,6 +16,9 @@ const KNOWN: usize = 1024;
 const MAPPING: usize = 450;
 /// The least time between two looks at the mappings, in nanoseconds.
 const PAUSE: u64 = 1_000_000_000;
+
+/// The version of the allocator.
+const ALLOCATOR: &str = concat!("lumalloc ", env!("CARGO_PKG_VERSION"));
 
 /// The file, and what it has so far.
 pub(crate) struct Output {
@@ -97,7 +99,7 @@ impl Output {
             let program = output_file::program(&mut program);
             chunk.number(u64::from(process_id()));
             chunk.number(output_file::monotonic()).number(output_file::now());
-            chunk.text(VERSION.as_bytes()).text(program);
+            chunk.text(ALLOCATOR.as_bytes()).text(program);
         }) && self.look_at_mappings();
         if is_begun {
             return Ok(());

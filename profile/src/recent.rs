@@ -7,7 +7,8 @@
 //! "alloc_trace":["0x55d0c1a2f3b4"],"dalloc_thread_uid":1,"dalloc_time":9,
 //! "dalloc_trace":["0x55d0c1a2f3c8"]}]}
 //! ```
-//! Times are nanoseconds of the monotonic clock. A sample that was not freed has no `dalloc` fields.
+//! Times are nanoseconds of the monotonic clock. A sample that was not freed has no `dalloc`
+//! fields.
 
 use crate::json;
 use crate::sink::{Sink, Text};

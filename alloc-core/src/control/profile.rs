@@ -5,10 +5,9 @@
 //! # Hooks
 //!
 //! Hooks are functions of the program that the profiler calls: [`set_sample_hook`],
-//! [`set_sample_free_hook`], [`set_hooks`], [`set_backtrace_hook`] and [`set_dump_hook`]. Any thread
-//! may call
-//! them, several at once, and even some time after another one was set. They run under no lock of
-//! the allocator, and `errno` is restored after them.
+//! [`set_sample_free_hook`], [`set_hooks`], [`set_backtrace_hook`] and [`set_dump_hook`]. Any
+//! thread may call them, several at once, and even some time after another one was set. They run
+//! under no lock of the allocator, and `errno` is restored after them.
 //!
 //! - A hook may allocate, free and call the functions of this crate. Its allocations come from the
 //!   first arena, past all caches, and are neither sampled nor told. Of samples that a hook frees,

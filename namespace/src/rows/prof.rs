@@ -152,8 +152,8 @@ pub static ROWS: &[Row] = &[
         None,
         |_, name| log::start(Some(name)).map_err(log_error),
         |_| log::start(None).map_err(log_error),
-        "begins a log of the samples that are freed, for the file of that name, or for NULL one that \
-         is named by prefix, process and number"
+        "begins a log of the samples that are freed, for the file of that name, or for NULL one \
+         that is named by prefix, process and number"
     ),
     act!(
         "prof.log_stop",
