@@ -18,6 +18,7 @@ lumalloc beside its peers.
     programs          real programs: time, peak RSS, faults
     traces record     what some of those ask of malloc
     traces replay     the same, asked of every allocator
+    profilers         what recording allocations costs, beside heaptrack; --rounds N
     scaling           what our slow paths count, by threads; --check, --update: the bounds
     report            tables and plots from what was measured before
     list              the workloads and the peers

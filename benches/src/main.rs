@@ -15,6 +15,7 @@ mod measure;
 mod peers;
 mod plots;
 mod prepare;
+mod profilers;
 mod programs;
 mod report;
 mod run;
@@ -155,6 +156,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
+        Some((command, rest)) if command == "profilers" => profilers::run(rest),
         Some((command, rest)) if command == "programs" => programs::run(rest),
         Some((command, rest)) if command == "traces" => traces::run(rest),
         Some((command, rest)) if command == "scaling" => scaling::run(rest),

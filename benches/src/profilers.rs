@@ -1,0 +1,193 @@
+//! What it costs to record allocations: lumalloc's heap profiler, exact profile and heap monitor,
+//! beside heaptrack, interleaved in one run.
+//!
+//! `profilers [--rounds N]` writes `results/profilers.md`.
+
+use crate::arguments::number;
+use crate::figures::Figure;
+use crate::peers;
+use crate::prepare::{self, Places, finish};
+use crate::report::aligned;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A way to run the program.
+struct Way {
+    name: &'static str,
+    /// The options of lumalloc, if it is preloaded.
+    conf: Option<&'static str>,
+    /// The tool that runs the program, with its arguments before the name of its file.
+    tool: &'static [&'static str],
+    /// The way without recording that it is compared to.
+    base: usize,
+}
+
+const fn ours(name: &'static str, conf: &'static str) -> Way {
+    Way { name, conf: Some(conf), tool: &[], base: 0 }
+}
+
+const WAYS: [Way; 10] = [
+    ours("lumalloc", ""),
+    ours("sampled, one in 512 KiB", "prof:true,prof_final:true"),
+    ours("exact, 5 frames", "mprof:true,prof_bt_max:5"),
+    ours("exact", "mprof:true"),
+    ours("monitor, 5 frames", "monitor:true,prof_bt_max:5"),
+    ours("monitor", "monitor:true"),
+    Way { name: "glibc", conf: None, tool: &[], base: 6 },
+    Way { name: "heaptrack --raw", conf: None, tool: &["heaptrack", "--raw", "-o"], base: 6 },
+    Way { name: "heaptrack", conf: None, tool: &["heaptrack", "-o"], base: 6 },
+    ours("lumalloc again", ""),
+];
+
+/// A name, and the arguments: pairs, work between them, threads.
+const LOADS: [(&str, [&str; 3]); 3] = [
+    ("allocations only", ["1000000", "0", "1"]),
+    ("with work between", ["1000000", "150", "1"]),
+    ("two threads", ["500000", "0", "2"]),
+];
+
+/// The nanoseconds of a pair, and the bytes of what was written, of one run.
+type Sample = (f64, u64);
+
+/// `lumalloc-bench -- profilers [--rounds N]`.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let rounds = match words.as_slice() {
+        [] => 5,
+        ["--rounds", rounds] => number("--rounds", rounds, 100)?,
+        _ => return Err("profilers takes --rounds N only".to_owned()),
+    };
+    let places = Places::find()?;
+    let mut samples: BTreeMap<(usize, usize), Vec<Sample>> = BTreeMap::new();
+    let library = library(&places)?;
+    let program = built(&places)?;
+    for _ in 0..rounds {
+        for (load, (_, words)) in LOADS.iter().enumerate() {
+            for (way, how) in WAYS.iter().enumerate() {
+                let sample = one(&places, &library, &program, how, words)
+                    .map_err(|why| format!("{}: {why}", how.name))?;
+                samples.entry((load, way)).or_default().push(sample);
+            }
+        }
+    }
+    let text = markdown(&samples, rounds);
+    println!("{text}");
+    fs::write(places.benches("results/profilers.md"), text)
+        .map_err(|error| format!("profilers.md: {error}"))
+}
+
+fn library(places: &Places) -> Result<PathBuf, String> {
+    let ours = prepare::contender(places, peers::by_name(peers::OURS)?, (true, false))?;
+    ours.shared_object.ok_or_else(|| "our shared object was not built".to_owned())
+}
+
+fn built(places: &Places) -> Result<PathBuf, String> {
+    let path = places.built("lumalloc-bench-profilers");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    finish(gcc.arg(places.benches("c/profilers.c")).arg("-o").arg(&path))?;
+    Ok(path)
+}
+
+fn one(
+    places: &Places,
+    library: &Path,
+    program: &Path,
+    way: &Way,
+    words: &[&str; 3],
+) -> Result<Sample, String> {
+    let directory = places.built("profilers");
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).map_err(|error| format!("a directory: {error}"))?;
+    let mut command = match way.tool.split_first() {
+        None => Command::new(program),
+        Some((tool, arguments)) => {
+            let mut command = Command::new(tool);
+            command.args(arguments).arg(directory.join("recording")).arg(program);
+            command
+        }
+    };
+    command.args(words).current_dir(&directory);
+    if let Some(conf) = way.conf {
+        command.env("LD_PRELOAD", library).env("LUMALLOC_CONF", conf);
+    }
+    let said = finish(&mut command)?;
+    let line = said.lines().find_map(|line| line.strip_prefix("pair "));
+    let time = line.and_then(|time| time.parse().ok()).ok_or("it printed no time")?;
+    let files = fs::read_dir(&directory).map_err(|error| format!("its files: {error}"))?;
+    let bytes = files.filter_map(|file| file.ok()?.metadata().ok()).map(|file| file.len()).sum();
+    let _ = fs::remove_dir_all(&directory);
+    Ok((time, bytes))
+}
+
+fn markdown(samples: &BTreeMap<(usize, usize), Vec<Sample>>, rounds: u32) -> String {
+    let mut text = format!(
+        "# What recording allocations costs\n\n\
+         Made by `cargo run --release -p lumalloc-bench -- profilers --rounds {rounds}`: a C program \
+         that replaces blocks\nof 8 to 519 bytes at random, from six functions deep, interleaved \
+         over all ways; medians of {rounds} rounds. *Added* is\nwhat a pair of free and malloc takes \
+         longer than without recording: lumalloc's ways beside lumalloc, heaptrack's\nbeside glibc. \
+         Ratios are medians of those within rounds. The file is what one run of 1,000,000 pairs writes.\n"
+    );
+    for (load, (name, _)) in LOADS.iter().enumerate() {
+        let median = |way: usize, of: fn(&Sample) -> f64| {
+            let all = samples.get(&(load, way)).into_iter().flatten().map(of);
+            Figure::of(all).map_or(0.0, |figure| figure.median)
+        };
+        let times = |way: usize| -> Vec<f64> {
+            samples.get(&(load, way)).into_iter().flatten().map(|one| one.0).collect()
+        };
+        let mut rows =
+            vec![["", "ns a pair", "added ns", "ratio", "file"].map(str::to_owned).to_vec()];
+        for (way, how) in WAYS.iter().enumerate() {
+            let (time, base) = (median(way, |one| one.0), median(how.base, |one| one.0));
+            let ratio = Figure::of_ratios(&times(way), &times(how.base));
+            let bytes = median(way, |one| one.1 as f64);
+            rows.push(vec![
+                how.name.to_owned(),
+                format!("{time:.0}"),
+                format!("{:.0}", time - base),
+                format!("{:.2}", ratio.map_or(0.0, |ratio| ratio.median)),
+                size(bytes),
+            ]);
+        }
+        let _ = write!(text, "\n## {name}\n\n{}", aligned(&rows));
+    }
+    text
+}
+
+fn size(bytes: f64) -> String {
+    match bytes {
+        0.0 => "–".to_owned(),
+        ..1e6 => format!("{:.0} kB", bytes / 1e3),
+        _ => format!("{:.1} MB", bytes / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_compares_each_way_with_its_base() {
+        let mut samples = BTreeMap::new();
+        for load in 0..LOADS.len() {
+            for way in 0..WAYS.len() {
+                let time = if way == 6 { 50.0 } else { 20.0 + 10.0 * way as f64 };
+                samples.insert((load, way), vec![(time, 1000 * way as u64)]);
+            }
+        }
+        let text = markdown(&samples, 1);
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| line.contains("heaptrack --raw") && line.starts_with('|'))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .collect();
+        assert_eq!(rows.len(), LOADS.len(), "{text}");
+        assert_eq!(rows[0][2..6], ["90", "40", "1.80", "7 kB"]);
+        assert_eq!((size(2.5e6), size(0.0)), ("2.5 MB".to_owned(), "–".to_owned()));
+    }
+}
