@@ -126,11 +126,12 @@ fn one(
 fn markdown(samples: &BTreeMap<(usize, usize), Vec<Sample>>, rounds: u32) -> String {
     let mut text = format!(
         "# What recording allocations costs\n\n\
-         Made by `cargo run --release -p lumalloc-bench -- profilers --rounds {rounds}`: a C program \
-         that replaces blocks\nof 8 to 519 bytes at random, from six functions deep, interleaved \
-         over all ways; medians of {rounds} rounds. *Added* is\nwhat a pair of free and malloc takes \
-         longer than without recording: lumalloc's ways beside lumalloc, heaptrack's\nbeside glibc. \
-         Ratios are medians of those within rounds. The file is what one run of 1,000,000 pairs writes.\n"
+         Made by `cargo run --release -p lumalloc-bench -- profilers --rounds {rounds}`: a C \
+         program that replaces blocks\nof 8 to 519 bytes at random, from six functions deep, \
+         interleaved over all ways; medians of {rounds} rounds. *Added* is\nwhat a pair of free \
+         and malloc takes longer than without recording: lumalloc's ways beside lumalloc, \
+         heaptrack's\nbeside glibc. Ratios are medians of those within rounds. The file is what \
+         one run of 1,000,000 pairs writes.\n"
     );
     for (load, (name, _)) in LOADS.iter().enumerate() {
         let median = |way: usize, of: fn(&Sample) -> f64| {

@@ -63,6 +63,27 @@ fn the_libraries_ask_for_what_they_use() {
     asks_for(&liblumalloc_exporter(), &["libc.so.6", "libgcc_s.so.1", "libm.so.6"]);
 }
 
+/// Tracers find the probes by their notes.
+#[test]
+fn the_probes_are_noted_with_their_arguments() {
+    let readelf = Run::plain(find_program("readelf")).args(["-n", "-W"]);
+    let notes = readelf.args([liblumalloc()]).stdout();
+    for (name, arguments, least) in
+        [("alloc", 2, 5), ("free", 1, 5), ("sample", 3, 1), ("purge", 2, 1), ("arena_made", 2, 1)]
+    {
+        let of_name = notes
+            .split("Provider: lumalloc")
+            .filter(|note| note.lines().any(|line| line.trim() == format!("Name: {name}")));
+        let counts = of_name.map(|note| {
+            let line = note.lines().find_map(|line| line.trim().strip_prefix("Arguments: "));
+            line.expect("arguments").split_whitespace().count()
+        });
+        let counts: Vec<usize> = counts.collect();
+        assert!(counts.len() >= least, "{name}: {counts:?}");
+        assert!(counts.iter().all(|count| *count == arguments), "{name}: {counts:?}");
+    }
+}
+
 /// Cargo resolves features for each command, and `libc` links nothing itself if its feature `std`
 /// is on.
 #[test]

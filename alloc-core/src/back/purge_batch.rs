@@ -15,6 +15,7 @@ use super::system::mapping::Mapping;
 use super::system::page_provider::{PageProvider, Purged};
 use super::system::thp::{self, HUGE};
 use crate::ground::options;
+use crate::ground::probes;
 use crate::ground::units::{LG_PAGE, PAGE, SLAB_BYTES, round_down, round_up};
 use core::ptr::NonNull;
 
@@ -45,6 +46,7 @@ impl Batch {
         while let Some(extent) = next {
             next = extent.younger.get();
             let Some(base) = NonNull::new(extent.base_ptr()) else { continue };
+            probes::purged(extent.base(), extent.bytes());
             let (state, zeroed) = self.purge_one(extent, base);
             extent.zeroed.set(zeroed);
             extent.after_purge.set(state);

@@ -4,6 +4,8 @@
 
 pub(crate) mod units;
 #[allow(unsafe_code)]
+pub(crate) mod probes;
+#[allow(unsafe_code)]
 pub(crate) mod weak;
 pub(crate) mod low;
 #[allow(unsafe_code)]

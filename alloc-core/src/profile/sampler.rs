@@ -17,6 +17,7 @@ use crate::ground::counters::SharedCount;
 use crate::ground::intervals;
 use crate::ground::low;
 use crate::ground::os;
+use crate::ground::probes;
 use crate::ground::sync::lock_rank::witness;
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -129,6 +130,7 @@ pub(crate) fn note_allocated(block: Block) {
     });
     if is_noted {
         TAKEN.add(1);
+        probes::sampled(address, requested, usable);
         hooks::tell_sample(address, requested, stack, usable);
     } else {
         MISSED.add(1);

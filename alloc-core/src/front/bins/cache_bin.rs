@@ -84,11 +84,16 @@ impl CacheBin {
         self.room.store(room, Relaxed);
     }
 
-    /// Pops the newest block, and returns what `miss` returns if there is none, if it may be a
-    /// sample, or if the countdown has run out. Samples lie below `low_end`: see
-    /// [`crate::ground::low`].
+    /// Pops the newest block, and calls `hit` with it. Returns what `miss` returns if there is
+    /// none, if it may be a sample, or if the countdown has run out. Samples lie below `low_end`:
+    /// see [`crate::ground::low`].
     #[inline(always)]
-    pub(crate) fn pop_or(&self, low_end: usize, miss: impl FnOnce() -> *mut u8) -> *mut u8 {
+    pub(crate) fn pop_or(
+        &self,
+        low_end: usize,
+        hit: impl FnOnce(*mut u8),
+        miss: impl FnOnce() -> *mut u8,
+    ) -> *mut u8 {
         let sp = self.sp.load(Relaxed);
         // SAFETY: sp lies between base and limit, and all slots up to it are written.
         let block = unsafe { *sp };
@@ -103,6 +108,7 @@ impl CacheBin {
         // Stored from the register. `add [mem]` would be an instruction less, but costs twice the
         // time of a pair, because the next load of the pointer waits for it.
         self.sp.store(sp.wrapping_sub(1), Relaxed);
+        hit(block);
         block
     }
 
@@ -375,7 +381,7 @@ mod tests {
     }
 
     fn pop(bin: &CacheBin) -> *mut u8 {
-        bin.pop_or(1, core::ptr::null_mut)
+        bin.pop_or(1, |_| (), core::ptr::null_mut)
     }
 
     #[test]
@@ -484,9 +490,9 @@ mod tests {
         unsafe { bin.move_to(array.as_mut_ptr(), 2) };
         bin.set_countdown(5);
         assert!(bin.push(block(4096)) && bin.push(block(8)));
-        assert_eq!(bin.pop_or(9, || block(1)), block(1));
+        assert_eq!(bin.pop_or(9, |_| panic!("a hit"), || block(1)), block(1));
         assert_eq!((bin.level(), bin.countdown()), (2, 5), "nothing was counted");
         assert_eq!(bin.pop_uncounted(), block(8));
-        assert_eq!(bin.pop_or(9, || block(1)), block(4096));
+        assert_eq!(bin.pop_or(9, |_| (), || block(1)), block(4096));
     }
 }

@@ -118,14 +118,19 @@ impl ThreadCache {
 
     /// Pops a block from the bin at a byte offset, as [`CacheBin::pop_or`].
     #[inline(always)]
-    pub(crate) fn pop_or(&self, offset: usize, miss: impl FnOnce() -> *mut u8) -> *mut u8 {
-        self.bin_at(offset).pop_or(self.low_end.get(), miss)
+    pub(crate) fn pop_or(
+        &self,
+        offset: usize,
+        hit: impl FnOnce(*mut u8),
+        miss: impl FnOnce() -> *mut u8,
+    ) -> *mut u8 {
+        self.bin_at(offset).pop_or(self.low_end.get(), hit, miss)
     }
 
     /// As [`ThreadCache::pop_or`], but returns null.
     #[inline(always)]
     pub(crate) fn pop(&self, offset: usize) -> *mut u8 {
-        self.pop_or(offset, core::ptr::null_mut)
+        self.pop_or(offset, |_| (), core::ptr::null_mut)
     }
 
     /// Notes the end of the low addresses. Called before a thread gets the cache.

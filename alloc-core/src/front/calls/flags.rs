@@ -18,6 +18,7 @@ use crate::front::modes::block_size::{self, Given, usable};
 use crate::front::modes::judge;
 use crate::ground::intervals;
 use crate::ground::os;
+use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, SizeClass};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
@@ -132,6 +133,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
             return core::ptr::null_mut();
         };
         if !block.is_null() {
+            probes::allocated(block, size);
             return block;
         }
     }
@@ -143,6 +145,7 @@ pub fn allocate(size: usize, flags: Flags) -> *mut u8 {
     });
     background::tick_outside();
     intervals::count(size);
+    probes::allocated(block, size);
     if block.is_null() { no_memory(size) } else { block }
 }
 
@@ -267,6 +270,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
             recorded::freed(ptr);
+            probes::freed(ptr);
             // SAFETY: the slab was found by the address; the caller's promise.
             unsafe { judge::taken_back(slab, ptr) };
             if let Cache::Explicit(id) = flags.cache
@@ -280,6 +284,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
         }
         if let Some(extent) = entry.extent() {
             recorded::freed(ptr);
+            probes::freed(ptr);
             large_blocks::free_uncached(extent, ptr.expose_provenance());
             return background::tick_outside();
         }

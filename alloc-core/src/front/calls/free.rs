@@ -5,6 +5,7 @@ use crate::back::map::class_map;
 use crate::front::bins::tls;
 use crate::front::miss::give;
 use crate::front::supply::layouts;
+use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
 
 /// Frees a block. Does nothing if `ptr` is null.
@@ -15,6 +16,7 @@ use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, size_for_align};
 /// to its slab.)
 #[inline(always)]
 pub unsafe fn free(ptr: *mut u8) {
+    probes::freed(ptr);
     let Some(units) = class_map::bin_units(ptr) else {
         // SAFETY: the caller's promise.
         return unsafe { give::unknown(ptr) };
@@ -33,6 +35,7 @@ pub unsafe fn free(ptr: *mut u8) {
 /// size that was asked for, or any size up to the block's usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
+    probes::freed(ptr);
     let cache = tls::current();
     if size < layouts::bound() && cache.bin_at(offset_of(size) * OFFSET_UNIT).push(ptr) {
         return;
@@ -47,6 +50,7 @@ pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
 /// As [`free_sized`]. `align` must be the alignment that was asked for.
 #[inline(always)]
 pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
+    probes::freed(ptr);
     let cache = tls::current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
     if rounded < layouts::bound() && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {

@@ -12,6 +12,7 @@ use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::miss::give;
 use crate::front::supply::layouts;
+use crate::ground::probes;
 use crate::ground::size_class::{
     BIN_BYTES, CLASSES, MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align,
 };
@@ -80,6 +81,7 @@ fn with_room(old: SizeClass, size: usize) -> usize {
 /// As [`free_sized_aligned`](super::free::free_sized_aligned).
 #[inline(always)]
 pub unsafe fn free_roomy(ptr: *mut u8, size: usize, align: usize) {
+    probes::freed(ptr);
     let cache = tls::current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
     if rounded < layouts::bound()

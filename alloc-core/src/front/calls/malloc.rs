@@ -4,6 +4,7 @@ use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{large_blocks, take};
 use crate::ground::checked::at;
+use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, size_for_align};
 
 /// Returns where the bin of a size begins, in units of [`OFFSET_UNIT`]. The size is at most
@@ -37,14 +38,17 @@ pub fn malloc(size: usize) -> *mut u8 {
 #[inline(always)]
 pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
-    cache.pop_or(offset_of(rounded) * OFFSET_UNIT, || take::malloc(size, align, cache))
+    let offset = offset_of(rounded) * OFFSET_UNIT;
+    let hit = |block| probes::allocated(block, size);
+    cache.pop_or(offset, hit, || take::malloc(size, align, cache))
 }
 
 /// As [`malloc_rounded`], but for a caller that frees by the layout.
 #[inline(always)]
 pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
-    cache.pop_or(offset_of(rounded) * OFFSET_UNIT, || take::alloc(size, align, cache))
+    let offset = offset_of(rounded) * OFFSET_UNIT;
+    cache.pop_or(offset, |_| (), || take::alloc(size, align, cache))
 }
 
 /// Zeroes the first `size` bytes, for callers that never ask for the usable size.

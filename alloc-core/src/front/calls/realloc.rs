@@ -12,6 +12,7 @@ use crate::front::miss::{give, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::fill;
 use crate::ground::fill_mode;
+use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
@@ -80,6 +81,7 @@ pub(super) unsafe fn move_small(
     if !new.is_null() {
         // SAFETY: two different blocks, at least this long.
         unsafe { new.copy_from_nonoverlapping(ptr, class.size().min(size)) };
+        probes::freed(ptr);
         if !tls::current().bin(class.bin()).push(ptr) {
             // SAFETY: the caller's promise.
             unsafe { give::unknown(ptr) };
@@ -187,6 +189,8 @@ pub(crate) unsafe fn lengthened(
     let before = extent.bytes();
     let moving = Moving::begin(ptr);
     let longer = large::lengthen_by_move(extent, size, align)?;
+    probes::freed(ptr);
+    probes::allocated(longer.base_ptr(), size);
     current::count_given(longer.bytes());
     current::count_freed(before);
     sampled::large_freed(ptr as usize);

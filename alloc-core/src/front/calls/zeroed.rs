@@ -9,6 +9,7 @@ use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{large_blocks, take};
+use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 
 /// As [`malloc`](super::malloc::malloc), but all usable bytes are zero.
@@ -42,6 +43,7 @@ fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
     if block.is_null() {
         return after_miss(size, align, cache);
     }
+    probes::allocated(block, size);
     // SAFETY: a fresh block of the class. If a bin has blocks, no mode is in force, and its blocks
     // are usable to the end.
     unsafe { block.write_bytes(0, class.size()) };

@@ -12,6 +12,7 @@ use crate::front::modes::fill;
 use crate::ground::fill_mode;
 use crate::ground::intervals;
 use crate::ground::options;
+use crate::ground::probes;
 use crate::ground::size_class::MAX_CACHED;
 use crate::ground::units::LG_PAGE;
 use crate::middle::arenas::arena_list;
@@ -30,6 +31,7 @@ use crate::profile::backtrace;
 pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
     let block = malloc_run(large::usable(size), size, align, zero);
     backtrace::keep_frame();
+    probes::allocated(block, size);
     block
 }
 

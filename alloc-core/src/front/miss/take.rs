@@ -8,6 +8,7 @@ use super::{sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::real_cache::RealCache;
 use crate::front::supply::layouts;
+use crate::ground::probes;
 use crate::profile::backtrace;
 
 /// Allocates a block of a size that slabs serve, at a multiple of `align`, after the fast path
@@ -16,6 +17,13 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let block = take(size, align, cache);
+    probes::allocated(block, size);
+    block
+}
+
+#[inline(always)]
+fn take(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     let mut block = sealed::malloc(cache, size, align);
     if block.is_null() {
         block = malloc_by_kind(size, align, cache);
@@ -30,7 +38,7 @@ pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> 
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
-    malloc(size, align, cache)
+    take(size, align, cache)
 }
 
 #[inline(never)]

@@ -13,6 +13,7 @@ use super::arena::Arena;
 use super::arena_settings;
 use crate::back::system::provider::system::system;
 use crate::ground::checked::at;
+use crate::ground::probes;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
 pub(crate) use crate::middle::arena_counts::MAX_ARENAS;
@@ -95,6 +96,7 @@ pub(crate) fn make_next(limit: u32) -> Option<&'static Arena> {
     publish(arena);
     // Release: pairs with the Acquire in `count`.
     COUNT.store(id + 1, Ordering::Release);
+    probes::arena_made(id, false);
     Some(arena)
 }
 
@@ -120,6 +122,7 @@ pub(crate) fn create(limit: u32) -> Option<&'static Arena> {
         }
     };
     CREATED.fetch_add(1, Ordering::Relaxed);
+    probes::arena_made(arena.id(), true);
     Some(arena)
 }
 
