@@ -131,6 +131,9 @@ mod tests {
         let cut = chunk(b'A', 13, 14, true);
         assert_eq!(found(&file[..14]), Ok((vec![cut], true)));
         assert_eq!(found(&file[..8]), Ok((vec![], false)));
+        let large = [&b"LUMAEVT\x01A\x70\x11\x01\0"[..], &[0; 70_000], b"B\0\0\0\0"].concat();
+        let [a, b] = [chunk(b'A', 13, 70_013, false), chunk(b'B', 70_018, 70_018, false)];
+        assert_eq!(found(&large), Ok((vec![a, b], false)));
         let huge = b"LUMAEVT\x01A\xff\xff\xff\xffxy";
         assert_eq!(found(huge), Ok((vec![chunk(b'A', 13, 15, true)], true)));
     }

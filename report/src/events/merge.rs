@@ -177,7 +177,9 @@ mod tests {
 
     #[test]
     fn nothing_follows_an_error() {
-        let file = File::default().chunk(b'E', &[5, 0, 2, 4, 2, 8, 0, 3]);
+        let file = File::default()
+            .chunk(b'E', &[5, 0, 2, 4, 2, 8, 0, 3])
+            .events(1, &[(9, Happens::New(1, 8), 0)]);
         let index = index(&file);
         let mut merge = Merge::new(&index);
         assert!(merge.next().is_some_and(|event| event.is_err()));
