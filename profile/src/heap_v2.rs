@@ -81,7 +81,7 @@ fn write_stack(text: &mut Text<'_>, stack: &[usize], line: &Line, lg_sample: u32
     }
     text.bytes(b"@");
     for frame in stack {
-        text.bytes(b" ").hexadecimal(*frame as u64);
+        text.blank().hexadecimal(*frame as u64);
     }
     text.bytes(b"\n");
     line.write(text, lg_sample);

@@ -340,13 +340,13 @@ impl File<'_> {
         usable: usize,
         labels: Option<&Labelled>,
     ) {
-        let mut bytes = [0; LARGEST];
-        let mut message = Message::new(&mut bytes);
         let mut packed = [0; LARGEST];
         let mut locations = Message::new(&mut packed);
         stack.iter().for_each(|frame| {
             locations.element(self.location(*frame));
         });
+        let mut bytes = [0; LARGEST];
+        let mut message = Message::new(&mut bytes);
         message.bytes(1, locations.end().unwrap_or_default());
         let mut packed = [0; 48];
         let mut values = Message::new(&mut packed);

@@ -48,7 +48,14 @@ impl<'a> Message<'a> {
     /// Appends bytes, a string or the bytes of a message.
     pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Message<'a> {
         self.element(field << 3 | BYTES).element(bytes.len() as u64);
-        bytes.iter().for_each(|byte| self.byte(*byte));
+        let end = self.length.saturating_add(bytes.len());
+        match self.buffer.get_mut(self.length..end) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.length = end;
+            }
+            None => self.is_whole = false,
+        }
         self
     }
 

@@ -9,6 +9,22 @@ pub trait Sink {
 /// Bytes that are collected before they are handed on.
 const BUFFER: usize = 4096;
 
+/// Two hexadecimal digits for each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
+fn pair(byte: u8) -> [u8; 2] {
+    PAIRS.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
 /// Writes text to a sink, in long pieces.
 ///
 /// It does not use `core::fmt`, whose code can panic, because nothing in the C library may panic.
@@ -27,42 +43,67 @@ impl<'a> Text<'a> {
 
     /// Appends bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Text<'a> {
-        for byte in bytes {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             if self.length == BUFFER {
                 self.flush();
             }
-            if let Some(place) = self.buffer.get_mut(self.length) {
-                *place = *byte;
-                self.length += 1;
+            let room = self.buffer.get_mut(self.length..).unwrap_or_default();
+            let length = room.len().min(rest.len());
+            let (now, later) = rest.split_at_checked(length).unwrap_or_default();
+            if let Some(room) = room.get_mut(..length) {
+                room.copy_from_slice(now);
             }
+            self.length += length;
+            rest = later;
+        }
+        self
+    }
+
+    /// Appends a blank.
+    pub(crate) fn blank(&mut self) -> &mut Text<'a> {
+        if self.length == BUFFER {
+            self.flush();
+        }
+        if let Some(place) = self.buffer.get_mut(self.length) {
+            *place = b' ';
+            self.length += 1;
         }
         self
     }
 
     /// Appends a decimal number.
     pub fn decimal(&mut self, number: u64) -> &mut Text<'a> {
-        self.digits(number, 10)
-    }
-
-    /// Appends a hexadecimal number, with `0x` before it.
-    pub fn hexadecimal(&mut self, number: u64) -> &mut Text<'a> {
-        self.bytes(b"0x").digits(number, 16)
-    }
-
-    fn digits(&mut self, number: u64, base: u64) -> &mut Text<'a> {
         let mut digits = [0; 20];
-        let (mut rest, mut used) = (number, 0);
-        for digit in digits.iter_mut().rev() {
-            let value = (rest % base) as u8;
-            *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
-            rest /= base;
-            used += 1;
+        let (mut rest, mut first) = (number, digits.len());
+        for (index, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            first = index;
             if rest == 0 {
                 break;
             }
         }
-        let first = digits.len() - used;
         self.bytes(digits.get(first..).unwrap_or_default())
+    }
+
+    /// Appends a hexadecimal number, with `0x` before it.
+    pub fn hexadecimal(&mut self, number: u64) -> &mut Text<'a> {
+        if self.length + 18 > BUFFER {
+            self.flush();
+        }
+        let digits = ((number | 1).ilog2() / 4 + 1) as usize;
+        let bytes = number.to_be_bytes();
+        let bytes = bytes.get(8 - digits.div_ceil(2)..).unwrap_or_default();
+        let room = self.buffer.get_mut(self.length..).unwrap_or_default();
+        // The zero before an odd number of digits is where the x comes.
+        let pairs = room.get_mut(2 - digits % 2..).unwrap_or_default().as_chunks_mut().0;
+        pairs.iter_mut().zip(bytes).for_each(|(place, byte)| *place = pair(*byte));
+        if let Some(head) = room.first_chunk_mut() {
+            *head = *b"0x";
+        }
+        self.length += 2 + digits;
+        self
     }
 
     fn flush(&mut self) {
@@ -103,11 +144,17 @@ pub(crate) mod tests {
         let mut got = Vec::new();
         let mut text = Text::new(&mut got);
         text.decimal(0).bytes(b" ").decimal(u64::MAX).bytes(b" ").hexadecimal(0xdead_beef);
+        for number in [0, 0xf, 0x10, 0x123, u64::MAX] {
+            text.blank().hexadecimal(number);
+        }
         let long = [b'x'; 3 * BUFFER];
         text.bytes(&long);
         assert!(text.end());
         let (numbers, rest) = got.split_at(got.len() - long.len());
-        assert_eq!(numbers, b"0 18446744073709551615 0xdeadbeef");
+        assert_eq!(
+            numbers,
+            b"0 18446744073709551615 0xdeadbeef 0x0 0xf 0x10 0x123 0xffffffffffffffff"
+        );
         assert_eq!(rest, long);
     }
 

@@ -24,7 +24,8 @@ impl<'a, const KEYS: usize> Table<'a, KEYS> {
     /// is no room.
     pub(crate) fn value(&mut self, key: &[u64; KEYS]) -> Option<&mut u64> {
         let places = self.places();
-        let mut place = (hash(key) % places.max(1) as u64) as usize;
+        // The upper bits of a product choose the place, because a division takes longer.
+        let mut place = ((u128::from(hash(key)) * places as u128) >> 64) as usize;
         for _ in 0..places {
             let words = self.words.get(place * Self::PLACE..)?.get(..Self::PLACE)?;
             let (known, value) = words.split_at_checked(KEYS)?;
@@ -58,10 +59,10 @@ impl<'a, const KEYS: usize> Table<'a, KEYS> {
 }
 
 fn hash<const KEYS: usize>(key: &[u64; KEYS]) -> u64 {
-    let mixed = key.iter().fold(0, |hash: u64, word| {
-        (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)
-    });
-    mixed >> 16
+    let mix =
+        |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+    // The upper bits of the last product depend on all words.
+    key.iter().fold(0, mix).rotate_right(31)
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ pub struct ProfileCounts {
 /// assert_eq!(entries, 0);
 /// ```
 pub fn profile(mut see: impl FnMut(ProfileEntry)) {
-    for counts in sites::all().flat_map(sites::Site::sizes) {
+    for counts in sites::newest_first().flat_map(sites::Site::sizes) {
         let counted = counts.get();
         if counted.allocated > 0 {
             see(ProfileEntry {

@@ -178,7 +178,7 @@ fn tell_untold() {
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
     live::clear();
-    sites::all().flat_map(sites::Site::sizes).for_each(sites::SizeCount::reset);
+    sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::reset);
     rate::set(lg_sample);
 }
 
