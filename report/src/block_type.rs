@@ -23,6 +23,9 @@ const LIBRARIES: [&str; 13] = [
 ];
 /// What the names of such functions begin with when debug information has no more of them.
 const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
+/// What the names of functions begin with that make strings.
+const STRINGS: [&str; 4] =
+    ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
 const HELPERS: [&str; 9] = [
     "alloc::alloc::Global",
@@ -149,7 +152,7 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
     let mut is_string = false;
     for name in functions.take_while(|name| is_library(name)) {
         let path = name.trim_start_matches('<');
-        is_string |= path.starts_with("alloc::string::") || path.starts_with("alloc::fmt::");
+        is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
         let Some(next) = type_of(name) else { continue };
         let is_better = found.as_ref().is_none_or(|found| {
             (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
