@@ -23,6 +23,13 @@ const LIBRARIES: [&str; 13] = [
 ];
 /// What the names of such functions begin with when debug information has no more of them.
 const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
+/// What the names of functions begin with that make strings.
+const STRINGS: [&str; 4] =
+    ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];
+/// What the names of functions begin with that delete a block of shared pointers, which has a
+/// v-table, or an object with all that belongs to it. They do not tell the type of other blocks.
+const SHARED_POINTERS: [&str; 4] =
+    ["std::_Sp_counted_", "std::__shared_count", "std::__shared_ptr<", "std::shared_ptr<"];
 /// Arguments that are no elements: allocators, hashers, comparisons.
 const HELPERS: [&str; 9] = [
     "alloc::alloc::Global",
@@ -149,7 +156,7 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
     let mut is_string = false;
     for name in functions.take_while(|name| is_library(name)) {
         let path = name.trim_start_matches('<');
-        is_string |= path.starts_with("alloc::string::") || path.starts_with("alloc::fmt::");
+        is_string |= STRINGS.iter().any(|begin| path.starts_with(begin));
         let Some(next) = type_of(name) else { continue };
         let is_better = found.as_ref().is_none_or(|found| {
             (found.is_part() && !next.is_part()) || (found.is_bytes() && !next.is_bytes())
@@ -171,7 +178,10 @@ pub(crate) fn of_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Opti
 pub(crate) fn of_deletion<'a>(functions: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut inner = Vec::new();
     let mut found: Option<Type> = None;
-    for name in functions.take_while(|name| is_library(name)) {
+    let is_inside = |name: &&str| {
+        is_library(name) && !SHARED_POINTERS.iter().any(|begin| name.starts_with(begin))
+    };
+    for name in functions.take_while(is_inside) {
         let Some(dropped) = dropped(name) else {
             inner.push(name);
             continue;
@@ -457,6 +467,16 @@ mod tests {
                 Some("Vec<x::W>"),
             ),
             ("core::ptr::drop_in_place<x::Widget> < x::main", None),
+            (
+                "std::_Sp_counted_base<(__gnu_cxx::_Lock_policy)2>::_M_release < \
+                 std::__shared_ptr<W, (__gnu_cxx::_Lock_policy)2>::~__shared_ptr",
+                None,
+            ),
+            (
+                "std::__new_allocator<int>::deallocate < std::vector<int>::~vector < \
+                 std::_Sp_counted_ptr_inplace<W, std::allocator<void> >::_M_dispose",
+                Some("vector<int>"),
+            ),
             ("x::f < core::ptr::drop_in_place<alloc::vec::Vec<x::W>>", None),
         ] {
             assert_eq!(of(functions).as_deref(), expected, "{functions}");

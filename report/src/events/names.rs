@@ -209,6 +209,8 @@ fn escaped(name: &str) -> String {
 mod tests {
     use super::super::testing::{File, Happens};
     use super::*;
+    use crate::rtti::testing::{Directory, mapping, number, tool};
+    use std::path::Path;
 
     #[test]
     fn separators_in_names_are_escaped() {
@@ -238,5 +240,129 @@ mod tests {
         let search = Search { program: Some("/nowhere/x".into()), ..Search::default() };
         let error = Names::new(&recording, &search).err().expect("an error");
         assert_eq!(error.to_string(), "/nowhere/x: no such file or directory");
+    }
+
+    /// Writes the stack of each allocation and each deletion, then what is mapped.
+    const PROGRAM: &str = r#"
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::{c_int, c_void};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+unsafe extern "C" {
+    fn backtrace(stack: *mut *mut c_void, size: c_int) -> c_int;
+}
+static IS_ON: AtomicBool = AtomicBool::new(false);
+struct Recorder;
+
+fn record(what: &str) {
+    if IS_ON.swap(false, Relaxed) {
+        let mut stack = [std::ptr::null_mut(); 60];
+        let depth = unsafe { backtrace(stack.as_mut_ptr(), 60) };
+        // The first two are this function and the allocator's.
+        let stack = stack[2..depth as usize].iter().map(|at| format!("{:x}", *at as usize));
+        println!("{what} {}", stack.collect::<Vec<_>>().join(","));
+        IS_ON.store(true, Relaxed);
+    }
+}
+
+unsafe impl GlobalAlloc for Recorder {
+    #[inline(never)]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        record("new");
+        unsafe { System.alloc(layout) }
+    }
+    #[inline(never)]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        record("delete");
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+#[global_allocator]
+static RECORDER: Recorder = Recorder;
+
+pub struct Widget([u64; 4]);
+pub trait Shape {}
+impl Shape for Widget {}
+
+#[inline(never)]
+fn work() {
+    drop(black_box(Box::new(Widget([1; 4]))));
+    let mut widgets = Vec::new();
+    widgets.push(black_box(Widget([2; 4])));
+    drop(black_box(widgets));
+    drop(black_box(Box::new(Widget([3; 4])) as Box<dyn Shape>));
+    drop(black_box("text".to_owned()));
+}
+
+fn main() {
+    println!("");
+    unsafe { backtrace([std::ptr::null_mut()].as_mut_ptr(), 1) };
+    IS_ON.store(true, Relaxed);
+    work();
+    IS_ON.store(false, Relaxed);
+    println!("{}", std::fs::read_to_string("/proc/self/maps").unwrap());
+}
+"#;
+
+    /// The types of the allocations and of the deletions of the program, and the sites.
+    fn rust_types(name: &str, flags: &[&str]) -> Vec<(String, String)> {
+        let directory = Directory::new(name);
+        let [source, program] = ["x.rs", "x"].map(|file| directory.0.join(file));
+        std::fs::write(&source, PROGRAM).expect("written");
+        let fixed = ["--edition", "2024", "-Copt-level=3", "-o"].map(Path::new);
+        let flags: Vec<&Path> = flags.iter().map(Path::new).collect();
+        tool("rustc", &[&flags[..], &fixed, &[&program, &source]].concat());
+        let mut file = File::default();
+        let text = tool(&program.display().to_string(), &[]);
+        for mapping in text.lines().filter_map(mapping).flatten() {
+            file = file.mapping([mapping.start, mapping.limit, mapping.offset], &mapping.file, "");
+        }
+        let stacks = text.lines().filter_map(|line| line.split_once(' '));
+        let stacks = stacks.filter(|(what, _)| ["new", "delete"].contains(what));
+        let mut events = Vec::new();
+        for (place, (what, stack)) in (1u64..).zip(stacks) {
+            let stack: Vec<u64> = stack.split(',').map(number).collect();
+            file = file.stack(place, &stack);
+            let is_new = what == "new";
+            let happens = if is_new { Happens::New(1, 8) } else { Happens::Delete(1, 1) };
+            events.push((place, happens, place));
+        }
+        let recording = Recording::of(&file.events(1, &events));
+        let mut names = Names::new(&recording, &Search::default()).expect("names");
+        let mut found = Vec::new();
+        for event in recording.events() {
+            let event = event.expect("an event");
+            let kind = match event.is_allocation() {
+                true => names.of_allocation(event.stack),
+                false => names.of_deletion(&event),
+            };
+            let site = names.site(event.stack);
+            let site = site.split(' ').next().unwrap_or("").to_owned();
+            found.push((kind.as_deref().unwrap_or("-").to_owned(), site));
+        }
+        found
+    }
+
+    #[test]
+    fn blocks_of_rust_have_types_with_each_kind_of_debug_information() {
+        let expected = [
+            "Box<x::Widget>",
+            "Box<x::Widget>",
+            "Vec<x::Widget>",
+            "Vec<x::Widget>",
+            "Box<x::Widget>",
+            "Box<dyn x::Shape>",
+            "String",
+            "String",
+        ];
+        let expected = expected.map(|kind| (kind.to_owned(), "x::work".to_owned()));
+        for (name, flags) in [
+            ("rust-lines", &["-Cdebuginfo=line-tables-only"][..]),
+            ("rust-lines-v0", &["-Cdebuginfo=line-tables-only", "-Csymbol-mangling-version=v0"]),
+            ("rust-full", &["-Cdebuginfo=2"]),
+        ] {
+            assert_eq!(rust_types(name, flags), expected, "{name}");
+        }
     }
 }

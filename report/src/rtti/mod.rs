@@ -71,7 +71,7 @@ mod tests {
                 wrong.push((name.clone(), found));
             }
         }
-        assert_eq!(said.words.len(), 22);
+        assert_eq!(said.words.len(), 23);
         wrong
     }
 

@@ -14,7 +14,17 @@ pub(crate) struct Said {
 }
 
 /// A directory that is removed with what it contains.
-pub(crate) struct Directory(PathBuf);
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    /// Makes one for a test.
+    pub(crate) fn new(name: &str) -> Directory {
+        let name = format!("lumalloc-{name}-{}", std::process::id());
+        let directory = Directory(std::env::temp_dir().join(name));
+        std::fs::create_dir_all(&directory.0).expect("a directory");
+        directory
+    }
+}
 
 impl Drop for Directory {
     fn drop(&mut self) {
@@ -25,9 +35,7 @@ impl Drop for Directory {
 /// Compiles and runs `report/tests/classes`. The library is a part of the program if it is linked
 /// statically. `strip` removes the symbols.
 pub(crate) fn run(name: &str, flags: &[&str], strip: bool) -> (Said, Directory) {
-    let directory = format!("lumalloc-{name}-{}", std::process::id());
-    let directory = Directory(std::env::temp_dir().join(directory));
-    std::fs::create_dir_all(&directory.0).expect("a directory");
+    let directory = Directory::new(name);
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/classes");
     let [program, library] = ["program", "liblibrary.so"].map(|file| directory.0.join(file));
     let is_static = flags.iter().any(|flag| flag.starts_with("-static"));
@@ -51,7 +59,8 @@ pub(crate) fn run(name: &str, flags: &[&str], strip: bool) -> (Said, Directory) 
     (said(&tool(&program.display().to_string(), &[])), directory)
 }
 
-fn tool(name: &str, args: &[&Path]) -> String {
+/// Runs a program, which must succeed, and returns its output.
+pub(crate) fn tool(name: &str, args: &[&Path]) -> String {
     let output = Command::new(name).args(args).output();
     let output = output.unwrap_or_else(|error| panic!("{name} does not start: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -61,22 +70,30 @@ fn tool(name: &str, args: &[&Path]) -> String {
 
 fn said(text: &str) -> Said {
     let mut said = Said { words: Vec::new(), mappings: Vec::new() };
-    let number = |digits: &str| u64::from_str_radix(digits, 16).expect("a number");
     for line in text.lines() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        match fields[..] {
-            [range, access, offset, _, _, ..] if access.len() == 4 && range.contains('-') => {
-                let (start, limit) = range.split_once('-').expect("a range");
-                let file = fields.get(5).copied().unwrap_or("").to_owned();
-                let (start, limit, offset) = (number(start), number(limit), number(offset));
-                let mapping = Mapping { start, limit, offset, file, build_id: String::new() };
-                said.mappings.extend(access.contains('x').then_some(mapping));
-            }
-            _ => {
+        match mapping(line) {
+            Some(mapping) => said.mappings.extend(mapping),
+            None => {
                 let (name, word) = line.rsplit_once(' ').expect("a word");
                 said.words.push((name.to_owned(), number(word)));
             }
         }
     }
     said
+}
+
+/// A line of /proc/self/maps: a mapping if it is of code.
+pub(crate) fn mapping(line: &str) -> Option<Option<Mapping>> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [range, access, offset, ..] = fields[..] else { return None };
+    let (start, limit) = range.split_once('-').filter(|_| access.len() == 4)?;
+    let file = fields.get(5).copied().unwrap_or("").to_owned();
+    let (start, limit, offset) = (number(start), number(limit), number(offset));
+    let mapping = Mapping { start, limit, offset, file, build_id: String::new() };
+    Some(access.contains('x').then_some(mapping))
+}
+
+/// A number in hexadecimal digits.
+pub(crate) fn number(digits: &str) -> u64 {
+    u64::from_str_radix(digits, 16).expect("a number")
 }

@@ -67,6 +67,7 @@ mod tests {
             ("main", "src/main.rs", "main"),
             ("f", "/x/my-crate/src/f.rs", "f"),
             ("f", "/x/a-1.2.3/src/f.c", "f"),
+            ("f", "/x/a-1.2/src/f.rs", "f"),
             ("f", "", "f"),
         ] {
             assert_eq!(qualified(name.to_owned(), file), expected, "{name} {file}");

@@ -45,6 +45,7 @@ static const void* const type = &typeid(shop::Widget);
 static const void* const type = "no type";
 #endif
 static const void* const pointers[] = {nullptr, type, nullptr, "text"};
+static const void* const fake_type[] = {pointers, "4Fake"};
 static const char* expected = nullptr;
 
 static void show(const char* name, unsigned long word) {
@@ -64,6 +65,9 @@ void operator delete(void* block) noexcept {
 void operator delete(void* block, std::size_t) noexcept {
     look(block);
 }
+
+// Has the form of a v-table, but what stands for the `type_info` is not one.
+static const void* const fake[] = {nullptr, fake_type, reinterpret_cast<const void*>(&look)};
 
 // Deletes an object by its base class.
 __attribute__((noipa)) static void destroy(const char* name, shop::Base* object) {
@@ -97,6 +101,7 @@ int main() {
     show("-", reinterpret_cast<unsigned long>(type));
     // Behind a pointer to the `type_info` of the base.
     show("-", reinterpret_cast<unsigned long>(type) + 24);
+    show("-", reinterpret_cast<unsigned long>(&fake[2]));
     show("-", reinterpret_cast<unsigned long>(&pointers[2]));
     show("-", reinterpret_cast<unsigned long>(&pointers[1]));
     show("-", reinterpret_cast<unsigned long>(pointers[3]));
