@@ -95,7 +95,7 @@ pub(crate) unsafe extern "C" fn default_backtrace(
     most: c_uint,
 ) {
     let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = backtrace::take(&mut stack).min(DEEPEST).min(most as usize);
+    let depth = backtrace::take(&mut stack, DEEPEST.min(most as usize));
     // SAFETY: the caller's promise.
     unsafe { addresses.cast::<usize>().copy_from_nonoverlapping(stack.as_ptr(), depth) };
     // SAFETY: the caller's promise.
@@ -107,7 +107,7 @@ pub(crate) unsafe extern "C" fn default_backtrace(
 /// itself finds them. Returns how many. `stack` has room for [`MOST_OWN`] more.
 pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
     let Some(hook) = BACKTRACE.get() else {
-        return backtrace::take(stack.get_mut(..most + MOST_OWN).unwrap_or_default()).min(most);
+        return backtrace::take(stack, most);
     };
     let mut count: c_uint = 0;
     let addresses = stack.as_mut_ptr().cast::<*mut c_void>();

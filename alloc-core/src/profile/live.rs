@@ -4,17 +4,22 @@ use super::history::Ticket;
 use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
+use crate::back::system::provider::system::system;
 use crate::ground::checked;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::units::PAGE;
 use core::cell::Cell;
+use core::iter::StepBy;
+use core::slice::Iter;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Parts that are locked apart.
 const PARTS: usize = 16;
-/// log2 of the places of a part.
-const LG_PLACES: u32 = 10;
-const PLACES: usize = 1 << LG_PLACES;
+/// Places of all parts together, which suffice for samples of large amounts of memory.
+const PLACES: usize = 1 << 14;
+/// Places if each allocation is a sample.
+const MANY_PLACES: usize = 1 << 20;
 
 /// A sample in use.
 pub(crate) struct Sample {
@@ -57,10 +62,12 @@ pub(crate) struct Part {
 // off the list of those that are untold.
 unsafe impl Send for Part {}
 
-type Heads = [AtomicPtr<Sample>; PLACES];
+type Head = AtomicPtr<Sample>;
 
-static HEADS: [Heads; PARTS] =
-    [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES] }; PARTS];
+/// The first sample of each place. Places of one part have the same lower bits.
+static FEW: [Head; PLACES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES];
+/// More places, if there are any.
+static MANY: AtomicPtr<Head> = AtomicPtr::new(core::ptr::null_mut());
 /// Freed samples of which the program is to be told, the last one first. They are in no part.
 static UNTOLD: AtomicPtr<Sample> = AtomicPtr::new(core::ptr::null_mut());
 /// The locks of the parts, which fork takes too.
@@ -73,17 +80,48 @@ struct Place {
     head: &'static AtomicPtr<Sample>,
 }
 
-fn place(address: usize) -> Place {
-    // Blocks are multiples of 8.
-    let mixed = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (part, index) = ((mixed >> 60) as usize % PARTS, (mixed >> 40) as usize % PLACES);
-    // SAFETY: the part is below PARTS.
-    let heads = unsafe { checked::at(&HEADS, part) };
-    // SAFETY: the index is below PLACES.
-    let head = unsafe { checked::at(heads, index) };
-    // SAFETY: the part is below PARTS.
-    Place { lock: unsafe { checked::at(&LOCKS, part) }, head }
+/// Makes room for very many samples. Called at start, before the first one. Without memory the
+/// lists are longer.
+pub(super) fn expect_many() {
+    let bytes = MANY_PLACES * size_of::<Head>();
+    if let Some(got) = system().reserve(bytes, PAGE) {
+        MANY.store(got.base.as_ptr().cast(), Ordering::Relaxed);
+    }
 }
+
+/// Returns the first samples of all places.
+fn heads() -> &'static [Head] {
+    // Relaxed: set before the first sample.
+    let many = MANY.load(Ordering::Relaxed);
+    if many.is_null() {
+        return &FEW;
+    }
+    // SAFETY: zeroed memory of the system, which is never unmapped, with so many places. All-zero
+    // bytes are null pointers.
+    unsafe { core::slice::from_raw_parts(many, MANY_PLACES) }
+}
+
+fn place(address: usize) -> Place {
+    let heads = heads();
+    // Blocks that follow each other have places that do, so that few pages are touched.
+    let near = address as u64 >> 4;
+    let far = (address as u64 >> 26).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let index = (near ^ far) as usize & (heads.len() - 1);
+    // SAFETY: the index is below the length.
+    let head = unsafe { heads.get_unchecked(index) };
+    // SAFETY: the part is below PARTS.
+    Place { lock: unsafe { checked::at(&LOCKS, index % PARTS) }, head }
+}
+
+/// Returns the lock and the places of each part.
+fn parts() -> impl Iterator<Item = (&'static RankedMutex<Part>, OfPart)> {
+    let heads = heads();
+    let of_part = move |part| heads.get(part..).unwrap_or_default().iter().step_by(PARTS);
+    LOCKS.iter().enumerate().map(move |(part, lock)| (lock, of_part(part)))
+}
+
+/// The places of a part.
+type OfPart = StepBy<Iter<'static, Head>>;
 
 /// Adds a sample. Returns `false` if there is no memory.
 pub(super) fn add(known: Known) -> bool {
@@ -195,7 +233,7 @@ pub(crate) fn at(address: usize) -> Option<Known> {
 
 /// Calls `see` with each sample, under the lock of its part. `see` must not lock or allocate.
 pub(crate) fn for_each(mut see: impl FnMut(Known)) {
-    for (lock, heads) in LOCKS.iter().zip(&HEADS) {
+    for (lock, heads) in parts() {
         let _part = lock.lock();
         for head in heads {
             // SAFETY: samples are never unmapped.
@@ -209,7 +247,7 @@ pub(crate) fn for_each(mut see: impl FnMut(Known)) {
 
 /// Forgets all samples.
 pub(super) fn clear() {
-    for (lock, heads) in LOCKS.iter().zip(&HEADS) {
+    for (lock, heads) in parts() {
         let mut part = lock.lock();
         for head in heads {
             // SAFETY: samples are never unmapped.

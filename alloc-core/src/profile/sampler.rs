@@ -50,6 +50,9 @@ pub(crate) fn prepare(settings: &Settings) {
     ACTIVE.store(settings.active, Relaxed);
     NEW_THREADS.store(settings.new_threads, Relaxed);
     find_low_addresses();
+    if settings.lg_sample == 0 {
+        live::expect_many();
+    }
     IS_ON.store(true, Relaxed);
 }
 

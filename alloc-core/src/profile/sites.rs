@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   hash ──▶ Site { frames } ──▶ SizeCount ──▶ SizeCount ──▶ …
+//!   hash of the site and the size ──▶ SizeCount
 //! ```
 
 use super::hooks::DEEPEST;
@@ -15,14 +16,16 @@ use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+/// What hashes are multiplied by.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// log2 of the places by hash.
 const LG_PLACES: u32 = 14;
 /// The most sites that are kept. All other stacks share the site without frames.
 const MOST_SITES: u64 = 1 << 20;
 /// Sizes that are counted apart for each site. Beyond them the counts are those of the size class.
-const MOST_SIZES: usize = 32;
+const MOST_SIZES: u32 = 512;
 
 /// A stack, with its counts. `depth` return addresses follow the record.
 #[repr(C)]
@@ -35,6 +38,8 @@ pub(crate) struct Site {
     older: Option<&'static Site>,
     next: AtomicPtr<Site>,
     sizes: AtomicPtr<SizeCount>,
+    /// The number of sizes.
+    size_count: AtomicU32,
 }
 
 /// The counts of one site for requests of one size.
@@ -44,7 +49,9 @@ pub(crate) struct SizeCount {
     requested: usize,
     /// Bytes that a block has.
     usable: usize,
+    /// The next one of the site, and the next one of the place.
     next: AtomicPtr<SizeCount>,
+    next_in_place: AtomicPtr<SizeCount>,
     allocated: AtomicU64,
     freed: AtomicU64,
 }
@@ -60,6 +67,9 @@ type Places = [AtomicPtr<Site>; 1 << LG_PLACES];
 
 /// The first site of each place.
 static PLACES: Places = [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
+/// The first counts of each place.
+static COUNTS: [AtomicPtr<SizeCount>; 1 << LG_PLACES] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; 1 << LG_PLACES];
 /// The site that was made last.
 static NEWEST: AtomicPtr<Site> = AtomicPtr::new(core::ptr::null_mut());
 /// The lock for new sites and counts.
@@ -86,13 +96,15 @@ pub(super) fn counts(
     if let Some(known) = site.find(requested, usable) {
         return Some(known);
     }
-    let _adding = ADDING.lock();
-    if let Some(known) = site.find(requested, usable) {
-        return Some(known);
+    let is_full = || site.size_count.load(Ordering::Relaxed) >= MOST_SIZES;
+    if is_full()
+        && let Some(of_class) = site.find(usable, usable)
+    {
+        return Some(of_class);
     }
-    let is_full = site.sizes().count() >= MOST_SIZES;
-    let requested = if is_full { usable } else { requested };
-    match site.find(requested, usable).filter(|_| is_full) {
+    let _adding = ADDING.lock();
+    let requested = if is_full() { usable } else { requested };
+    match site.find(requested, usable) {
         Some(of_class) => Some(of_class),
         None => site.add(requested, usable),
     }
@@ -119,7 +131,7 @@ pub(super) fn site(stack: &[usize]) -> Option<&'static Site> {
 
 fn hash(stack: &[usize]) -> u64 {
     stack.iter().fold(stack.len() as u64, |hash, frame| {
-        (hash ^ *frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        (hash ^ *frame as u64).wrapping_mul(MULTIPLIER).rotate_left(29)
     })
 }
 
@@ -155,6 +167,7 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
         older: unsafe { NEWEST.load(Ordering::Relaxed).as_ref() },
         next: AtomicPtr::new(first.load(Ordering::Relaxed)),
         sizes: AtomicPtr::new(core::ptr::null_mut()),
+        size_count: AtomicU32::new(0),
     };
     // SAFETY: fresh memory of the right size and alignment.
     unsafe { memory.write(site) };
@@ -209,19 +222,40 @@ impl Site {
         })
     }
 
+    /// Returns where counts of a size are found.
+    fn place_of(&self, requested: usize) -> &'static AtomicPtr<SizeCount> {
+        let key = u64::from(self.number) << 32 ^ requested as u64;
+        // SAFETY: the upper bits of a hash are an index of the array.
+        unsafe { at(&COUNTS, (key.wrapping_mul(MULTIPLIER) >> (64 - LG_PLACES)) as usize) }
+    }
+
     fn find(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
-        self.sizes().find(|count| count.requested == requested && count.usable == usable)
+        let load = |link: &AtomicPtr<SizeCount>| {
+            // Acquire: pairs with the Release in `add`.
+            let count = link.load(Ordering::Acquire);
+            // SAFETY: counts are never unmapped.
+            unsafe { count.as_ref() }
+        };
+        let first = load(self.place_of(requested));
+        let mut counts =
+            core::iter::successors(first, |count: &&'static SizeCount| load(&count.next_in_place));
+        counts.find(|count| {
+            core::ptr::eq(count.site, self)
+                && (count.requested, count.usable) == (requested, usable)
+        })
     }
 
     /// Adds the counts of a size. Called under the lock.
     fn add(&'static self, requested: usize, usable: usize) -> Option<&'static SizeCount> {
         let bytes = size_of::<SizeCount>();
+        let place = self.place_of(requested);
         let memory = metadata::allocate(bytes, align_of::<SizeCount>())?.cast::<SizeCount>();
         let count = SizeCount {
             site: self,
             requested,
             usable,
             next: AtomicPtr::new(self.sizes.load(Ordering::Relaxed)),
+            next_in_place: AtomicPtr::new(place.load(Ordering::Relaxed)),
             allocated: AtomicU64::new(0),
             freed: AtomicU64::new(0),
         };
@@ -230,6 +264,9 @@ impl Site {
         USED.add(bytes as u64);
         // Release: pairs with the Acquire in `sizes`.
         self.sizes.store(memory.as_ptr(), Ordering::Release);
+        self.size_count.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `find`.
+        place.store(memory.as_ptr(), Ordering::Release);
         // SAFETY: just written, and never unmapped.
         Some(unsafe { memory.as_ref() })
     }
@@ -309,13 +346,15 @@ mod tests {
     #[test]
     fn a_site_with_many_sizes_counts_the_others_by_their_class() {
         let stack = [0x2001];
-        for requested in 1..=MOST_SIZES {
-            counts(&stack, requested, 128).expect("memory");
+        let most = MOST_SIZES as usize;
+        for requested in 1..=most {
+            counts(&stack, requested, 1024).expect("memory");
         }
-        let more = [100, 101, 102].map(|requested| counts(&stack, requested, 128).expect("memory"));
+        let more =
+            [600, 601, 602].map(|requested| counts(&stack, requested, 1024).expect("memory"));
         assert!(more.iter().all(|count| core::ptr::eq(*count, more[0])));
-        assert_eq!((more[0].requested(), more[0].usable()), (128, 128));
-        assert_eq!(more[0].site().sizes().count(), MOST_SIZES + 1);
-        assert!(core::ptr::eq(counts(&stack, 7, 128).expect("memory").site(), more[0].site()));
+        assert_eq!((more[0].requested(), more[0].usable()), (1024, 1024));
+        assert_eq!(more[0].site().sizes().count(), most + 1);
+        assert_eq!(counts(&stack, 7, 1024).expect("memory").requested(), 7);
     }
 }

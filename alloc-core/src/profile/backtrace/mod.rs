@@ -101,19 +101,23 @@ pub(crate) fn own_module() {
     }
 }
 
-/// Writes the return addresses of the calling thread's callers to `stack`, the innermost first,
-/// without the allocator's own frames. Returns how many. `stack` must have room for own frames too
-/// ([`MOST_OWN`]), which come first.
+/// Writes at most `most` return addresses of the calling thread's callers to `stack`, the innermost
+/// first, without the allocator's own frames. Returns how many. `stack` must have room for own
+/// frames too ([`MOST_OWN`]), which come first.
 #[inline(never)]
-pub(crate) fn take(stack: &mut [usize]) -> usize {
+pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
     let mut at = Registers::here();
     let (mut count, mut frames) = (0, 0);
+    let mut has_own = false;
     let mut checked = Checked { page: 0 };
     // A return address of 0 or 1 is none.
     while frames < DEEPEST && count < stack.len() && at.back > 1 {
         let rule = rule_of(at.back);
         if matches!(rule, Rule::Step(Step { is_own: true, .. })) {
-            count = 0;
+            (count, has_own) = (0, true);
+        } else if count == most && has_own {
+            // Behind the allocator's own frames come none but in functions that it has called.
+            break;
         } else if frames > 0
             && let Some(place) = stack.get_mut(count)
         {
@@ -124,7 +128,7 @@ pub(crate) fn take(stack: &mut [usize]) -> usize {
         let Some(next) = caller(&at, rule, &mut checked) else { break };
         at = next;
     }
-    count
+    count.min(most)
 }
 
 /// Returns the registers of the caller, or `None` if there is none.
@@ -253,7 +257,7 @@ mod tests {
     #[inline(never)]
     fn deep(depth: usize, stack: &mut [usize]) -> usize {
         if depth == 0 {
-            return core::hint::black_box(take(stack));
+            return core::hint::black_box(take(stack, DEEPEST));
         }
         // The addition keeps this from being a jump.
         deep(depth - 1, stack) + core::hint::black_box(0)
@@ -274,7 +278,8 @@ mod tests {
 
     #[test]
     fn the_stack_of_a_thread_ends_where_the_thread_began() {
-        let count = std::thread::spawn(|| take(&mut [0; DEEPEST])).join().expect("a stack");
+        let count =
+            std::thread::spawn(|| take(&mut [0; DEEPEST], DEEPEST)).join().expect("a stack");
         assert!((3..40).contains(&count), "{count}");
     }
 
@@ -288,7 +293,7 @@ mod tests {
         static SEEN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
         extern "C" fn called() {
             let mut stack = [0; 64];
-            let count = take(&mut stack);
+            let count = take(&mut stack, DEEPEST);
             for (place, back) in SEEN.iter().zip(stack).take(count) {
                 place.store(back, Relaxed);
             }
@@ -321,13 +326,13 @@ mod tests {
         let mut long = [0; DEEPEST];
         deep(10, &mut long);
         assert_eq!(short[1..], long[1..3], "the innermost ones");
-        assert_eq!(take(&mut []), 0);
+        assert_eq!(take(&mut [], DEEPEST), 0);
     }
 
     #[test]
     fn rules_of_the_table_are_those_of_the_search() {
         let mut stack = [0; DEEPEST];
-        let count = take(&mut stack);
+        let count = take(&mut stack, DEEPEST);
         let backs: Vec<usize> = stack.iter().take(count).copied().collect();
         for back in backs {
             assert_eq!(Some(rule_of(back)), look_up(back), "{back:#x}");
