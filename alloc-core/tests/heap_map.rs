@@ -29,6 +29,7 @@ fn a_slab_tells_its_blocks_and_what_a_purge_gives() {
 #[test]
 fn samples_tell_who_holds_them() {
     play_well("samples", "prof:true,lg_prof_sample:0,narenas:1");
+    play_well("samples", "prof:true,lg_prof_sample:1,narenas:1");
     play_well("none", "prof:false");
 }
 
@@ -148,19 +149,24 @@ fn slab() {
 fn samples() {
     let small = raw::malloc(100);
     let large = raw::malloc(BIG);
-    for (block, state) in [(small, RunState::Samples), (large, RunState::Large)] {
+    // Where each allocation is a sample, samples are ordinary blocks.
+    let is_exact = observe::lg_profile_sample() == 0;
+    let of_small = if is_exact { RunState::Slab } else { RunState::Samples };
+    for (block, state) in [(small, of_small), (large, RunState::Large)] {
         let run = at(block.addr());
         assert_eq!(run.state, state);
         let mut found = Vec::new();
         run.samples(|sample| {
             found.push((sample.address, sample.requested, sample.stack.is_empty()));
         });
+        found.retain(|(address, ..)| *address == block.addr());
         let requested = if state == RunState::Large { BIG } else { 100 };
         assert_eq!(found, [(block.addr(), requested, false)]);
         let age = run.oldest().expect("a sample");
         assert!(at(block.addr()).oldest() >= Some(age));
         free(block);
-        assert_eq!(run.oldest(), None);
+        run.samples(|sample| assert_ne!(sample.address, block.addr()));
+        assert!(of_small == RunState::Slab || run.oldest().is_none());
     }
 }
 

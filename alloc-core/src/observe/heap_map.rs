@@ -9,7 +9,7 @@ use crate::front::modes::guarded;
 use crate::ground::units::{LG_PAGE, PAGE};
 use crate::middle::blocks::slab_hold::HeldSlab;
 use crate::middle::passes::hole_pass;
-use crate::profile::live;
+use crate::profile::{live, sampler};
 use core::time::Duration;
 
 /// What a run of pages is used for.
@@ -160,6 +160,7 @@ impl Run {
         let blocks = match self.state {
             RunState::Large => 1,
             RunState::Samples => self.blocks,
+            RunState::Slab if sampler::sees_all() => self.blocks,
             _ => 0,
         };
         let addresses = (0..blocks).map(|n| self.base + n * self.block);

@@ -13,9 +13,10 @@ use core::cell::Cell;
 use core::iter::StepBy;
 use core::slice::Iter;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use crossbeam_utils::CachePadded;
 
 /// Parts that are locked apart.
-const PARTS: usize = 16;
+const PARTS: usize = 64;
 /// Places of all parts together, which suffice for samples of large amounts of memory.
 const PLACES: usize = 1 << 14;
 /// Places if each allocation is a sample.
@@ -71,8 +72,10 @@ static MANY: AtomicPtr<Head> = AtomicPtr::new(core::ptr::null_mut());
 /// Freed samples of which the program is to be told, the last one first. They are in no part.
 static UNTOLD: AtomicPtr<Sample> = AtomicPtr::new(core::ptr::null_mut());
 /// The locks of the parts, which fork takes too.
-pub(crate) static LOCKS: [RankedMutex<Part>; PARTS] =
-    [const { RankedMutex::new(LockRank::Samples, Part { free: Pool::new(), count: 0 }) }; PARTS];
+pub(crate) static LOCKS: [CachePadded<RankedMutex<Part>>; PARTS] = {
+    const PART: Part = Part { free: Pool::new(), count: 0 };
+    [const { CachePadded::new(RankedMutex::new(LockRank::Samples, PART)) }; PARTS]
+};
 
 /// The place of an address: its part, and the head of its list.
 struct Place {
@@ -110,14 +113,14 @@ fn place(address: usize) -> Place {
     // SAFETY: the index is below the length.
     let head = unsafe { heads.get_unchecked(index) };
     // SAFETY: the part is below PARTS.
-    Place { lock: unsafe { checked::at(&LOCKS, index % PARTS) }, head }
+    Place { lock: &**unsafe { checked::at(&LOCKS, index % PARTS) }, head }
 }
 
 /// Returns the lock and the places of each part.
 fn parts() -> impl Iterator<Item = (&'static RankedMutex<Part>, OfPart)> {
     let heads = heads();
     let of_part = move |part| heads.get(part..).unwrap_or_default().iter().step_by(PARTS);
-    LOCKS.iter().enumerate().map(move |(part, lock)| (lock, of_part(part)))
+    LOCKS.iter().enumerate().map(move |(part, lock)| (&**lock, of_part(part)))
 }
 
 /// The places of a part.

@@ -2,7 +2,8 @@
 //!
 //! The bins' countdowns decide which requests are sampled, so the fast paths need no test: see
 //! `front/supply/countdown.rs`. Sampled small blocks lie at low addresses: see
-//! [`crate::ground::low`].
+//! [`crate::ground::low`]. Where each allocation is a sample from the start on, façades see each
+//! operation, and samples are ordinary blocks.
 
 use super::backtrace::MOST_OWN;
 use super::history::{self, Moment};
@@ -23,6 +24,8 @@ use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Whether façades see each operation, because each allocation was to be a sample from the start.
+static SEES_ALL: AtomicBool = AtomicBool::new(false);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static NEW_THREADS: AtomicBool = AtomicBool::new(true);
 
@@ -52,6 +55,7 @@ pub(crate) fn prepare(settings: &Settings) {
     find_low_addresses();
     if settings.lg_sample == 0 {
         live::expect_many();
+        SEES_ALL.store(true, Relaxed);
     }
     IS_ON.store(true, Relaxed);
 }
@@ -73,6 +77,19 @@ fn find_low_addresses() {
 #[inline]
 pub(crate) fn is_on() -> bool {
     IS_ON.load(Relaxed)
+}
+
+/// Returns whether façades see each operation, so that any small block may be a sample. Otherwise
+/// small samples are blocks of slabs of their own.
+#[inline]
+pub(crate) fn sees_all() -> bool {
+    SEES_ALL.load(Relaxed)
+}
+
+/// Returns whether each small allocation is a sample where the façades see it.
+#[inline]
+pub(crate) fn is_exact() -> bool {
+    sees_all() && rate::lg() == 0
 }
 
 /// Returns whether the process takes samples now.

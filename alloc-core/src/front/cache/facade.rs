@@ -21,6 +21,7 @@ use crate::ground::options;
 use crate::ground::size_class::SizeClass;
 use crate::middle::blocks::give_back::give_back;
 use crate::middle::owners::owner::{Owner, OwnerState};
+use crate::profile::sampler;
 
 /// A façade with a real cache behind it.
 #[repr(C)]
@@ -105,7 +106,8 @@ impl Facade {
     /// Lets the hardened tier go straight to the real bin if it is the only mode. `watched` says
     /// whether the thread itself wants each operation seen.
     pub(super) fn tune(&self, watched: bool) {
-        let is_only = self.hardened && !watched && !fill_mode::is_any() && !watch::is_wished();
+        let others = watched || fill_mode::is_any() || watch::is_wished() || sampler::sees_all();
+        let is_only = self.hardened && !others;
         self.front.set_rooms(is_only.then_some(canary::BYTES));
     }
 

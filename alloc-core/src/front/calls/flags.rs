@@ -183,6 +183,7 @@ fn ready(block: *mut u8, class: SizeClass, size: usize, zero: bool) -> *mut u8 {
         // SAFETY: the usable bytes of a fresh block of this class.
         unsafe { block.write_bytes(0, usable(class)) };
     }
+    sampled::small_exactly(block, size);
     recorded::allocated(block, size);
     block
 }
@@ -270,6 +271,7 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
             recorded::freed(ptr);
+            sampled::small_freed(ptr);
             probes::freed(ptr);
             // SAFETY: the slab was found by the address; the caller's promise.
             unsafe { judge::taken_back(slab, ptr) };

@@ -16,6 +16,7 @@ use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
+use crate::profile::sampler;
 
 /// Changes the size of a block, in place or by a move. The contents are kept up to the lesser size.
 /// Returns null if there is no memory; the block is then unchanged.
@@ -143,7 +144,7 @@ pub(crate) unsafe fn fits_in_place(
     let entry = page_map::lookup(ptr as usize);
     if let Some(slab) = Slab::of(entry) {
         let fits = room <= MAX_CACHED && SizeClass::of(room) == slab.class();
-        if fits && slab.is_for_samples() {
+        if fits && (slab.is_for_samples() || sampler::is_exact()) {
             sampled::small_resized(ptr, size, slab.class(), slab.arena());
         }
         if fits {

@@ -5,7 +5,7 @@
 //! bin, a thread without modes ([`small::free_plain`]), a façade ([`watched`]), and all other
 //! cases.
 
-use super::{large_blocks, recorded, sealed, small, watched};
+use super::{large_blocks, recorded, sampled, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
 use crate::back::runs::contents;
 use crate::front::bins::thread_cache::ThreadCache;
@@ -147,6 +147,7 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
         return guarded::free(address);
     }
     if let Some(slab) = Slab::of(entry) {
+        sampled::small_freed(block);
         // SAFETY: the slab was found by the address; the caller's promise.
         unsafe { judge::taken_back(slab, block) };
         small::free(slab, block);

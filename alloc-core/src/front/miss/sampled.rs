@@ -4,8 +4,12 @@
 //! addresses ([`crate::ground::low`]), outside of the class map. So a free without a size takes the
 //! slow path. A free that tells the size puts the sample into a bin, where the next pop or flush
 //! notices it.
+//!
+//! Where each allocation is a sample from the start on, façades see each operation, and any block
+//! may be a sample.
 
 use crate::back::map::extent::Extent;
+use crate::back::map::page_map;
 use crate::front::cache::current;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::modes::block_size::usable;
@@ -14,6 +18,7 @@ use crate::front::supply::countdown;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::blocks::uncached;
+use crate::middle::slabs::slab::Slab;
 use crate::profile::names;
 use crate::profile::sampler::{self, Block};
 
@@ -51,10 +56,36 @@ pub(crate) fn small_past_bins(
     size: usize,
 ) -> Option<*mut u8> {
     let cache = current::real_cache()?;
-    if !countdown::samples_bytes(cache, class.size()) {
+    if sampler::is_exact() || !countdown::samples_bytes(cache, class.size()) {
         return None;
     }
     small(cache, arena, class, size)
+}
+
+/// Makes a small block that is handed out a sample, if each one is.
+#[inline(always)]
+pub(crate) fn small_exactly(block: *mut u8, size: usize) {
+    if sampler::is_exact() {
+        note_exactly(block, size);
+    }
+}
+
+#[inline(never)]
+fn note_exactly(block: *mut u8, size: usize) {
+    let Some(cache) = current::real_cache().filter(|cache| is_profiled(cache)) else { return };
+    let address = block.expose_provenance();
+    // A guarded sample is in no slab.
+    if let Some(slab) = Slab::of(page_map::lookup(address)) {
+        note(cache, address, size, slab.class().size(), slab.arena());
+    }
+}
+
+/// Notes that a small block is about to be freed, which is a sample if each one is.
+#[inline(always)]
+pub(crate) fn small_freed(block: *mut u8) {
+    if sampler::sees_all() {
+        sampler::note_and_tell_freed(block.expose_provenance());
+    }
 }
 
 /// Makes a large block a sample if its time has come. `size` bytes were requested.

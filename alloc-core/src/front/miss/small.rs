@@ -43,6 +43,7 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
         None => {
             // SAFETY: a fresh block of the class.
             unsafe { judge::handed_out(block, class) };
+            sampled::small_exactly(block, size);
             block
         }
     };

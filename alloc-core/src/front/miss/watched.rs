@@ -1,7 +1,7 @@
 //! malloc and free of a thread whose every operation is seen. A block is taken from the real bin
 //! behind the façade and put back there, and the modes make it ready and check it.
 
-use super::{recorded, small};
+use super::{recorded, sampled, small};
 use crate::back::map::page_map;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::cache::facade::Facade;
@@ -37,6 +37,7 @@ pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> 
     }
     // SAFETY: a free block of the class, just popped.
     unsafe { judge::handed_out(block, class) };
+    sampled::small_exactly(block, size);
     recorded::allocated(block, size);
     block
 }
@@ -56,6 +57,7 @@ pub(crate) unsafe fn free(
     let entry = page_map::lookup(block.expose_provenance());
     let Some(slab) = Slab::of(entry).filter(|slab| !slab.is_for_samples()) else { return false };
     recorded::freed(block);
+    sampled::small_freed(block);
     let (mut units, mut block) = (entry.bin_offset() / OFFSET_UNIT, block);
     let real = RealCache::behind(facade);
     if real.is_watched() {

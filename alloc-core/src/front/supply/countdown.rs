@@ -21,7 +21,7 @@ pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
     let cold = cache.cold(class);
     let mut pops = most;
     // An explicit cache belongs to no thread. Its requests are counted by their bytes.
-    let is_profiled = sampler::is_on() && cache.thread().is_some();
+    let is_profiled = sampler::is_on() && !sampler::is_exact() && cache.thread().is_some();
     if is_profiled {
         follow_rate(cache);
         let draw = || rate::requests(class.size());

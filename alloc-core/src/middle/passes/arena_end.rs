@@ -51,7 +51,7 @@ pub(crate) fn discard_all(arena: &'static Arena) {
         let Some(extent) = next else { break };
         match Slab::of(page_map::lookup(extent.base())) {
             Some(slab) => {
-                if slab.is_for_samples() {
+                if slab.is_for_samples() || sampler::sees_all() {
                     note_discarded(slab);
                 }
                 discard_slab(arena, slab);
