@@ -65,6 +65,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod guarded_samples {}
     #[doc = include_str!("mechanisms/heap_samples.md")]
     pub(crate) mod heap_samples {}
+    #[doc = include_str!("mechanisms/heap_monitor.md")]
+    pub(crate) mod heap_monitor {}
     #[doc = include_str!("mechanisms/counts_and_snapshots.md")]
     pub(crate) mod counts_and_snapshots {}
     #[doc = include_str!("mechanisms/heap_walks.md")]
