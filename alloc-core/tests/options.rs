@@ -81,7 +81,7 @@ fn every_kind_of_bad_option_has_its_message() {
         ("a b:1", &["Malformed conf string -- a b:1"]),
         ("tcache=true", &["Malformed conf string -- tcache=true"]),
         ("tcache:true;narenas:1", &["Invalid conf value: tcache:true;narenas:1"]),
-        ("prof_log:true", &["conf option has no effect: prof_log:true"]),
+        ("utrace:true", &["conf option has no effect: utrace:true"]),
         ("hpa:true", &["conf option has no effect: hpa:true"]),
         ("prof:maybe", &["Invalid conf value: prof:maybe"]),
         ("experimental_zzz:1", &["Invalid conf pair: experimental_zzz:1"]),

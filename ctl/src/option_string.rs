@@ -295,6 +295,12 @@ impl Options {
         self.set("prof_format", word)
     }
 
+    /// Whether a log of samples says that its times have a high resolution, which they have anyway.
+    #[must_use]
+    pub fn prof_time_resolution(self, high: bool) -> Options {
+        self.set("prof_time_resolution", if high { "high" } else { "default" })
+    }
+
     /// What `dlopen` does with `RTLD_DEEPBIND`.
     #[must_use]
     pub fn dlopen_deepbind(self, value: DlopenDeepbind) -> Options {
@@ -329,6 +335,7 @@ impl Options {
         "dlopen_deepbind",
         "junk",
         "prof_format",
+        "prof_time_resolution",
     ];
 }
 
@@ -356,6 +363,7 @@ mod tests {
             .zero_realloc(ZeroRealloc::Abort)
             .dlopen_deepbind(DlopenDeepbind::Warn)
             .prof_format(ProfFormat::Pprof)
+            .prof_time_resolution(true)
             .junk(Junk { alloc: true, free: false })
             .stats_print_opts("Jmd")
             .narenas_ratio(2.5)
@@ -363,7 +371,8 @@ mod tests {
         assert_eq!(
             options.build().unwrap(),
             "percpu_arena:percpu,dss:primary,thp:never,metadata_thp:auto,zero_realloc:abort,\
-             dlopen_deepbind:warn,prof_format:pprof,junk:alloc,stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
+             dlopen_deepbind:warn,prof_format:pprof,prof_time_resolution:high,junk:alloc,stats_print_opts:Jmd,\
+             narenas_ratio:2.5,dirty_decay_ms:-1"
         );
     }
 

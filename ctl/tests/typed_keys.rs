@@ -18,8 +18,8 @@ fn typed_keys_read_write_act_and_answer() {
 fn errors_of_typed_keys_say_what_was_wrong() {
     let text = |error: CtlError| error.to_string();
     assert_eq!(
-        text(keys::opt::PROF_PID_NAMESPACE.read().unwrap_err()),
-        "opt.prof_pid_namespace: has no value here (ENOENT)"
+        text(keys::opt::UTRACE.read().unwrap_err()),
+        "opt.utrace: has no value here (ENOENT)"
     );
     assert_eq!(
         text(keys::MAX_BACKGROUND_THREADS.write(usize::MAX).unwrap_err()),
@@ -72,7 +72,7 @@ fn names_lead_to_json_and_back() {
         "arena.<i>.purge: cannot read it: its access is -- (EPERM)"
     );
     assert_eq!(
-        read_json("opt.prof_pid_namespace").unwrap_err().to_string(),
-        "opt.prof_pid_namespace: has no value here (ENOENT)"
+        read_json("opt.utrace").unwrap_err().to_string(),
+        "opt.utrace: has no value here (ENOENT)"
     );
 }

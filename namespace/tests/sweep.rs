@@ -86,6 +86,7 @@ fn is_of_profiler(row: &Row) -> bool {
         "prof.gdump",
         "prof.lg_sample",
         "prof.interval",
+        "experimental.prof_recent.alloc_max",
         "mprof.autosave",
     ];
     NAMES.contains(&row.name) || row.name.starts_with("experimental.hooks.prof_")

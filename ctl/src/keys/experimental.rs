@@ -47,6 +47,19 @@ pub mod hooks {
         Key::new("experimental.hooks.prof_sample_free");
 }
 
+/// `experimental.prof_recent.*`
+pub mod prof_recent {
+    use crate::key::{Bytes, Key, ReadWrite};
+
+    /// `experimental.prof_recent.alloc_dump`: writes the last samples as JSON through a callback
+    /// (EAGAIN: another thread does the same).
+    pub const ALLOC_DUMP: Key<Bytes> = Key::new("experimental.prof_recent.alloc_dump");
+
+    /// `experimental.prof_recent.alloc_max` (count): how many of the last samples are kept, with
+    /// what becomes of them; -1: all.
+    pub const ALLOC_MAX: Key<ReadWrite<isize>> = Key::new("experimental.prof_recent.alloc_max");
+}
+
 /// `experimental.utilization.*`
 pub mod utilization {
     use crate::key::{Bytes, Key};

@@ -127,13 +127,16 @@ pub const PROF_LEAK: Key<Read<bool>> = Key::new("opt.prof_leak");
 /// `opt.prof_leak_error`: fail at exit if anything is still allocated.
 pub const PROF_LEAK_ERROR: Key<Read<bool>> = Key::new("opt.prof_leak_error");
 
-/// `opt.prof_pid_namespace`: names of profiles have the namespace of the process.
+/// `opt.prof_log`: keep a log of the samples that are freed, and write it at exit.
+pub const PROF_LOG: Key<Read<bool>> = Key::new("opt.prof_log");
+
+/// `opt.prof_pid_namespace`: names of profiles have the namespace of the process's number.
 pub const PROF_PID_NAMESPACE: Key<Read<bool>> = Key::new("opt.prof_pid_namespace");
 
 /// `opt.prof_prefix`: what names of profiles begin with; empty: none is written without a name.
 pub const PROF_PREFIX: Key<Read<Text>> = Key::new("opt.prof_prefix");
 
-/// `opt.prof_recent_alloc_max` (count): how many of the last samples are kept.
+/// `opt.prof_recent_alloc_max` (count): how many of the last samples are kept; -1: all.
 pub const PROF_RECENT_ALLOC_MAX: Key<Read<isize>> = Key::new("opt.prof_recent_alloc_max");
 
 /// `opt.prof_seed`: first state of the random numbers that choose samples; 0: any.
@@ -148,7 +151,7 @@ pub const PROF_SYS_THREAD_NAME: Key<Read<bool>> = Key::new("opt.prof_sys_thread_
 /// `opt.prof_thread_active_init`: new threads are sampled.
 pub const PROF_THREAD_ACTIVE_INIT: Key<Read<bool>> = Key::new("opt.prof_thread_active_init");
 
-/// `opt.prof_time_resolution`: clock of the times in profiles.
+/// `opt.prof_time_resolution`: clock of the times in profiles, which have nanoseconds either way.
 pub const PROF_TIME_RESOLUTION: Key<Read<Text>> = Key::new("opt.prof_time_resolution");
 
 /// `opt.retain`: addresses whose memory was given back are kept for later.

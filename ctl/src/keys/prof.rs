@@ -20,10 +20,11 @@ pub const INTERVAL: Key<Read<u64>> = Key::new("prof.interval");
 /// `prof.lg_sample` (log2): bytes between two samples, on average.
 pub const LG_SAMPLE: Key<Read<usize>> = Key::new("prof.lg_sample");
 
-/// `prof.log_start`: starts a log of samples.
+/// `prof.log_start`: begins a log of the samples that are freed, for the file of that name, or for
+/// NULL one that is named by prefix, process and number.
 pub const LOG_START: Key<Write<Text>> = Key::new("prof.log_start");
 
-/// `prof.log_stop`: writes the log of samples.
+/// `prof.log_stop`: ends the log, and writes it as JSON.
 pub const LOG_STOP: Key<Act> = Key::new("prof.log_stop");
 
 /// `prof.prefix`: what names of profiles begin with.

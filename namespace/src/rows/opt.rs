@@ -117,6 +117,7 @@ pub static ROWS: &[Row] = &[
         "how profiles without a name of their own are written: heap_v2 or pprof"
     ),
     opt!(mprof, Bool, None, "count each allocation, and write mprof.data at exit"),
+    opt!(prof_log, Bool, None, "keep a log of the samples that are freed, and write it at exit"),
     opt!(
         prof_pid_namespace,
         Bool,
