@@ -371,8 +371,8 @@ mod tests {
         assert_eq!(
             options.build().unwrap(),
             "percpu_arena:percpu,dss:primary,thp:never,metadata_thp:auto,zero_realloc:abort,\
-             dlopen_deepbind:warn,prof_format:pprof,prof_time_resolution:high,junk:alloc,stats_print_opts:Jmd,\
-             narenas_ratio:2.5,dirty_decay_ms:-1"
+             dlopen_deepbind:warn,prof_format:pprof,prof_time_resolution:high,junk:alloc,\
+             stats_print_opts:Jmd,narenas_ratio:2.5,dirty_decay_ms:-1"
         );
     }
 

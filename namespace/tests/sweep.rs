@@ -79,7 +79,7 @@ fn may_have_none(row: &Row) -> bool {
 
 /// Whether the key has no value, or cannot be written, while the heap profiler is off, as here.
 fn is_of_profiler(row: &Row) -> bool {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "thread.prof.name",
         "thread.prof.active",
         "prof.thread_active_init",
