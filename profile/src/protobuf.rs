@@ -48,11 +48,11 @@ impl<'a> Message<'a> {
     /// Appends bytes, a string or the bytes of a message.
     pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Message<'a> {
         self.element(field << 3 | BYTES).element(bytes.len() as u64);
-        let end = self.length.saturating_add(bytes.len());
-        match self.buffer.get_mut(self.length..end) {
+        let room = self.buffer.get_mut(self.length..).unwrap_or_default();
+        match room.get_mut(..bytes.len()) {
             Some(room) => {
                 room.copy_from_slice(bytes);
-                self.length = end;
+                self.length += bytes.len();
             }
             None => self.is_whole = false,
         }
