@@ -36,11 +36,11 @@ pub unsafe extern "C" fn mprof_restart(filename: *const c_char) {
 fn report(outcome: Result<(), Refusal>, function: &[u8]) {
     let Err(refusal) = outcome else { return };
     let reason: &[u8] = match refusal {
-        Refusal::NotExact => b"the program was started without mprof:true",
+        Refusal::Off => b"the program was started without mprof:true",
         Refusal::Running => b"the profile is being taken; call mprof_stop first",
         Refusal::Stopped => b"no profile is being taken",
         Refusal::Unwritten(_) => b"the file could not be written",
-        Refusal::LongName => b"the name of the file is too long",
+        Refusal::BadName => b"the name of the file is too long",
     };
     for part in [b"<lumalloc>: ", function, b": ", reason, b"\n"] {
         write_to_stderr(part);

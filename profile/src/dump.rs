@@ -2,8 +2,10 @@
 //! Source: jemalloc(3), `prof.dump`, `opt.prof_prefix`.
 
 use crate::heap_v2;
-use crate::output_file::{self, Path, process_id, write_whole};
+use crate::output_file::{self, write_whole};
+use crate::path::Path;
 use crate::pprof;
+use crate::process::{self, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -101,7 +103,7 @@ fn name_by_cause<'a>(path: &'a mut Path, prefix: &[u8], cause: Cause) -> Option<
     let number = SEQUENCE.fetch_add(1, Relaxed);
     let path = path.push(prefix)?.push(b".")?;
     if options::current().prof_pid_namespace {
-        path.push_number(output_file::pid_namespace().unwrap_or(0))?.push(b".")?;
+        path.push_number(process::pid_namespace().unwrap_or(0))?.push(b".")?;
     }
     let path = path.push_number(process)?.push(b".")?;
     let path = path.push_number(number)?;

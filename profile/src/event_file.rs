@@ -4,6 +4,7 @@
 //! first), and the payload. Numbers are varints (LEB128). The chunks are described in
 //! `docs/heap-monitor.md`.
 
+use crate::varints::{LONGEST, Varints};
 use lumalloc::control::monitor::{Event, What};
 
 /// What a file begins with. The last byte is the version.
@@ -21,62 +22,41 @@ pub(crate) const END: u8 = b'Z';
 
 /// Bytes before the payload.
 const HEAD: usize = 5;
-/// The most bytes of a number.
-const NUMBER: usize = 10;
 /// The most bytes of an event.
-const EVENT: usize = 4 * NUMBER;
+const EVENT: usize = 4 * LONGEST;
 
 const ALLOCATION: u64 = 0;
 const DELETION: u64 = 1;
 const THREAD: u64 = 2;
 
 /// A chunk that is being made in a buffer. What has no room is left out, and told.
-pub(crate) struct Chunk<'a> {
-    buffer: &'a mut [u8],
-    length: usize,
-    is_whole: bool,
-}
+pub(crate) struct Chunk<'a>(Varints<'a>);
 
 impl<'a> Chunk<'a> {
     /// Begins a chunk.
     pub(crate) fn new(buffer: &'a mut [u8], tag: u8) -> Chunk<'a> {
-        let mut chunk = Chunk { buffer, length: 0, is_whole: true };
-        chunk.byte(tag);
-        (1..HEAD).for_each(|_| chunk.byte(0));
-        chunk
+        let mut varints = Varints::resume(buffer, 0);
+        varints.byte(tag);
+        (1..HEAD).for_each(|_| varints.byte(0));
+        Chunk(varints)
     }
 
     /// Goes on with a chunk that has so many bytes, or begins one.
     pub(crate) fn resume(buffer: &'a mut [u8], tag: u8, length: usize) -> Chunk<'a> {
-        if length == 0 {
-            return Chunk::new(buffer, tag);
+        match length {
+            0 => Chunk::new(buffer, tag),
+            _ => Chunk(Varints::resume(buffer, length)),
         }
-        Chunk { buffer, length, is_whole: true }
     }
 
     /// Returns how many bytes the chunk has.
     pub(crate) fn length(&self) -> usize {
-        self.length
-    }
-
-    fn byte(&mut self, byte: u8) {
-        match self.buffer.get_mut(self.length) {
-            Some(place) => {
-                *place = byte;
-                self.length += 1;
-            }
-            None => self.is_whole = false,
-        }
+        self.0.length()
     }
 
     /// Appends a number.
     pub(crate) fn number(&mut self, number: u64) -> &mut Chunk<'a> {
-        let mut rest = number;
-        while rest > 0x7f {
-            self.byte(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.byte(rest as u8);
+        self.0.number(number);
         self
     }
 
@@ -89,19 +69,18 @@ impl<'a> Chunk<'a> {
 
     /// Appends a text, with its length before it.
     pub(crate) fn text(&mut self, text: &[u8]) -> &mut Chunk<'a> {
-        self.number(text.len() as u64);
-        text.iter().for_each(|byte| self.byte(*byte));
+        self.0.bytes(text);
         self
     }
 
     /// Returns whether there is room for so many numbers.
     pub(crate) fn has_room(&self, numbers: usize) -> bool {
-        self.length + numbers * NUMBER <= self.buffer.len()
+        numbers * LONGEST <= self.0.room()
     }
 
     /// Returns whether the payload is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        self.length <= HEAD
+        self.length() <= HEAD
     }
 
     /// Appends a stack.
@@ -142,18 +121,19 @@ impl<'a> Chunk<'a> {
     }
 
     /// Returns the bytes of the chunk. `None` if a part of it had no room.
-    pub(crate) fn finish(self) -> Option<&'a [u8]> {
-        let length = u32::try_from(self.length.checked_sub(HEAD)?).ok()?;
-        self.buffer.get_mut(1..HEAD)?.copy_from_slice(&length.to_le_bytes());
-        let buffer: &'a [u8] = self.buffer;
-        buffer.get(..self.length).filter(|_| self.is_whole)
+    pub(crate) fn finish(mut self) -> Option<&'a [u8]> {
+        let length = u32::try_from(self.length().checked_sub(HEAD)?).ok()?;
+        for (place, byte) in self.0.tail_mut(1).iter_mut().zip(length.to_le_bytes()) {
+            *place = byte;
+        }
+        self.0.finish()
     }
 }
 
 /// The most bytes of a chunk with so many events.
 pub(crate) const fn room_for(events: usize) -> usize {
     // Each event may be of another thread.
-    HEAD + 3 * NUMBER + events * (EVENT + 2 * NUMBER)
+    HEAD + 3 * LONGEST + events * (EVENT + 2 * LONGEST)
 }
 
 #[cfg(test)]

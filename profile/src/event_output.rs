@@ -2,7 +2,9 @@
 
 use crate::event_file::{self as format, Chunk, MAGIC, room_for};
 use crate::mappings::{self, Mapping};
-use crate::output_file::{self, Path, process_id};
+use crate::output_file;
+use crate::path::Path;
+use crate::process::{self, process_id};
 use core::ffi::{CStr, c_int};
 use lumalloc::control::monitor::{Counts, Event, stacks_from};
 
@@ -78,7 +80,7 @@ impl Output {
         self.file.path = Path::new();
         if !name.to_bytes().starts_with(b"/") {
             let mut directory = [0; 4096];
-            let directory = output_file::directory(&mut directory)?;
+            let directory = process::directory(&mut directory)?;
             self.file.path.push(directory)?.push(b"/")?;
         }
         self.file.path.push(name.to_bytes())?;
@@ -96,9 +98,9 @@ impl Output {
         output_file::create(self.file.unfinished.as_c_str(), &MAGIC)?;
         let is_begun = self.put(format::PROCESS, |chunk| {
             let mut program = [0; 4096];
-            let program = output_file::program(&mut program);
+            let program = process::program(&mut program);
             chunk.number(u64::from(process_id()));
-            chunk.number(output_file::monotonic()).number(output_file::now());
+            chunk.number(process::monotonic()).number(process::now());
             chunk.text(ALLOCATOR.as_bytes()).text(program);
         }) && self.look_at_mappings();
         if is_begun {
@@ -119,7 +121,7 @@ impl Output {
     /// The system's error number. The file has the name of an unfinished one then.
     pub(crate) fn end(&mut self, counts: Counts) -> Result<(), c_int> {
         self.file.error = 0;
-        let time = output_file::monotonic();
+        let time = process::monotonic();
         let mut is_ended = self.look_at_mappings();
         if counts.dropped > 0 {
             is_ended &= self.put(format::DROPPED, |chunk| {
@@ -168,7 +170,7 @@ impl Output {
         if is_whole {
             self.next_stack = last + 1;
         }
-        if !are_known && output_file::monotonic().saturating_sub(self.looked) > PAUSE {
+        if !are_known && process::monotonic().saturating_sub(self.looked) > PAUSE {
             is_whole &= self.look_at_mappings();
         }
         is_whole
@@ -191,7 +193,7 @@ impl Output {
             chunk.text(mapping.name).text(mapping.build_id);
             length = chunk.length();
         });
-        self.looked = output_file::monotonic();
+        self.looked = process::monotonic();
         is_whole && file.write(Chunk::resume(buffer, format::MAPPINGS, length))
     }
 }

@@ -57,7 +57,7 @@ mod tests {
         stack(&mut to, &[]);
         stack(&mut to, &[0x10, 0xabc]);
         let thread_name = "main";
-        let at = SampleMoment { time: 5, thread: 2, thread_name, stack: &[1], stack_number: 1 };
+        let at = SampleMoment { time: 5, thread: 2, thread_name, stack: &[1] };
         moment(&mut to, b"alloc", &at);
         assert!(to.end());
         let expected = "\"a \\\"b\\\"\\\\\\u000a\"[][\"0x10\",\"0xabc\"],\"alloc_thread_uid\":2,\

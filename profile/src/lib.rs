@@ -14,7 +14,11 @@ pub(crate) mod scratch;
 pub(crate) mod table;
 pub mod unbias;
 pub(crate) mod gzip;
+pub(crate) mod varints;
 pub(crate) mod protobuf;
+#[allow(unsafe_code)]
+pub(crate) mod process;
+pub mod path;
 #[allow(unsafe_code)]
 pub mod output_file;
 pub(crate) mod mappings;

@@ -12,12 +12,13 @@
 
 use crate::json;
 use crate::name_lock::NameLock;
-use crate::output_file::{Path, process_id, write_whole};
+use crate::output_file::write_whole;
+use crate::path::Numbered;
+use crate::process::process_id;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
 use crate::table::Table;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lumalloc::observe::{self, SampleLog, SampleMoment};
 use lumalloc::{VERSION, control, options};
 
@@ -38,8 +39,7 @@ pub enum Refusal {
 
 /// The name of the file of the present log.
 static NAME: NameLock = NameLock::new();
-/// Files that were named here.
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static FILES: Numbered = Numbered::new(".json");
 
 /// Begins a log of the samples that are freed. It is kept in memory until [`stop`] writes it to the
 /// file of that name, or without a name to `<prefix>.<pid>.<number>.json`.
@@ -50,26 +50,12 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
     if !control::profile::is_enabled() {
         return Err(Refusal::Off);
     }
-    let path = name_of(name).ok_or(Refusal::BadName)?;
+    let path = FILES.path(name).ok_or(Refusal::BadName)?;
     if !control::profile::start_log() {
         return Err(Refusal::Running);
     }
     NAME.with(|present| *present = path);
     Ok(())
-}
-
-fn name_of(name: Option<&CStr>) -> Option<Path> {
-    let mut path = Path::new();
-    match name {
-        Some(name) => path.push(name.to_bytes()).filter(|_| !name.is_empty())?,
-        None => {
-            let prefix = control::profile::prefix();
-            path.push(prefix.as_c_str().to_bytes()).filter(|_| !prefix.as_c_str().is_empty())?;
-            path.push(b".")?.push_number(u64::from(process_id()))?.push(b".")?;
-            path.push_number(SEQUENCE.fetch_add(1, Relaxed))?.push(b".json")?
-        }
-    };
-    Some(path)
 }
 
 /// Ends the log, and writes it.
@@ -134,7 +120,7 @@ fn thread_key(moment: &SampleMoment) -> [u64; 1] {
 }
 
 fn stack_key(moment: &SampleMoment) -> [u64; 1] {
-    [u64::from(moment.stack_number)]
+    [moment.stack.as_ptr().addr() as u64]
 }
 
 fn head(text: &mut Text<'_>, log: &SampleLog) {

@@ -18,11 +18,12 @@
 use crate::event_file;
 use crate::event_output::Output;
 use crate::old_blocks;
-use crate::output_file::{Path, monotonic, process_id};
+use crate::path::Numbered;
+use crate::process::{monotonic, process_id};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
-use lumalloc::control::{self, monitor, monitor::Record};
+use lumalloc::control::{monitor, monitor::Record};
 
 pub use lumalloc::control::monitor::Counts;
 
@@ -56,8 +57,7 @@ static STATE: AtomicU64 = AtomicU64::new(0);
 const RUNNING: u64 = 1;
 const CHANGING: u64 = 2;
 
-/// Files that were named here.
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static FILES: Numbered = Numbered::new(".events");
 /// Old blocks that could not be written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
@@ -123,14 +123,7 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
 }
 
 fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
-    let path = match name {
-        None => automatic_name().ok_or(Refusal::BadName)?,
-        Some(name) => {
-            let mut path = Path::new();
-            path.push(name.to_bytes()).ok_or(Refusal::BadName)?;
-            path
-        }
-    };
+    let path = FILES.path(name).ok_or(Refusal::BadName)?;
     // SAFETY: this thread alone starts, and nothing is recorded.
     let output = unsafe { &mut *OUTPUT.0.get() };
     output.set_name(path.as_c_str()).ok_or(Refusal::BadName)?;
@@ -141,15 +134,6 @@ fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
         unsafe { &*OUTPUT.0.get() }.remove();
         Refusal::System
     })
-}
-
-fn automatic_name() -> Option<Path> {
-    let prefix = control::profile::prefix();
-    let mut path = Path::new();
-    path.push(prefix.as_c_str().to_bytes()).filter(|_| !prefix.as_c_str().is_empty())?;
-    path.push(b".")?.push_number(u64::from(process_id()))?;
-    path.push(b".")?.push_number(SEQUENCE.fetch_add(1, Ordering::Relaxed))?.push(b".events")?;
-    Some(path)
 }
 
 /// Takes what the recorder has.

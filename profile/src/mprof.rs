@@ -4,8 +4,10 @@
 //! The file is a [`pprof`] profile. `lumalloc mprof` makes the tables from it.
 
 use crate::name_lock::NameLock;
-use crate::output_file::{Path, process_id, to_descriptor, write_whole};
+use crate::output_file::{to_descriptor, write_whole};
+use crate::path::Path;
 use crate::pprof;
+use crate::process::process_id;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use lumalloc::{control, intervals, observe, options};
@@ -17,7 +19,7 @@ const DEFAULT_NAME: &CStr = c"mprof.data";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The process was started without `mprof:true`.
-    NotExact,
+    Off,
     /// The profile is being taken already.
     Running,
     /// No profile is being taken.
@@ -25,7 +27,7 @@ pub enum Refusal {
     /// The file could not be written, with the system's error number.
     Unwritten(c_int),
     /// The name is longer than any path.
-    LongName,
+    BadName,
 }
 
 /// Empty: [`DEFAULT_NAME`], unless the profile goes to standard output.
@@ -89,7 +91,7 @@ pub fn autosave() -> u64 {
 /// cannot be written is tried again at the next time.
 ///
 /// # Errors
-/// [`Refusal::NotExact`].
+/// [`Refusal::Off`].
 pub fn set_autosave(count: u64) -> Result<(), Refusal> {
     check_exact()?;
     AUTOSAVE.store(count, Ordering::Relaxed);
@@ -103,13 +105,13 @@ extern "C" fn save_now() {
 }
 
 fn check_exact() -> Result<(), Refusal> {
-    if options::current().mprof { Ok(()) } else { Err(Refusal::NotExact) }
+    if options::current().mprof { Ok(()) } else { Err(Refusal::Off) }
 }
 
 /// Writes the file, and takes no profile from then on. Source: mprof(1), `mprof_stop`.
 ///
 /// # Errors
-/// [`Refusal::NotExact`], [`Refusal::Stopped`], and [`Refusal::Unwritten`] after it was stopped.
+/// [`Refusal::Off`], [`Refusal::Stopped`], and [`Refusal::Unwritten`] after it was stopped.
 pub fn stop() -> Result<(), Refusal> {
     check_exact()?;
     let saved = save();
@@ -124,14 +126,14 @@ pub fn stop() -> Result<(), Refusal> {
 /// standard output. Source: mprof(1), `mprof_restart`.
 ///
 /// # Errors
-/// [`Refusal::NotExact`], [`Refusal::Running`], [`Refusal::LongName`].
+/// [`Refusal::Off`], [`Refusal::Running`], [`Refusal::BadName`].
 pub fn restart(name: &CStr) -> Result<(), Refusal> {
     check_exact()?;
     if is_running() {
         return Err(Refusal::Running);
     }
     let mut path = Path::new();
-    path.push(name.to_bytes()).ok_or(Refusal::LongName)?;
+    path.push(name.to_bytes()).ok_or(Refusal::BadName)?;
     NAME.with(|present| *present = path);
     TO_STDOUT.store(name.is_empty(), Ordering::Relaxed);
     FIRST.store(process_id(), Ordering::Relaxed);
@@ -149,8 +151,8 @@ mod tests {
     fn without_the_option_all_is_refused() {
         assert!(!is_running());
         assert_eq!(save(), Err(Refusal::Stopped));
-        assert_eq!(stop(), Err(Refusal::NotExact));
-        assert_eq!(restart(c"x"), Err(Refusal::NotExact));
-        assert_eq!((set_autosave(3), autosave()), (Err(Refusal::NotExact), 0));
+        assert_eq!(stop(), Err(Refusal::Off));
+        assert_eq!(restart(c"x"), Err(Refusal::Off));
+        assert_eq!((set_autosave(3), autosave()), (Err(Refusal::Off), 0));
     }
 }

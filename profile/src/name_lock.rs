@@ -1,6 +1,6 @@
 //! The name of a file, which threads may change.
 
-use crate::output_file::Path;
+use crate::path::Path;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! The blocks that are live when the heap monitor starts.
 
 use crate::event_file::Chunk;
-use crate::output_file::{self, process_id};
+use crate::process::{self, process_id};
 use lumalloc::control::monitor::{NO_POINTER, first_word};
 use lumalloc::observe::{self, Block};
 
@@ -81,7 +81,7 @@ impl Batch {
         let (local, remote) = (local.as_ptr(), remote.as_ptr());
         let me = process_id().cast_signed();
         // SAFETY: the kernel checks the remote places, and writes only to the words.
-        let read = output_file::keep_errno(|| unsafe {
+        let read = process::keep_errno(|| unsafe {
             libc::process_vm_readv(me, local, count as u64, remote, count as u64, 0)
         });
         let mut left = usize::try_from(read).unwrap_or(0);
@@ -94,7 +94,7 @@ impl Batch {
     }
 
     fn fill(&self, chunk: &mut Chunk<'_>) {
-        chunk.number(output_file::monotonic());
+        chunk.number(process::monotonic());
         let mut last = 0;
         for (block, words) in self.blocks.iter().zip(&self.words).take(self.count) {
             chunk.difference(block.address as u64, last).number(block.usable as u64);

@@ -1,108 +1,12 @@
 //! Files by system calls, without allocation.
 
+use crate::path::Path;
+use crate::process::{keep_errno, last_error};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
 
-/// The longest path that is used.
-const LONGEST_PATH: usize = 4096;
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
-
-/// A path in a buffer of its own.
-#[derive(Clone)]
-pub struct Path {
-    bytes: [u8; LONGEST_PATH],
-    length: usize,
-}
-
-impl Path {
-    /// Creates an empty path.
-    #[must_use]
-    pub const fn new() -> Path {
-        Path { bytes: [0; LONGEST_PATH], length: 0 }
-    }
-
-    /// Appends bytes. Returns `None`, and changes nothing, if the path would be too long.
-    pub fn push(&mut self, bytes: &[u8]) -> Option<&mut Path> {
-        // The last byte stays zero.
-        let room = self.bytes.get_mut(self.length..LONGEST_PATH - 1)?.get_mut(..bytes.len())?;
-        room.copy_from_slice(bytes);
-        self.length += bytes.len();
-        Some(self)
-    }
-
-    /// Appends a decimal number.
-    pub fn push_number(&mut self, number: u64) -> Option<&mut Path> {
-        let mut digits = [0; 20];
-        let (mut rest, mut first) = (number, digits.len());
-        for (index, digit) in digits.iter_mut().enumerate().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            first = index;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.push(digits.get(first..).unwrap_or_default())
-    }
-
-    /// Returns the path as a C string.
-    #[must_use]
-    pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
-    }
-}
-
-impl Default for Path {
-    fn default() -> Path {
-        Path::new()
-    }
-}
-
-/// Returns the number of this process.
-pub(crate) fn process_id() -> u32 {
-    // SAFETY: the call has no arguments and cannot fail.
-    unsafe { libc::getpid() }.cast_unsigned()
-}
-
-/// Returns the time since 1970 in nanoseconds.
-pub(crate) fn now() -> u64 {
-    time_by(libc::CLOCK_REALTIME)
-}
-
-/// Returns the time of the monotonic clock in nanoseconds.
-pub(crate) fn monotonic() -> u64 {
-    time_by(libc::CLOCK_MONOTONIC)
-}
-
-fn time_by(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place is writable.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec
-        .cast_unsigned()
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec.cast_unsigned())
-}
-
-/// Runs `f` and restores `errno` after.
-pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
-    // SAFETY: the C library gives every thread a valid location.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: only this thread uses its errno.
-    let saved = unsafe { *place };
-    let result = f();
-    // SAFETY: as above.
-    unsafe { *place = saved };
-    result
-}
-
-fn last_error() -> c_int {
-    // SAFETY: the C library gives every thread a valid location.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: only this thread uses its errno.
-    unsafe { *place }
-}
 
 /// An open file, which is closed at the end.
 struct File(c_int);
@@ -248,40 +152,6 @@ pub(crate) fn remove(path: &CStr) {
     keep_errno(|| unsafe { libc::unlink(path.as_ptr()) });
 }
 
-/// Writes the path of the working directory to `buffer`, and returns it. `None`: it has none, or
-/// there is no room.
-pub(crate) fn directory(buffer: &mut [u8]) -> Option<&[u8]> {
-    // SAFETY: the buffer is writable.
-    let got = keep_errno(|| unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) });
-    if got.is_null() {
-        return None;
-    }
-    CStr::from_bytes_until_nul(buffer).ok().map(CStr::to_bytes)
-}
-
-/// Writes the path of the program to `buffer`, and returns it. It is empty if the system does not
-/// tell it.
-pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
-    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is writable, and the path a C string.
-    let got = keep_errno(|| unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), place, length) });
-    usize::try_from(got).ok().and_then(|length| buffer.get(..length)).unwrap_or_default()
-}
-
-/// Returns the number of the namespace of this process's number. `None`: the system does not tell
-/// it.
-pub(crate) fn pid_namespace() -> Option<u64> {
-    // pid:[4026531836]
-    let mut buffer = [0; 64];
-    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is writable, and the path a C string.
-    let got =
-        keep_errno(|| unsafe { libc::readlink(c"/proc/self/ns/pid".as_ptr(), place, length) });
-    let text = buffer.get(..usize::try_from(got).ok()?)?;
-    let digits = text.strip_prefix(b"pid:[")?.strip_suffix(b"]")?;
-    core::str::from_utf8(digits).ok()?.parse().ok()
-}
-
 /// Writes to an open file of the program, which stays open.
 ///
 /// # Errors
@@ -350,6 +220,7 @@ fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::LONGEST_PATH;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
 
@@ -395,16 +266,5 @@ mod tests {
         let mut seen = 0;
         for_each_piece(c"/nowhere/at/all", |_| seen += 1);
         assert_eq!(seen, 0);
-    }
-
-    #[test]
-    fn a_path_is_never_longer_than_its_room() {
-        let mut path = Path::new();
-        assert!(path.push(b"name.").and_then(|path| path.push_number(1203)).is_some());
-        assert_eq!(path.as_c_str(), c"name.1203");
-        assert!(path.push(&[b'x'; LONGEST_PATH]).is_none());
-        assert!(path.push(&[b'y'; LONGEST_PATH - 10]).is_some());
-        assert!(path.push(b"z").is_none() && path.push_number(0).is_none());
-        assert_eq!(path.as_c_str().to_bytes().len(), LONGEST_PATH - 1);
     }
 }

@@ -14,7 +14,7 @@
 
 use crate::gzip::Gzip;
 use crate::mappings;
-use crate::output_file::{now, process_id};
+use crate::process::{now, process_id};
 use crate::protobuf::Message;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};

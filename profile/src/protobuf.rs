@@ -1,11 +1,9 @@
 //! Messages of protocol buffers, written into a buffer. Source: protobuf.dev, "Encoding".
 
+use crate::varints::Varints;
+
 /// The fields of a message. What does not fit is left out, and told.
-pub(crate) struct Message<'a> {
-    buffer: &'a mut [u8],
-    length: usize,
-    is_whole: bool,
-}
+pub(crate) struct Message<'a>(Varints<'a>);
 
 const VARINT: u64 = 0;
 const BYTES: u64 = 2;
@@ -13,27 +11,12 @@ const BYTES: u64 = 2;
 impl<'a> Message<'a> {
     /// Begins a message.
     pub(crate) fn new(buffer: &'a mut [u8]) -> Message<'a> {
-        Message { buffer, length: 0, is_whole: true }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        match self.buffer.get_mut(self.length) {
-            Some(place) => {
-                *place = byte;
-                self.length += 1;
-            }
-            None => self.is_whole = false,
-        }
+        Message(Varints::resume(buffer, 0))
     }
 
     /// Appends a number without its field, as the elements of a packed field are.
     pub(crate) fn element(&mut self, number: u64) -> &mut Message<'a> {
-        let mut rest = number;
-        while rest > 0x7f {
-            self.byte(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.byte(rest as u8);
+        self.0.number(number);
         self
     }
 
@@ -47,21 +30,13 @@ impl<'a> Message<'a> {
 
     /// Appends bytes, a string or the bytes of a message.
     pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Message<'a> {
-        self.element(field << 3 | BYTES).element(bytes.len() as u64);
-        let room = self.buffer.get_mut(self.length..).unwrap_or_default();
-        match room.get_mut(..bytes.len()) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.length += bytes.len();
-            }
-            None => self.is_whole = false,
-        }
+        self.element(field << 3 | BYTES).0.bytes(bytes);
         self
     }
 
     /// Returns the bytes, or `None` if the buffer was too small.
     pub(crate) fn end(&self) -> Option<&[u8]> {
-        self.buffer.get(..self.length).filter(|_| self.is_whole)
+        self.0.end()
     }
 }
 
@@ -85,8 +60,5 @@ mod tests {
         let mut message = Message::new(&mut buffer);
         message.bytes(6, elements);
         assert_eq!(message.end(), Some(&[0x32, 6, 3, 0x8e, 2, 0x9e, 0xa7, 5][..]));
-        let mut message = Message::new(&mut buffer);
-        message.element(u64::MAX);
-        assert_eq!(message.end().map(<[u8]>::len), Some(10));
     }
 }

@@ -17,35 +17,28 @@ use lumalloc::observe::{self, PastSample};
 
 /// Writes the last samples. Returns `false`, and writes nothing, if another thread does the same.
 pub fn write(sink: &mut dyn Sink) -> bool {
+    // The head is shorter than what the text collects before it reaches the sink.
     let mut text = Text::new(sink);
-    let mut count = 0u64;
+    let most = profile::recent_samples();
+    let interval = 1u64.checked_shl(observe::lg_profile_sample()).unwrap_or(0);
+    text.bytes(b"{\"sample_interval\":").decimal(interval);
+    text.bytes(b",\"recent_alloc_max\":").bytes(if most < 0 { b"-" } else { b"" });
+    text.decimal(most.unsigned_abs() as u64).bytes(b",\"recent_alloc\":[");
+    let mut between: &[u8] = b"\n";
     let is_written = observe::recent_samples(|sample| {
-        begin(&mut text, count);
+        text.bytes(between);
         one(&mut text, &sample);
-        count += 1;
+        between = b",\n";
     });
-    if is_written {
-        begin(&mut text, count.min(1) * u64::MAX);
-        text.bytes(b"]}\n");
+    if !is_written {
+        return false;
     }
-    is_written && text.end()
-}
-
-/// Appends what stands before a sample: the head, or a comma.
-fn begin(text: &mut Text<'_>, before: u64) {
-    if before == 0 {
-        let most = profile::recent_samples();
-        let interval = 1u64.checked_shl(observe::lg_profile_sample()).unwrap_or(0);
-        text.bytes(b"{\"sample_interval\":").decimal(interval);
-        text.bytes(b",\"recent_alloc_max\":").bytes(if most < 0 { b"-" } else { b"" });
-        text.decimal(most.unsigned_abs() as u64).bytes(b",\"recent_alloc\":[");
-    } else if before < u64::MAX {
-        text.bytes(b",");
-    }
+    text.bytes(b"]}\n");
+    text.end()
 }
 
 fn one(text: &mut Text<'_>, sample: &PastSample) {
-    text.bytes(b"\n{\"size\":").decimal(sample.requested as u64);
+    text.bytes(b"{\"size\":").decimal(sample.requested as u64);
     text.bytes(b",\"usize\":").decimal(sample.usable as u64);
     let released: &[u8] = if sample.freed.is_some() { b"true" } else { b"false" };
     text.bytes(b",\"released\":").bytes(released);

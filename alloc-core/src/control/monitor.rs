@@ -33,17 +33,8 @@ use crate::front::cache::switch;
 use crate::front::life::thread_begin;
 pub use crate::profile::event::{Event, NO_POINTER, What, first_word};
 use crate::profile::recorder;
-pub use crate::profile::recorder::{Record, Sink};
+pub use crate::profile::recorder::{Record, Refusal, Sink};
 use crate::profile::sites;
-
-/// Why nothing is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Events are being recorded already, or there is no memory.
-    Busy,
-    /// There is no memory, or the system refuses `membarrier`.
-    System,
-}
 
 /// Events of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,9 +56,7 @@ pub struct Counts {
 /// [`Refusal`] says why nothing is recorded.
 pub fn start(sink: Sink) -> Result<(), Refusal> {
     thread_begin::real_cache();
-    if !recorder::begin(sink) {
-        return Err(Refusal::Busy);
-    }
+    recorder::begin(sink)?;
     if switch::set_recording(true) {
         return Ok(());
     }

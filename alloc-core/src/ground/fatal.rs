@@ -1,8 +1,8 @@
 //! Fatal errors, with one function for each.
 //!
 //! Each function writes one line and aborts, except where a fault ends the process. Nothing here
-//! allocates, locks or panics. Every text has a death test. Words in brackets say what the
-//! allocator knew: the block's size, its arena, and the cache that owned its slab. The return
+//! allocates, panics or waits for a lock. Every text has a death test. Words in brackets say what
+//! the allocator knew: the block's size, its arena, and the cache that owned its slab. The return
 //! addresses that the frame pointers lead to follow.
 
 use super::os;
@@ -37,31 +37,32 @@ fn place(line: &mut Words, place: Place) {
     line.text(")");
 }
 
-/// What is told why the process ends, before it ends.
-pub(crate) type Witness = fn(&[u8]);
+/// A function that gets the message with which the process ends. It must not wait for a lock.
+pub(crate) type Reporter = fn(&[u8]);
 
-static WITNESS: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static REPORTER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Sets the function that is told why the process ends.
-pub(crate) fn set_witness(witness: Witness) {
-    WITNESS.store(witness as *mut (), Ordering::Relaxed);
+/// Sets the function that gets the message with which the process ends.
+pub(crate) fn set_reporter(reporter: Reporter) {
+    REPORTER.store(reporter as *mut (), Ordering::Relaxed);
 }
 
-fn tell_witness(message: &[u8]) {
-    let witness = WITNESS.swap(core::ptr::null_mut(), Ordering::Relaxed);
-    if !witness.is_null() {
-        // SAFETY: only `set_witness` stores here, and it stores only functions of this type.
-        let witness = unsafe { core::mem::transmute::<*mut (), Witness>(witness) };
-        witness(message);
+/// Writes the message with which the process ends, and calls the reporter, once.
+fn report(message: &mut Words) {
+    let length = message.as_bytes().len();
+    super::message::write(message.text("\n").as_bytes());
+    let reporter = REPORTER.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    if !reporter.is_null() {
+        // SAFETY: only `set_reporter` stores here, and it stores only functions of this type.
+        let reporter = unsafe { core::mem::transmute::<*mut (), Reporter>(reporter) };
+        reporter(message.as_bytes().get(..length).unwrap_or_default());
     }
 }
 
 #[cold]
 fn die(line: &mut Words) -> ! {
     return_addresses(line);
-    tell_witness(line.as_bytes());
-    line.text("\n");
-    super::message::write(line.as_bytes());
+    report(line);
     os::abort()
 }
 
@@ -192,9 +193,7 @@ fn touched(what: &str, address: usize) -> Words {
 fn end_of_fault(mut line: Words, sample: &Sample, instruction: usize) {
     guarded(&mut line, sample);
     line.text("; by ").address(instruction);
-    tell_witness(line.as_bytes());
-    line.text("\n");
-    super::message::write(line.as_bytes());
+    report(&mut line);
 }
 
 /// Memory behind a guarded sample was accessed. The fault itself ends the process.

@@ -26,10 +26,8 @@ pub struct SampleMoment {
     pub thread: u64,
     /// The thread's name in profiles. Empty if it had none.
     pub thread_name: &'static str,
-    /// The return addresses, the innermost first.
+    /// The return addresses, the innermost first. Moments with the same stack have the same slice.
     pub stack: &'static [usize],
-    /// The number of the stack, which no other has.
-    pub stack_number: u32,
 }
 
 impl SampleMoment {
@@ -39,7 +37,6 @@ impl SampleMoment {
             thread: moment.thread,
             thread_name: moment.name.name().to_str().unwrap_or_default(),
             stack: moment.site.frames(),
-            stack_number: moment.site.number(),
         }
     }
 }

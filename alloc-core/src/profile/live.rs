@@ -110,7 +110,7 @@ fn place(address: usize) -> Place {
     let near = address as u64 >> 4;
     let far = (address as u64 >> 26).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     let index = (near ^ far) as usize & (heads.len() - 1);
-    // SAFETY: the index is below the length.
+    // SAFETY: the length is a power of two, so the mask keeps the index below it.
     let head = unsafe { heads.get_unchecked(index) };
     // SAFETY: the part is below PARTS.
     Place { lock: &**unsafe { checked::at(&LOCKS, index % PARTS) }, head }

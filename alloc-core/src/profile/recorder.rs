@@ -76,23 +76,31 @@ pub(crate) fn turn_off() {
     IS_ON.store(false, Ordering::Relaxed);
 }
 
-/// Sets what takes the events. Returns `false`, and changes nothing, if there is a sink already or
-/// no memory.
-pub(crate) fn begin(sink: Sink) -> bool {
+/// Why nothing is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Events are being recorded already.
+    Busy,
+    /// There is no memory, or the system refuses `membarrier`.
+    System,
+}
+
+/// Sets what takes the events, unless something does already.
+pub(crate) fn begin(sink: Sink) -> Result<(), Refusal> {
     let mut state = STATE.lock();
     if state.sink.is_some() {
-        return false;
+        return Err(Refusal::Busy);
     }
     if SHARED.load(Ordering::Relaxed).is_null() {
-        let Some(shared) = state.free.take().or_else(Buffer::make) else { return false };
+        let shared = state.free.take().or_else(Buffer::make).ok_or(Refusal::System)?;
         // Release: pairs with the Acquire in `shared`.
         SHARED.store(core::ptr::from_ref(shared).cast_mut(), Ordering::Release);
     }
     state.sink = Some(sink);
-    fatal::set_witness(last_words);
+    fatal::set_reporter(give_all);
     TAKEN.sub(TAKEN.get());
     DROPPED.sub(DROPPED.get());
-    true
+    Ok(())
 }
 
 /// Gives all events to the sink, which takes no more afterwards. Recording must be off. Returns
@@ -133,7 +141,7 @@ pub(crate) fn put_buffer(buffer: &'static Buffer) {
 pub(crate) fn note(own: Option<&'static Buffer>, address: usize, what: What, time: Option<u64>) {
     let Some(buffer) = own.or_else(shared) else { return };
     let mut held = buffer.held().lock();
-    // Acquire: pairs with the Release in `set_on`.
+    // Acquire: pairs with the Release in `turn_on`.
     if !IS_ON.load(Ordering::Acquire) {
         return;
     }
@@ -172,7 +180,7 @@ pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
 /// Gives all events that no other thread uses at this moment to the sink, and then the message with
 /// which the process ends.
 #[cold]
-fn last_words(message: &[u8]) {
+fn give_all(message: &[u8]) {
     if !is_on() {
         return;
     }
@@ -187,7 +195,7 @@ fn last_words(message: &[u8]) {
     }
 }
 
-/// Ends the recording in the child of a fork, without a word to the sink: the file is the parent's.
+/// Ends the recording in the child of a fork. The sink is not called: the file is the parent's.
 /// Only `mine`, the buffer of the child's thread, stays in use.
 pub(crate) fn forget_in_child(mine: Option<&'static Buffer>) {
     IS_ON.store(false, Ordering::Relaxed);

@@ -177,10 +177,11 @@ fn make(hash: u64, stack: &[usize]) -> Option<&'static Site> {
     unsafe { frames.as_ptr().copy_from_nonoverlapping(stack.as_ptr(), stack.len()) };
     MADE.add(1);
     USED.add(bytes as u64);
+    // Release: pairs with the Acquire in `newest_first`. Stored before the place, because what the
+    // heap monitor writes names sites that were found by their place, and finds them by this walk.
+    NEWEST.store(memory.as_ptr(), Ordering::Release);
     // Release: pairs with the Acquire in `chain`.
     first.store(memory.as_ptr(), Ordering::Release);
-    // Release: pairs with the Acquire in `newest_first`.
-    NEWEST.store(memory.as_ptr(), Ordering::Release);
     // SAFETY: just written, and never unmapped.
     Some(unsafe { memory.as_ref() })
 }

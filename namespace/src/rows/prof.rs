@@ -198,11 +198,11 @@ fn log_error(refusal: log::Refusal) -> Error {
 
 fn error_of(refusal: Refusal) -> Error {
     match refusal {
-        Refusal::NotExact => Error::NoEntry,
+        Refusal::Off => Error::NoEntry,
         Refusal::Running => Error::Busy,
         Refusal::Stopped => Error::Again,
         Refusal::Unwritten(_) => Error::Fault,
-        Refusal::LongName => Error::Invalid,
+        Refusal::BadName => Error::Invalid,
     }
 }
 

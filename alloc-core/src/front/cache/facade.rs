@@ -106,7 +106,7 @@ impl Facade {
     /// Lets the hardened tier go straight to the real bin if it is the only mode. `watched` says
     /// whether the thread itself wants each operation seen.
     pub(super) fn tune(&self, watched: bool) {
-        let others = watched || fill_mode::is_any() || watch::is_wished() || sampler::sees_all();
+        let others = watched || fill_mode::is_any() || watch::is_observed() || sampler::sees_all();
         let is_only = self.hardened && !others;
         self.front.set_rooms(is_only.then_some(canary::BYTES));
     }

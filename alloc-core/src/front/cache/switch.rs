@@ -13,7 +13,7 @@ use super::registry::{self, REGISTRY};
 use super::thread::Moves;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
-use crate::front::modes::watch::{self, State, Wish};
+use crate::front::modes::watch::{self, Observer, State};
 use crate::ground::fill_mode::{self, Fill};
 use crate::ground::sync::following;
 use crate::ground::{options, os};
@@ -63,7 +63,7 @@ pub(crate) fn set_recording(on: bool) -> bool {
     if !on {
         recorder::turn_off();
     }
-    let done = set_wish(&registry, Wish::Recorder, on);
+    let done = set_observer(&registry, Observer::Recorder, on);
     if done && on {
         recorder::turn_on();
     }
@@ -77,7 +77,7 @@ pub(crate) fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHoo
     let registry = REGISTRY.lock();
     hooks::ALLOCATED.set(None);
     hooks::FREED.set(None);
-    let done = set_wish(&registry, Wish::Hooks, allocated.is_some() || freed.is_some());
+    let done = set_observer(&registry, Observer::Hooks, allocated.is_some() || freed.is_some());
     if done {
         hooks::ALLOCATED.set(allocated);
         hooks::FREED.set(freed);
@@ -85,12 +85,12 @@ pub(crate) fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHoo
     done
 }
 
-/// Leads all threads to the slow paths, or lets them leave these, for one who wants to be told.
-fn set_wish(registry: &registry::Locked<'_>, wish: Wish, on: bool) -> bool {
-    watch::wish(wish, on);
+/// Turns an observer on or off: leads all threads to the slow paths, or lets them leave these.
+fn set_observer(registry: &registry::Locked<'_>, observer: Observer, on: bool) -> bool {
+    watch::set_observer(observer, on);
     let done = watch_all(registry, must_watch());
     if !done {
-        watch::wish(wish, false);
+        watch::set_observer(observer, false);
     }
     done
 }
@@ -98,13 +98,13 @@ fn set_wish(registry: &registry::Locked<'_>, wish: Wish, on: bool) -> bool {
 /// Ends the recording in the child of a fork, which has one thread.
 pub(crate) fn end_recording_in_child(mine: Option<&'static Thread>) {
     recorder::forget_in_child(mine.and_then(Thread::events_so_far));
-    watch::wish(Wish::Recorder, false);
+    watch::set_observer(Observer::Recorder, false);
     watch::set(watch::state().switched(must_watch()));
 }
 
 /// Returns whether a mode must see all operations of all threads.
 fn must_watch() -> bool {
-    fill_mode::is_any() || watch::is_wished() || options::current().always_watches()
+    fill_mode::is_any() || watch::is_observed() || options::current().always_watches()
 }
 
 /// Turns the watching of all operations of all threads on or off, except the one operation of each

@@ -9,30 +9,29 @@ const STEP: u32 = 2;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 
-/// Who wants each allocation and each free to be told.
+/// What is told of each allocation and each free of all threads, while it is on.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Wish {
+pub(crate) enum Observer {
     /// The heap monitor.
     Recorder = 1,
     /// Functions of the program.
     Hooks = 2,
 }
 
-static WISHES: AtomicU32 = AtomicU32::new(0);
+static OBSERVERS: AtomicU32 = AtomicU32::new(0);
 
-/// Notes whether one wants each allocation and each free to be told. Called under the registry's
-/// lock.
-pub(crate) fn wish(wish: Wish, on: bool) {
-    let bit = wish as u32;
-    let others = WISHES.load(Ordering::Relaxed) & !bit;
-    WISHES.store(if on { others | bit } else { others }, Ordering::Relaxed);
+/// Notes whether an observer is on. Called under the registry's lock.
+pub(crate) fn set_observer(observer: Observer, on: bool) {
+    let bit = observer as u32;
+    let others = OBSERVERS.load(Ordering::Relaxed) & !bit;
+    OBSERVERS.store(if on { others | bit } else { others }, Ordering::Relaxed);
 }
 
-/// Returns whether anyone wants each allocation and each free to be told.
+/// Returns whether any observer is on.
 #[inline]
-pub(crate) fn is_wished() -> bool {
-    WISHES.load(Ordering::Relaxed) != 0
+pub(crate) fn is_observed() -> bool {
+    OBSERVERS.load(Ordering::Relaxed) != 0
 }
 
 /// Whether a mode watches all threads, and the number of the switch that set this.
@@ -80,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_wish_holds_until_it_ends() {
-        wish(Wish::Hooks, true);
-        wish(Wish::Recorder, true);
-        wish(Wish::Recorder, false);
-        assert!(is_wished());
-        wish(Wish::Hooks, false);
-        assert!(!is_wished());
+    fn each_observer_is_told_until_it_ends() {
+        set_observer(Observer::Hooks, true);
+        set_observer(Observer::Recorder, true);
+        set_observer(Observer::Recorder, false);
+        assert!(is_observed());
+        set_observer(Observer::Hooks, false);
+        assert!(!is_observed());
     }
 
     #[test]

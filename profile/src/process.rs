@@ -1,0 +1,83 @@
+//! What the system knows of this process, and the clocks.
+
+use core::ffi::{CStr, c_int};
+
+/// Returns the number of this process.
+pub(crate) fn process_id() -> u32 {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::getpid() }.cast_unsigned()
+}
+
+/// Returns the time since 1970 in nanoseconds.
+pub(crate) fn now() -> u64 {
+    time_by(libc::CLOCK_REALTIME)
+}
+
+/// Returns the time of the monotonic clock in nanoseconds.
+pub(crate) fn monotonic() -> u64 {
+    time_by(libc::CLOCK_MONOTONIC)
+}
+
+fn time_by(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is writable.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec
+        .cast_unsigned()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec.cast_unsigned())
+}
+
+/// Runs `f` and restores `errno` after.
+pub(crate) fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: the C library gives every thread a valid location.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: only this thread uses its errno.
+    let saved = unsafe { *place };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *place = saved };
+    result
+}
+
+/// Returns the error number of the last call.
+pub(crate) fn last_error() -> c_int {
+    // SAFETY: the C library gives every thread a valid location.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: only this thread uses its errno.
+    unsafe { *place }
+}
+
+/// Writes the path of the working directory to `buffer`, and returns it. `None`: it has none, or
+/// there is no room.
+pub(crate) fn directory(buffer: &mut [u8]) -> Option<&[u8]> {
+    // SAFETY: the buffer is writable.
+    let got = keep_errno(|| unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) });
+    if got.is_null() {
+        return None;
+    }
+    CStr::from_bytes_until_nul(buffer).ok().map(CStr::to_bytes)
+}
+
+/// Writes the path of the program to `buffer`, and returns it. It is empty if the system does not
+/// tell it.
+pub(crate) fn program(buffer: &mut [u8]) -> &[u8] {
+    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is writable, and the path a C string.
+    let got = keep_errno(|| unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), place, length) });
+    usize::try_from(got).ok().and_then(|length| buffer.get(..length)).unwrap_or_default()
+}
+
+/// Returns the number of the namespace of this process's number. `None`: the system does not tell
+/// it.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    // pid:[4026531836]
+    let mut buffer = [0; 64];
+    let (place, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is writable, and the path a C string.
+    let got =
+        keep_errno(|| unsafe { libc::readlink(c"/proc/self/ns/pid".as_ptr(), place, length) });
+    let text = buffer.get(..usize::try_from(got).ok()?)?;
+    let digits = text.strip_prefix(b"pid:[")?.strip_suffix(b"]")?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
