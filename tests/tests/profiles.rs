@@ -193,3 +193,29 @@ fn samples_are_told_by_size_class() {
     let run = Run::preloaded(cc("profile_sites.cc", &[])).args(["classes"]);
     assert_eq!(run.conf("prof:true,lg_prof_sample:0,prof_stats:true").stdout(), "");
 }
+
+#[test]
+fn a_module_at_the_addresses_of_an_unloaded_one_has_its_own_stacks() {
+    let program = cc("profile_places.c", &[]);
+    let [one, other] = [1024, 16384].map(|frame| {
+        let frame = format!("-DFRAME={frame}");
+        cc("profile_plugin.c", &["-shared", "-fPIC", "-fomit-frame-pointer", &frame])
+    });
+    let profile = scratch("profile-modules").join("own.heap");
+    let args = ["modules".as_ref(), profile.as_os_str(), one.as_os_str(), other.as_os_str()];
+    let run = Run::preloaded(&program).args(args);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
+    let report = jeprof(&program, &profile, &[]);
+    let of = |function| report.with_callees(function);
+    assert_eq!((of("through_one"), of("through_other")), (200 * 112, 100 * 112));
+    assert!(of("main") >= 300 * 112, "{}", of("main"));
+}
+
+#[test]
+fn signal_handlers_may_allocate_while_each_allocation_is_a_sample() {
+    let program = cc("profile_places.c", &[]);
+    let profile = scratch("profile-signals").join("own.heap");
+    let run = Run::preloaded(&program).args(["signals".as_ref(), profile.as_os_str()]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
+    assert_eq!(jeprof(&program, &profile, &[]).alone("handler"), 200 * 112);
+}

@@ -3,11 +3,14 @@
 //! ```text
 //!   registers ──▶ rule of the address ──▶ registers of the caller ──▶ …
 //!                   │ rule table: one look
-//!                   └ else the unwind tables, once for each address
+//!                   └ else the unwind tables, once for each address of a module that stays
 //! ```
 //! The unwind tables (`.eh_frame`) are right for code with and without frame pointers. Code without
-//! tables, such as code that a program compiles while it runs, is followed by its frame pointer,
-//! after a check that the stack can be read there.
+//! tables, such as code that a program compiles while it runs, is followed by its frame pointer.
+//! From there on the system is asked whether the stack can be read.
+//!
+//! Rules are kept only of modules that are never unloaded. After `dlclose` another module may have
+//! the same addresses, and the C library tells nobody of it without a lock.
 
 mod cursor;
 mod machine;
@@ -109,7 +112,7 @@ pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
     let mut at = Registers::here();
     let (mut count, mut frames) = (0, 0);
     let mut has_own = false;
-    let mut checked = Checked { page: 0 };
+    let mut checked = Checked::new(at.stack);
     // A return address of 0 or 1 is none.
     while frames < DEEPEST && count < stack.len() && at.back > 1 {
         let rule = rule_of(at.back);
@@ -146,23 +149,25 @@ fn rule_of(back: usize) -> Rule {
     }
     // Code may lie in no module now and in one later: a static program allocates before the C
     // library knows its modules.
-    let Some(rule) = look_up(back) else { return Rule::Unknown };
-    TABLE.put(back, rule);
+    let Some((rule, stays)) = look_up(back) else { return Rule::Unknown };
+    if stays {
+        TABLE.put(back, rule);
+    }
     rule
 }
 
-/// Finds the rule of a return address in the unwind tables. Returns `None` if the address is in no
-/// module.
+/// Finds the rule of a return address in the unwind tables, and whether it stays true. Returns `None`
+/// if the address is in no module.
 #[cold]
 #[inline(never)]
-fn look_up(back: usize) -> Option<Rule> {
+fn look_up(back: usize) -> Option<(Rule, bool)> {
     let call = back - 1;
     let module = modules::find(call)?;
     if module.tables == 0 {
-        return Some(Rule::Unknown);
+        return Some((Rule::Unknown, module.stays));
     }
     // SAFETY: the module has code that runs, so it is not unloaded now.
-    Some(match unsafe { tables::find(module.tables, call) } {
+    let rule = match unsafe { tables::find(module.tables, call) } {
         Some(found) => match found.rule {
             Rule::Step(step) => {
                 Rule::Step(Step { is_own: is_own(&module, found.function), ..step })
@@ -170,7 +175,8 @@ fn look_up(back: usize) -> Option<Rule> {
             other => other,
         },
         None => Rule::Unknown,
-    })
+    };
+    Some((rule, module.stays))
 }
 
 fn is_own(module: &Module, function: usize) -> bool {
@@ -203,8 +209,9 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
 
 /// Follows the chain of frame pointers.
 fn by_frame_pointer(at: &Registers, checked: &mut Checked) -> Option<Registers> {
+    checked.is_sure = false;
     let stack = at.frame.wrapping_add(FRAME_WORDS * size_of::<usize>());
-    if !is_above(stack, at.stack) || !checked.can_read(at.frame) || !checked.can_read(stack - 1) {
+    if !is_above(stack, at.stack) {
         return None;
     }
     let frame = checked.word(at.stack, at.frame)?;
@@ -219,17 +226,33 @@ fn is_above(stack: usize, before: usize) -> bool {
 
 /// Which memory of the stack is known to be readable.
 struct Checked {
+    /// An address that no frame of this stack has or is above, as far as it is known.
+    end: usize,
+    /// Whether only unwind tables have led to this frame. A frame pointer may be any number.
+    is_sure: bool,
     /// The last page that the system was asked about.
     page: usize,
 }
 
 impl Checked {
+    /// Creates the check for a walk that begins at this stack pointer.
+    fn new(stack: usize) -> Checked {
+        // The C library's record of a thread lies above the thread's stack. What the system gives to
+        // a program lies above the first stack. Above another stack one of them lies farther off.
+        let record = os::thread_address();
+        // SAFETY: any value may be asked for.
+        let above_first = || unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+        let end = if record > stack { record } else { above_first() };
+        Checked { end: if end > stack { end } else { usize::MAX }, is_sure: true, page: 0 }
+    }
+
     /// Reads a word of the stack. Near the stack pointer this is safe by the rules of the tables.
     fn word(&mut self, stack: usize, address: usize) -> Option<usize> {
         if !address.is_multiple_of(size_of::<usize>()) {
             return None;
         }
-        if address.wrapping_sub(stack) > LONG_FRAME && !self.can_read(address) {
+        let is_near = address.wrapping_sub(stack) <= LONG_FRAME && address < self.end;
+        if !(self.is_sure && is_near) && !self.can_read(address) {
             return None;
         }
         let place = core::ptr::with_exposed_provenance::<usize>(address);
@@ -335,7 +358,37 @@ mod tests {
         let count = take(&mut stack, DEEPEST);
         let backs: Vec<usize> = stack.iter().take(count).copied().collect();
         for back in backs {
-            assert_eq!(Some(rule_of(back)), look_up(back), "{back:#x}");
+            assert_eq!(Some((rule_of(back), true)), look_up(back), "{back:#x}");
         }
+    }
+
+    #[test]
+    fn nothing_is_read_behind_the_stack_or_where_a_frame_pointer_led() {
+        let nothing = core::ptr::null_mut();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+        let page = os::system_page();
+        // SAFETY: new memory, wherever there is room.
+        let place = unsafe { libc::mmap(nothing, 2 * page, libc::PROT_READ, flags, -1, 0) };
+        assert_ne!(place, libc::MAP_FAILED);
+        let (stack, end) = (place.expose_provenance(), place.expose_provenance() + page);
+        let behind = core::ptr::with_exposed_provenance_mut(end);
+        // SAFETY: the page is this test's.
+        assert_eq!(unsafe { libc::mprotect(behind, page, libc::PROT_NONE) }, 0);
+        let mut bounded = Checked { end, is_sure: true, page: 0 };
+        assert_eq!((bounded.word(stack, end - 8), bounded.word(stack, end)), (Some(0), None));
+        let mut unsure = Checked { end: usize::MAX, is_sure: false, page: 0 };
+        assert_eq!((unsure.word(stack, end - 8), unsure.word(stack, end)), (Some(0), None));
+    }
+
+    #[test]
+    fn the_end_of_a_stack_is_above_it() {
+        let own_end = || {
+            let stack = Registers::here().stack;
+            let end = Checked::new(stack).end;
+            assert!(end > stack && os::is_readable(end), "{end:#x} {stack:#x}");
+            end
+        };
+        let end = own_end();
+        assert_ne!(std::thread::spawn(own_end).join().expect("an end"), end);
     }
 }
