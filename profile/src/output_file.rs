@@ -1,12 +1,15 @@
 //! Files by system calls, without allocation.
 
 use crate::path::Path;
-use crate::process::{keep_errno, last_error};
+use crate::process::{keep_errno, last_error, process_id};
 use crate::sink::Sink;
 use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
+/// How many names of unfinished files may be taken before there is an error.
+const MOST_TAKEN: usize = 1000;
 
 /// An open file, which is closed at the end.
 struct File(c_int);
@@ -186,15 +189,16 @@ impl Sink for ToFile<'_> {
     }
 }
 
-/// Writes a file. It has its name only once it is whole; until then `.tmp` follows the name.
+/// Writes a file. It has its name only once it is whole. Until then the number of the process,
+/// another number and `.tmp` follow the name, so that two writers of one name do not meet: the file
+/// of the one that ends last stays.
 ///
 /// # Errors
 /// The system's error number. The file of that name is then as it was before.
 pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Result<(), c_int> {
     keep_errno(|| {
-        let unfinished = unfinished(path).ok_or(libc::ENAMETOOLONG)?;
+        let (file, unfinished) = create_unfinished(path)?;
         let unfinished = unfinished.as_c_str();
-        let file = File::open(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
         let mut sink = ToFile { file: &file, error: None };
         let is_whole = write(&mut sink);
         let error = sink.error;
@@ -209,6 +213,27 @@ pub fn write_whole(path: &CStr, write: impl FnOnce(&mut dyn Sink) -> bool) -> Re
         }
         moved
     })
+}
+
+/// Creates a file that no other writer has. Returns it with its name.
+fn create_unfinished(path: &CStr) -> Result<(File, Path), c_int> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    for _ in 0..MOST_TAKEN {
+        // A process that had this number may have left such a file, here or in a container.
+        let name = unfinished_of(path, NEXT.fetch_add(1, Relaxed)).ok_or(libc::ENAMETOOLONG)?;
+        match File::open(name.as_c_str(), libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL) {
+            Err(libc::EEXIST) => {}
+            file => return file.map(|file| (file, name)),
+        }
+    }
+    Err(libc::EEXIST)
+}
+
+fn unfinished_of(path: &CStr, number: u64) -> Option<Path> {
+    let mut name = Path::new();
+    name.push(path.to_bytes())?.push(b".")?.push_number(u64::from(process_id()))?;
+    name.push(b".")?.push_number(number)?.push(UNFINISHED)?;
+    Some(name)
 }
 
 fn rename(from: &CStr, to: &CStr) -> Result<(), c_int> {
@@ -230,6 +255,12 @@ mod tests {
         directory
     }
 
+    fn names(directory: &std::path::Path) -> std::vec::Vec<std::string::String> {
+        let entries = std::fs::read_dir(directory).expect("the directory");
+        let name = |entry: std::fs::DirEntry| entry.file_name().into_string().expect("text");
+        entries.map(|entry| name(entry.expect("an entry"))).collect()
+    }
+
     fn c_path(path: &std::path::Path) -> CString {
         CString::new(path.as_os_str().as_bytes()).expect("a path")
     }
@@ -238,10 +269,12 @@ mod tests {
     fn a_file_has_its_name_once_it_is_whole() {
         let directory = directory("lumalloc-whole");
         let path = directory.join("profile");
-        let unfinished = directory.join("profile.tmp");
+        let names = || names(&directory);
         write_whole(&c_path(&path), |sink| {
-            assert!(sink.put(b"one ") && unfinished.exists() && !path.exists());
-            sink.put(b"two")
+            let unfinished = std::format!("profile.{}.", std::process::id());
+            let [name] = &names()[..] else { panic!("{:?}", names()) };
+            assert!(name.starts_with(&unfinished) && name.ends_with(".tmp"), "{name}");
+            sink.put(b"one ") && sink.put(b"two")
         })
         .expect("a file");
         assert_eq!(std::fs::read(&path).expect("the file"), b"one two");
@@ -253,7 +286,44 @@ mod tests {
         let mut part = [0; 3];
         assert_eq!(read_at(&c_path(&path), 4, &mut part).map(|()| part), Some(*b"two"));
         assert_eq!(read_at(&c_path(&path), 5, &mut part), None);
-        assert!(!unfinished.exists());
+        assert_eq!(names(), ["profile"]);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn two_writers_of_one_name_do_not_meet() {
+        let directory = directory("lumalloc-writers");
+        let path = c_path(&directory.join("profile"));
+        write_whole(&path, |outer| {
+            let is_put = outer.put(b"outer ");
+            write_whole(&path, |inner| inner.put(b"inner")).expect("a file");
+            let read = std::fs::read(directory.join("profile")).expect("the file");
+            assert_eq!(read, b"inner");
+            is_put && outer.put(b"whole")
+        })
+        .expect("a file");
+        assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"outer whole");
+        assert_eq!(names(&directory), ["profile"]);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn a_file_that_another_process_left_is_not_written_to() {
+        let directory = directory("lumalloc-left");
+        let path = c_path(&directory.join("profile"));
+        let (_, first) = create_unfinished(&path).expect("a file");
+        let number = first.as_c_str().to_str().expect("text").rsplit('.').nth(1);
+        let number: u64 = number.expect("a number").parse().expect("a number");
+        // Other tests take numbers too.
+        let taken = (number..number + 100).filter_map(|number| unfinished_of(&path, number));
+        let taken: std::vec::Vec<Path> = taken.collect();
+        taken.iter().for_each(|name| create(name.as_c_str(), b"left").expect("a file"));
+        write_whole(&path, |sink| sink.put(b"new")).expect("a file");
+        assert_eq!(std::fs::read(directory.join("profile")).expect("the file"), b"new");
+        for name in taken {
+            let name = name.as_c_str().to_str().expect("text");
+            assert_eq!(std::fs::read(name).expect("the file"), b"left", "{name}");
+        }
         std::fs::remove_dir_all(&directory).expect("removed");
     }
 

@@ -219,3 +219,27 @@ fn signal_handlers_may_allocate_while_each_allocation_is_a_sample() {
     assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
     assert_eq!(jeprof(&program, &profile, &[]).alone("handler"), 200 * 112);
 }
+
+#[test]
+fn a_full_disk_is_told_and_leaves_no_part_of_a_file() {
+    let program = cc("profile_places.c", &[]);
+    for (conf, expected) in [
+        (
+            "prof:true,lg_prof_sample:0,prof_final:true,prof_log:true,prof_prefix:own",
+            "<lumalloc>: the log of samples could not be written\n\
+             <lumalloc>: the profile at exit could not be written\n",
+        ),
+        ("mprof:true", "<lumalloc>: the data of mprof could not be written\n"),
+    ] {
+        let directory = scratch("profile-full");
+        // A file of that name stays as it was.
+        std::fs::write(directory.join("own.heap"), "old").expect("a file");
+        let run = Run::preloaded(&program).args(["full", "own.heap"]).dir(&directory).conf(conf);
+        let output = run.output();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{conf}");
+        assert_eq!(ending(output.status), "exit 0", "{conf}");
+        let files: Vec<_> = std::fs::read_dir(&directory).expect("the directory").collect();
+        let [Ok(file)] = files.as_slice() else { panic!("{files:?}") };
+        assert_eq!(std::fs::read_to_string(file.path()).expect("the file"), "old", "{conf}");
+    }
+}
