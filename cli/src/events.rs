@@ -6,8 +6,8 @@ mod values;
 use std::io::Write;
 
 use lumalloc_report::events::{
-    AnalysisOptions, By, LifetimesOptions, Names, Recording, Stop, dump, dump_json, lifetimes,
-    lifetimes_json, lines,
+    AnalysisOptions, By, LifetimesOptions, Names, PinsOptions, Recording, Stop, dump, dump_json,
+    lifetimes, lifetimes_json, lines, pins, pins_json,
 };
 
 use crate::failure::{Failure, Outcome};
@@ -16,8 +16,10 @@ use arguments::{ByArgument, EventsArguments};
 
 /// How many deleted blocks the analysis shows.
 const DELETED: u32 = 100;
-/// How many rows the table of lifetimes has.
+/// How many rows a table has.
 const TOP: u32 = 20;
+/// How many pages are listed with their blocks.
+const EMPTIEST: u32 = 5;
 
 /// Shows a recording.
 pub(crate) fn show(arguments: &EventsArguments) -> Outcome {
@@ -44,20 +46,25 @@ fn write(
     out: &mut dyn Write,
 ) -> Result<(), Stop> {
     let filter = arguments.filter.filter();
+    let by = match arguments.by {
+        None | Some(ByArgument::Site) => By::Site,
+        Some(ByArgument::Stack) => By::Stack,
+        Some(ByArgument::Type) => By::Type,
+    };
+    let top = arguments.top.unwrap_or(TOP) as usize;
     if arguments.analyze {
         let deleted = if arguments.live { 0 } else { arguments.deleted.unwrap_or(DELETED) };
         let options = AnalysisOptions { filter, deleted: deleted as usize };
         let show = if arguments.json { dump_json } else { dump };
         show(names, &options, out)
     } else if arguments.lifetimes {
-        let by = match arguments.by {
-            None | Some(ByArgument::Site) => By::Site,
-            Some(ByArgument::Stack) => By::Stack,
-            Some(ByArgument::Type) => By::Type,
-        };
-        let top = arguments.top.unwrap_or(TOP) as usize;
         let show = if arguments.json { lifetimes_json } else { lifetimes };
         show(names, &LifetimesOptions { filter, by, top }, out)
+    } else if arguments.pins {
+        let page = arguments.page.unwrap_or_default();
+        let emptiest = arguments.emptiest.unwrap_or(EMPTIEST) as usize;
+        let show = if arguments.json { pins_json } else { pins };
+        show(names, &PinsOptions { filter, by, top, page, emptiest }, out)
     } else {
         lines(names, &filter, out)
     }

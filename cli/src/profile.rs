@@ -37,7 +37,9 @@ pub(crate) fn mprof(arguments: &MprofArguments) -> Outcome {
         (_, true) => Leaks::WithOffsets,
         _ => Leaks::ByName,
     };
-    command.write(&tables::tables(&report, &tables::Options { verbosity, leaks }))
+    let options = tables::Options { verbosity, leaks };
+    let written = output::stream(None, |out| Ok(tables::tables(&report, &options, out)?));
+    written.map_err(|what| command.failure(what))
 }
 
 /// Shows a profile, or what changed since another one.

@@ -119,6 +119,30 @@ fn options_choose_the_view() {
 }
 
 #[test]
+fn pins_have_pages_and_rows() {
+    let directory = Directory::new("pins").with("x.events", &[recording(), end(0)].concat());
+    let shown = |args: &[&str]| {
+        let (status, text, errors) = directory.run(&[&["x.events", "--pins"], args].concat());
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{args:?}");
+        text
+    };
+    let pages = |size| format!("\n  pages   {size} in 1 page of {size}; ");
+    let text = shown(&[]);
+    assert!(text.contains(&pages("4.00 KiB")) && text.contains("\nSites by pinned"), "{text}");
+    assert!(text.contains("\nPages that the fewest bytes keep, with their blocks\n"), "{text}");
+    let text = shown(&["--page", "2m", "--by", "type", "--emptiest", "0"]);
+    assert!(text.contains(&pages("2.00 MiB")) && text.contains("\nTypes by pinned"), "{text}");
+    assert!(!text.contains("with their blocks"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&shown(&["--json", "--top", "1", "--no-old"])).expect("JSON");
+    assert_eq!(
+        (&json["total"]["pinned_bytes"], &json["shown"]["pinned_bytes"]),
+        (&4096.into(), &0.into())
+    );
+    assert_eq!(json["rows"], serde_json::json!([]));
+}
+
+#[test]
 fn what_is_missing_is_told() {
     let directory = Directory::new("missing")
         .with("cut", &recording())
@@ -235,6 +259,25 @@ fn wrong_arguments_have_status_2() {
             &["x", "--analyze", "--by", "type"],
             "error: the argument '--analyze' cannot be used with '--by <WHAT>'",
         ),
+        (
+            &["x", "--lifetimes", "--pins"],
+            "error: the argument '--lifetimes' cannot be used with '--pins'",
+        ),
+        (&["x", "--pins", "--live"], "error: the argument '--pins' cannot be used with '--live'"),
+        (
+            &["x", "--pins", "--page", "5k"],
+            "error: invalid value '5k' for '--page <SIZE>': '5k' is not a power of two from 4k to 1G",
+        ),
+        (
+            &["x", "--lifetimes", "--page", "4k"],
+            "error: the argument '--lifetimes' cannot be used with '--page <SIZE>'",
+        ),
+        (
+            &["x", "--analyze", "--emptiest", "4"],
+            "error: the argument '--analyze' cannot be used with '--emptiest <N>'",
+        ),
+        (&["x", "--page", "4k"], "error: the following required arguments were not provided:"),
+        (&["x", "--by", "type"], "error: the following required arguments were not provided:"),
         (&["x", "--lifetimes", "--by", "size"], "error: invalid value 'size' for '--by <WHAT>'"),
     ] {
         let (status, text, errors) = directory.run(args);

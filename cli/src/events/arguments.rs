@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum, value_parser};
-use lumalloc_report::events::{Filter, Old, Range, Regex, Thread};
+use lumalloc_report::events::{Filter, Old, PageSize, Range, Regex, Thread};
 
-use super::values::{ages, pattern, sizes, thread};
+use super::values::{ages, page_size, pattern, sizes, thread};
 use crate::profile::arguments::NamesArguments;
 
-/// What the rows of `--lifetimes` have in common.
+/// What the blocks of a row have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArgument {
     /// The function that allocated, with the line
@@ -22,11 +22,12 @@ pub(crate) enum ByArgument {
 /// `lumalloc events`.
 #[derive(Debug, Args)]
 #[command(override_usage = "lumalloc events [OPTIONS] FILE")]
-#[command(group(ArgGroup::new("view").args(["analyze", "lifetimes"])))]
+#[command(group(ArgGroup::new("view").args(["analyze", "lifetimes", "pins"])))]
+#[command(group(ArgGroup::new("table").args(["lifetimes", "pins"])))]
 #[command(after_help = "\
-Without --analyze and --lifetimes it writes a line for each block that is older than the recording,
-then one for each event: thread, time, address, size or `del`, type and stack, with tabs between
-them. Ranges are VALUE, MIN.., ..MAX or MIN..MAX, with both ends included.")]
+Without --analyze, --lifetimes and --pins it writes a line for each block that is older than the
+recording, then one for each event: thread, time, address, size or `del`, type and stack, with tabs
+between them. Ranges are VALUE, MIN.., ..MAX or MIN..MAX, with both ends included.")]
 pub(crate) struct EventsArguments {
     /// Show what went wrong, then the live blocks and those that were deleted last
     #[arg(long)]
@@ -34,22 +35,33 @@ pub(crate) struct EventsArguments {
     /// Show how long blocks live, by the functions that allocate them
     #[arg(long)]
     pub(crate) lifetimes: bool,
-    /// With --analyze or --lifetimes: write JSON
+    /// Show which pages the live blocks keep in use, by the functions that allocated them
+    #[arg(long)]
+    pub(crate) pins: bool,
+    /// With --analyze, --lifetimes or --pins: write JSON
     #[arg(long, requires = "view")]
     pub(crate) json: bool,
     /// With --analyze: show blocks that are not deleted only
-    #[arg(long, requires = "analyze", conflicts_with_all = ["lifetimes", "deleted"])]
+    #[arg(long, requires = "analyze", conflicts_with_all = ["lifetimes", "pins", "deleted"])]
     pub(crate) live: bool,
     /// With --analyze: the most deleted blocks [default: 100]
-    #[arg(long, value_name = "N", requires = "analyze", conflicts_with = "lifetimes")]
+    #[arg(long, value_name = "N", requires = "analyze", conflicts_with_all = ["lifetimes", "pins"])]
     pub(crate) deleted: Option<u32>,
-    /// With --lifetimes: what the blocks of a row have in common [default: site]
-    #[arg(long, value_name = "WHAT", requires = "lifetimes", conflicts_with = "analyze")]
+    /// With --lifetimes or --pins: what the blocks of a row have in common [default: site]
+    #[arg(long, value_name = "WHAT", requires = "table", conflicts_with = "analyze")]
     pub(crate) by: Option<ByArgument>,
-    /// With --lifetimes: the most rows [default: 20]
-    #[arg(long, value_name = "N", requires = "lifetimes", conflicts_with = "analyze")]
+    /// With --lifetimes or --pins: the most rows [default: 20]
+    #[arg(long, value_name = "N", requires = "table", conflicts_with = "analyze")]
     #[arg(value_parser = value_parser!(u32).range(1..))]
     pub(crate) top: Option<u32>,
+    /// With --pins: the size of a page, as 4k, 64k or 2M [default: 4k]
+    #[arg(long, value_name = "SIZE", requires = "pins", value_parser = page_size)]
+    #[arg(conflicts_with_all = ["analyze", "lifetimes"])]
+    pub(crate) page: Option<PageSize>,
+    /// With --pins: the most pages that are listed with their blocks [default: 5]
+    #[arg(long, value_name = "N", requires = "pins")]
+    #[arg(conflicts_with_all = ["analyze", "lifetimes"])]
+    pub(crate) emptiest: Option<u32>,
     /// Which blocks and events.
     #[command(flatten)]
     pub(crate) filter: FilterArguments,

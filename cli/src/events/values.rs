@@ -1,15 +1,16 @@
 //! The values of the options that choose blocks: ranges of sizes and ages, threads, patterns.
 
-use lumalloc_report::events::{Range, Regex, Thread};
+use lumalloc_report::events::{PageSize, Range, Regex, Thread};
 
 /// Reads a range of sizes: `16`, `16..`, `..64`, `1k..4k`.
 pub(crate) fn sizes(text: &str) -> Result<Range, String> {
-    range(text, "a size like 64, 4k or 1M", |size| {
-        let units = [("k", 1 << 10), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
-        let unit = units.iter().find_map(|(unit, bytes)| Some((size.strip_suffix(unit)?, *bytes)));
-        let (digits, bytes) = unit.unwrap_or((size, 1));
-        whole(digits)?.checked_mul(bytes)
-    })
+    range(text, "a size like 64, 4k or 1M", size)
+}
+
+/// Reads the size of a page: `4k`, `2M`.
+pub(crate) fn page_size(text: &str) -> Result<PageSize, String> {
+    let page = size(text).and_then(PageSize::new);
+    page.ok_or_else(|| format!("'{text}' is not a power of two from 4k to 1G"))
 }
 
 /// Reads a range of durations, in nanoseconds: `10ms..`, `..2s`, `1us..1ms`.
@@ -73,6 +74,14 @@ fn range(text: &str, what: &str, read: impl Fn(&str) -> Option<u64>) -> Result<R
     Ok(range)
 }
 
+/// Reads a number of bytes with its unit.
+fn size(text: &str) -> Option<u64> {
+    let units = [("k", 10), ("K", 10), ("m", 20), ("M", 20), ("g", 30), ("G", 30)];
+    let unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, 1 << bits)));
+    let (digits, bytes) = unit.unwrap_or((text, 1));
+    whole(digits)?.checked_mul(bytes)
+}
+
 fn whole(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
@@ -93,6 +102,7 @@ mod tests {
         assert_eq!(sizes("..64"), of(0, 64));
         assert_eq!(sizes("1k..4K"), of(1024, 4096));
         assert_eq!(sizes("1M..2G"), of(1 << 20, 2 << 30));
+        assert_eq!(sizes("1m..2g"), of(1 << 20, 2 << 30));
         let wrong = |text: &str| sizes(text).expect_err("wrong");
         for text in ["", "x", "+1", "1.5k", "k", "99999999999999999999", "99999999999999999G"] {
             assert_eq!(wrong(text), format!("'{text}' is not a size like 64, 4k or 1M"));
@@ -100,6 +110,17 @@ mod tests {
         assert_eq!(wrong("1..x"), "'x' is not a size like 64, 4k or 1M");
         assert_eq!(wrong(".."), "the range has no end; write MIN.., ..MAX or MIN..MAX");
         assert_eq!(wrong("2..1"), "the first value is larger than the second one");
+    }
+
+    #[test]
+    fn sizes_of_pages_are_powers_of_two() {
+        for (text, bytes) in [("4096", 4096), ("64k", 64 << 10), ("2m", 2 << 20), ("1G", 1 << 30)] {
+            assert_eq!(page_size(text).map(PageSize::bytes), Ok(bytes));
+        }
+        for text in ["", "0", "2k", "5k", "2G", "4k..", "x"] {
+            let wrong = format!("'{text}' is not a power of two from 4k to 1G");
+            assert_eq!(page_size(text), Err(wrong));
+        }
     }
 
     #[test]

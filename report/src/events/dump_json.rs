@@ -82,7 +82,8 @@ fn event(recording: &Recording, names: &Names<'_>, event: &Event) -> Json {
     })
 }
 
-fn one(
+/// One block, with its deletion if it has one.
+pub(super) fn one(
     recording: &Recording,
     names: &mut Names<'_>,
     block: &Block,

@@ -1,11 +1,11 @@
 //! How long blocks live, by what allocates them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
 
-use super::choice::{Choice, kind};
+use super::choice::Choice;
 use super::decoder::Event;
 use super::filter::Filter;
+use super::groups::{By, Groups};
 use super::ledger::{Block, Ledger, Step};
 use super::names::Names;
 use crate::error::Result;
@@ -14,18 +14,6 @@ use crate::error::Result;
 pub(super) const BOUNDS: [u64; 3] = [1_000_000, 100_000_000, 10_000_000_000];
 /// The bits of ages that are kept for the median.
 const BITS: u32 = 7;
-
-/// What the blocks of a row have in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
-    /// The function of the program that allocated them, with the line.
-    #[default]
-    Site,
-    /// The functions of the whole stack.
-    Stack,
-    /// The type.
-    Type,
-}
 
 /// What is shown.
 #[derive(Clone, Debug)]
@@ -172,25 +160,19 @@ fn death(block: &Block, event: &Event, recent: &Recent) -> Option<Death> {
 
 /// The rows so far.
 struct Rows<'o> {
-    by: By,
     choice: Choice<'o>,
+    groups: Groups,
     total: Lives,
-    lives: Vec<(Vec<String>, Lives)>,
-    by_text: HashMap<Vec<String>, usize>,
-    by_stack: HashMap<u32, usize>,
-    by_type: HashMap<Rc<str>, usize>,
+    lives: Vec<Lives>,
 }
 
 impl Rows<'_> {
     fn new<'o>(options: &'o Options, names: &Names<'_>) -> Rows<'o> {
         Rows {
-            by: options.by,
             choice: Choice::new(&options.filter, names),
+            groups: Groups::new(options.by),
             total: Lives::default(),
             lives: Vec::new(),
-            by_text: HashMap::new(),
-            by_stack: HashMap::new(),
-            by_type: HashMap::new(),
         }
     }
 
@@ -201,52 +183,19 @@ impl Rows<'_> {
         end: u64,
         names: &mut Names<'_>,
     ) {
-        let Some(allocation) = block.allocation() else { return };
         let event = deletion.as_ref().map(|(event, _)| *event);
-        if !self.choice.has_block(block, event, end, names) {
+        if block.is_old() || !self.choice.has_block(block, event, end, names) {
             return;
         }
-        let row = match self.by {
-            By::Type => self.row_of_type(kind(block, event, names)),
-            by => self.row_of_stack(allocation.stack, by, names),
-        };
+        let group = self.groups.of(block, event, names);
+        self.lives.resize_with(self.groups.count(), Lives::default);
         let death = deletion.map(|(_, death)| death);
         self.total.add(block, death.as_ref());
-        self.lives[row].1.add(block, death.as_ref());
-    }
-
-    fn row_of_type(&mut self, kind: Rc<str>) -> usize {
-        if let Some(row) = self.by_type.get(&kind) {
-            return *row;
-        }
-        let row = self.row(vec![kind.to_string()]);
-        self.by_type.insert(kind, row);
-        row
-    }
-
-    fn row_of_stack(&mut self, stack: u32, by: By, names: &Names<'_>) -> usize {
-        if let Some(row) = self.by_stack.get(&stack) {
-            return *row;
-        }
-        let lines = match by {
-            By::Stack => names.calls(stack),
-            _ => vec![names.site(stack)],
-        };
-        let row = self.row(lines);
-        self.by_stack.insert(stack, row);
-        row
-    }
-
-    fn row(&mut self, lines: Vec<String>) -> usize {
-        let lives = &mut self.lives;
-        *self.by_text.entry(lines).or_insert_with_key(|lines| {
-            lives.push((lines.clone(), Lives::default()));
-            lives.len() - 1
-        })
+        self.lives[group].add(block, death.as_ref());
     }
 
     fn finish(self, end: u64) -> Lifetimes {
-        let mut rows = self.lives;
+        let mut rows: Vec<_> = self.groups.into_lines().into_iter().zip(self.lives).collect();
         rows.sort_by(|(first, one), (second, other)| {
             other.allocations.cmp(&one.allocations).then_with(|| first.cmp(second))
         });

@@ -5,11 +5,11 @@ use std::io::Write;
 use serde_json::{Value as Json, json};
 
 use super::dump_json::process;
-use super::lifetimes::{By, Lifetimes, Lives, Options};
+use super::lifetimes::{Lifetimes, Lives, Options};
 use super::names::Names;
 use super::stop::Stop;
-use crate::symbols::printable;
-use crate::views::{Bytes, Table, stack_lines};
+use super::texts::{bytes, duration, title};
+use crate::views::{Table, stack_lines};
 
 /// What the columns mean.
 const MEANINGS: &str = "\
@@ -32,20 +32,14 @@ pub fn lifetimes(
 ) -> Result<(), Stop> {
     let recording = names.recording();
     let found = Lifetimes::new(names, options)?;
-    let process = recording.process();
-    let (program, allocator) = (process.program.clone(), process.allocator.clone());
-    writeln!(out, "{}: process {}, {}", printable(program), process.pid, printable(allocator))?;
-    let (total, bytes) = (&found.total, Bytes::default());
-    let [allocated, live] = [total.bytes, total.live_bytes].map(|it| text(bytes, it));
+    writeln!(out, "{}", title(recording))?;
+    let total = &found.total;
+    let [allocated, live] = [total.bytes, total.live_bytes].map(bytes);
     writeln!(out, "  allocated  {allocated} in {} allocations", total.allocations)?;
     writeln!(out, "  live       {live} in {} blocks", total.live)?;
     let old = recording.old_blocks().len();
     writeln!(out, "  not shown  blocks that are older than the recording: {old}")?;
-    let what = match options.by {
-        By::Site => "Sites",
-        By::Stack => "Stacks",
-        By::Type => "Types",
-    };
+    let what = options.by.heading();
     writeln!(out, "\n{what} by allocations\n{}", table(&found, options.top).text())?;
     if let Some(rest) = found.rows.len().checked_sub(options.top).filter(|rest| *rest > 0) {
         writeln!(out, "  and {rest} more\n")?;
@@ -69,33 +63,13 @@ fn table(found: &Lifetimes, top: usize) -> Table {
     ];
     let mut table = Table::new(header.map(str::to_owned).to_vec());
     for (lines, lives) in found.rows.iter().take(top) {
-        let mut cells = vec![lives.allocations.to_string(), text(Bytes::default(), lives.bytes)];
+        let mut cells = vec![lives.allocations.to_string(), bytes(lives.bytes)];
         cells.extend([lives.live, lives.by_other, lives.next, lives.soon].map(|it| it.to_string()));
         cells.push(lives.median().map_or("-".to_owned(), duration));
         cells.extend(lives.classes.map(|count| count.to_string()));
         table.row(cells, stack_lines(lines));
     }
     table
-}
-
-fn text(bytes: Bytes, number: u64) -> String {
-    bytes.text(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-/// A duration with three digits or more.
-fn duration(nanoseconds: u64) -> String {
-    const UNITS: [(&str, u64); 4] =
-        [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let unit = UNITS.iter().find(|(_, size)| nanoseconds >= *size);
-    let (unit, size) = unit.copied().unwrap_or(("ns", 1));
-    let number = nanoseconds as f64 / size as f64;
-    let digits = match number {
-        _ if size == 1 => 0,
-        small if small < 9.995 => 2,
-        middle if middle < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{number:.digits$} {unit}")
 }
 
 /// Writes one document. The members are described in `docs/heap-monitor.md`.
@@ -117,13 +91,8 @@ pub fn lifetimes_json(
         row["functions"] = json!(lines);
         row
     });
-    let by = match options.by {
-        By::Site => "site",
-        By::Stack => "stack",
-        By::Type => "type",
-    };
     for (name, value) in [
-        ("by", json!(by)),
+        ("by", json!(options.by.name())),
         ("old_blocks", json!(recording.old_blocks().len())),
         ("total", numbers(&found.total)),
         ("rows", rows.collect()),
@@ -155,6 +124,7 @@ fn numbers(lives: &Lives) -> Json {
 #[cfg(test)]
 mod tests {
     use super::super::filter::Filter;
+    use super::super::groups::By;
     use super::super::recording::Recording;
     use super::super::testing::{File, Happens};
     use super::*;
@@ -229,20 +199,5 @@ Sites by allocations
         assert_eq!(json["rows"], json!([row]));
         assert_eq!((&json["by"], &json["more_rows"]), (&json!("stack"), &json!(1)));
         assert_eq!((&json["total"]["allocations"], &json["pid"]), (&json!(3), &json!(22)));
-    }
-
-    #[test]
-    fn durations_have_units() {
-        for (nanoseconds, text) in [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.00 us"),
-            (12_340, "12.3 us"),
-            (9_999_000, "10.0 ms"),
-            (123_456_789, "123 ms"),
-            (u64::MAX, "18446744074 s"),
-        ] {
-            assert_eq!(duration(nanoseconds), text);
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! its stack.
 //!
 //! Reading order: the file ([`Recording`] and what it consists of), [`Names`], which blocks are
-//! shown ([`Filter`]), and the views: [`lines()`], [`dump()`], [`lifetimes()`].
+//! shown ([`Filter`]), and the views: [`lines()`], [`dump()`], [`lifetimes()`], [`pins()`].
 
 #[cfg(test)]
 mod testing;
@@ -25,18 +25,29 @@ mod lines;
 mod analysis;
 mod dump;
 mod dump_json;
+mod texts;
+mod groups;
 mod lifetimes;
 mod lifetimes_text;
+mod pages;
+mod pins;
+mod pins_text;
+mod pins_json;
 
 pub use analysis::Options as AnalysisOptions;
 pub use dump::dump;
 pub use dump_json::dump_json;
 pub use filter::{Filter, Old, Range, Thread};
+pub use groups::By;
 pub use index::{Message, Process};
-pub use lifetimes::{By, Options as LifetimesOptions};
+pub use lifetimes::Options as LifetimesOptions;
 pub use lifetimes_text::{lifetimes, lifetimes_json};
 pub use lines::lines;
 pub use names::Names;
+pub use pages::PageSize;
+pub use pins::Options as PinsOptions;
+pub use pins_json::pins_json;
+pub use pins_text::pins;
 pub use recording::Recording;
 pub use regex::Regex;
 pub use stop::Stop;
@@ -64,6 +75,11 @@ mod tests {
         let _ = dump_json(&mut names, &analysis, out);
         let _ = lifetimes(&mut names, &by_type, out);
         let _ = lifetimes_json(&mut names, &by_stack, out);
+        let page = PageSize::default();
+        let by = By::Type;
+        let pinning = PinsOptions { filter: Filter::default(), by, top: 3, page, emptiest: 2 };
+        let _ = pins(&mut names, &pinning, out);
+        let _ = pins_json(&mut names, &PinsOptions { by: By::Stack, ..pinning }, out);
     }
 
     fn whole() -> Vec<u8> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The targets of each node.
-type Targets = BTreeMap<usize, BTreeSet<usize>>;
+type Targets = BTreeMap<usize, Vec<usize>>;
 
 /// Returns the sets of at least two nodes that reach each other, in no particular order.
 pub(super) fn cycles(arcs: impl Iterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let (mut forward, mut backward) = (Targets::new(), Targets::new());
     for (from, to) in arcs {
-        forward.entry(from).or_default().insert(to);
-        backward.entry(to).or_default().insert(from);
+        forward.entry(from).or_default().push(to);
+        backward.entry(to).or_default().push(from);
     }
     let mut seen = BTreeSet::new();
     let mut order = Vec::new();

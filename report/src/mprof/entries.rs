@@ -1,6 +1,7 @@
 //! The fourth table: the call graph, an entry for each function and each cycle.
 
 use std::collections::BTreeMap;
+use std::io::{Result, Write};
 
 use super::blocks::{Block, Sized};
 use super::graph::{Entry, Graph, Relative, Vertex};
@@ -16,21 +17,26 @@ const RULER: &str = "-------------------------------s--m--l--x----s--m--l--x----
 /// The fraction of a function itself.
 const NO_FRACTION: &str = " -----------";
 
-/// Returns the table.
-pub(super) fn table(report: &Report, blocks: &[Block], total: &Sized) -> String {
+/// Writes the table, an entry at a time: it may be large.
+pub(super) fn write(
+    report: &Report,
+    blocks: &[Block],
+    total: &Sized,
+    out: &mut dyn Write,
+) -> Result<()> {
     let graph = Graph::new(blocks);
     let vertices = graph.vertices().iter().enumerate();
     let indices = vertices.map(|(index, vertex)| (*vertex, index)).collect();
     let printer = Printer { report, graph: &graph, indices, all: total.cell.bytes };
-    let mut text = format!("\x0c\n\n{}\n{RULER}\n\n", HEADER.trim_start_matches('\n'));
+    write!(out, "\x0c\n\n{}\n{RULER}\n\n", HEADER.trim_start_matches('\n'))?;
     for vertex in graph.vertices() {
         let entry = graph.entry(*vertex);
         if let Vertex::Cycle(cycle) = vertex {
-            text += &printer.cycle(&entry, cycle);
+            out.write_all(printer.cycle(&entry, cycle).as_bytes())?;
         }
-        text += &printer.entry(&entry);
+        out.write_all(printer.entry(&entry).as_bytes())?;
     }
-    text
+    Ok(())
 }
 
 struct Printer<'a> {

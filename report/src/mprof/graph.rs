@@ -5,7 +5,8 @@
 //! most one call in a chain.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::blocks::{Block, Sized};
 use super::components::cycles;
@@ -17,11 +18,34 @@ struct Arc {
     calls: i64,
 }
 
-/// The arcs of one function.
+impl Arc {
+    fn add(&mut self, other: &Arc) {
+        self.sized.add(&other.sized);
+        self.calls = self.calls.saturating_add(other.calls);
+    }
+}
+
+/// The caller and the callee of an arc.
+type Key = (usize, usize);
+
+/// What is known of one function. Its number is its place.
 #[derive(Clone, Debug, Default)]
-struct Ends {
-    arcs: Vec<(usize, usize)>,
+struct Node {
+    /// Whether a chain has it.
+    is_there: bool,
+    /// What it allocated itself.
+    own: Sized,
+    /// Its calls of itself.
+    recursive: i64,
+    /// Its cycle.
+    cycle: Option<usize>,
+    /// Its arcs to callees, in [`Graph::arcs`].
+    callees: Range<usize>,
+    /// Its arcs from callers, in [`Graph::by_callee`].
+    callers: Range<usize>,
+    /// The calls that it made.
     made: i64,
+    /// The calls of it.
     received: i64,
 }
 
@@ -68,14 +92,12 @@ pub(super) struct Entry {
 
 /// The graph of all chains.
 pub(super) struct Graph {
-    own: BTreeMap<usize, Sized>,
-    arcs: BTreeMap<(usize, usize), Arc>,
-    /// The arcs of each function, and the calls that it made and received.
-    ends: BTreeMap<usize, Ends>,
-    /// Calls of functions by themselves.
-    recursive: BTreeMap<usize, i64>,
+    nodes: Vec<Node>,
+    /// All arcs, in the order of the callers, then of the callees.
+    arcs: Vec<(Key, Arc)>,
+    /// Their places, in the order of the callees, then of the callers.
+    by_callee: Vec<usize>,
     cycles: Vec<Vec<usize>>,
-    cycle_of: HashMap<usize, usize>,
     /// Bytes of all chains that contain the vertex.
     bytes: BTreeMap<Vertex, i64>,
     /// The vertices, in the order of their indices.
@@ -85,17 +107,18 @@ pub(super) struct Graph {
 impl Graph {
     /// Makes the graph of all blocks.
     pub(super) fn new(blocks: &[Block]) -> Graph {
+        let links = blocks.iter().flat_map(|block| &block.chain);
+        let count = links.map(|link| link.function + 1).max().unwrap_or(0);
         let mut graph = Graph {
-            own: BTreeMap::new(),
-            arcs: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            recursive: BTreeMap::new(),
+            nodes: vec![Node::default(); count],
+            arcs: Vec::new(),
+            by_callee: Vec::new(),
             cycles: Vec::new(),
-            cycle_of: HashMap::new(),
             bytes: BTreeMap::new(),
             ranks: Vec::new(),
         };
         blocks.iter().for_each(|block| graph.add(block));
+        graph.arcs = arcs(blocks);
         graph.note_ends();
         graph.find_cycles();
         blocks.iter().for_each(|block| graph.add_bytes(block));
@@ -104,46 +127,45 @@ impl Graph {
     }
 
     fn add(&mut self, block: &Block) {
-        let sized = Sized::of(block.size, block.cell);
         for (at, link) in block.chain.iter().enumerate() {
-            let own = self.own.entry(link.function).or_default();
+            let node = &mut self.nodes[link.function];
+            node.is_there = true;
             if at == 0 {
-                own.add(&sized);
+                node.own.add(&Sized::of(block.size, block.cell));
             }
-            let Some(caller) = block.chain.get(at + 1) else { continue };
-            let calls = block.cell.allocs;
-            if caller.function == link.function {
-                let recursive = self.recursive.entry(link.function).or_default();
-                *recursive = recursive.saturating_add(calls);
-                continue;
+            let caller = block.chain.get(at + 1);
+            if caller.is_some_and(|caller| caller.function == link.function) {
+                node.recursive = node.recursive.saturating_add(block.cell.allocs);
             }
-            let key = (caller.function, link.function);
-            let arc = self.arcs.entry(key).or_default();
-            arc.calls = arc.calls.saturating_add(calls);
-            arc.sized.add(&sized);
         }
     }
 
     fn note_ends(&mut self) {
-        for (key, arc) in &self.arcs {
-            let caller = self.ends.entry(key.0).or_default();
-            caller.arcs.push(*key);
-            caller.made = caller.made.saturating_add(arc.calls);
-            let callee = self.ends.entry(key.1).or_default();
-            callee.arcs.push(*key);
-            callee.received = callee.received.saturating_add(arc.calls);
+        let mut by_callee: Vec<usize> = (0..self.arcs.len()).collect();
+        by_callee.sort_by_key(|at| self.arcs[*at].0.1);
+        for (place, at) in by_callee.iter().enumerate() {
+            let ((_, callee), arc) = &self.arcs[*at];
+            let node = &mut self.nodes[*callee];
+            lengthen(&mut node.callers, place);
+            node.received = node.received.saturating_add(arc.calls);
         }
+        for (place, ((caller, _), arc)) in self.arcs.iter().enumerate() {
+            let node = &mut self.nodes[*caller];
+            lengthen(&mut node.callees, place);
+            node.made = node.made.saturating_add(arc.calls);
+        }
+        self.by_callee = by_callee;
     }
 
     /// Numbers the cycles and their functions by decreasing bytes.
     fn find_cycles(&mut self) {
-        let own = |member: &usize| self.own[member].cell.bytes;
-        let mut found = cycles(self.arcs.keys().copied());
+        let own = |member: &usize| self.nodes[*member].own.cell.bytes;
+        let mut found = cycles(self.arcs.iter().map(|(key, _)| *key));
         found.iter_mut().for_each(|members| members.sort_by_key(|it| (Reverse(own(it)), *it)));
         let all = |members: &Vec<usize>| members.iter().map(own).sum::<i64>();
         found.sort_by_key(|members| (Reverse(all(members)), members[0]));
         for (cycle, members) in found.iter().enumerate() {
-            self.cycle_of.extend(members.iter().map(|member| (*member, cycle)));
+            members.iter().for_each(|member| self.nodes[*member].cycle = Some(cycle));
         }
         self.cycles = found;
     }
@@ -158,12 +180,13 @@ impl Graph {
 
     /// The function, or its cycle.
     fn merged(&self, function: usize) -> Vertex {
-        self.cycle_of.get(&function).map_or(Vertex::Function(function), |it| Vertex::Cycle(*it))
+        self.cycle_of(function).map_or(Vertex::Function(function), Vertex::Cycle)
     }
 
     /// Orders all vertices. A function of a cycle has the place of its own bytes.
     fn rank(&mut self) {
-        let functions = self.own.keys().map(|function| Vertex::Function(*function));
+        let functions = (0..self.nodes.len()).filter(|function| self.nodes[*function].is_there);
+        let functions = functions.map(Vertex::Function);
         let cycles = (0..self.cycles.len()).map(Vertex::Cycle);
         let mut ranks: Vec<Vertex> = cycles.chain(functions).collect();
         ranks.sort_by_key(|vertex| Reverse(self.ranking_bytes(*vertex)));
@@ -173,7 +196,7 @@ impl Graph {
     fn ranking_bytes(&self, vertex: Vertex) -> i64 {
         match (vertex, self.bytes.get(&vertex)) {
             (_, Some(bytes)) => *bytes,
-            (Vertex::Function(function), None) => self.own[&function].cell.bytes,
+            (Vertex::Function(function), None) => self.nodes[function].own.cell.bytes,
             (Vertex::Cycle(_), None) => 0,
         }
     }
@@ -190,12 +213,12 @@ impl Graph {
 
     /// The cycle that a function belongs to.
     pub(super) fn cycle_of(&self, function: usize) -> Option<usize> {
-        self.cycle_of.get(&function).copied()
+        self.nodes[function].cycle
     }
 
     /// What a function allocated itself.
     pub(super) fn own(&self, function: usize) -> Sized {
-        self.own[&function]
+        self.nodes[function].own
     }
 
     /// Everything about one vertex.
@@ -209,24 +232,23 @@ impl Graph {
             Vertex::Cycle(cycle) => self.cycle_of(function) == Some(cycle),
         };
         let (mut own, mut recursive) = (Sized::default(), 0i64);
-        for function in functions {
-            own.add(&self.own[function]);
-            let calls = self.recursive.get(function).copied().unwrap_or(0);
-            recursive = recursive.saturating_add(calls);
-        }
-        let ends = functions.iter().filter_map(|function| self.ends.get(function));
-        let keys: BTreeSet<(usize, usize)> = ends.flat_map(|ends| ends.arcs.clone()).collect();
-        let (mut callers, mut callees) = (BTreeMap::new(), BTreeMap::new());
-        for (key, arc) in keys.iter().map(|key| (key, &self.arcs[key])) {
-            match (is_part(key.0), is_part(key.1)) {
-                (true, true) => recursive = recursive.saturating_add(arc.calls),
-                (true, false) => join(&mut callees, key.1, arc),
-                (false, _) => join(&mut callers, key.0, arc),
+        let (mut callers, mut callees) = (Vec::new(), Vec::new());
+        for node in functions.iter().map(|function| &self.nodes[*function]) {
+            own.add(&node.own);
+            recursive = recursive.saturating_add(node.recursive);
+            for ((_, callee), arc) in &self.arcs[node.callees.clone()] {
+                match is_part(*callee) {
+                    true => recursive = recursive.saturating_add(arc.calls),
+                    false => callees.push((*callee, arc)),
+                }
             }
+            let into = self.by_callee[node.callers.clone()].iter().map(|at| &self.arcs[*at]);
+            let others = into.filter(|((caller, _), _)| !is_part(*caller));
+            callers.extend(others.map(|((caller, _), arc)| (*caller, arc)));
         }
-        let called = callers.values().map(|arc: &Arc| arc.calls).fold(0, i64::saturating_add);
-        let ancestors = self.relatives(vertex, callers, |ends| ends.made);
-        let descendants = self.relatives(vertex, callees, |ends| ends.received);
+        let called = callers.iter().map(|(_, arc)| arc.calls).fold(0, i64::saturating_add);
+        let ancestors = self.relatives(vertex, callers, |node| node.made);
+        let descendants = self.relatives(vertex, callees, |node| node.received);
         let bytes = self.ranking_bytes(vertex);
         Entry { vertex, own, bytes, called, recursive, ancestors, descendants }
     }
@@ -234,26 +256,60 @@ impl Graph {
     fn relatives(
         &self,
         vertex: Vertex,
-        arcs: BTreeMap<usize, Arc>,
-        total: impl Fn(&Ends) -> i64,
+        arcs: Vec<(usize, &Arc)>,
+        total: impl Fn(&Node) -> i64,
     ) -> Vec<Relative> {
         let cycle = match vertex {
             Vertex::Function(function) => self.cycle_of(function),
             Vertex::Cycle(cycle) => Some(cycle),
         };
         let relative = |(function, arc): (usize, Arc)| {
-            let is_within = cycle.is_some() && cycle == self.cycle_of(function);
-            let sized = (!is_within).then_some(arc.sized);
-            Relative { function, sized, calls: arc.calls, total: total(&self.ends[&function]) }
+            let node = &self.nodes[function];
+            let sized = (cycle.is_none() || cycle != node.cycle).then_some(arc.sized);
+            Relative { function, sized, calls: arc.calls, total: total(node) }
         };
-        let mut out: Vec<Relative> = arcs.into_iter().map(relative).collect();
+        let mut out: Vec<Relative> = joined(arcs).into_iter().map(relative).collect();
         out.sort_by_key(|it| Reverse((it.sized.map_or(-1, |sized| sized.cell.bytes), it.calls)));
         out
     }
 }
 
-fn join(into: &mut BTreeMap<usize, Arc>, function: usize, arc: &Arc) {
-    let joined = into.entry(function).or_default();
-    joined.sized.add(&arc.sized);
-    joined.calls = joined.calls.saturating_add(arc.calls);
+/// The arcs of all chains, in their order. Calls of a function by itself are none.
+fn arcs(blocks: &[Block]) -> Vec<(Key, Arc)> {
+    let mut found: Vec<(Key, usize)> = Vec::new();
+    for (place, block) in blocks.iter().enumerate() {
+        let calls = block.chain.windows(2).map(|pair| (pair[1].function, pair[0].function));
+        let others = calls.filter(|(caller, callee)| caller != callee);
+        found.extend(others.map(|key| (key, place)));
+    }
+    found.sort_unstable();
+    let parts = found.chunk_by(|one, other| one.0 == other.0);
+    let arc = |part: &[(Key, usize)]| {
+        let mut arc = Arc::default();
+        for block in part.iter().map(|(_, place)| &blocks[*place]) {
+            let sized = Sized::of(block.size, block.cell);
+            arc.add(&Arc { sized, calls: block.cell.allocs });
+        }
+        (part[0].0, arc)
+    };
+    parts.map(arc).collect()
+}
+
+/// Puts the arcs to each function together, in the order of the functions.
+fn joined(mut arcs: Vec<(usize, &Arc)>) -> Vec<(usize, Arc)> {
+    arcs.sort_by_key(|(function, _)| *function);
+    let mut out: Vec<(usize, Arc)> = Vec::with_capacity(arcs.len());
+    for (function, arc) in arcs {
+        match out.last_mut().filter(|last| last.0 == function) {
+            Some((_, joined)) => joined.add(arc),
+            None => out.push((function, *arc)),
+        }
+    }
+    out
+}
+
+/// Adds a place, which is behind all others, to a range.
+fn lengthen(range: &mut Range<usize>, place: usize) {
+    let start = if range.start == range.end { place } else { range.start };
+    *range = start..place + 1;
 }

@@ -17,22 +17,27 @@ mod entries;
 pub use options::{Leaks, Options, Verbosity};
 
 use std::collections::HashSet;
+use std::io::{Result, Write};
 
 use crate::block_type::of_functions;
 use crate::report::Report;
 use bins::Types;
 use blocks::Block;
 
-/// Returns the four tables.
-pub fn tables(report: &Report, options: &Options) -> String {
+/// Writes the four tables.
+///
+/// # Errors
+///
+/// They cannot be written.
+pub fn tables(report: &Report, options: &Options, out: &mut dyn Write) -> Result<()> {
     let blocks = blocks::of(report);
     let total = blocks::total(&blocks);
     let types = types(report, &blocks);
-    let mut text = banner(report);
-    text += &bins::table(&blocks, &types, options.verbosity);
-    text += &leaks::table(report, &blocks, options);
-    text += &direct::table(report, &blocks, &total);
-    text + &entries::table(report, &blocks, &total)
+    out.write_all(banner(report).as_bytes())?;
+    out.write_all(bins::table(&blocks, &types, options.verbosity).as_bytes())?;
+    out.write_all(leaks::table(report, &blocks, options).as_bytes())?;
+    out.write_all(direct::table(report, &blocks, &total).as_bytes())?;
+    entries::write(report, &blocks, &total, out)
 }
 
 /// The types of the program by their sizes, and those that the stacks of blocks name.
@@ -90,7 +95,10 @@ mod tests {
     }
 
     fn tables_of(file: &File, options: Options) -> String {
-        tables(&Report::new(file.read(), &Search::default()), &options)
+        let mut text = Vec::new();
+        let report = Report::new(file.read(), &Search::default());
+        tables(&report, &options, &mut text).expect("memory takes all");
+        String::from_utf8(text).expect("text")
     }
 
     fn options(verbosity: Verbosity, leaks: Leaks) -> Options {
@@ -101,6 +109,18 @@ mod tests {
     fn the_four_tables_are_those_of_the_page() {
         let text = tables_of(&parser(), Options::default());
         crate::testing::assert_golden("mprof.txt", &text);
+    }
+
+    #[test]
+    fn an_output_that_fails_is_an_error() {
+        let report = Report::new(parser().read(), &Search::default());
+        let whole = tables_of(&parser(), Options::default()).len();
+        for room in [0, whole / 2, whole - 1] {
+            let mut short = vec![0; room];
+            let written = tables(&report, &Options::default(), &mut &mut short[..]);
+            let error = written.expect_err("it is full");
+            assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+        }
     }
 
     #[test]
