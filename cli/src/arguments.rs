@@ -104,6 +104,9 @@ pub(crate) struct ForeverArguments {
     /// Service and load.
     #[command(flatten)]
     pub(crate) size: SizeArguments,
+    /// Let the service leak memory, for somebody to find where; with a heap profile (prof:true)
+    #[arg(long)]
+    pub(crate) leak: bool,
     /// What is shown, and where.
     #[command(flatten)]
     pub(crate) shown: ShownArguments,
@@ -124,6 +127,9 @@ pub(crate) struct ShownArguments {
     /// A name that requests may have as their Host
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// Directory of the files that the page and POST /dump write; without it they write none
+    #[arg(long, value_name = "PATH")]
+    pub(crate) dump_directory: Option<PathBuf>,
 }
 
 /// `lumalloc run`.
@@ -202,6 +208,9 @@ pub(crate) struct ServeArguments {
     /// Seconds a value lives
     #[arg(long, default_value_t = 600, value_parser = value_parser!(u32).range(1..))]
     pub(crate) ttl: u32,
+    /// Whether the service leaks
+    #[arg(long)]
+    pub(crate) leak: bool,
     /// Whether there is an exporter
     #[arg(long)]
     pub(crate) show: bool,

@@ -2,6 +2,7 @@
 //! dashboards have something to show.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 
 use crate::arguments::ForeverArguments;
 use crate::demo::helper::Helper;
@@ -37,6 +38,9 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
     eprintln!("the service: http://127.0.0.1:{port}/");
     if let Some(exporter) = exporter {
         eprintln!("its allocator: http://{exporter}/ and /metrics");
+        if arguments.leak {
+            eprint!("{}", ways_to_the_leak(exporter));
+        }
     }
     if let Some(metrics) = arguments.shown.metrics {
         eprintln!("metrics for others: http://{metrics}/metrics");
@@ -61,13 +65,35 @@ fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
         "--show".to_owned(),
         format!("--exporter={}", shown.exporter),
     ];
+    words.extend(arguments.leak.then(|| "--leak".to_owned()));
     words.extend(shown.metrics.map(|address| format!("--metrics={address}")));
     words.extend(shown.allow_host.iter().map(|name| format!("--allow-host={name}")));
-    if let Some(file) = &shown.token_file {
-        let Some(file) = file.to_str() else {
-            return Err(Failure::new("the token file's name is not UTF-8"));
+    let paths = [
+        ("token-file", "the token file", &shown.token_file),
+        ("dump-directory", "the dump directory", &shown.dump_directory),
+    ];
+    for (option, what, path) in paths {
+        let Some(path) = path else { continue };
+        let Some(path) = path.to_str() else {
+            return Err(Failure::new(format!("{what}'s name is not UTF-8")));
         };
-        words.push(format!("--token-file={file}"));
+        words.push(format!("--{option}={path}"));
     }
-    Helper::start("the service", Side::Lumalloc, &words)
+    let options = arguments.leak.then_some("prof:true");
+    Helper::start_with("the service", Side::Lumalloc, &words, options)
+}
+
+/// How to find what leaks. The names of functions and lines are in this executable.
+fn ways_to_the_leak(exporter: SocketAddr) -> String {
+    let program = std::env::current_exe().unwrap_or_else(|_| "lumalloc".into());
+    let program = program.display();
+    format!(
+        "The service leaks. To find the line that does:
+  the page     mark this moment, wait, and draw the growth: http://{exporter}/#profile
+  a terminal   curl -so leak.pb.gz http://{exporter}/debug/pprof/heap
+               {program} heap --by site leak.pb.gz
+               {program} mprof {program} leak.pb.gz
+  Go's tool    go tool pprof 'http://{exporter}/debug/pprof/heap?seconds=10'
+"
+    )
 }

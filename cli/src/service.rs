@@ -1,13 +1,14 @@
 //! The demonstration's service: an HTTP key-value store of the usual kind.
 //!
 //! [`store`] keeps the values within a bound of memory, [`handler`] answers HTTP requests, [`keys`]
-//! says which names are allowed, [`stats`] reports what the process and its allocator use, and
-//! [`exporter`] shows the allocator. This module accepts connections on tokio's multi-threaded
-//! runtime.
+//! says which names are allowed, [`stats`] reports what the process and its allocator use,
+//! [`leak`] leaks when that is asked for, and [`exporter`] shows the allocator. This module accepts
+//! connections on tokio's multi-threaded runtime.
 
 mod exporter;
 mod handler;
 mod keys;
+mod leak;
 pub(crate) mod process;
 pub(crate) mod stats;
 mod store;
@@ -56,7 +57,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Outcome {
     let store = Store::new((arguments.memory as usize) << 20, ttl);
     let exporter = exporter::start(arguments)?;
     let shown = exporter.as_ref().and_then(Exporter::address);
-    runtime.block_on(listen(arguments.port, shown, Arc::new(Service::new(store))))
+    runtime.block_on(listen(arguments.port, shown, Arc::new(Service::new(store, arguments.leak))))
 }
 
 async fn listen(port: u16, exporter: Option<SocketAddr>, service: Arc<Service>) -> Outcome {

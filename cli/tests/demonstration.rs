@@ -210,6 +210,36 @@ fn the_service_alone_runs_under_load_and_shows_its_allocator() {
 }
 
 #[test]
+fn a_leak_is_found_by_its_line() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+        .args(["serve", "--leak", "--memory", "18", "--connections", "4"])
+        .args(["--exporter", "127.0.0.1:0"])
+        // The options of the environment are added, and win.
+        .env("LUMALLOC_CONF", "lg_prof_sample:12")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let url = line_after(&mut child, "its allocator: http://");
+    let (address, _) = url.split_once('/').unwrap();
+    let stacks = loop {
+        let stacks = get(address, "/flamegraph?format=collapsed&lines=true");
+        assert!(stacks.starts_with("HTTP/1.1 200 "), "{stacks}");
+        if stacks.contains("remember") {
+            break stacks;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    let line = include_str!("../src/service/leak.rs")
+        .lines()
+        .position(|line| line.contains("excerpt.to_vec()"));
+    let place = format!("service/leak.rs:{})", line.unwrap() + 1);
+    assert!(stacks.contains("History::remember (") && stacks.contains(&place), "{stacks}");
+    send("-TERM", child.id());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_port_that_is_taken_moves_the_demonstrations_exporter_and_stops_the_service_alone() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -211,6 +211,8 @@ plain! {
     prof_recent_alloc_max: isize;
     /// A log of the samples that are freed is kept, and written when the program exits.
     prof_log: bool;
+    /// Stacks are those that libgcc's unwinder finds.
+    prof_libgcc: bool;
     /// Names of profiles have the namespace of the process.
     prof_pid_namespace: bool;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.

@@ -1,7 +1,8 @@
 //! A service at work and its exporter, to look at. The tests of the page open it.
 //!
 //! ```text
-//! cargo run --release -p lumalloc-exporter --example service -- [ADDRESS] [idle] [token=FILE]
+//! cargo run --release -p lumalloc-exporter --example service --
+//!     [ADDRESS] [idle] [token=FILE] [dumps=PATH]
 //! ```
 //!
 //! Three workers serve requests. For each they allocate blocks, answer, and free most of the
@@ -34,6 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             is_idle = true;
         } else if let Some(file) = argument.strip_prefix("token=") {
             builder = builder.token_file(file);
+        } else if let Some(directory) = argument.strip_prefix("dumps=") {
+            builder = builder.dump_directory(directory);
         } else {
             builder = builder.listen(argument.parse()?);
         }

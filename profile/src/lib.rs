@@ -40,3 +40,5 @@ pub(crate) mod old_blocks;
 #[allow(unsafe_code)]
 pub mod monitor;
 pub mod leaks;
+#[allow(unsafe_code)]
+pub mod actions;

@@ -17,9 +17,14 @@ pub struct Profiled {
 impl Profiled {
     /// Runs a copy of a program, which counts each allocation, in a directory of its own.
     pub fn new(program: &Path, name: &str) -> Profiled {
+        Profiled::with(program, name, "mprof:true")
+    }
+
+    /// The same, with these options, which must make the file `mprof.data`.
+    pub fn with(program: &Path, name: &str, options: &str) -> Profiled {
         let directory = scratch(name);
         let copy = copied(program, &directory);
-        let run = Run::preloaded(&copy).dir(&directory).conf("mprof:true");
+        let run = Run::preloaded(&copy).dir(&directory).conf(options);
         assert_eq!(run.stdout(), "");
         Profiled { directory, program: copy }
     }

@@ -159,6 +159,25 @@ fn functions_and_types_of_rust_are_named() {
     }
 }
 
+/// The stacks that libgcc's unwinder finds are the same. It allocates itself, where it is loaded.
+#[test]
+fn libgcc_finds_the_same_stacks() {
+    for level in ["-O0", "-O2"] {
+        let program = cc("reading_profiles.c", &[level]);
+        let folded = |options, name| {
+            Profiled::with(&program, name, options).shown(&["heap", "mprof.data", "--collapsed"])
+        };
+        let own = folded("mprof:true", "libgcc-own");
+        let by_libgcc = folded("mprof:true,prof_libgcc:true", "libgcc-libgcc");
+        let found: Vec<&str> = by_libgcc.lines().collect();
+        for line in own.lines() {
+            assert!(found.contains(&line), "{line}\n{by_libgcc}");
+        }
+        assert!(own.lines().count() > 2, "{own}");
+        assert_ne!(own, by_libgcc, "nothing loads libgcc");
+    }
+}
+
 /// jemalloc's format has the same numbers and names.
 #[test]
 fn heap_v2_shows_the_same() {

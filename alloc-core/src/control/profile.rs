@@ -22,6 +22,7 @@ use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
 use crate::observe::SampleLog;
+pub use crate::profile::backtrace::Unwinder;
 pub use crate::profile::hooks::{
     AllocatedHook, BacktraceHook, DumpHook, FreedHook, SampleFreeHook, SampleHook,
 };
@@ -272,6 +273,16 @@ pub fn backtrace_hook() -> BacktraceHook {
 /// The function must write no more addresses than it is told, and only to the place that it gets.
 pub unsafe fn set_backtrace_hook(hook: BacktraceHook) -> BacktraceHook {
     hooks::BACKTRACE.set(Some(hook)).unwrap_or(hooks::default_backtrace)
+}
+
+/// Lets another unwinder than the allocator's own find the stacks of samples, such as backtrace(3),
+/// or ends that. The allocator's own frames are left out of what it finds. A hook set by
+/// [`set_backtrace_hook`] comes before it.
+///
+/// # Safety
+/// The function must write no more addresses than it is told, and only to the place that it gets.
+pub unsafe fn set_unwinder(unwinder: Option<Unwinder>) {
+    hooks::UNWINDER.set(unwinder);
 }
 
 /// Returns the functions that are told of each allocation and each free, as far as they are set.

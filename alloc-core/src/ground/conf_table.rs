@@ -226,6 +226,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
     row("monitor", Kind::Bool(|o, on| o.monitor = on)),
     row("prof_leak", Kind::Bool(|o, on| o.prof_leak = on)),
     row("prof_leak_error", Kind::Bool(|o, on| o.prof_leak_error = on)),
+    row("prof_libgcc", Kind::Bool(|o, on| o.prof_libgcc = on)),
     row("prof_log", Kind::Bool(|o, on| o.prof_log = on)),
     row("prof_pid_namespace", Kind::Bool(|o, on| o.prof_pid_namespace = on)),
     row(
@@ -322,6 +323,7 @@ mod tests {
             "monitor",
             "mprof",
             "prof_format",
+            "prof_libgcc",
             "prof_seed",
         ];
         assert_eq!(names.len(), 90 + ours.len());

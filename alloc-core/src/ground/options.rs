@@ -245,6 +245,8 @@ pub struct Options {
     pub prof_recent_alloc_max: isize,
     /// Whether a log of the samples that are freed is kept from the start to the exit.
     pub prof_log: bool,
+    /// Whether stacks are those that libgcc's unwinder finds.
+    pub prof_libgcc: bool,
     /// Whether names of profiles have the namespace of the process.
     pub prof_pid_namespace: bool,
     /// Whether `prof_time_resolution` is `high`. Times in profiles have nanoseconds either way.
@@ -330,6 +332,7 @@ pub(crate) const DEFAULTS: Options = Options {
     mprof: false,
     prof_recent_alloc_max: 0,
     prof_log: false,
+    prof_libgcc: false,
     prof_pid_namespace: false,
     prof_time_high: false,
     monitor: false,

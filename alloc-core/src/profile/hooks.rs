@@ -3,7 +3,7 @@
 //! They run under no lock of the allocator, and the rules of
 //! [`callback`] hold for them.
 
-use super::backtrace::{self, MOST_OWN};
+use super::backtrace::{self, MOST_OWN, Unwinder};
 use crate::ground::callback::{self, Callback};
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::marker::PhantomData;
@@ -36,6 +36,8 @@ pub(crate) struct Hook<F> {
 }
 
 pub(crate) static BACKTRACE: Hook<BacktraceHook> = Hook::none();
+/// Walks stacks instead of the allocator's own unwinder.
+pub(crate) static UNWINDER: Hook<Unwinder> = Hook::none();
 pub(crate) static DUMP: Hook<DumpHook> = Hook::none();
 pub(crate) static SAMPLE: Hook<SampleHook> = Hook::none();
 pub(crate) static SAMPLE_FREE: Hook<SampleFreeHook> = Hook::none();
@@ -95,7 +97,7 @@ pub(crate) unsafe extern "C" fn default_backtrace(
     most: c_uint,
 ) {
     let mut stack = [0; DEEPEST + MOST_OWN];
-    let depth = backtrace::take(&mut stack, DEEPEST.min(most as usize));
+    let depth = walk(&mut stack, DEEPEST.min(most as usize));
     // SAFETY: the caller's promise.
     unsafe { addresses.cast::<usize>().copy_from_nonoverlapping(stack.as_ptr(), depth) };
     // SAFETY: the caller's promise.
@@ -107,7 +109,7 @@ pub(crate) unsafe extern "C" fn default_backtrace(
 /// itself finds them. Returns how many. `stack` has room for [`MOST_OWN`] more.
 pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
     let Some(hook) = BACKTRACE.get() else {
-        return backtrace::take(stack, most);
+        return walk(stack, most);
     };
     let mut count: c_uint = 0;
     let addresses = stack.as_mut_ptr().cast::<*mut c_void>();
@@ -115,6 +117,19 @@ pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usiz
     let call = || unsafe { hook(addresses, &raw mut count, most as c_uint) };
     callback::run(Callback::Profiler, call);
     (count as usize).min(most)
+}
+
+#[inline(always)]
+fn walk(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
+    let Some(unwind) = UNWINDER.get() else {
+        return backtrace::take(stack, most);
+    };
+    let mut count = 0;
+    // SAFETY: whoever set the unwinder vouches for it.
+    callback::run(Callback::Profiler, || {
+        count = unsafe { backtrace::take_by(unwind, stack, most) }
+    });
+    count
 }
 
 /// Tells the program of a sample.

@@ -1,5 +1,7 @@
 //! A child process of the demonstration, which runs another part of this executable.
 
+use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -22,6 +24,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
 /// The most bytes of a helper's standard error that are kept.
 const COMPLAINTS: usize = 16 << 10;
+/// The variable with the allocator's options.
+const OPTIONS: &str = "LUMALLOC_CONF";
 
 /// A running helper. Dropping it kills and reaps the process. Its standard input stays open as long
 /// as this process lives. The helper ends when its standard input ends.
@@ -36,12 +40,23 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts this executable again with these arguments, on this side's allocator.
     pub(crate) fn start(name: &str, side: Side, arguments: &[String]) -> Outcome<Self> {
+        Self::start_with(name, side, arguments, None)
+    }
+
+    /// Starts this executable again. The options stand before those of the environment, which win.
+    pub(crate) fn start_with(
+        name: &str,
+        side: Side,
+        arguments: &[String],
+        options: Option<&str>,
+    ) -> Outcome<Self> {
         let variable = switch::VARIABLE.to_str().expect("the name is ASCII");
         let failed = |error: io::Error| Failure::new(format!("cannot start {name}: {error}"));
         let mut process = Command::new("/proc/self/exe")
             .arg0("lumalloc")
             .args(arguments)
             .env(variable, side.name())
+            .envs(options.map(|options| (OPTIONS, before_others(options))))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -120,6 +135,15 @@ impl Drop for Helper {
         end(&mut self.process);
         self.listener.abort();
     }
+}
+
+fn before_others(options: &str) -> OsString {
+    let mut all = OsString::from(options);
+    if let Some(others) = env::var_os(OPTIONS).filter(|others| !others.is_empty()) {
+        all.push(",");
+        all.push(others);
+    }
+    all
 }
 
 /// Kills and reaps a process. Both do nothing to a process that was reaped before.

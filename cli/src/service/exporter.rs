@@ -34,5 +34,8 @@ fn begin(shown: &ShownArguments) -> Result<Exporter, StartError> {
     if let Some(file) = &shown.token_file {
         builder = builder.token_file(file);
     }
+    if let Some(directory) = &shown.dump_directory {
+        builder = builder.dump_directory(directory);
+    }
     builder.start()
 }

@@ -9,6 +9,7 @@ use hyper::body::Body;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::leak::History;
 use super::stats::Stats;
 use super::store::Store;
 use super::{MAX_VALUE, keys};
@@ -22,13 +23,16 @@ const MAX_LIMIT: usize = 1000;
 pub(crate) struct Service {
     /// The values.
     pub(crate) store: Store,
+    /// What `serve --leak` leaks.
+    history: Option<History>,
     requests: AtomicU64,
 }
 
 impl Service {
-    /// Makes a service over this store.
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, requests: AtomicU64::new(0) }
+    /// Makes a service over this store, with a leak or without.
+    pub(crate) fn new(store: Store, leaks: bool) -> Self {
+        let history = leaks.then(History::default);
+        Self { store, history, requests: AtomicU64::new(0) }
     }
 
     /// Answers any request. A bad request gets 4xx and a line that says what is wrong.
@@ -88,6 +92,9 @@ impl Service {
         // The value is copied, because `whole` may be a slice of the connection's buffer and keep
         // all of it.
         let value = Bytes::copy_from_slice(&whole);
+        if let Some(history) = &self.history {
+            history.remember(key, &value);
+        }
         let replaced = self.store.put(key, value, Instant::now());
         let status = if replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
         answer(status, "text/plain", Bytes::new())
@@ -167,7 +174,7 @@ mod tests {
         fn new() -> Self {
             let store = Store::new(8 << 20, Duration::from_secs(60));
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            Self { service: Service::new(store), runtime }
+            Self { service: Service::new(store, false), runtime }
         }
 
         /// Returns the status and body of the answer.

@@ -34,7 +34,7 @@ pub const PROF: Key<Read<bool>> = Key::new("config.prof");
 /// `config.prof_frameptr`: backtraces of profiles come from frame pointers.
 pub const PROF_FRAMEPTR: Key<Read<bool>> = Key::new("config.prof_frameptr");
 
-/// `config.prof_libgcc`: backtraces of profiles come from libgcc.
+/// `config.prof_libgcc`: backtraces of profiles come from libgcc: opt.prof_libgcc.
 pub const PROF_LIBGCC: Key<Read<bool>> = Key::new("config.prof_libgcc");
 
 /// `config.prof_libunwind`: backtraces of profiles come from libunwind.

@@ -127,6 +127,9 @@ pub const PROF_LEAK: Key<Read<bool>> = Key::new("opt.prof_leak");
 /// `opt.prof_leak_error`: fail at exit if anything is still allocated.
 pub const PROF_LEAK_ERROR: Key<Read<bool>> = Key::new("opt.prof_leak_error");
 
+/// `opt.prof_libgcc`: stacks are those that libgcc's unwinder finds.
+pub const PROF_LIBGCC: Key<Read<bool>> = Key::new("opt.prof_libgcc");
+
 /// `opt.prof_log`: keep a log of the samples that are freed, and write it at exit.
 pub const PROF_LOG: Key<Read<bool>> = Key::new("opt.prof_log");
 

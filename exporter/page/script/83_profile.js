@@ -2,7 +2,7 @@
 // The state is read while somebody looks; the picture is drawn when a person asks for it.
 
 const ROW = 20, LEAST_SHARE = 0.001;
-const profile = { isOn: null, isActive: false, top: null, unit: "bytes" };
+const profile = { isOn: null, isActive: false, unit: "bytes", mark: null };
 
 async function showProfile() {
   if (!visible.has("profile") || profile.isOn === false) return;
@@ -22,50 +22,68 @@ async function showProfile() {
     : `${every}${profile.isActive ? "" : ", but sampling is stopped"}. `
       + `${KINDS.count[0](all.samples.live)} samples are in use, of ${KINDS.count[0](all.samples.taken)} taken, `
       + `with ${KINDS.count[0](all.samples.stacks)} stacks.`);
-  for (const control of document.querySelectorAll("#profile :is(button, select)")) control.disabled = !profile.isOn;
+  for (const control of document.querySelectorAll("#profile :is(button, select, input)")) control.disabled = !profile.isOn;
+  $("profile-growth").disabled = !profile.mark;
   say($("profile-switch"), profile.isActive ? "Stop" : "Start");
+}
+
+/** Runs what a control asks for, and says why it failed. */
+async function doing(control, work) {
+  control.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    if (error.status === 401) askForToken();
+    tell(error.message, true);
+  }
+  control.disabled = false;
 }
 
 /** Asks for a change of the profiler, and says what came of it. */
 async function changeProfile(path, control) {
-  control.disabled = true;
-  try {
-    tell((await ask(path, { method: "POST" })).trim());
-  } catch (error) {
-    if (error.status === 401) askForToken();
-    tell(error.message, true);
-  }
-  control.disabled = false;
+  await doing(control, async () => tell((await ask(path, { method: "POST" })).trim()));
   await showProfile();
 }
 
 /** Saves an answer as a file. */
-async function save(path, name, control) {
-  control.disabled = true;
-  try {
-    const headers = token ? { Authorization: `Bearer ${token}` } : {};
-    const answer = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(60000) });
-    if (!answer.ok) throw new Refused(answer.status, (await answer.text()).trim());
-    const address = URL.createObjectURL(await answer.blob());
-    el("a", { href: address, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 60000);
-  } catch (error) {
-    if (error.status === 401) askForToken();
-    tell(error.message, true);
-  }
-  control.disabled = false;
-}
+const save = (path, name, control) => doing(control, async () => {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(60000) });
+  if (!answer.ok) throw new Refused(answer.status, (await answer.text()).trim());
+  const address = URL.createObjectURL(await answer.blob());
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+});
 
-/** Folded stacks as a tree, the program's entry first. */
-function treeOf(text, title) {
-  const root = { name: title, value: 0, above: null, inside: new Map() };
+/** The numbers of folded stacks. */
+function stacksOf(text) {
+  const stacks = new Map();
   for (const line of text.split("\n")) {
     const end = line.lastIndexOf(" ");
-    if (end < 0) continue;
-    const value = Number(line.slice(end + 1));
+    if (end >= 0) stacks.set(line.slice(0, end), Number(line.slice(end + 1)));
+  }
+  return stacks;
+}
+
+/** What grew since an earlier moment, and by how much the other stacks became smaller. */
+function growthOf(stacks, earlier) {
+  const grown = new Map();
+  let freed = 0;
+  for (const stack of new Set([...stacks.keys(), ...earlier.keys()])) {
+    const change = (stacks.get(stack) ?? 0) - (earlier.get(stack) ?? 0);
+    if (change > 0) grown.set(stack, change);
+    else freed -= change;
+  }
+  return { grown, freed };
+}
+
+/** Stacks as a tree, the program's entry first. */
+function treeOf(stacks, title) {
+  const root = { name: title, value: 0, above: null, inside: new Map() };
+  for (const [stack, value] of stacks) {
     root.value += value;
     let at = root;
-    for (const name of line.slice(0, end).split(";")) {
+    for (const name of stack.split(";")) {
       if (!at.inside.has(name)) at.inside.set(name, { name, value: 0, above: at, inside: new Map() });
       at = at.inside.get(name);
       at.value += value;
@@ -74,27 +92,33 @@ function treeOf(text, title) {
   return root;
 }
 
+/** The name of a frame without the directories of its file. */
+const shortName = name => name.replace(/ \((?:.*\/)?([^/]+:\d+)\)$/, " $1");
+
 /** Draws a frame and what it calls below it; those above it are as wide as the picture. */
 function drawFrames(top) {
   const frames = [], whole = top.value;
   const root = (function first(frame) { return frame.above ? first(frame.above) : frame; })(top);
   const add = (frame, left, width, depth) => {
     const part = `${shown(frame.value, profile.unit)}, ${shown(percent(frame.value, root.value), "percent")}`;
-    const node = el("button", { type: "button", class: "frame", title: `${frame.name}\n${part}`, onclick: () => drawFrames(frame) }, frame.name);
+    const node = el("button", { type: "button", class: "frame", title: `${frame.name}\n${part}`, "aria-label": `${shortName(frame.name)}, ${part}`,
+      tabindex: frame === top ? 0 : -1, onclick: () => drawFrames(frame) }, shortName(frame.name));
     node.style.left = `${left * 100}%`;
     node.style.width = `${width * 100}%`;
     node.style.top = `${depth * ROW}px`;
     // The same function has the same shade wherever it is.
-    node.style.setProperty("--shade", `${[...frame.name].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) % 97, 7) * 0.4}%`);
+    node.style.setProperty("--shade", `${[...frame.name].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) % 97, 7) * 0.25}%`);
     frames.push(node);
-    return depth;
+    places.set(node, { frame, depth, left });
   };
   const path = [];
   for (let frame = top.above; frame; frame = frame.above) path.unshift(frame);
+  places.clear();
   path.forEach((frame, depth) => add(frame, 0, 1, depth));
   let deepest = path.length;
   const below = (frame, left, depth) => {
-    deepest = Math.max(deepest, add(frame, left, frame.value / whole, depth));
+    add(frame, left, frame.value / whole, depth);
+    deepest = Math.max(deepest, depth);
     let from = left;
     for (const inner of [...frame.inside.values()].sort((a, b) => b.value - a.value)) {
       if (inner.value >= whole * LEAST_SHARE) below(inner, from, depth + 1);
@@ -109,25 +133,72 @@ function drawFrames(top) {
   if (hadFocus) frames[path.length].focus();
 }
 
-$("profile-draw").addEventListener("click", async event => {
-  const control = event.currentTarget, value = $("profile-value").value;
-  control.disabled = true;
-  try {
-    const tree = treeOf(await ask(`/flamegraph?format=collapsed&value=${value}`), "all");
-    profile.unit = value.endsWith("bytes") ? "bytes" : "count";
-    say($("profile-note"), tree.value > 0
-      ? `${shown(tree.value, profile.unit)}. Callers are above what they call. A click makes a frame as wide as the picture; a click on one above it goes back.`
-      : "There are no samples.");
-    if (tree.value > 0) drawFrames(tree);
-    else $("profile-picture").hidden = true;
-  } catch (error) {
-    if (error.status === 401) askForToken();
-    tell(error.message, true);
-  }
-  control.disabled = false;
+/** Where each frame is drawn. */
+const places = new Map();
+
+/** The frame that an arrow key leads to: down to the widest callee, up to the caller, and along a row. */
+function besides(node, key) {
+  const { frame, depth, left } = places.get(node);
+  if (key === "ArrowUp") return [...places].find(([, place]) => place.frame === frame.above)?.[0];
+  if (key === "ArrowDown") return [...places].find(([, place]) => place.frame.above === frame)?.[0];
+  const row = [...places].filter(([, place]) => place.depth === depth).sort(([, a], [, b]) => a.left - b.left);
+  const at = row.findIndex(([, place]) => place.left === left);
+  return row[at + (key === "ArrowRight" ? 1 : -1)]?.[0];
+}
+
+$("profile-picture").addEventListener("keydown", event => {
+  if (!/^Arrow/.test(event.key) || !places.has(event.target)) return;
+  event.preventDefault();
+  const next = besides(event.target, event.key);
+  if (!next) return;
+  event.target.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 });
+
+const folded = value => ask(`/flamegraph?format=collapsed&value=${value}${$("profile-lines").checked ? "&lines=true" : ""}`);
+
+async function drawStacks() {
+  const value = $("profile-value").value, stacks = stacksOf(await folded(value)), mark = profile.mark;
+  const isGrowth = $("profile-growth").checked && mark;
+  const { grown, freed } = isGrowth ? growthOf(stacks, mark.stacks[value]) : { grown: stacks, freed: 0 };
+  profile.unit = value.endsWith("bytes") ? "bytes" : "count";
+  const tree = treeOf(grown, isGrowth ? "growth" : "all"), amount = shown(tree.value, profile.unit);
+  const since = isGrowth && seconds((performance.now() - mark.at) / 1000);
+  const what = isGrowth ? `Stacks that grew in ${since}: ${amount}; others became smaller by ${shown(freed, profile.unit)}` : amount;
+  const isEmpty = tree.value === 0;
+  say($("profile-note"), !isEmpty
+    ? `${what}. Callers are above what they call. A click makes a frame as wide as the picture; a click on one above it goes back. Arrow keys move.`
+    : isGrowth ? `Nothing grew in ${since}.` : "There are no samples.");
+  if (!isEmpty) drawFrames(tree);
+  else $("profile-picture").hidden = true;
+}
+
+/** Keeps the numbers of this moment, for the growth since then. */
+async function markMoment() {
+  const stacks = {};
+  for (const { value } of $("profile-value").options) stacks[value] = stacksOf(await folded(value));
+  profile.mark = { at: performance.now(), stacks };
+  $("profile-growth").disabled = false;
+  $("profile-growth").checked = true;
+  tell("This moment is marked; \u201cDraw the stacks\u201d shows what grew since");
+}
+
+function forgetMark() {
+  profile.mark = null;
+  $("profile-growth").checked = false;
+  $("profile-growth").disabled = true;
+}
+
+$("profile-draw").addEventListener("click", event => doing(event.currentTarget, drawStacks));
+$("profile-mark").addEventListener("click", event => doing(event.currentTarget, markMoment));
+// With lines the stacks have other names, and cannot be compared with those of before.
+$("profile-lines").addEventListener("change", forgetMark);
 $("profile-switch").addEventListener("click", event =>
   changeProfile(profile.isActive ? "/profile/stop" : "/profile/start", event.currentTarget));
-$("profile-reset").addEventListener("click", event => changeProfile("/profile/reset", event.currentTarget));
+$("profile-reset").addEventListener("click", event => {
+  forgetMark();
+  changeProfile("/profile/reset", event.currentTarget);
+});
 $("profile-pprof").addEventListener("click", event => save("/debug/pprof/heap", "heap.pb.gz", event.currentTarget));
 $("profile-jeprof").addEventListener("click", event => save("/heap", "profile.heap", event.currentTarget));

@@ -1,15 +1,15 @@
 // --- every key ---------------------------------------------------------------------------------
 
 let keys = null;
-/** Values of keys that the statistics never have, by name; read when they are seen. */
-const values = new Map();
+/** Values that the statistics never have, as /ctl gives them; read when they are seen. */
+const learned = {};
 
 /** Whether the statistics have the values of a group, as far as there are any. */
 const isPrinted = group => group in general || group in now.all;
 
-/** A value of the snapshot by its name; undefined when it is not there. */
+/** A value by its name, of the snapshot or learned; undefined when it is not there. */
 function valueIn(name) {
-  const { "stats.arenas": arenas, stats, ...rest } = { ...general, ...now.all };
+  const { "stats.arenas": arenas, stats, ...rest } = { ...learned, ...general, ...now.all };
   let parts = name.split("."), at = { ...rest, stats: { ...stats, arenas } };
   parts = parts.map(part => part === "uptime" ? "uptime_ns" : part);
   for (const part of parts) at = at?.[part];
@@ -25,12 +25,17 @@ function bothWays(value, kind) {
   return kind === "count" || value === 0 ? exact : `${exact} (${people})`;
 }
 
-async function learn(name) {
-  try {
-    values.set(name, (await read(`/ctl/${name}`)).value);
-  } catch (error) {
-    values.set(name, undefined);
-  }
+/** Reads what the statistics do not have. A group is asked as one, and tells the keys that have a value in this process. */
+async function learn(names) {
+  const wanted = new Set(names.filter(name => !isPrinted(groupOf(name))).map(name => name.split(".")[0]));
+  await Promise.all([...wanted].map(async name => {
+    try {
+      const found = await read(`/ctl/${name}`);
+      learned[name] = names.includes(name) ? found.value : found;
+    } catch (error) {
+      delete learned[name];
+    }
+  }));
 }
 
 /** The control for a key that may be changed. */
@@ -58,7 +63,7 @@ function keyItem(key) {
   const label = el("code");
   for (const part of key.name.split(/(<\w+>)/)) {
     if (!part.startsWith("<")) { label.append(part); continue; }
-    const input = el("input", { type: "number", min: 0, value: 0, "aria-label": `Index ${part} of ${key.name}`, onchange: () => show(true) });
+    const input = el("input", { type: "number", min: 0, value: 0, "aria-label": `Index ${part} of ${key.name}`, onchange: () => showValues(true) });
     indices.push(input);
     label.append(input);
   }
@@ -70,25 +75,23 @@ function keyItem(key) {
   const node = el("div", { class: "key" }, el("div", {}, label), value,
     el("p", { class: "quiet" }, `${key.help} `, el("span", { class: "tag" }, tags)));
   if (key.post) node.append(editor(key, nameNow));
-  const show = async isAsked => {
-    if (!(key.get ?? key.access.includes("r"))) return;
-    const name = nameNow();
-    let found = valueIn(name);
-    if (found === undefined) {
-      if (isAsked && !isPrinted(groupOf(name))) await learn(name);
-      found = values.get(name);
-    }
+  const isReadable = key.get ?? key.access.includes("r");
+  const show = () => {
+    if (!isReadable) return;
+    const found = valueIn(nameNow());
     if (typeof found === "number" && key.unit in KINDS) say(value, bothWays(found, key.unit));
     else say(value, found === undefined ? "–" : found === "" ? "\u201c\u201d" : String(found));
   };
-  return { node, key, show, words: `${key.name} ${key.help}`.toLowerCase() };
+  return { node, key, isReadable, nameNow, show, words: `${key.name} ${key.help}`.toLowerCase() };
 }
 
 let items = [];
 
-/** Values of what is open. */
-function showValues(isAsked = false) {
-  for (const item of items) if (item.group.open && !item.node.hidden) item.show(isAsked);
+/** Shows the values of what is open. */
+async function showValues(isAsked = false) {
+  const open = items.filter(item => item.group.open && !item.node.hidden);
+  if (isAsked) await learn(open.filter(item => item.isReadable).map(item => item.nameNow()));
+  for (const item of open) item.show();
 }
 
 async function showKeys() {

@@ -48,6 +48,7 @@ function render() {
   showBins();
   showMapArenas();
   showProfile();
+  showMonitor();
   for (const show of FACTS) show();
   showLocks();
   if (visible.has("settings")) showKeys();

@@ -1,7 +1,8 @@
 //! `/flamegraph`: the heap profile of this moment as a picture, or as folded stacks.
 //!
-//! Functions have the names of the symbol tables, without those that were inlined. `lumalloc
-//! flamegraph` draws them from a profile and debug information.
+//! Functions have the names of the symbol tables, without those that were inlined. With
+//! `lines=true` the debug information is read, for inlined functions and, in folded stacks, lines
+//! of the source.
 use crate::answer::{Answer, TEXT, body, line};
 use crate::context::Context;
 use crate::format::{bad, only};
@@ -12,13 +13,15 @@ use crate::symbols::Symbols;
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
-use lumalloc_report::views::{Value, folded};
+use lumalloc_report::views::{Value, folded, folded_places};
 use lumalloc_report::{Report, flame_graph, read};
 
 /// The media type of a picture.
 const SVG: &str = "image/svg+xml";
 /// Bytes that may be needed for each byte of the profile.
 const TIMES: usize = 64;
+/// Bytes that may be needed for each byte of the program's file if its debug information is read.
+const TIMES_FILE: usize = 4;
 /// What widths may stand for.
 const VALUES: [(&str, Value); 4] = [
     ("live-bytes", Value::LiveBytes),
@@ -29,7 +32,7 @@ const VALUES: [(&str, Value); 4] = [
 
 /// Answers `GET /flamegraph`.
 pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
-    if let Err(bad) = only(asked, &["format", "value"]) {
+    if let Err(bad) = only(asked, &["format", "value", "lines"]) {
         return bad.into();
     }
     let word = |name| query::values(asked.uri().query(), name).next();
@@ -45,27 +48,38 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
             return bad(format_args!("format is svg or collapsed, not {other:?}")).into();
         }
     };
+    let has_lines = match word("lines").as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => return bad(format_args!("lines is true or false, not {other:?}")).into(),
+    };
     let file = match take(context.namespace, Format::Pprof) {
         Ok(file) => file,
         Err(failure) => return failure.into(),
     };
-    if !context.memory.has_for(file.len().saturating_mul(TIMES)) {
+    let names = if has_lines { program_bytes().saturating_mul(TIMES_FILE) } else { 0 };
+    if !context.memory.has_for(file.len().saturating_mul(TIMES).saturating_add(names)) {
         return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
     }
-    let report = match named(&file) {
+    let report = match named(&file, has_lines) {
         Ok(report) => report,
         Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
     };
     if is_picture {
         body(SVG, flame_graph(&report, &program(), *value))
+    } else if has_lines {
+        body(TEXT, folded_places(&report, *value))
     } else {
         body(TEXT, folded(&report, *value))
     }
 }
 
 /// Reads a profile of this process, and names its functions.
-fn named(file: &[u8]) -> Result<Report, String> {
+fn named(file: &[u8], has_lines: bool) -> Result<Report, String> {
     let mut profile = read(file)?;
+    if has_lines {
+        return Ok(Report::new(profile, &Search::default()));
+    }
     name_all(&mut profile, Symbols::of_process().unwrap_or_default());
     Ok(Report::new(profile, &Search::default()))
 }
@@ -77,6 +91,11 @@ fn name_all(profile: &mut Profile, mut symbols: Symbols) {
         let function = name.unwrap_or_else(|| format!("{:#x}", location.address));
         location.lines = vec![Line { function, ..Line::default() }];
     }
+}
+
+fn program_bytes() -> usize {
+    let file = std::fs::metadata("/proc/self/exe");
+    file.map_or(0, |file| usize::try_from(file.len()).unwrap_or(usize::MAX))
 }
 
 fn program() -> String {
@@ -98,7 +117,9 @@ mod tests {
         let text = "value is one of live-bytes, live-blocks, allocated-bytes, allocations, \
                     not \"bytes\"\n";
         assert_eq!(said("value=bytes"), (400, text.into()));
-        let text = "no such parameter: \"x\"; there are: format, value\n";
+        let text = "lines is true or false, not \"1\"\n";
+        assert_eq!(said("lines=1"), (400, text.into()));
+        let text = "no such parameter: \"x\"; there are: format, value, lines\n";
         assert_eq!(said("x"), (400, text.into()));
         let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
         assert_eq!(said("value=allocations"), (404, off.into()));

@@ -32,12 +32,13 @@ fn the_stacks_are_drawn_and_the_profiler_is_switched() {
         "[...document.querySelectorAll('#profile-picture .frame')]
            .find(node => node.textContent.includes('service::work')).click()",
     );
-    browser.wait_for(&format!("{FRAMES}.length < {}", frames.len()));
+    assert!(has("service::sessions"), "{frames:?}");
+    browser.wait_for(&format!("!{FRAMES}.includes('service::sessions')"));
     let wide = "[...document.querySelectorAll('#profile-picture .frame')]
         .find(node => node.textContent.includes('service::work')).style.width";
     assert_eq!(browser.value(wide), "100%");
     browser.value("document.querySelector('#profile-picture .frame').click()");
-    browser.wait_for(&format!("{FRAMES}.length >= {}", frames.len()));
+    browser.wait_for(&format!("{FRAMES}.includes('service::sessions')"));
 
     browser.click("#profile-switch");
     browser.wait_for_text("#profile-switch", "Start");
@@ -49,6 +50,101 @@ fn the_stacks_are_drawn_and_the_profiler_is_switched() {
     browser
         .wait_for_text("#said", "the samples are forgotten; one is taken in 2^14 bytes on average");
     is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn what_grew_between_two_moments_is_drawn_with_lines() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    show(&mut browser);
+    browser.wait_for("!document.querySelector('#profile-lines').disabled");
+    assert_eq!(browser.value("document.querySelector('#profile-growth').disabled"), true);
+    browser.click("#profile-lines");
+    browser.click("#profile-mark");
+    browser.wait_for_text(
+        "#said",
+        "This moment is marked; \u{201c}Draw the stacks\u{201d} shows what grew since",
+    );
+    assert_eq!(browser.value("document.querySelector('#profile-growth').checked"), true);
+    // All that was allocated grows while the service works.
+    browser.value("document.querySelector('#profile-value').value = 'allocated-bytes'");
+    browser.click("#profile-draw");
+    browser.wait_for_like(
+        "#profile-note",
+        r"^Stacks that grew in [0-9.]+\s\w+: [0-9.]+\s[KMG]iB; others became smaller by 0 B\. ",
+    );
+    let frames = browser.value(FRAMES).as_array().unwrap().clone();
+    assert_eq!(frames[0], "growth");
+    let place = browser.value(
+        r"[...document.querySelectorAll('#profile-picture .frame')]
+            .filter(node => /^service::work.* service\.rs:\d+$/.test(node.textContent)).length",
+    );
+    assert!(place.as_u64().unwrap() > 0, "{frames:?}");
+    // A profile of another kind cannot be compared with the mark.
+    browser.click("#profile-lines");
+    assert_eq!(browser.value("document.querySelector('#profile-growth').disabled"), true);
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn arrow_keys_walk_over_the_stacks() {
+    let service = Service::profiled();
+    let mut browser = page_of(&service);
+    show(&mut browser);
+    browser.wait_for("!document.querySelector('#profile-draw').disabled");
+    browser.click("#profile-draw");
+    browser.wait_for_more("#profile-picture .frame", 5);
+    let label = "document.activeElement.getAttribute('aria-label')";
+    let top = "document.activeElement.style.top";
+    browser.value("document.querySelector('#profile-picture .frame').focus()");
+    let root = browser.value(label);
+    assert!(root.as_str().unwrap().starts_with("all, "), "{root}");
+    for depth in [20, 40] {
+        browser.press("ArrowDown");
+        assert_eq!(browser.value(top), format!("{depth}px"));
+    }
+    let inner = browser.value(label);
+    browser.press("ArrowUp");
+    browser.press("ArrowDown");
+    assert_eq!(browser.value(label), inner);
+    // Back at the left end, where another step changes nothing.
+    browser.press("ArrowRight");
+    browser.press("ArrowLeft");
+    browser.press("ArrowLeft");
+    assert_eq!(browser.value(label), inner);
+    let stops = "[...document.querySelectorAll('#profile-picture .frame')]
+        .filter(node => node.tabIndex === 0).length";
+    assert_eq!(browser.value(stops), 1);
+    browser.press("Enter");
+    browser.wait_for("document.activeElement.style.width === '100%'");
+    assert_eq!(browser.value(label), inner);
+    is_at_ease(&mut browser, &service);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
+fn the_heap_monitor_is_started_and_stopped() {
+    let directory = std::env::temp_dir().join(format!("lumalloc-page-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let dumps = format!("dumps={}", directory.display());
+    let service = Service::start(&["127.0.0.1:0", &dumps]);
+    let mut browser = page_of(&service);
+    browser.value("document.querySelector('#monitor').scrollIntoView()");
+    browser.wait_for_like("#monitor-state", "^Records each allocation and each free to a file, ");
+    browser.wait_for("document.querySelector('#monitor-stop').disabled");
+    browser.value("document.querySelector('#monitor-seconds').value = 600");
+    browser.click("#monitor-start");
+    browser.wait_for_like("#said", r"^Recording for 10(\.0)?\smin$");
+    browser.wait_for_like("#monitor-state", r"^Recording: [0-9.,\skM]+ events\. File: .*\.events$");
+    browser.click("#monitor-stop");
+    browser.wait_for_like("#said", r"^[0-9.,\skM]+ events are recorded$");
+    browser.wait_for_like("#monitor-state", r"^The last recording has .* events\. File: ");
+    let files: Vec<_> = std::fs::read_dir(&directory).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    is_at_ease(&mut browser, &service);
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

@@ -20,7 +20,13 @@ pub static ROWS: &[Row] = &[
     ro!("config.malloc_conf", Str, None, |_| c"", "option string compiled in: none ever is"),
     built!("opt_safety_checks", true, "misuse checks are compiled in: see opt.hardened"),
     built!("prof", true, "the heap profiler is compiled in"),
-    built!("prof_libgcc", false, "backtraces of profiles come from libgcc"),
+    ro!(
+        "config.prof_libgcc",
+        Bool,
+        None,
+        |_| options::current().prof_libgcc,
+        "backtraces of profiles come from libgcc: opt.prof_libgcc"
+    ),
     built!("prof_libunwind", false, "backtraces of profiles come from libunwind"),
     built!("prof_frameptr", false, "backtraces of profiles come from frame pointers"),
     built!("stats", true, "statistics are compiled in"),

@@ -118,6 +118,7 @@ pub static ROWS: &[Row] = &[
     ),
     opt!(mprof, Bool, None, "count each allocation, and write mprof.data at exit"),
     opt!(prof_log, Bool, None, "keep a log of the samples that are freed, and write it at exit"),
+    opt!(prof_libgcc, Bool, None, "stacks are those that libgcc's unwinder finds"),
     opt!(
         prof_pid_namespace,
         Bool,

@@ -60,14 +60,17 @@ fn leaking(blocks: &[Block], leaks: Leaks) -> Vec<(Path, Cell)> {
     paths
 }
 
-/// Whether its share of the bytes that all these chains allocated is large enough.
+/// Whether its share of the bytes that all these chains allocated, or of those that they keep, is
+/// large enough. The original looks at the allocated bytes alone, where a leak of a program that
+/// allocates much is a small part.
 fn is_shown(cell: &Cell, total: &Cell, verbosity: Verbosity) -> bool {
     let least = match verbosity {
         Verbosity::Verbose => 0.0,
         Verbosity::Normal => 0.005,
         Verbosity::Terse => 0.01,
     };
-    cell.bytes as f64 >= least * total.bytes as f64
+    let is_part = |part: i64, all: i64| part as f64 >= least * all as f64;
+    is_part(cell.bytes, total.bytes) || is_part(cell.kept, total.kept)
 }
 
 fn row(cell: &Cell, total: &Cell, has_frees: bool) -> String {

@@ -4,19 +4,42 @@
 use std::collections::BTreeMap;
 
 use crate::report::Report;
+use crate::symbols::Frame;
 use crate::views::value::Value;
 
 /// Returns the lines `main;f;g 4096`, in the order of the names. Stacks without a value have none.
 pub fn folded(report: &Report, value: Value) -> String {
+    lines(sums(report, value, function))
+}
+
+/// Returns lines as [`folded`] does, with the place in the source after each function that has
+/// one: `main (src/main.rs:3);f (src/f.rs:7) 4096`.
+pub fn folded_places(report: &Report, value: Value) -> String {
+    lines(sums(report, value, function_and_place))
+}
+
+fn lines(sums: BTreeMap<String, i64>) -> String {
     let line = |(stack, number)| format!("{stack} {number}\n");
-    sums(report, value).into_iter().filter(|(_, number)| *number != 0).map(line).collect()
+    sums.into_iter().filter(|(_, number)| *number != 0).map(line).collect()
+}
+
+fn function(report: &Report, frame: &Frame) -> String {
+    report.function(frame.function).to_owned()
+}
+
+fn function_and_place(report: &Report, frame: &Frame) -> String {
+    let name = report.function(frame.function);
+    match (frame.file.as_str(), frame.line) {
+        ("", _) | (_, 0) => name.to_owned(),
+        (file, line) => format!("{name} ({file}:{line})"),
+    }
 }
 
 /// Returns lines with two numbers, the older one first, as difffolded.pl writes them.
 pub fn folded_difference(new: &Report, old: &Report, value: Value) -> String {
     let mut both: BTreeMap<String, [i64; 2]> = BTreeMap::new();
     for (place, report) in [old, new].into_iter().enumerate() {
-        for (stack, number) in sums(report, value) {
+        for (stack, number) in sums(report, value, function) {
             both.entry(stack).or_default()[place] = number;
         }
     }
@@ -24,12 +47,16 @@ pub fn folded_difference(new: &Report, old: &Report, value: Value) -> String {
     both.map(|(stack, [before, now])| format!("{stack} {before} {now}\n")).collect()
 }
 
-fn sums(report: &Report, value: Value) -> BTreeMap<String, i64> {
+fn sums(
+    report: &Report,
+    value: Value,
+    name: fn(&Report, &Frame) -> String,
+) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
     for sample in &report.profile().samples {
         let frames = report.stack_below_main(sample.stack).iter().rev();
         // A semicolon separates the functions.
-        let names = frames.map(|frame| report.function(frame.function).replace(';', ":"));
+        let names = frames.map(|frame| name(report, frame).replace(';', ":"));
         let stack = names.collect::<Vec<_>>().join(";");
         let stack = if stack.is_empty() { "(no stack)".to_owned() } else { stack };
         *sums.entry(stack).or_default() += value.of(&sample.counts);
@@ -59,6 +86,18 @@ mod tests {
         assert_eq!(folded(&new(), Value::Allocations), allocations);
         let empty = File::default().stack(&[], &[1, 9, 1, 9], &[]);
         assert_eq!(folded(&report(empty), Value::LiveBlocks), "(no stack) 1\n");
+    }
+
+    #[test]
+    fn places_stand_behind_functions() {
+        let mut profile = new().profile().clone();
+        let line = &mut profile.locations[0].lines[0];
+        let name = line.function.clone();
+        (line.file, line.line) = ("src/a;b.rs".into(), 7);
+        let report = Report::new(profile, &Search::default());
+        let text = folded_places(&report, Value::LiveBytes);
+        assert!(text.contains(&format!("{name} (src/a:b.rs:7)")), "{text}");
+        assert_eq!(text.matches(".rs").count(), text.matches(&*name).count(), "{text}");
     }
 
     #[test]

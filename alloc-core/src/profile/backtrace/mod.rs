@@ -20,6 +20,7 @@ mod modules;
 mod tables;
 
 use crate::ground::os;
+use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use machine::{FRAME_WORDS, Registers, stripped};
@@ -36,6 +37,10 @@ pub(crate) const DEEPEST: usize = 512;
 const LONG_FRAME: usize = 64 << 10;
 /// A frame with more bytes is not followed at all.
 const LONGEST_FRAME: usize = 64 << 20;
+
+/// Writes at most as many return addresses of the callers as it is told, the innermost first, and
+/// returns how many. The shape of backtrace(3).
+pub type Unwinder = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
 
 static TABLE: RuleTable<RULES> = RuleTable::new();
 
@@ -110,28 +115,79 @@ pub(crate) fn own_module() {
 #[inline(never)]
 pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
     let mut at = Registers::here();
-    let (mut count, mut frames) = (0, 0);
-    let mut has_own = false;
     let mut checked = Checked::new(at.stack);
+    let mut callers = Callers::new(stack, most);
     // A return address of 0 or 1 is none.
-    while frames < DEEPEST && count < stack.len() && at.back > 1 {
+    while at.back > 1 {
         let rule = rule_of(at.back);
-        if matches!(rule, Rule::Step(Step { is_own: true, .. })) {
-            (count, has_own) = (0, true);
-        } else if count == most && has_own {
-            // Behind the allocator's own frames come none but in functions that it has called.
+        if !callers.see(at.back, is_of_own(rule)) {
             break;
-        } else if frames > 0
-            && let Some(place) = stack.get_mut(count)
-        {
-            *place = at.back;
-            count += 1;
         }
-        frames += 1;
         let Some(next) = caller(&at, rule, &mut checked) else { break };
         at = next;
     }
-    count.min(most)
+    callers.count()
+}
+
+/// As [`take`], but takes the return addresses as `unwind` finds them.
+///
+/// # Safety
+/// `unwind` must write no more addresses than it is told, and return how many.
+#[inline(never)]
+pub(crate) unsafe fn take_by(unwind: Unwinder, stack: &mut [usize], most: usize) -> usize {
+    let mut found = [core::ptr::null_mut::<c_void>(); DEEPEST];
+    // SAFETY: there is room for so many.
+    let count = unsafe { unwind(found.as_mut_ptr(), DEEPEST as c_int) };
+    let mut callers = Callers::new(stack, most);
+    let found = found.iter().take(count.max(0).cast_unsigned() as usize);
+    for back in found.map(|back| back.addr()).take_while(|back| *back > 1) {
+        if !callers.see(back, is_of_own(rule_of(back))) {
+            break;
+        }
+    }
+    callers.count()
+}
+
+/// Return addresses that are being collected.
+struct Callers<'a> {
+    stack: &'a mut [usize],
+    most: usize,
+    count: usize,
+    frames: usize,
+    /// Whether a frame of the allocator was seen.
+    has_own: bool,
+}
+
+impl<'a> Callers<'a> {
+    fn new(stack: &'a mut [usize], most: usize) -> Callers<'a> {
+        Callers { stack, most, count: 0, frames: 0, has_own: false }
+    }
+
+    /// Takes the return address of one more frame. Returns whether others are wanted.
+    fn see(&mut self, back: usize, is_own: bool) -> bool {
+        if is_own {
+            (self.count, self.has_own) = (0, true);
+        } else if self.count == self.most && self.has_own {
+            // Behind the allocator's own frames come none but in functions that it has called.
+            return false;
+        } else if self.frames > 0
+            && let Some(place) = self.stack.get_mut(self.count)
+        {
+            // The first address is in this file.
+            *place = back;
+            self.count += 1;
+        }
+        self.frames += 1;
+        self.frames < DEEPEST && self.count < self.stack.len()
+    }
+
+    fn count(&self) -> usize {
+        self.count.min(self.most)
+    }
+}
+
+fn is_of_own(rule: Rule) -> bool {
+    matches!(rule, Rule::Step(Step { is_own: true, .. }))
 }
 
 /// Returns the registers of the caller, or `None` if there is none.

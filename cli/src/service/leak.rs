@@ -1,0 +1,64 @@
+//! A leak on purpose, for `lumalloc serve --leak`: those who look for leaks have one to find.
+
+use std::mem::size_of;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most bytes of a value that are kept.
+const EXCERPT: usize = 128;
+/// The leak ends at so many bytes, so that a forgotten demonstration does not use up the machine.
+const MOST: usize = 1 << 30;
+
+/// Keeps a note of each value that is written.
+#[derive(Default)]
+pub(crate) struct History {
+    notes: Mutex<Notes>,
+}
+
+#[derive(Default)]
+struct Notes {
+    all: Vec<Note>,
+    bytes: usize,
+}
+
+/// What is known of a value.
+struct Note {
+    _key: String,
+    _excerpt: Vec<u8>,
+}
+
+impl History {
+    /// Notes that a value was written. Nothing ever removes the note: this is the leak.
+    #[inline(never)]
+    pub(crate) fn remember(&self, key: &str, value: &[u8]) {
+        let excerpt = &value[..value.len().min(EXCERPT)];
+        let mut notes = self.notes();
+        let bytes = size_of::<Note>() + key.len() + excerpt.len();
+        if notes.bytes + bytes <= MOST {
+            notes.all.push(Note { _key: key.to_owned(), _excerpt: excerpt.to_vec() });
+            notes.bytes += bytes;
+        }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_pile_up_to_a_bound() {
+        let history = History::default();
+        history.remember("key", &[b'x'; 300]);
+        let bytes = size_of::<Note>() + 3 + EXCERPT;
+        assert_eq!((history.notes().all.len(), history.notes().bytes), (1, bytes));
+        assert_eq!(history.notes().all[0]._excerpt, [b'x'; EXCERPT]);
+        history.notes().bytes = MOST - bytes;
+        for _ in 0..2 {
+            history.remember("key", &[b'x'; 300]);
+        }
+        assert_eq!((history.notes().all.len(), history.notes().bytes), (2, MOST));
+    }
+}

@@ -1,0 +1,41 @@
+// --- the heap monitor --------------------------------------------------------------------------
+// Records each allocation and each free to a file on the process's machine.
+
+let recording = null;
+
+async function showMonitor() {
+  if (!visible.has("monitor")) return;
+  let all;
+  try {
+    all = await read("/ctl/monitor");
+  } catch (error) {
+    if (error.status === 0 || error.status === 401) return;
+    all = {};
+  }
+  $("monitor-start").disabled = all.active !== false;
+  $("monitor-stop").disabled = all.active !== true;
+  const dropped = all.dropped ? `, ${shown(all.dropped, "count")} could not be written` : "";
+  const events = `${shown(all.events ?? 0, "count")} events${dropped}`;
+  const file = recording ? ` File: ${recording}` : "";
+  say($("monitor-state"), all.active ? `Recording: ${events}.${file}`
+    : all.events ? `The last recording has ${events}.${file}`
+      : "Records each allocation and each free to a file, which \u201clumalloc events\u201d shows. The program runs slower meanwhile.");
+}
+
+/** Asks for a change of the monitor. */
+async function changeMonitor(path, control, done) {
+  await doing(control, async () => {
+    const told = JSON.parse(await ask(path, { method: "POST" }));
+    recording = told.file ?? recording;
+    tell(done(told));
+  });
+  await showMonitor();
+}
+
+$("monitor-start").addEventListener("click", event => {
+  const length = $("monitor-seconds");
+  if (!length.reportValidity()) return;
+  changeMonitor(`/monitor/start?seconds=${length.value}`, event.currentTarget, told => `Recording for ${seconds(told.seconds)}`);
+});
+$("monitor-stop").addEventListener("click", event =>
+  changeMonitor("/monitor/stop", event.currentTarget, told => `${shown(told.events, "count")} events are recorded`));

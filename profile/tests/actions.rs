@@ -1,0 +1,136 @@
+//! A Rust program whose global allocator is lumalloc does what the options ask for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+/// Set in the processes that these tests start.
+const PROGRAM: &str = "LUMALLOC_TEST_PROGRAM";
+
+/// The program that is run with options. It is a test only so that this file has one executable.
+#[test]
+fn the_program() {
+    if std::env::var_os(PROGRAM).is_none() {
+        return;
+    }
+    lumalloc_profile::actions::start();
+    let kept: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 100_000]).collect();
+    let freed: Vec<Vec<u8>> = (0..64).map(|_| vec![2; 100_000]).collect();
+    drop(freed);
+    std::mem::forget(kept);
+    std::process::exit(0);
+}
+
+/// A directory that is removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("lumalloc-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
+    }
+
+    /// Runs the program there.
+    fn run(&self, options: &str) -> Output {
+        Command::new(std::env::current_exe().expect("this file"))
+            .args(["--exact", "the_program"])
+            .env(PROGRAM, "1")
+            .env("LUMALLOC_CONF", options)
+            .current_dir(&self.0)
+            .output()
+            .expect("the program")
+    }
+
+    /// The names of the files, with `PID` for the number of the process.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("the directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("a file").file_name().into_string().expect("text"))
+            .map(|name| {
+                let parts = name.split('.').enumerate();
+                let part = |(index, part): (usize, &str)| {
+                    let is_pid = index == 1 && part.bytes().all(|byte| byte.is_ascii_digit());
+                    if is_pid { "PID".to_owned() } else { part.to_owned() }
+                };
+                parts.map(part).collect::<Vec<_>>().join(".")
+            })
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn files_are_written_when_the_options_say_so() {
+    for (options, expected) in [
+        ("prof:true", &[][..]),
+        ("prof:true,prof_final:true", &["jeprof.PID.0.f.heap"][..]),
+        ("prof:true,lg_prof_interval:23", &["jeprof.PID.0.i0.heap"]),
+        ("prof:true,prof_log:true", &["jeprof.PID.0.json"]),
+        ("mprof:true", &["mprof.data"]),
+        ("monitor:true", &["jeprof.PID.0.events"]),
+    ] {
+        let directory = Directory::new("actions-files");
+        let output = directory.run(options);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{options}: {errors}");
+        assert_eq!(directory.names(), expected, "{options}");
+        for entry in fs::read_dir(directory.path()).expect("the directory") {
+            let length = entry.expect("a file").metadata().expect("its size").len();
+            assert!(length > 100, "{options}: {length}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_is_written_at_each_maximum() {
+    let directory = Directory::new("actions-maxima");
+    assert!(directory.run("prof:true,prof_gdump:true").status.success());
+    let names = directory.names();
+    assert!(names.iter().any(|name| name == "jeprof.PID.0.u0.heap"), "{names:?}");
+}
+
+#[test]
+fn what_is_still_allocated_fails_the_program_if_that_is_asked_for() {
+    let directory = Directory::new("actions-leaks");
+    for (options, code) in [("prof_leak:true", 0), ("prof_leak_error:true", 1)] {
+        let output = directory.run(&format!("{options},prof:true,lg_prof_sample:0"));
+        assert_eq!(output.status.code(), Some(code), "{options}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.starts_with("<lumalloc>: Leak approximation summary: ~"), "{errors}");
+        let last = "<lumalloc>: Exiting with error code because memory leaks were detected\n";
+        assert_eq!(errors.ends_with(last), code == 1, "{errors}");
+    }
+    assert_eq!(directory.names(), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_written_is_said() {
+    let directory = Directory::new("actions-failures");
+    for (options, line) in [
+        ("prof:true,prof_final:true", "the profile at exit could not be written"),
+        ("prof:true,lg_prof_interval:23", "a profile could not be written"),
+        ("prof:true,prof_log:true", "the log of samples could not be written"),
+        ("prof_log:true", "no log of samples is kept: is there prof:true?"),
+        ("monitor:true", "the file of the heap monitor cannot be written"),
+    ] {
+        let output = directory.run(&format!("{options},prof_prefix:nowhere/at/all"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(errors, format!("<lumalloc>: {line}\n"), "{options}");
+        assert!(output.status.success(), "{options}");
+    }
+}
