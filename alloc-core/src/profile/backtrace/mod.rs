@@ -212,8 +212,8 @@ fn rule_of(back: usize) -> Rule {
     rule
 }
 
-/// Finds the rule of a return address in the unwind tables, and whether it stays true. Returns `None`
-/// if the address is in no module.
+/// Finds the rule of a return address in the unwind tables, and whether it stays true. Returns
+/// `None` if the address is in no module.
 #[cold]
 #[inline(never)]
 fn look_up(back: usize) -> Option<(Rule, bool)> {
@@ -293,8 +293,8 @@ struct Checked {
 impl Checked {
     /// Creates the check for a walk that begins at this stack pointer.
     fn new(stack: usize) -> Checked {
-        // The C library's record of a thread lies above the thread's stack. What the system gives to
-        // a program lies above the first stack. Above another stack one of them lies farther off.
+        // The C library's record of a thread lies above the thread's stack. What the system gives
+        // to a program lies above the first stack. They may lie far above other stacks.
         let record = os::thread_address();
         // SAFETY: any value may be asked for.
         let above_first = || unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;

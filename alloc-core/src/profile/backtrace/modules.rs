@@ -14,8 +14,8 @@ pub(super) struct Module {
     pub(super) begin: usize,
     /// The table `.eh_frame_hdr`. 0 if the file has none.
     pub(super) tables: usize,
-    /// Whether the module is known to stay until the process ends. Else `dlclose` may unload it, and
-    /// then another one may take its addresses.
+    /// Whether the module is known to stay until the process ends. Else `dlclose` may unload it,
+    /// and then another one may take its addresses.
     pub(super) stays: bool,
 }
 
@@ -107,10 +107,11 @@ fn ask(address: usize) -> Option<Found> {
     (status == 0).then_some(found)
 }
 
-/// Returns whether a module is known to stay: the program, the allocator, and those that the list of
-/// modules has from the program to the loader. These were loaded with the program, because modules
-/// that are opened later come to the end of the list, and they are never unloaded. Others that were
-/// loaded with the program may stand behind the loader. They cannot be told from opened ones.
+/// Returns whether a module is known to stay: the program, the allocator, and those that the list
+/// of modules has from the program to the loader. These were loaded with the program, because
+/// modules that are opened later come to the end of the list, and they are never unloaded. Others
+/// that were loaded with the program may stand behind the loader. They cannot be told from opened
+/// ones.
 fn stays(found: &Found) -> bool {
     // SAFETY: any value may be asked for.
     let of_system = |what| unsafe { libc::getauxval(what) } as usize;
