@@ -215,6 +215,8 @@ plain! {
     prof_libgcc: bool;
     /// Names of profiles have the namespace of the process.
     prof_pid_namespace: bool;
+    /// heap_v2 has numbers that readers turn into right estimates of stacks with several sizes.
+    prof_unbias: bool;
     /// Each allocation is counted, and written to `mprof.data` when the program exits.
     mprof: bool;
     /// Each allocation and each free is written to a file, from the start to the exit.

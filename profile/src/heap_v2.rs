@@ -3,6 +3,7 @@
 //! ```text
 //! heap_v2/524288
 //!   t*: 28: 6291456 [0: 0]
+//! # stats.allocated=6553600
 //! @ 0x55d0c1a2f3b4 0x55d0c1a2e001 …
 //!   t*: 3: 393216 [0: 0]
 //!
@@ -10,12 +11,16 @@
 //! (/proc/self/maps)
 //! ```
 //! The numbers of a line are allocations and bytes in use, and in brackets all those since the
-//! start, which are 0 unless `opt.prof_accum` is on. Bytes are usable sizes, as in jemalloc.
+//! start, which are 0 unless `opt.prof_accum` is on. Bytes are usable sizes, as in jemalloc. With
+//! `prof_unbias:false` they are those of the samples. The lines that begin with `#` are notes:
+//! jeprof leaves out what it does not know.
 
+use crate::notes;
 use crate::output_file::for_each_piece;
 use crate::sink::{Sink, Text};
 use crate::unbias::Estimate;
 use lumalloc::observe::{self, ProfileEntry};
+use lumalloc::options;
 
 /// What a line counts.
 #[derive(Clone, Copy, Default)]
@@ -50,9 +55,15 @@ pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
     let lg_sample = observe::lg_profile_sample();
     let mut text = Text::new(sink);
     text.bytes(b"heap_v2/").decimal(1 << lg_sample.min(63)).bytes(b"\n");
+    // At a rate of one in one byte the sums are those of the samples.
+    let lg_sample = if options::current().prof_unbias { lg_sample } else { 0 };
     let mut total = Line::default();
     observe::profile(|entry| total.add(&entry, lg_sample, accumulates));
     total.write(&mut text, lg_sample);
+    notes::for_each(|name, note| {
+        note.write(name, text.bytes(b"# "));
+        text.bytes(b"\n");
+    });
     write_stacks(&mut text, lg_sample, accumulates);
     text.bytes(b"\nMAPPED_LIBRARIES:\n");
     for_each_piece(c"/proc/self/maps", |piece| {
@@ -98,8 +109,12 @@ mod tests {
         let mut bytes = Vec::new();
         assert!(write(&mut bytes, true));
         let text = String::from_utf8(bytes).expect("text");
-        let maps = text.strip_prefix("heap_v2/524288\n  t*: 0: 0 [0: 0]\n\nMAPPED_LIBRARIES:\n");
-        let maps = maps.expect("the beginning");
+        let notes = text.strip_prefix("heap_v2/524288\n  t*: 0: 0 [0: 0]\n# lumalloc=");
+        let (notes, maps) =
+            notes.expect("the beginning").split_once("\n\nMAPPED_LIBRARIES:\n").expect("the end");
+        let names: Vec<&str> =
+            notes.lines().skip(1).filter_map(|line| line.split('=').next()).collect();
+        assert_eq!(names[..2], ["# pid", "# stats.allocated"]);
         assert!(maps.lines().any(|line| line.contains("r-xp")), "{maps}");
     }
 }

@@ -22,6 +22,7 @@ pub mod path;
 #[allow(unsafe_code)]
 pub mod output_file;
 pub(crate) mod mappings;
+pub(crate) mod notes;
 pub mod heap_v2;
 #[allow(unsafe_code)]
 pub mod pprof;

@@ -14,7 +14,8 @@
 
 use crate::gzip::Gzip;
 use crate::mappings;
-use crate::process::{now, process_id};
+use crate::notes::{self, Note};
+use crate::process::now;
 use crate::protobuf::Message;
 use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
@@ -224,27 +225,14 @@ impl File<'_> {
         self.number(12, 1 << self.lg_sample.min(62));
         self.number(DEFAULT_TYPE.into(), INUSE_SPACE);
         self.number(9, now());
-        self.comment(b"lumalloc=", Err(env!("CARGO_PKG_VERSION").as_bytes()));
-        self.comment(b"pid=", Ok(u64::from(process_id())));
-        // What the samples are estimates of.
-        let totals = observe::totals();
-        self.comment(b"stats.allocated=", Ok(totals.allocated as u64));
-        self.comment(b"stats.active=", Ok(totals.active as u64));
-        self.comment(b"stats.resident=", Ok(totals.resident as u64));
-        let counts = observe::profile_counts();
-        self.comment(b"prof.samples.taken=", Ok(counts.taken));
-        self.comment(b"prof.samples.missed=", Ok(counts.missed));
+        notes::for_each(|name, note| self.comment(name, note));
     }
 
     /// Writes a comment: a name, and a number or a text.
-    fn comment(&mut self, name: &[u8], value: Result<u64, &[u8]>) {
+    fn comment(&mut self, name: &str, note: Note) {
         let mut line = Line { bytes: [0; 64], length: 0 };
         let mut text = Text::new(&mut line);
-        text.bytes(name);
-        match value {
-            Ok(number) => text.decimal(number),
-            Err(bytes) => text.bytes(bytes),
-        };
+        note.write(name, &mut text);
         text.end();
         let index = self.string(line.bytes.get(..line.length).unwrap_or_default());
         self.number(13, index);

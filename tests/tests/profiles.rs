@@ -60,6 +60,31 @@ fn a_stack_of_several_sizes_is_estimated_without_bias() {
 }
 
 #[test]
+fn without_the_correction_a_profile_has_the_numbers_of_the_samples() {
+    let program = cc("profile_sites.cc", &[]);
+    let profile = scratch("profile-raw").join("raw.heap");
+    let run = Run::preloaded(&program).args(["sampled".as_ref(), profile.as_os_str()]);
+    let conf = "prof:true,lg_prof_sample:12,prof_seed:3,prof_unbias:false";
+    let output = run.conf(conf).output();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "the option has an effect");
+    let text = std::fs::read_to_string(profile).expect("a profile");
+    let numbers = |line: &str| {
+        let words: Vec<&str> = line.split([' ', ':']).filter(|word| !word.is_empty()).collect();
+        let [_, count, bytes, ..] = words.as_slice() else { panic!("{line}") };
+        let number = |text: &str| text.parse::<f64>().expect("a number");
+        (number(count), number(bytes))
+    };
+    let lines = text.lines().skip(2).filter(|line| line.starts_with("  t*: "));
+    let (count, bytes) = lines.map(numbers).max_by(|a, b| a.0.total_cmp(&b.0)).expect("a stack");
+    let samples = |blocks: f64, size: f64| blocks * (1.0 - (-size / 4096.0).exp());
+    let (small, big) = (samples(90_000.0, 64.0), samples(10_000.0, 8192.0));
+    // The corrected count would be 19,000 here, and the samples are 10,000.
+    let near = |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 0.03, "{got}");
+    near(count, small + big);
+    near(bytes, small * 64.0 + big * 8192.0);
+}
+
+#[test]
 fn what_cannot_be_written_is_refused_and_leaves_no_file() {
     let program = cc("profile_sites.cc", &[]);
     let directory = scratch("profile-errors");
@@ -93,6 +118,8 @@ fn a_profile_is_written_at_exit() {
     assert!(name.starts_with("jeprof.") && name.ends_with(".0.f.heap"), "{name}");
     let text = std::fs::read_to_string(file.path()).expect("a profile");
     assert!(text.starts_with("heap_v2/65536\n  t*: "), "{text}");
+    let exact = text.lines().find_map(|line| line.strip_prefix("# stats.allocated="));
+    assert!(exact.expect("a note").parse::<u64>().expect("a number") > 10_000, "{text}");
     assert_eq!(run("prof_final:true"), "", "there is none without prof:true");
     assert_eq!(run("prof:true,prof_final:true,prof_prefix:"), "", "and none without a prefix");
     assert_eq!(

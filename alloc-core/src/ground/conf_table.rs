@@ -237,7 +237,7 @@ pub(crate) static TABLE: &[OptionRow] = &[
         "prof_time_resolution",
         Kind::Word(&["default", "high"], |o, index| o.prof_time_high = index == 1),
     ),
-    none("prof_unbias", Shape::Bool),
+    row("prof_unbias", Kind::Bool(|o, on| o.prof_unbias = on)),
     none("log", Shape::Any),
     row("dlopen_deepbind", Kind::Word(&["drop", "warn", "keep"], set_dlopen_deepbind)),
     row("thp", Kind::Word(&["default", "always", "never"], set_thp)),

@@ -251,6 +251,9 @@ pub struct Options {
     pub prof_pid_namespace: bool,
     /// Whether `prof_time_resolution` is `high`. Times in profiles have nanoseconds either way.
     pub prof_time_high: bool,
+    /// Whether heap_v2 has numbers that readers turn into right estimates of stacks with several
+    /// sizes. Else it has the numbers of the samples.
+    pub prof_unbias: bool,
     /// The first state of the random numbers that choose samples. 0: another one in each process.
     pub prof_seed: u64,
 }
@@ -335,6 +338,7 @@ pub(crate) const DEFAULTS: Options = Options {
     prof_libgcc: false,
     prof_pid_namespace: false,
     prof_time_high: false,
+    prof_unbias: true,
     monitor: false,
     prof_thread_active_init: true,
     lg_prof_sample: 19,

@@ -1,7 +1,8 @@
 //! Reads heap_v2, the text of jemalloc's heap profiler, as jeprof does.
 //!
 //! The numbers of a stack are those of samples. They become estimates by the mean size of the
-//! stack's blocks: a block of `s` bytes is sampled with the chance `1 - e^(-s / R)`.
+//! stack's blocks: a block of `s` bytes is sampled with the chance `1 - e^(-s / R)`. Lines that
+//! begin with `#` are notes of lumalloc.
 
 use std::collections::HashMap;
 
@@ -48,6 +49,7 @@ struct Lines {
 struct Reader {
     rate: u64,
     is_whole: bool,
+    comments: Vec<(String, String)>,
     names: HashMap<i64, String>,
     stacks: Vec<Vec<u64>>,
     lines: Vec<Lines>,
@@ -56,7 +58,8 @@ struct Reader {
 impl Reader {
     fn new(rate: u64) -> Reader {
         let (stacks, lines) = (Vec::new(), Vec::new());
-        Reader { rate, is_whole: false, names: HashMap::new(), stacks, lines }
+        let comments = Vec::new();
+        Reader { rate, is_whole: false, comments, names: HashMap::new(), stacks, lines }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -76,6 +79,9 @@ impl Reader {
                 }
                 (None, _) => {}
             }
+        } else if let Some(note) = line.strip_prefix('#') {
+            let (name, value) = note.split_once('=').unwrap_or((note, ""));
+            self.comments.push((name.trim().to_owned(), value.trim().to_owned()));
         } else if !line.is_empty() {
             let begin: String = line.chars().take(40).collect();
             return Err(format!("a line of it is not understood: {begin}"));
@@ -87,7 +93,8 @@ impl Reader {
         let all = self.lines.iter().filter_map(|lines| lines.all);
         // Without opt.prof_accum the numbers since the start are 0.
         let has_allocs = all.clone().any(|numbers| numbers[2] > 0) || all.count() == 0;
-        let mut profile = Profile { period: self.rate, has_allocs, mappings, ..Profile::default() };
+        let (period, comments) = (self.rate, self.comments);
+        let mut profile = Profile { period, has_allocs, comments, mappings, ..Profile::default() };
         let mut known = HashMap::new();
         for (addresses, lines) in self.stacks.iter().zip(&self.lines) {
             let stack = profile.stacks.len();
@@ -223,6 +230,15 @@ MAPPED_LIBRARIES:
         let mapping = &profile.mappings[0];
         assert_eq!((mapping.file.as_str(), mapping.offset), ("/bin/a program", 0x1000));
         assert_eq!(profile.mappings[1].file, "[vdso]");
+    }
+
+    #[test]
+    fn notes_are_read() {
+        let text = EXACT.replacen("\n@", "\n# stats.allocated=4096\n#pid = 7\n# else\n@", 1);
+        let profile = read(text.as_bytes()).expect("a profile");
+        assert_eq!(profile.comment("stats.allocated"), Some("4096"));
+        assert_eq!((profile.comment("pid"), profile.comment("else")), (Some("7"), Some("")));
+        assert_eq!(profile.total(), read(EXACT.as_bytes()).expect("a profile").total());
     }
 
     #[test]

@@ -1,0 +1,40 @@
+//! What each profile notes beside its samples: the writer, and the exact counts that the samples
+//! are estimates of.
+
+use crate::process::process_id;
+use crate::sink::Text;
+use lumalloc::{VERSION, observe};
+
+/// The value of a note.
+#[derive(Clone, Copy)]
+pub(crate) enum Note {
+    /// A count.
+    Number(u64),
+    /// Text without line feeds.
+    Text(&'static str),
+}
+
+impl Note {
+    /// Writes the note as `name=value`.
+    pub(crate) fn write(self, name: &str, text: &mut Text<'_>) {
+        text.bytes(name.as_bytes()).bytes(b"=");
+        match self {
+            Note::Number(number) => text.decimal(number),
+            Note::Text(value) => text.bytes(value.as_bytes()),
+        };
+    }
+}
+
+/// Calls `see` with each note: its name, and its value at this moment.
+pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
+    see("lumalloc", Note::Text(VERSION));
+    let mut number = |name, number| see(name, Note::Number(number));
+    number("pid", u64::from(process_id()));
+    let totals = observe::totals();
+    number("stats.allocated", totals.allocated as u64);
+    number("stats.active", totals.active as u64);
+    number("stats.resident", totals.resident as u64);
+    let counts = observe::profile_counts();
+    number("prof.samples.taken", counts.taken);
+    number("prof.samples.missed", counts.missed);
+}
