@@ -143,6 +143,27 @@ static void full(const char *file) {
   CHECK(counted("monitor.dropped") > 0 && counted("monitor.events") > 500);
 }
 
+__attribute__((noinline)) static void *keep(void) {
+  void *block = malloc(64);
+  __asm__ volatile("" : "+r"(block));
+  return block;
+}
+
+/* Of 64000 small blocks each 64th stays. */
+static void pins(const char *file) {
+  static void *kept[1000], *others[64000];
+  CHECK(lumalloc_monitor_start(file) == 0);
+  for (int n = 0; n < 64000; n++)
+    if (n % 64 == 7)
+      kept[n / 64] = keep();
+    else
+      others[n] = malloc(64);
+  for (int n = 0; n < 64000; n++)
+    free(others[n]);
+  CHECK(lumalloc_monitor_stop() == 0);
+  CHECK(kept[999] != NULL);
+}
+
 int main(int count, char **words) {
   const char *what = count > 1 ? words[1] : "", *file = count > 2 ? words[2] : NULL;
   if (strcmp(what, "record") == 0)
@@ -153,6 +174,8 @@ int main(int count, char **words) {
     forks(file);
   else if (strcmp(what, "full") == 0)
     full(file);
+  else if (strcmp(what, "pins") == 0)
+    pins(file);
   else if (strcmp(what, "work") == 0)
     work((void *)1000);
   else if (strcmp(what, "killed") == 0) {

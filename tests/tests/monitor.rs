@@ -173,6 +173,46 @@ fn what_a_full_disk_refuses_is_counted_and_told() {
     assert!(!directory.join("own.events.tmp").exists());
 }
 
+/// Returns the pages that live blocks from a function touch, and no other live block does.
+fn pages_of(lines: &[Line], function: &str) -> usize {
+    let mut live = HashMap::new();
+    for line in lines {
+        match line.size.as_str() {
+            "del" => live.remove(&line.address),
+            _ => live.insert(&line.address, line),
+        };
+    }
+    let mut pages: HashMap<u64, bool> = HashMap::new();
+    for line in live.values() {
+        let address = u64::from_str_radix(&line.address[2..], 16).expect("an address");
+        let size: u64 = line.size.parse().expect("a size");
+        for page in address / 4096..=(address + size.max(1) - 1) / 4096 {
+            *pages.entry(page).or_insert(true) &= line.stack[0] == function;
+        }
+    }
+    pages.values().filter(|is_own| **is_own).count()
+}
+
+#[test]
+fn blocks_that_stay_pin_the_pages_that_they_are_in() {
+    let directory = recorded("pins", "monitor-pins", "");
+    let pages = pages_of(&whole(&directory, "own.events"), "keep");
+    assert!((900..=1000).contains(&pages), "{pages}");
+    let args = ["events", "own.events", "--pins", "--json", "--stack", "^keep", "--emptiest", "1"];
+    let (status, text, errors) = command(&directory, &args);
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""));
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let row = &json["rows"][0];
+    assert!(row["functions"][0].as_str().is_some_and(|it| it.starts_with("keep")), "{row}");
+    let numbers = ["blocks", "bytes", "pinned_pages", "filled_bytes"].map(|name| &row[name]);
+    // Each of these pages has about one block.
+    let filled = row["filled_bytes"].as_u64().expect("a number");
+    assert!(filled <= 64_000 && filled / 64 >= pages as u64, "{row}");
+    assert_eq!(numbers, [1000, 64_000, pages as u64, filled]);
+    let kept = &json["emptiest"][0];
+    assert_eq!((&kept["bytes"], &kept["pinned_bytes"]), (&64.into(), &4096.into()));
+}
+
 #[test]
 fn the_option_records_from_the_start_to_the_exit() {
     let directory = recorded("work", "monitor-option", "monitor:true,prof_prefix:own");
