@@ -111,7 +111,10 @@ impl Dispatch {
                 },
             }
         }
-        self.read(route, route.answer, asked).await
+        // A request that has waited for its second reading is not refused.
+        let is_second = asked.extensions().get::<Before>().is_some();
+        let is_alone = route.alone && !is_second;
+        self.read(route, is_alone, route.answer, asked).await
     }
 
     /// Makes the first reading, and waits.
@@ -122,7 +125,7 @@ impl Dispatch {
         asked: &Asked,
         wait: Duration,
     ) -> Result<Before, Box<Answer>> {
-        let answer = self.read(route, first, asked.clone()).await;
+        let answer = self.read(route, route.alone, first, asked.clone()).await;
         if answer.status() != StatusCode::OK {
             return Err(answer.into());
         }
@@ -132,15 +135,22 @@ impl Dispatch {
         Ok(Before(body.to_bytes()))
     }
 
-    /// Has the reading thread answer.
+    /// Has the reading thread answer. With `is_alone`, refuses while another such request is
+    /// served.
     async fn read(
         &self,
         route: &'static Route,
+        is_alone: bool,
         work: fn(&Context, &Asked) -> Answer,
         asked: Asked,
     ) -> Answer {
-        let flight = match route.alone.then(|| self.context.flight.enter()) {
-            Some(None) => return line(StatusCode::CONFLICT, "another request is at it"),
+        let flight = match is_alone.then(|| self.context.flight.enter()) {
+            Some(None) => {
+                return line(
+                    StatusCode::CONFLICT,
+                    "another dump or profile is being written: try again",
+                );
+            }
             Some(flight) => flight,
             None => None,
         };

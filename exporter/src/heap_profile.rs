@@ -11,6 +11,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+/// The most bytes of a profile in memory.
+const MOST_BYTES: u64 = 64 << 20;
+/// What is written at once is no longer.
+const LONGEST_WRITE: u64 = 64 << 10;
+
 /// The formats of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -36,6 +41,8 @@ pub(crate) enum Failure {
     Off,
     /// The allocator could not write it.
     Unwritten(Error),
+    /// It has more bytes than [`MOST_BYTES`].
+    TooLarge,
     /// The system had no file in memory for it.
     File(io::Error),
 }
@@ -50,6 +57,10 @@ impl fmt::Display for Failure {
                 let error = io::Error::from_raw_os_error(error.errno());
                 write!(to, "the profile could not be written: {error}")
             }
+            Failure::TooLarge => write!(
+                to,
+                "the profile has more than {MOST_BYTES} bytes: write it to a file with prof.dump"
+            ),
             Failure::File(error) => write!(to, "there is no file for the profile: {error}"),
         }
     }
@@ -59,6 +70,7 @@ impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let status = match failure {
             Failure::Off => StatusCode::NOT_FOUND,
+            Failure::TooLarge => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Unwritten(_) | Failure::File(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         line(status, failure)
@@ -102,12 +114,25 @@ pub(crate) fn set_thread(namespace: &dyn Namespace, is_active: bool) {
 
 /// Takes the present profile.
 pub(crate) fn take(namespace: &dyn Namespace, format: Format) -> Result<Vec<u8>, Failure> {
-    let mut file = memory_file().map_err(Failure::File)?;
+    let mut file = memory_file(MOST_BYTES).map_err(Failure::File)?;
     let descriptor = file.as_raw_fd().cast_unsigned();
     let key = namespace.find(format.key()).map_err(failure)?;
-    namespace.write(&key, Value::Unsigned(descriptor)).map_err(failure)?;
+    let written = namespace.write(&key, Value::Unsigned(descriptor));
+    contents(&mut file, written.map_err(failure), MOST_BYTES)
+}
+
+/// Returns what was written to a file of at most `most` bytes.
+fn contents(file: &mut File, written: Result<(), Failure>, most: u64) -> Result<Vec<u8>, Failure> {
+    let length = file.stream_position().map_err(Failure::File)?;
+    if written.is_err() && length + LONGEST_WRITE > most {
+        return Err(Failure::TooLarge);
+    }
+    written?;
     let mut profile = Vec::new();
-    file.rewind().and_then(|()| file.read_to_end(&mut profile)).map_err(Failure::File)?;
+    let reserved = profile.try_reserve_exact(length as usize);
+    reserved.map_err(|_| Failure::File(io::ErrorKind::OutOfMemory.into()))?;
+    file.rewind().map_err(Failure::File)?;
+    file.take(length).read_to_end(&mut profile).map_err(Failure::File)?;
     Ok(profile)
 }
 
@@ -139,15 +164,21 @@ fn packed(plain: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Opens a file without a name, which lies in memory.
-fn memory_file() -> io::Result<File> {
+/// Opens a file without a name, which lies in memory and refuses to have more than `most` bytes.
+fn memory_file(most: u64) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is NUL-terminated.
-    let descriptor = unsafe { libc::memfd_create(c"lumalloc-profile".as_ptr(), libc::MFD_CLOEXEC) };
+    let descriptor = unsafe { libc::memfd_create(c"lumalloc-profile".as_ptr(), flags) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor was just opened, and belongs to nothing else.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
+    let file: File = unsafe { OwnedFd::from_raw_fd(descriptor) }.into();
+    // The file takes no memory before it is written to.
+    file.set_len(most)?;
+    // SAFETY: the descriptor is open, and the command has a number as its argument.
+    let status = unsafe { libc::fcntl(descriptor, libc::F_ADD_SEALS, libc::F_SEAL_GROW) };
+    if status == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -169,6 +200,8 @@ mod tests {
         assert_eq!(unwritten, (503, text.into()));
         let file = said(Failure::File(io::ErrorKind::OutOfMemory.into()).into());
         assert_eq!(file, (503, "there is no file for the profile: out of memory\n".into()));
+        let text = "the profile has more than 67108864 bytes: write it to a file with prof.dump\n";
+        assert_eq!(said(Failure::TooLarge.into()), (507, text.into()));
     }
 
     #[test]
@@ -181,11 +214,27 @@ mod tests {
 
     #[test]
     fn a_file_in_memory_keeps_what_is_written() {
-        let mut file = memory_file().unwrap();
+        let mut file = memory_file(1 << 20).unwrap();
         file.write_all(b"text").unwrap();
-        file.rewind().unwrap();
-        let mut text = String::new();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "text");
+        assert_eq!(contents(&mut file, Ok(()), 1 << 20).unwrap(), b"text");
+        let mut failed = memory_file(1 << 20).unwrap();
+        failed.write_all(b"text").unwrap();
+        let failure = contents(&mut failed, Err(failure(Error::Fault)), 1 << 20).unwrap_err();
+        assert!(matches!(failure, Failure::Unwritten(Error::Fault)), "{failure}");
+    }
+
+    #[test]
+    fn a_profile_has_a_longest_length() {
+        const MOST: usize = 1 << 20;
+        let mut file = memory_file(MOST as u64).unwrap();
+        let whole = vec![1; MOST];
+        file.write_all(&whole).unwrap();
+        assert_eq!(contents(&mut file, Ok(()), MOST as u64).unwrap(), whole);
+        let mut file = memory_file(MOST as u64).unwrap();
+        let pieces = std::iter::repeat_n([1; 5000], MOST);
+        let written = pieces.into_iter().try_for_each(|piece| file.write_all(&piece));
+        let written = written.map_err(Failure::File);
+        let failure = contents(&mut file, written, MOST as u64).unwrap_err();
+        assert!(matches!(failure, Failure::TooLarge), "{failure}");
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Route {
     pub(crate) place: Place,
     /// Whether the path needs no token, because it tells nothing that must be kept secret.
     pub(crate) open: bool,
-    /// Whether only one request at a time is served. The next request gets 409.
+    /// Whether only one request of all such paths is served at a time. The next one gets 409.
     pub(crate) alone: bool,
     /// The bytes that a body may have even if the limit of the settings is lower.
     pub(crate) body: usize,
@@ -118,7 +118,6 @@ impl Route {
     }
 
     /// Returns this route, limited to one request at a time.
-    #[allow(dead_code, reason = "nothing is written yet")]
     const fn alone(mut self) -> Route {
         self.alone = true;
         self
@@ -140,17 +139,19 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/dumps/", Surface::Admin, Place::Reader, paths::dumps::one),
     get("/debug/pprof/", Surface::Admin, Place::Here, paths::pprof::index),
     get("/debug/pprof/allocs", Surface::Admin, Place::Reader, paths::pprof::allocs)
-        .after(paths::pprof::FIRST),
+        .after(paths::pprof::FIRST)
+        .alone(),
     get("/debug/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
     get("/debug/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap)
-        .after(paths::pprof::FIRST),
+        .after(paths::pprof::FIRST)
+        .alone(),
     get("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/debug/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
-    get("/flamegraph", Surface::Admin, Place::Reader, paths::flame_graph::flamegraph),
-    get("/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
+    get("/flamegraph", Surface::Admin, Place::Reader, paths::flame_graph::flamegraph).alone(),
+    get("/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2).alone(),
     get("/map", Surface::Admin, Place::Reader, paths::map::map),
     get("/pprof/cmdline", Surface::Admin, Place::Reader, paths::pprof::command_line),
-    get("/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2),
+    get("/pprof/heap", Surface::Admin, Place::Reader, paths::pprof::heap_v2).alone(),
     get("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol),
     post("/pprof/symbol", Surface::Admin, Place::Reader, paths::pprof::symbol).long(),
     post("/monitor/start", Surface::Admin, Place::Reader, paths::monitor::start),

@@ -119,3 +119,50 @@ where
         self.answer(request)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Exporter;
+    use crate::testing::{get, said};
+
+    #[test]
+    fn one_dump_or_profile_is_written_at_a_time() {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ask = |path: &str| {
+            let whole = get(path).map(http_body_util::Full::new);
+            said(runtime.block_on(service.answer(whole)).unwrap())
+        };
+        let off = "this process takes no heap profile: start it with prof:true in LUMALLOC_CONF\n";
+        let busy = "another dump or profile is being written: try again\n";
+        let paths = [
+            "/debug/pprof/heap",
+            "/debug/pprof/heap?seconds=600",
+            "/debug/pprof/allocs",
+            "/heap",
+            "/pprof/heap",
+            "/flamegraph",
+        ];
+        let flight = service.dispatch.context.flight.enter();
+        for path in paths {
+            assert_eq!(ask(path), (409, busy.into()), "{path}");
+        }
+        assert_eq!(ask("/debug/pprof/cmdline").0, 200);
+        drop(flight);
+        for path in paths {
+            assert_eq!(ask(path), (404, off.into()), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_second_reading_of_a_difference_is_not_refused() {
+        let service = Exporter::builder().service().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut second = get("/debug/pprof/heap?seconds=1").map(http_body_util::Full::new);
+        let _flight = service.dispatch.context.flight.enter();
+        // The tests run without the profiler, so there is no first reading.
+        second.extensions_mut().insert(crate::routes::Before(bytes::Bytes::new()));
+        *second.uri_mut() = "/debug/pprof/heap".parse().unwrap();
+        assert_eq!(said(runtime.block_on(service.answer(second)).unwrap()).0, 404);
+    }
+}

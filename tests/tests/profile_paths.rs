@@ -98,6 +98,34 @@ fn what_changes_is_told_by_pprof() {
     assert_eq!((change.alone("leaf"), change.total), (0, grown));
 }
 
+/// The program grows until there is a snapshot of a peak. It has the profile of that moment.
+#[test]
+fn a_peak_has_its_profile() {
+    let mut served = Served::start(EXACT);
+    let mut input = served.running.0.stdin.take().expect("piped");
+    let paths = || {
+        let (status, list) = served.ask("GET /dumps");
+        assert_eq!(status, "200", "{list}");
+        let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+        list["dumps"].as_array().expect("a list").clone()
+    };
+    // The first look is what later ones are compared with.
+    assert!(paths().is_empty());
+    let peak = (1..500).find_map(|written: u64| {
+        input.write_all(b"xxxxxxxx").expect("the program reads");
+        Some((written, paths().first().cloned()?))
+    });
+    let (written, peak) = peak.expect("a peak");
+    let path = served.address(peak["profile"].as_str().expect("a path"));
+    // pprof would ask for names at a path that belongs to /debug/pprof alone.
+    let local = ["-symbolize=local"];
+    let live = pprof(Path::new(""), Path::new(&path), "-sample_index=inuse_space", &local);
+    let large = live.alone("large");
+    assert!(large > 100 << 20 && large <= (100 + 8 * written) << 20, "{large}");
+    assert!(large.is_multiple_of(1 << 20), "{large}");
+    assert_eq!((live.alone("leaf"), live.alone("dropped")), (112_000, 0));
+}
+
 #[test]
 fn the_flame_graph_has_the_places() {
     let served = Served::start(EXACT);

@@ -157,6 +157,9 @@ pub const PROF_THREAD_ACTIVE_INIT: Key<Read<bool>> = Key::new("opt.prof_thread_a
 /// `opt.prof_time_resolution`: clock of the times in profiles, which have nanoseconds either way.
 pub const PROF_TIME_RESOLUTION: Key<Read<Text>> = Key::new("opt.prof_time_resolution");
 
+/// `opt.prof_unbias`: the format heap_v2 has unbiased numbers.
+pub const PROF_UNBIAS: Key<Read<bool>> = Key::new("opt.prof_unbias");
+
 /// `opt.retain`: addresses whose memory was given back are kept for later.
 pub const RETAIN: Key<Read<bool>> = Key::new("opt.retain");
 

@@ -4,7 +4,9 @@
 //! The reading thread looks for such moments between requests, and when it gives memory back. It
 //! never wakes up for them. A peak has at least 10 % and at least 16 MiB more memory in use than
 //! the last peak. For limits, one snapshot in a minute is enough. The oldest snapshots are dropped
-//! when there are more than [`MOST`], or when they have more than [`MOST_BYTES`].
+//! when there are more than [`MOST`]. When they have more than [`MOST_BYTES`], first the oldest
+//! heap profiles are dropped, and then the oldest snapshots. A snapshot that is too large alone is
+//! kept without its profile.
 mod judge;
 
 use crate::heap_profile;
@@ -128,7 +130,11 @@ impl Inner {
     }
 
     fn keep(&mut self, reason: String, snapshot: &Snapshot, profile: Vec<u8>) {
-        let Some(packed) = packed(snapshot) else { return };
+        let Some(packed) = packed(snapshot).filter(|packed| packed.len() <= MOST_BYTES) else {
+            return;
+        };
+        let has_room = packed.len() + profile.len() <= MOST_BYTES;
+        let profile = if has_room { profile } else { Vec::new() };
         self.last += 1;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.kept.push_back(Kept {
@@ -140,9 +146,14 @@ impl Inner {
             packed,
             profile,
         });
-        let bytes = |kept: &VecDeque<Kept>| kept.iter().map(Kept::bytes).sum::<usize>();
-        while self.kept.len() > MOST || bytes(&self.kept) > MOST_BYTES {
+        while self.kept.len() > MOST {
             self.kept.pop_front();
+        }
+        while self.kept.iter().map(Kept::bytes).sum::<usize>() > MOST_BYTES {
+            match self.kept.iter_mut().find(|kept| kept.profile().is_some()) {
+                Some(oldest) => oldest.profile = Vec::new(),
+                None => drop(self.kept.pop_front()),
+            }
         }
     }
 }
@@ -192,25 +203,47 @@ mod tests {
         assert!(ring.get(3).is_none());
     }
 
-    #[test]
-    fn bytes_are_bounded_too() {
+    /// A ring of snapshots of these lengths: without the profile, and the profile.
+    fn ring_of(lengths: &[(usize, usize)]) -> Ring {
         let ring = Ring::default();
-        for size in 0..3 {
+        for (id, (packed, profile)) in (0..).zip(lengths) {
             let kept = Kept {
-                id: size,
+                id,
                 unix_ms: 0,
                 reason: String::new(),
                 allocated: 0,
                 resident: 0,
-                packed: vec![0; MOST_BYTES / 6],
-                profile: vec![0; MOST_BYTES / 6],
+                packed: vec![0; *packed],
+                profile: vec![0; *profile],
             };
             ring.lock().kept.push_back(kept);
         }
-        ring.lock().keep("a test".into(), &snapshot(1), Vec::new());
+        ring
+    }
+
+    /// The numbers of the snapshots that are kept, and whether they have profiles.
+    fn numbers(ring: &Ring) -> Vec<(u64, bool)> {
         let kept = ring.kept();
-        assert_eq!(kept.iter().map(|kept| kept.id).collect::<Vec<_>>(), [1, 2, 1]);
         assert!(kept.iter().map(Kept::bytes).sum::<usize>() <= MOST_BYTES);
+        kept.iter().map(|kept| (kept.id, kept.profile().is_some())).collect()
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_the_oldest_profiles_go_first() {
+        let ring = ring_of(&[(MOST_BYTES / 6, MOST_BYTES / 6); 3]);
+        ring.lock().keep("a test".into(), &snapshot(1), vec![1; 100]);
+        assert_eq!(numbers(&ring), [(0, false), (1, true), (2, true), (1, true)]);
+        let ring = ring_of(&[(MOST_BYTES / 2, 1), (MOST_BYTES / 2, 1)]);
+        ring.lock().keep("a test".into(), &snapshot(1), Vec::new());
+        assert_eq!(numbers(&ring), [(1, false), (1, false)]);
+    }
+
+    #[test]
+    fn a_profile_that_is_too_large_alone_is_left_out() {
+        let ring = ring_of(&[(1000, 1000)]);
+        ring.lock().keep("a test".into(), &snapshot(1), vec![1; MOST_BYTES]);
+        assert_eq!(numbers(&ring), [(0, true), (1, false)]);
+        assert!(ring.get(1).unwrap().json().is_some());
     }
 
     #[test]

@@ -125,6 +125,7 @@ pub static ROWS: &[Row] = &[
         None,
         "names of profiles have the namespace of the process's number"
     ),
+    opt!(prof_unbias, Bool, None, "the format heap_v2 has unbiased numbers"),
     opt!(prof_recent_alloc_max, Ssize, Count, "how many of the last samples are kept; -1: all"),
     ro!(
         "opt.prof_time_resolution",
