@@ -3,21 +3,27 @@
 //! ```text
 //! heap_v2/524288
 //!   t*: 28: 6291456 [0: 0]
+//!   t1: 28: 6291456 [0: 0] main
 //! # stats.allocated=6553600
 //! @ 0x55d0c1a2f3b4 0x55d0c1a2e001 …
 //!   t*: 3: 393216 [0: 0]
+//!   t1: 3: 393216 [0: 0]
 //!
 //! MAPPED_LIBRARIES:
 //! (/proc/self/maps)
 //! ```
 //! The numbers of a line are allocations and bytes in use, and in brackets all those since the
 //! start, which are 0 unless `opt.prof_accum` is on. Bytes are usable sizes, as in jemalloc. With
-//! `prof_unbias:false` they are those of the samples. The lines that begin with `#` are notes:
-//! jeprof leaves out what it does not know.
+//! `prof_unbias:false` they are those of the samples. Lines of single threads have what is in use
+//! of their allocations; `jeprof --thread` reads them. What a thread allocated since the start is
+//! not counted, and there are no such lines if very many samples are in use. The lines that begin
+//! with `#` are notes: jeprof leaves out what it does not know.
 
 use crate::notes;
 use crate::output_file::for_each_piece;
+use crate::scratch::Scratch;
 use crate::sink::{Sink, Text};
+use crate::threads::{Of, Threads};
 use crate::unbias::Estimate;
 use lumalloc::observe::{self, ProfileEntry};
 use lumalloc::options;
@@ -59,12 +65,18 @@ pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
     let lg_sample = if options::current().prof_unbias { lg_sample } else { 0 };
     let mut total = Line::default();
     observe::profile(|entry| total.add(&entry, lg_sample, accumulates));
+    let mut scratch = Threads::needs().map(Scratch::new);
+    let words = scratch.as_mut().map(Scratch::words);
+    let mut threads = words.and_then(|words| Threads::collect(words, lg_sample));
     total.write(&mut text, lg_sample);
+    if let Some(threads) = &mut threads {
+        threads.all().for_each(|of| write_thread(&mut text, &of, of.name(), lg_sample));
+    }
     notes::for_each(|name, note| {
         note.write(name, text.bytes(b"# "));
         text.bytes(b"\n");
     });
-    write_stacks(&mut text, lg_sample, accumulates);
+    write_stacks(&mut text, threads, lg_sample, accumulates);
     text.bytes(b"\nMAPPED_LIBRARIES:\n");
     for_each_piece(c"/proc/self/maps", |piece| {
         text.bytes(piece);
@@ -72,21 +84,46 @@ pub fn write(sink: &mut dyn Sink, accumulates: bool) -> bool {
     text.end()
 }
 
+/// Writes the line of one thread. Only lines before the first stack may have names.
+fn write_thread(text: &mut Text<'_>, of: &Of, name: &[u8], lg_sample: u32) {
+    let live = of.live.sums(lg_sample);
+    text.bytes(b"  t").decimal(of.thread).bytes(b": ").decimal(live.count).bytes(b": ");
+    text.decimal(live.bytes).bytes(b" [0: 0]");
+    if !name.is_empty() {
+        text.blank();
+    }
+    for byte in name {
+        text.bytes(&[if byte.is_ascii_control() { b'?' } else { *byte }]);
+    }
+    text.bytes(b"\n");
+}
+
 /// Writes each stack that has allocations. The entries of one stack follow each other.
-fn write_stacks(text: &mut Text<'_>, lg_sample: u32, accumulates: bool) {
+fn write_stacks(
+    text: &mut Text<'_>,
+    mut threads: Option<Threads<'_>>,
+    lg_sample: u32,
+    accumulates: bool,
+) {
     let mut stack: &[usize] = &[];
     let mut line = Line::default();
     observe::profile(|entry| {
         if !core::ptr::eq(entry.stack, stack) {
-            write_stack(text, stack, &line, lg_sample);
+            write_stack(text, threads.as_mut(), stack, &line, lg_sample);
             (stack, line) = (entry.stack, Line::default());
         }
         line.add(&entry, lg_sample, accumulates);
     });
-    write_stack(text, stack, &line, lg_sample);
+    write_stack(text, threads.as_mut(), stack, &line, lg_sample);
 }
 
-fn write_stack(text: &mut Text<'_>, stack: &[usize], line: &Line, lg_sample: u32) {
+fn write_stack(
+    text: &mut Text<'_>,
+    threads: Option<&mut Threads<'_>>,
+    stack: &[usize],
+    line: &Line,
+    lg_sample: u32,
+) {
     if line.is_empty() {
         return;
     }
@@ -96,6 +133,9 @@ fn write_stack(text: &mut Text<'_>, stack: &[usize], line: &Line, lg_sample: u32
     }
     text.bytes(b"\n");
     line.write(text, lg_sample);
+    if let Some(threads) = threads {
+        threads.of_stack(stack).for_each(|of| write_thread(text, &of, b"", lg_sample));
+    }
 }
 
 #[cfg(test)]

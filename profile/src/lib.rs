@@ -23,6 +23,8 @@ pub mod path;
 pub mod output_file;
 pub(crate) mod mappings;
 pub(crate) mod notes;
+#[allow(unsafe_code)]
+pub(crate) mod threads;
 pub mod heap_v2;
 #[allow(unsafe_code)]
 pub mod pprof;

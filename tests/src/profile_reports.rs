@@ -39,7 +39,8 @@ pub fn jeprof(program: &Path, profile: &Path, options: &[&str]) -> Report {
     assert!(output.status.success(), "{errors}");
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_else(|| panic!("no report: {errors}"));
-    let total = first.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    // Total: 112 B, or with --thread: Total (t7): 112 B
+    let total = first.split_whitespace().nth_back(1).and_then(|number| number.parse().ok());
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };

@@ -248,6 +248,32 @@ fn signal_handlers_may_allocate_while_each_allocation_is_a_sample() {
 }
 
 #[test]
+fn jeprof_reports_what_each_thread_holds() {
+    let program = cc("profile_places.c", &[]);
+    let profile = scratch("profile-threads").join("own.heap");
+    let run = Run::preloaded(&program).args(["signals".as_ref(), profile.as_os_str()]);
+    let conf = "prof:true,lg_prof_sample:0,prof_sys_thread_name:true";
+    assert_eq!(run.conf(conf).stdout(), "");
+    let text = std::fs::read_to_string(&profile).expect("a profile");
+    let threads: Vec<(&str, &str)> = text
+        .lines()
+        .skip(2)
+        .map_while(|line| line.strip_prefix("  t"))
+        .map(|line| {
+            assert!(line.ends_with(" [0: 0] profile_places-"), "{line}");
+            line.split_once(": ").expect("numbers")
+        })
+        .collect();
+    assert_eq!(threads.len(), 2, "{text}");
+    for (thread, numbers) in threads {
+        let report = jeprof(&program, &profile, &[&format!("--thread={thread}")]);
+        assert_eq!(report.alone("handler"), 100 * 112);
+        let bytes = numbers.split([' ', ':']).nth(2).expect("bytes");
+        assert_eq!(report.total.to_string(), bytes, "{numbers}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_told_and_leaves_no_part_of_a_file() {
     let program = cc("profile_places.c", &[]);
     for (conf, expected) in [
