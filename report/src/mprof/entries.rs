@@ -1,6 +1,6 @@
 //! The fourth table: the call graph, an entry for each function and each cycle.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{Result, Write};
 
 use super::blocks::{Block, Sized};
@@ -25,9 +25,7 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     let graph = Graph::new(blocks);
-    let vertices = graph.vertices().iter().enumerate();
-    let indices = vertices.map(|(index, vertex)| (*vertex, index)).collect();
-    let printer = Printer { report, graph: &graph, indices, all: total.cell.bytes };
+    let printer = Printer { report, graph: &graph, all: total.cell.bytes };
     write!(out, "\x0c\n\n{}\n{RULER}\n\n", HEADER.trim_start_matches('\n'))?;
     for vertex in graph.vertices() {
         let entry = graph.entry(*vertex);
@@ -42,7 +40,6 @@ pub(super) fn write(
 struct Printer<'a> {
     report: &'a Report,
     graph: &'a Graph,
-    indices: BTreeMap<Vertex, usize>,
     /// The bytes of the whole program.
     all: i64,
 }
@@ -62,16 +59,19 @@ struct Row {
 }
 
 impl Row {
-    fn text(&self) -> String {
-        let line = format!(
-            "{:<5}{:>7}{} {:<5} |{:<12} |{:<12} |{:>8}{:<9}{}",
+    /// Adds the line to a text.
+    fn add_to(&self, text: &mut String) {
+        let begin = text.len();
+        let bytes = match self.share.is_empty() {
+            true => &self.bytes,
+            false => &right(&self.bytes, 9),
+        };
+        // A text takes all that is written.
+        let _ = write!(
+            text,
+            "{:<5}{:>7}{bytes:>9} {:<5} |{:<12} |{:<12} |{:>8}{:<9}{}",
             self.index,
             self.share,
-            if self.share.is_empty() {
-                format!("{:>9}", self.bytes)
-            } else {
-                right(&self.bytes, 9)
-            },
             self.percent,
             self.size,
             self.fraction,
@@ -79,7 +79,8 @@ impl Row {
             self.of,
             self.name
         );
-        format!("{}\n", line.trim_end())
+        text.truncate(begin + text[begin..].trim_end().len());
+        text.push('\n');
     }
 }
 
@@ -88,7 +89,8 @@ impl Printer<'_> {
     fn cycle(&self, entry: &Entry, cycle: &usize) -> String {
         let mut whole = self.itself(entry);
         whole.name += " as a whole";
-        let mut text = whole.text();
+        let mut text = String::new();
+        whole.add_to(&mut text);
         for function in self.graph.members(*cycle) {
             let own = self.graph.own(*function);
             let (bytes, all) = (own.cell.bytes, entry.own.cell.bytes);
@@ -97,10 +99,10 @@ impl Printer<'_> {
                 percent: if bytes == 0 { String::new() } else { in_parentheses(bytes, all) },
                 size: breakdown(&own.bytes, bytes),
                 fraction: breakdown(&own.bytes, all),
-                name: format!("    {}", self.function(*function)),
+                name: self.function("    ", *function),
                 ..Row::default()
             };
-            text += &row.text();
+            row.add_to(&mut text);
         }
         text + &end()
     }
@@ -110,9 +112,9 @@ impl Printer<'_> {
         let (ancestors, descendants) = (&entry.ancestors, &entry.descendants);
         let (above, below) = (sum(ancestors).0, sum(descendants).0);
         text += &all_of(ancestors);
-        ancestors.iter().for_each(|relative| text += &self.relative(relative, above));
-        text += &self.itself(entry).text();
-        descendants.iter().for_each(|relative| text += &self.relative(relative, below));
+        ancestors.iter().for_each(|relative| self.relative(relative, above).add_to(&mut text));
+        self.itself(entry).add_to(&mut text);
+        descendants.iter().for_each(|relative| self.relative(relative, below).add_to(&mut text));
         text += &all_of(descendants);
         text + &end()
     }
@@ -121,15 +123,15 @@ impl Printer<'_> {
     fn itself(&self, entry: &Entry) -> Row {
         let (name, is_member) = match entry.vertex {
             Vertex::Function(function) => {
-                (self.function(function), self.graph.cycle_of(function).is_some())
+                (self.function("", function), self.graph.cycle_of(function).is_some())
             }
             Vertex::Cycle(cycle) => {
-                (format!("<cycle {}> [{}]", cycle + 1, self.indices[&entry.vertex]), false)
+                (format!("<cycle {}> [{}]", cycle + 1, self.graph.index(entry.vertex)), false)
             }
         };
         let own = entry.own.cell.bytes;
         Row {
-            index: format!("[{}]", self.indices[&entry.vertex]),
+            index: format!("[{}]", self.graph.index(entry.vertex)),
             share: rounded(entry.bytes, self.all),
             bytes: own.to_string(),
             percent: if is_member { String::new() } else { in_parentheses(own, entry.bytes) },
@@ -145,11 +147,11 @@ impl Printer<'_> {
     }
 
     /// The row of a caller or a callee; `all` are the bytes of all callers, or all callees.
-    fn relative(&self, relative: &Relative, all: i64) -> String {
-        let name = format!("    {}", self.function(relative.function));
+    fn relative(&self, relative: &Relative, all: i64) -> Row {
+        let name = self.function("    ", relative.function);
         let calls = relative.calls.to_string();
         let Some(sized) = relative.sized else {
-            return Row { calls, name, ..Row::default() }.text();
+            return Row { calls, name, ..Row::default() };
         };
         Row {
             bytes: sized.cell.bytes.to_string(),
@@ -161,15 +163,15 @@ impl Printer<'_> {
             name,
             ..Row::default()
         }
-        .text()
     }
 
-    fn function(&self, function: usize) -> String {
+    /// The name of a function with its index.
+    fn function(&self, indent: &str, function: usize) -> String {
         let name = self.report.function(function);
-        let index = self.indices[&Vertex::Function(function)];
+        let index = self.graph.index(Vertex::Function(function));
         match self.graph.cycle_of(function) {
-            Some(cycle) => format!("{name} [{index}] in <cycle {}>", cycle + 1),
-            None => format!("{name} [{index}]"),
+            Some(cycle) => format!("{indent}{name} [{index}] in <cycle {}>", cycle + 1),
+            None => format!("{indent}{name} [{index}]"),
         }
     }
 }
@@ -190,7 +192,9 @@ fn all_of(relatives: &[Relative]) -> String {
     let (bytes, by_size) = sum(relatives);
     let size = breakdown(&by_size, bytes);
     let (share, bytes) = ("all".to_owned(), bytes.to_string());
-    Row { share, bytes, size, ..Row::default() }.text()
+    let mut text = String::new();
+    Row { share, bytes, size, ..Row::default() }.add_to(&mut text);
+    text
 }
 
 fn end() -> String {

@@ -39,6 +39,8 @@ struct Node {
     recursive: i64,
     /// Its cycle.
     cycle: Option<usize>,
+    /// Its index.
+    index: usize,
     /// Its arcs to callees, in [`Graph::arcs`].
     callees: Range<usize>,
     /// Its arcs from callers, in [`Graph::by_callee`].
@@ -98,6 +100,8 @@ pub(super) struct Graph {
     /// Their places, in the order of the callees, then of the callers.
     by_callee: Vec<usize>,
     cycles: Vec<Vec<usize>>,
+    /// The index of each cycle.
+    cycle_indices: Vec<usize>,
     /// Bytes of all chains that contain the vertex.
     bytes: BTreeMap<Vertex, i64>,
     /// The vertices, in the order of their indices.
@@ -114,6 +118,7 @@ impl Graph {
             arcs: Vec::new(),
             by_callee: Vec::new(),
             cycles: Vec::new(),
+            cycle_indices: Vec::new(),
             bytes: BTreeMap::new(),
             ranks: Vec::new(),
         };
@@ -190,6 +195,13 @@ impl Graph {
         let cycles = (0..self.cycles.len()).map(Vertex::Cycle);
         let mut ranks: Vec<Vertex> = cycles.chain(functions).collect();
         ranks.sort_by_key(|vertex| Reverse(self.ranking_bytes(*vertex)));
+        self.cycle_indices = vec![0; self.cycles.len()];
+        for (index, vertex) in ranks.iter().enumerate() {
+            match vertex {
+                Vertex::Function(function) => self.nodes[*function].index = index,
+                Vertex::Cycle(cycle) => self.cycle_indices[*cycle] = index,
+            }
+        }
         self.ranks = ranks;
     }
 
@@ -204,6 +216,14 @@ impl Graph {
     /// All vertices, in the order of their indices.
     pub(super) fn vertices(&self) -> &[Vertex] {
         &self.ranks
+    }
+
+    /// The index of a vertex.
+    pub(super) fn index(&self, vertex: Vertex) -> usize {
+        match vertex {
+            Vertex::Function(function) => self.nodes[function].index,
+            Vertex::Cycle(cycle) => self.cycle_indices[cycle],
+        }
     }
 
     /// The functions of a cycle, by decreasing bytes of their own.
