@@ -195,6 +195,11 @@ fn heap_v2_shows_the_same() {
         };
         assert_eq!(of(&file), of("mprof.data"));
     }
+    let text = profiled.shown(&["heap", &file]);
+    assert!(
+        text.contains(" allocated, ") && text.contains("(exact, from the allocator)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -308,7 +308,8 @@ impl Checked {
             return None;
         }
         let is_near = address.wrapping_sub(stack) <= LONG_FRAME && address < self.end;
-        if !(self.is_sure && is_near) && !self.can_read(address) {
+        let is_known = self.is_sure && is_near;
+        if !is_known && !self.can_read(address) {
             return None;
         }
         let place = core::ptr::with_exposed_provenance::<usize>(address);
