@@ -93,7 +93,7 @@ fn ways_to_the_leak(exporter: SocketAddr) -> String {
   a terminal   curl -so leak.pb.gz http://{exporter}/debug/pprof/heap
                {program} heap --by site leak.pb.gz
                {program} mprof {program} leak.pb.gz
-  Go's tool    go tool pprof 'http://{exporter}/debug/pprof/heap?seconds=10'
+  Go's tool    go tool pprof 'http://{exporter}/debug/pprof/heap?lines=true'
 "
     )
 }

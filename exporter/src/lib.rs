@@ -39,6 +39,7 @@ pub(crate) mod frames;
 pub(crate) mod guard;
 #[allow(unsafe_code, reason = "a file in memory")]
 pub(crate) mod heap_profile;
+pub(crate) mod lines;
 pub(crate) mod memory;
 pub mod metrics;
 #[allow(unsafe_code, reason = "text from a C callback")]

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use prost::Message;
 
 use crate::read::proto::{Label, Location, Profile, Sample};
-use crate::read::unpacked;
+use crate::read::{self, unpacked};
 
 /// A stack and the notes on its blocks, by which samples of both files are told apart.
 type Key = (Vec<u64>, Vec<(String, String, i64, String)>);
@@ -35,8 +35,7 @@ pub fn difference(newer: &[u8], older: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 fn decode(file: &[u8]) -> Result<Profile, String> {
-    Profile::decode(unpacked(file)?.as_slice())
-        .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))
+    read::decode(&unpacked(file)?)
 }
 
 fn types(file: &Profile) -> Vec<&str> {

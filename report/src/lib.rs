@@ -15,6 +15,7 @@ pub mod profile;
 mod read;
 mod delta;
 pub mod symbols;
+mod lines;
 mod block_type;
 mod rtti;
 mod calls;
@@ -27,6 +28,7 @@ mod flame;
 pub use delta::difference;
 pub use error::{Error, Result};
 pub use flame::flame_graph;
+pub use lines::with_lines;
 pub use read::{is_profile, read, read_file};
 pub use report::Report;
 

@@ -73,7 +73,19 @@ pub fn pprof(program: &Path, profile: &Path, values: &str, what: &[&str]) -> Rep
 
 /// As [`pprof`], but returns the text.
 pub fn pprof_text(program: &Path, profile: &Path, options: &[&str]) -> String {
-    let output = Command::new(pprof_program())
+    text_of(Command::new(pprof_program()), program, profile, options)
+}
+
+/// As [`pprof_text`], by `go tool pprof`. It finds no names in programs that are not of Go.
+pub fn go_pprof_text(profile: &Path, options: &[&str]) -> String {
+    let mut go = Command::new("go");
+    // It keeps what it fetches.
+    go.args(["tool", "pprof"]).env("PPROF_TMPDIR", scratch("go-tool-pprof"));
+    text_of(go, Path::new(""), profile, options)
+}
+
+fn text_of(mut tool: Command, program: &Path, profile: &Path, options: &[&str]) -> String {
+    let output = tool
         .args(["-unit=B", "-nodecount=100000", "-nodefraction=0"])
         .args(options)
         .args([program, profile].into_iter().filter(|path| !path.as_os_str().is_empty()))

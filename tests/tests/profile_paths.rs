@@ -1,6 +1,6 @@
 //! Heap profiles over HTTP, of a known program, as pprof and jeprof fetch them.
 
-use lumalloc_tests::profile_reports::{jeprof, pprof, pprof_text};
+use lumalloc_tests::profile_reports::{go_pprof_text, jeprof, pprof, pprof_text};
 use lumalloc_tests::serving::{Serving, ask, free_port, send, start};
 use lumalloc_tests::{cc, scratch};
 use std::io::Write;
@@ -72,6 +72,27 @@ fn pprof_works_on_the_address() {
     assert_eq!((status.as_str(), names.as_str()), ("200", "num_symbols: 1\n"));
     let (status, words) = served.ask("GET /debug/pprof/cmdline");
     assert_eq!((status.as_str(), words), ("200", format!("{}\0serve", served.program.display())));
+}
+
+/// Go's tool has the names and lines that the process found, of the program and of inlined
+/// functions.
+#[test]
+fn go_tool_pprof_shows_lines() {
+    let served = Served::start(EXACT);
+    let heap = served.address("/debug/pprof/heap?lines=true");
+    let text = go_pprof_text(Path::new(&heap), &["-top", "-lines", "-sample_index=inuse_space"]);
+    let source = include_str!("../c/profile_sites.cc");
+    for (function, bytes, what) in [("leaf", "112000B", "malloc"), ("large", "104857600B", "")] {
+        let row = text.lines().find(|line| line.contains(&format!("  {function}")));
+        let row = row.unwrap_or_else(|| panic!("no {function}: {text}"));
+        let (_, place) = row.rsplit_once("profile_sites.cc:").unwrap_or_else(|| panic!("{row}"));
+        let number: usize = place.split(' ').next().and_then(|number| number.parse().ok()).unwrap();
+        let line = source.lines().nth(number - 1).expect("a line");
+        assert!(row.trim_start().starts_with(bytes) && line.contains(what), "{row}\n{line}");
+    }
+    let change = served.address("/debug/pprof/heap?lines=true&seconds=1");
+    let text = go_pprof_text(Path::new(&change), &["-top"]);
+    assert!(text.contains("Showing nodes accounting for 0"), "nothing changes: {text}");
 }
 
 /// A difference has what was allocated meanwhile, and nothing else.

@@ -7,6 +7,7 @@ use crate::answer::{Answer, TEXT, body, line};
 use crate::context::Context;
 use crate::format::{bad, only};
 use crate::heap_profile::{Format, take};
+use crate::lines;
 use crate::query;
 use crate::routes::Asked;
 use crate::symbols::Symbols;
@@ -20,8 +21,6 @@ use lumalloc_report::{Report, flame_graph, read};
 const SVG: &str = "image/svg+xml";
 /// Bytes that may be needed for each byte of the profile.
 const TIMES: usize = 64;
-/// Bytes that may be needed for each byte of the program's file if its debug information is read.
-const TIMES_FILE: usize = 4;
 /// What widths may stand for.
 const VALUES: [(&str, Value); 4] = [
     ("live-bytes", Value::LiveBytes),
@@ -48,16 +47,15 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
             return bad(format_args!("format is svg or collapsed, not {other:?}")).into();
         }
     };
-    let has_lines = match word("lines").as_deref() {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(other) => return bad(format_args!("lines is true or false, not {other:?}")).into(),
+    let has_lines = match lines::are_wanted(asked) {
+        Ok(are_wanted) => are_wanted,
+        Err(bad) => return bad.into(),
     };
     let file = match take(context.namespace, Format::Pprof) {
         Ok(file) => file,
         Err(failure) => return failure.into(),
     };
-    let names = if has_lines { program_bytes().saturating_mul(TIMES_FILE) } else { 0 };
+    let names = if has_lines { lines::bytes() } else { 0 };
     if !context.memory.has_for(file.len().saturating_mul(TIMES).saturating_add(names)) {
         return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
     }
@@ -91,11 +89,6 @@ fn name_all(profile: &mut Profile, mut symbols: Symbols) {
         let function = name.unwrap_or_else(|| format!("{:#x}", location.address));
         location.lines = vec![Line { function, ..Line::default() }];
     }
-}
-
-fn program_bytes() -> usize {
-    let file = std::fs::metadata("/proc/self/exe");
-    file.map_or(0, |file| usize::try_from(file.len()).unwrap_or(usize::MAX))
 }
 
 fn program() -> String {

@@ -4,19 +4,22 @@ use crate::answer::{Answer, BINARY, TEXT, body, line};
 use crate::context::Context;
 use crate::format::{Bad, bad, only};
 use crate::heap_profile::{Format, changed, compressed, take};
+use crate::lines;
 use crate::query;
 use crate::routes::{Asked, Before, First};
 use crate::symbols::Symbols;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use hyper::{Method, StatusCode};
 use lumalloc_profile::pprof::DEFAULT_ALLOC_SPACE;
-use lumalloc_report::difference;
+use lumalloc_report::symbols::Search;
+use lumalloc_report::{difference, with_lines};
 use std::fmt::Write;
 use std::time::Duration;
 
 /// What `/debug/pprof/` says.
 const INDEX: &str = "\
-heap     memory in use, gzipped for pprof; ?debug=1 as text, ?seconds=30 what changes
+heap     memory in use, gzipped for pprof; ?debug=1 as text, ?seconds=30 what changes,
+         ?lines=true with functions and lines from debug information
 allocs   the same, with what was allocated since the start shown first
 cmdline  the command line of the program
 symbol   names of addresses: POST 0x1234+0x5678
@@ -35,7 +38,7 @@ pub(crate) fn index(_: &Context, asked: &Asked) -> Answer {
 }
 
 /// Go collects garbage first if `gc` says so.
-const PARAMETERS: [&str; 3] = ["debug", "gc", "seconds"];
+const PARAMETERS: [&str; 4] = ["debug", "gc", "lines", "seconds"];
 /// The longest time of a difference.
 const LONGEST: u64 = 600;
 
@@ -98,6 +101,10 @@ fn profile(
         Some("1") => return text(context),
         Some(other) => return bad(format_args!("debug is 0 or 1, not {other:?}")).into(),
     }
+    let has_lines = match lines::are_wanted(asked) {
+        Ok(are_wanted) => are_wanted,
+        Err(bad) => return bad.into(),
+    };
     let file = changed(context.namespace, change);
     let file = match (file, asked.extensions().get::<Before>()) {
         (Ok(file), Some(Before(before))) => match difference(&file, before) {
@@ -106,9 +113,22 @@ fn profile(
         },
         (file, _) => file,
     };
-    match file {
-        Ok(file) => named(body(BINARY, file), &format!("attachment; filename=\"{name}.pb.gz\"")),
-        Err(failure) => failure.into(),
+    let file = match file {
+        Ok(file) => file,
+        Err(failure) => return failure.into(),
+    };
+    let answer = if has_lines { read_lines(context, &file) } else { body(BINARY, file) };
+    named(answer, &format!("attachment; filename=\"{name}.pb.gz\""))
+}
+
+/// Adds the names and lines of all stacks to a profile.
+fn read_lines(context: &Context, file: &[u8]) -> Answer {
+    if !context.memory.has_for(lines::bytes()) {
+        return line(StatusCode::SERVICE_UNAVAILABLE, "there is no memory for an answer");
+    }
+    match with_lines(file, &Search::default()) {
+        Ok(file) => body(BINARY, file),
+        Err(reason) => line(StatusCode::INTERNAL_SERVER_ERROR, reason),
     }
 }
 
@@ -198,7 +218,7 @@ mod tests {
         let context = context();
         let text = "debug is 0 or 1, not \"2\"\n";
         assert_eq!(said(heap(&context, &get("/debug/pprof/heap?debug=2"))), (400, text.into()));
-        let text = "no such parameter: \"x\"; there are: debug, gc, seconds\n";
+        let text = "no such parameter: \"x\"; there are: debug, gc, lines, seconds\n";
         assert_eq!(said(allocs(&context, &get("/debug/pprof/allocs?x"))), (400, text.into()));
         let text = "no such parameter: \"x\"; there are none here\n";
         for path in [index, heap_v2, command_line] {

@@ -10,6 +10,8 @@ use std::path::Path;
 use crate::error::{Error, Result, reason};
 use crate::profile::Profile;
 
+pub(crate) use pprof::{decode, places};
+
 /// What files of other kinds begin with.
 const FOREIGN: [(&[u8], &str); 7] = [
     (b"\x28\xb5\x2f\xfd", "it is compressed by zstd; unpack it first"),

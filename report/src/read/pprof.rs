@@ -37,8 +37,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Reads a file that is not compressed.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
-    let file = proto::Profile::decode(bytes)
-        .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))?;
+    let file = decode(bytes)?;
     let tables = Tables::new(&file)?;
     let columns = columns(&file, &tables)?;
     let mut profile = Profile {
@@ -63,6 +62,21 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     profile.stacks = ordered.into_iter().map(|(stack, _)| stack).collect();
     profile.check()?;
     Ok(profile)
+}
+
+/// Reads the mappings and locations of a file that is not compressed, in the order of the file. The
+/// values are not looked at.
+pub(crate) fn places(bytes: &[u8]) -> Result<Profile> {
+    let file = decode(bytes)?;
+    let tables = Tables::new(&file)?;
+    let (mappings, locations) = (mappings(&file, &tables)?, locations(&file, &tables)?);
+    Ok(Profile { mappings, locations, ..Profile::default() })
+}
+
+/// Decodes a file that is not compressed.
+pub(crate) fn decode(bytes: &[u8]) -> Result<proto::Profile> {
+    proto::Profile::decode(bytes)
+        .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))
 }
 
 /// Where the ids of the file lead.

@@ -48,6 +48,14 @@ pub(crate) struct Mapping {
     pub(crate) filename: i64,
     #[prost(int64, tag = "6")]
     pub(crate) build_id: i64,
+    #[prost(bool, tag = "7")]
+    pub(crate) has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub(crate) has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub(crate) has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    pub(crate) has_inline_frames: bool,
 }
 
 /// A place in the code.
