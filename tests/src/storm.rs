@@ -13,8 +13,8 @@ use crate::build::{cc, liblumalloc};
 use crate::memory::number;
 use crate::run::{Run, ending};
 
-/// Options that change how pages are handled. The first entry sets none.
-pub const OPTIONS: [&str; 24] = [
+/// Options that change how pages are handled, and those of the profiler. The first entry sets none.
+pub const OPTIONS: [&str; 26] = [
     "",
     "dirty_decay_ms:0",
     "dirty_decay_ms:-1",
@@ -39,6 +39,8 @@ pub const OPTIONS: [&str; 24] = [
     "zero:true",
     "calloc_madvise_threshold:0",
     "oversize_threshold:4194304,dirty_decay_ms:1000",
+    "prof:true,lg_prof_sample:12",
+    "prof:true,lg_prof_sample:0",
 ];
 
 /// Kinds of calls that each storm makes often, by their names in `tests/c/refuse.c`: all advice,

@@ -1,7 +1,7 @@
 // --- the heap profile --------------------------------------------------------------------------
 // The state is read while somebody looks; the picture is drawn when a person asks for it.
 
-const ROW = 20, LEAST_SHARE = 0.001;
+const ROW = 20, LEAST_SHARE = 0.001, MOST_SITES = 5;
 const profile = { isOn: null, isActive: false, unit: "bytes", mark: null };
 
 async function showProfile() {
@@ -156,12 +156,25 @@ $("profile-picture").addEventListener("keydown", event => {
   next.focus();
 });
 
-const folded = value => ask(`/flamegraph?format=collapsed&value=${value}${$("profile-lines").checked ? "&lines=true" : ""}`);
+/** The numbers of this moment: of stacks, and of the functions that allocated. */
+async function takeNumbers(value) {
+  const lines = $("profile-lines").checked ? "&lines=true" : "";
+  const [stacks, sites] = ["collapsed", "sites"].map(format => ask(`/flamegraph?format=${format}&value=${value}${lines}`));
+  return { stacks: stacksOf(await stacks), sites: stacksOf(await sites) };
+}
+
+/** Lists the functions that allocated most. */
+function listSites(sites, whole) {
+  const most = [...sites].sort(([, a], [, b]) => b - a).slice(0, MOST_SITES);
+  $("profile-sites").replaceChildren(...most.map(([name, value]) => el("li", { title: name },
+    `${shown(value, profile.unit)}, ${shown(percent(value, whole), "percent")}: `, el("code", {}, shortName(name)))));
+}
 
 async function drawStacks() {
-  const value = $("profile-value").value, stacks = stacksOf(await folded(value)), mark = profile.mark;
+  const value = $("profile-value").value, { stacks, sites } = await takeNumbers(value), mark = profile.mark;
   const isGrowth = $("profile-growth").checked && mark;
-  const { grown, freed } = isGrowth ? growthOf(stacks, mark.stacks[value]) : { grown: stacks, freed: 0 };
+  const growth = (present, of) => isGrowth ? growthOf(present, mark.numbers[value][of]) : { grown: present, freed: 0 };
+  const { grown, freed } = growth(stacks, "stacks");
   profile.unit = value.endsWith("bytes") ? "bytes" : "count";
   const tree = treeOf(grown, isGrowth ? "growth" : "all"), amount = shown(tree.value, profile.unit);
   const since = isGrowth && seconds((performance.now() - mark.at) / 1000);
@@ -170,15 +183,16 @@ async function drawStacks() {
   say($("profile-note"), !isEmpty
     ? `${what}. Callers are above what they call. A click makes a frame as wide as the picture; a click on one above it goes back. Arrow keys move.`
     : isGrowth ? `Nothing grew in ${since}.` : "There are no samples.");
+  listSites(growth(sites, "sites").grown, tree.value);
   if (!isEmpty) drawFrames(tree);
   else $("profile-picture").hidden = true;
 }
 
 /** Keeps the numbers of this moment, for the growth since then. */
 async function markMoment() {
-  const stacks = {};
-  for (const { value } of $("profile-value").options) stacks[value] = stacksOf(await folded(value));
-  profile.mark = { at: performance.now(), stacks };
+  const numbers = {};
+  for (const { value } of $("profile-value").options) numbers[value] = await takeNumbers(value);
+  profile.mark = { at: performance.now(), numbers };
   $("profile-growth").disabled = false;
   $("profile-growth").checked = true;
   tell("This moment is marked; \u201cDraw the stacks\u201d shows what grew since");

@@ -1,4 +1,5 @@
-//! `/flamegraph`: the heap profile of this moment as a picture, or as folded stacks.
+//! `/flamegraph`: the heap profile of this moment as a picture, as folded stacks, or as a
+//! list of the program's functions that allocated.
 //!
 //! Functions have the names of the symbol tables, without those that were inlined. With
 //! `lines=true` the debug information is read, for inlined functions and, in folded stacks, lines
@@ -14,7 +15,7 @@ use crate::symbols::Symbols;
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
-use lumalloc_report::views::{Value, folded, folded_places};
+use lumalloc_report::views::{Value, folded, folded_places, sites};
 use lumalloc_report::{Report, flame_graph, read};
 
 /// The media type of a picture.
@@ -40,13 +41,10 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
         let names = VALUES.map(|(name, _)| name).join(", ");
         return bad(format_args!("value is one of {names}, not {value:?}")).into();
     };
-    let is_picture = match word("format").as_deref() {
-        None | Some("svg") => true,
-        Some("collapsed") => false,
-        Some(other) => {
-            return bad(format_args!("format is svg or collapsed, not {other:?}")).into();
-        }
-    };
+    let format = word("format").unwrap_or_else(|| "svg".into());
+    if !["svg", "collapsed", "sites"].contains(&format.as_str()) {
+        return bad(format_args!("format is svg, collapsed or sites, not {format:?}")).into();
+    }
     let has_lines = match lines::are_wanted(asked) {
         Ok(are_wanted) => are_wanted,
         Err(bad) => return bad.into(),
@@ -63,12 +61,11 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
         Ok(report) => report,
         Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
     };
-    if is_picture {
-        body(SVG, flame_graph(&report, &program(), *value))
-    } else if has_lines {
-        body(TEXT, folded_places(&report, *value))
-    } else {
-        body(TEXT, folded(&report, *value))
+    match format.as_str() {
+        "svg" => body(SVG, flame_graph(&report, &program(), *value)),
+        "sites" => body(TEXT, sites(&report, *value)),
+        _ if has_lines => body(TEXT, folded_places(&report, *value)),
+        _ => body(TEXT, folded(&report, *value)),
     }
 }
 
@@ -105,7 +102,7 @@ mod tests {
     fn wrong_parameters_are_refused() {
         let said =
             |query: &str| said(flamegraph(&context(), &get(&format!("/flamegraph?{query}"))));
-        let text = "format is svg or collapsed, not \"png\"\n";
+        let text = "format is svg, collapsed or sites, not \"png\"\n";
         assert_eq!(said("format=png"), (400, text.into()));
         let text = "value is one of live-bytes, live-blocks, allocated-bytes, allocations, \
                     not \"bytes\"\n";

@@ -81,6 +81,10 @@ fn what_grew_between_two_moments_is_drawn_with_lines() {
             .filter(node => /^service::work.* service\.rs:\d+$/.test(node.textContent)).length",
     );
     assert!(place.as_u64().unwrap() > 0, "{frames:?}");
+    browser.wait_for_like(
+        "#profile-sites li",
+        r"^[0-9.]+\s[KMG]iB, [0-9.]+\s%: service::\w+.* service\.rs:\d+$",
+    );
     // A profile of another kind cannot be compared with the mark.
     browser.click("#profile-lines");
     assert_eq!(browser.value("document.querySelector('#profile-growth').disabled"), true);

@@ -18,6 +18,18 @@ pub fn folded_places(report: &Report, value: Value) -> String {
     lines(sums(report, value, function_and_place))
 }
 
+/// Returns a line for each function of the program that allocated, with its place in the source and
+/// a number, in the order of the names: `f (src/f.rs:7) 4096`.
+pub fn sites(report: &Report, value: Value) -> String {
+    let mut sums = BTreeMap::new();
+    for sample in &report.profile().samples {
+        let site = report.site(sample.stack).map(|frame| function_and_place(report, frame));
+        let site = site.unwrap_or_else(|| "(no stack)".to_owned());
+        *sums.entry(site).or_default() += value.of(&sample.counts);
+    }
+    lines(sums)
+}
+
 fn lines(sums: BTreeMap<String, i64>) -> String {
     let line = |(stack, number)| format!("{stack} {number}\n");
     sums.into_iter().filter(|(_, number)| *number != 0).map(line).collect()
@@ -98,6 +110,17 @@ mod tests {
         let text = folded_places(&report, Value::LiveBytes);
         assert!(text.contains(&format!("{name} (src/a:b.rs:7)")), "{text}");
         assert_eq!(text.matches(".rs").count(), text.matches(&*name).count(), "{text}");
+    }
+
+    #[test]
+    fn sites_are_functions_of_the_program() {
+        let file = File::default()
+            .path("main > f > alloc::vec::Vec<T>::push > __rust_alloc", 8, 4, 2)
+            .path("main > f > alloc::vec::Vec<T>::push > __rust_realloc", 16, 1, 1)
+            .path("main > g", 32, 1, 0);
+        assert_eq!(sites(&report(file), Value::LiveBytes), "f (f.c:2) 32\n");
+        let empty = File::default().stack(&[], &[1, 9, 1, 9], &[]);
+        assert_eq!(sites(&report(empty), Value::LiveBlocks), "(no stack) 1\n");
     }
 
     #[test]

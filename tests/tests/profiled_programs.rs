@@ -1,0 +1,148 @@
+//! Heap profiles of programs with threads, and of Debian's programs, as they are used.
+
+use lumalloc_tests::profile_reports::{jeprof, pprof};
+use lumalloc_tests::profiled::command;
+use lumalloc_tests::serving::free_port;
+use lumalloc_tests::{Run, cc, liblumalloc, scratch};
+use serde_json::Value;
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads that run at once, that come and go, frees by others, and a child of fork: each
+/// allocation is counted where it was made.
+#[test]
+fn threads_and_children_of_fork_are_counted_exactly() {
+    let program = cc("profile_threads.cc", &["-pthread"]);
+    for end in ["heap", "pb.gz"] {
+        let directory = scratch(&format!("profile-threads-{end}"));
+        let [own, child] = ["own", "child"].map(|name| directory.join(format!("{name}.{end}")));
+        let run = Run::preloaded(&program).args([&own, &child]);
+        let run = run.conf("prof:true,lg_prof_sample:0,prof_accum:true");
+        assert_eq!(run.stdout(), "");
+        let report = |file: &Path| match end {
+            "heap" => jeprof(&program, file, &[]),
+            _ => pprof(&program, file, "-sample_index=inuse_space", &[]),
+        };
+        for (file, more) in [(&own, 0), (&child, 10)] {
+            let live = report(file);
+            assert_eq!(live.alone("small_block"), 8 * 2500 * 64, "{}", file.display());
+            assert_eq!(live.alone("large_block"), (8 * 100 + more) * 20480, "{}", file.display());
+            assert_eq!(live.with_callees("dropped_block"), 0, "{}", file.display());
+        }
+    }
+}
+
+/// A program of `lumalloc`'s own JSON of a profile.
+fn heap(file: &Path) -> Value {
+    let directory = file.parent().expect("a directory");
+    let (status, text, errors) = command(directory, &["heap", "--json", file.to_str().unwrap()]);
+    assert_eq!(status, "exit 0", "{errors}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The bytes in use of the stacks with a function whose name begins so.
+fn bytes_below(profile: &Value, function: &str) -> f64 {
+    let list = |name: &str| profile[name].as_array().expect("a list").clone();
+    let (frames, stacks) = (list("frames"), list("stacks"));
+    let has = |stack: usize| {
+        let indices = stacks[stack].as_array().expect("frames");
+        indices.iter().any(|index| {
+            let frame = &frames[index.as_u64().expect("an index") as usize];
+            frame["function"].as_str().is_some_and(|name| name.starts_with(function))
+        })
+    };
+    let of = |sample: &Value| {
+        let stack = sample["stack"].as_u64().expect("an index") as usize;
+        if has(stack) { sample["live_bytes"].as_f64().expect("a number") } else { 0.0 }
+    };
+    list("samples").iter().map(of).sum()
+}
+
+#[test]
+fn python_names_the_function_that_keeps_memory() {
+    let directory = scratch("profile-python");
+    let file = directory.join("python.pb.gz");
+    let script = format!(
+        "import ctypes
+keep = [bytes(50_000 + i) for i in range(200)]
+gone = [bytes(70_000) for i in range(200)]
+del gone
+name = ctypes.c_char_p({:?}.encode())
+assert ctypes.CDLL(None).mallctl(b'prof.dump', None, None, ctypes.byref(name), ctypes.c_size_t(8)) == 0
+",
+        file.display()
+    );
+    let python = lumalloc_tests::machine::system_program("python3.11");
+    let run = Run::preloaded(python).args(["-IS", "-c", &script]);
+    assert_eq!(run.conf("prof:true,lg_prof_sample:0").stdout(), "");
+    let profile = heap(&file);
+    let expected: f64 = (0..200).map(|i| f64::from(50_000 + i + 33)).sum();
+    let below_main = bytes_below(&profile, "Py_BytesMain");
+    assert!(below_main >= expected, "{below_main}");
+    let of_size = |sample: &&Value| sample["size"].as_u64().is_some_and(|size| size > 70_000);
+    let gone: i64 = profile["samples"]
+        .as_array()
+        .expect("samples")
+        .iter()
+        .filter(of_size)
+        .filter(|sample| sample["size"].as_u64() == Some(70_033))
+        .map(|sample| sample["live_blocks"].as_i64().expect("a number"))
+        .sum();
+    assert_eq!(gone, 0);
+}
+
+/// A redis-server that was filled by its benchmark writes its profile when it is told to end. The
+/// estimate is near the allocator's own exact number.
+#[test]
+fn redis_is_profiled_under_its_benchmark() {
+    let directory = scratch("profile-redis");
+    let prefix = directory.join("redis");
+    let port = free_port().to_string();
+    let conf = format!(
+        "prof:true,lg_prof_sample:12,prof_final:true,prof_format:pprof,prof_prefix:{}",
+        prefix.display()
+    );
+    let mut redis = Command::new("redis-server")
+        .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .env("LD_PRELOAD", liblumalloc())
+        .env("LUMALLOC_CONF", conf)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server starts");
+    let hang = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+        assert!(Instant::now() < hang, "redis does not listen");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let tool = |name: &str, args: &[&str]| {
+        let mut command = Command::new(name);
+        command.args(["-p", &port]).args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().expect("a tool of redis")
+    };
+    let load = ["-t", "set,lpush", "-n", "60000", "-r", "50000", "-d", "500", "-q"];
+    assert!(tool("redis-benchmark", &load).success());
+    // The server ends before it answers.
+    tool("redis-cli", &["shutdown", "nosave"]);
+    assert!(redis.wait().expect("its end").success());
+    let files = fs::read_dir(&directory).expect("the directory");
+    let files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    let profile = heap(file);
+    let note = |name: &str| -> f64 {
+        profile["notes"][name].as_str().and_then(|text| text.parse().ok()).expect("a note")
+    };
+    let live = profile["total"]["live_bytes"].as_f64().expect("a number");
+    let (error, exact) = (&profile["total"]["live_bytes_error"], note("stats.allocated"));
+    let error = error.as_f64().expect("a number");
+    // Blocks have up to an eighth more bytes than were asked for, and some kilobytes are older than
+    // the sampler.
+    assert!(live > 20e6 && live < exact + 5.0 * error, "{live} of {exact}");
+    assert!(live > exact * 0.8 - 5.0 * error, "{live} of {exact}");
+    // The values of strings and lists.
+    let values = bytes_below(&profile, "sds") + bytes_below(&profile, "lp");
+    assert!(values > live / 2.0, "{values} of {live}");
+}
