@@ -80,7 +80,10 @@ fn two_dumps_at_once_are_one() {
     }
     let refused = answered.recv().unwrap();
     RELEASE.store(true, Relaxed);
-    assert_eq!((status(&refused), body(&refused)), (409, "another request is at it\n"));
+    assert_eq!(
+        (status(&refused), body(&refused)),
+        (409, "another dump or profile is being written: try again\n")
+    );
     let done = answered.recv().unwrap();
     assert_eq!(status(&done), 200, "{done}");
     holder.join().unwrap();
