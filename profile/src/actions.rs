@@ -19,10 +19,8 @@ use lumalloc::{control, intervals, message, options};
 /// messages of the allocator go.
 ///
 /// ```
-/// fn main() {
-///     lumalloc_profile::actions::start();
-///     // The program. LUMALLOC_CONF=prof:true,prof_final:true writes a profile when it exits.
-/// }
+/// // First in `main`. LUMALLOC_CONF=prof:true,prof_final:true writes a profile at the exit.
+/// lumalloc_profile::actions::start();
 /// ```
 pub fn start() {
     begin();

@@ -46,12 +46,15 @@ const SHIMS: [&str; 37] = [
     "<&alloc::alloc::Global as core::alloc::Allocator>::deallocate",
 ];
 /// What such names begin with.
-const SHIM_BEGINS: [&str; 5] = [
+const SHIM_BEGINS: [&str; 7] = [
     "__rustc::",
     "alloc::alloc::",
     "<alloc::alloc::Global",
     "core::alloc::global::GlobalAlloc::",
     "alloc::boxed::box_new::<",
+    // What is inlined of lumalloc into a Rust program.
+    "lumalloc::front::",
+    "<lumalloc::front::",
 ];
 /// The outer end of every stack of a Rust program, or of one of its threads.
 const RUST_BEGIN: &str = "__rust_begin_short_backtrace";
@@ -64,7 +67,7 @@ const MAIN_CALLERS: [&str; 3] =
 /// or a deletion on is left out.
 pub(crate) fn frames(stack: &[usize], symbols: &Symbols) -> Vec<Frame> {
     let all = stack.iter().flat_map(|location| symbols.location(*location));
-    let is_shim = |frame: &&Frame| is_shim(name(frame, symbols));
+    let is_shim = |frame: &&Frame| is_shim(name(frame, symbols)) || is_of_lumalloc(&frame.file);
     let frames: Vec<Frame> = all.clone().skip_while(is_shim).cloned().collect();
     // A stack of nothing else keeps its outermost frame.
     if frames.is_empty() { all.last().cloned().into_iter().collect() } else { frames }
@@ -109,7 +112,29 @@ fn name<'a>(frame: &Frame, symbols: &'a Symbols) -> &'a str {
     &symbols.functions()[frame.function]
 }
 
+/// Whether a file is of the part of lumalloc that serves calls. Debug information that has lines
+/// only does not say where an inlined function belongs.
+fn is_of_lumalloc(file: &str) -> bool {
+    let mut parts = file.split("/src/front/");
+    let package = parts.next().and_then(|path| path.rsplit('/').next()).unwrap_or("");
+    parts.next().is_some() && (package == "alloc-core" || package.starts_with("lumalloc"))
+}
+
 /// Whether a function only hands an allocation or a deletion on.
 fn is_shim(name: &str) -> bool {
     SHIMS.contains(&name) || SHIM_BEGINS.iter().any(|begin| name.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_lumalloc;
+
+    #[test]
+    fn files_of_the_allocator_are_known() {
+        assert!(is_of_lumalloc("/x/alloc-core/src/front/calls/malloc.rs"));
+        assert!(is_of_lumalloc("/home/me/.cargo/registry/src/a/lumalloc-0.1.0/src/front/life.rs"));
+        for other in ["/x/lumalloc/src/main.rs", "/x/web/src/front/page.rs", "malloc.rs", ""] {
+            assert!(!is_of_lumalloc(other), "{other}");
+        }
+    }
 }

@@ -97,6 +97,10 @@ mod tests {
                 "f > alloc::vec::Vec<T>::push > alloc::alloc::alloc > __rust_alloc",
                 &["alloc::vec::Vec<T>::push", "f"],
             ),
+            (
+                "f > __rust_alloc > lumalloc::front::calls::malloc::alloc_rounded::{{closure}}",
+                &["f"],
+            ),
             ("malloc > f", &["f", "malloc"]),
             ("operator new > malloc", &["operator new"]),
         ] {

@@ -156,6 +156,15 @@ fn the_flame_graph_has_the_places() {
         assert!(svg.contains(part), "{part}: {svg}");
     }
     assert!(!svg.contains("dropped"), "it has nothing in use");
+    let (_, numbers) = served.ask("GET /flamegraph?format=json&lines=true");
+    let numbers: serde_json::Value = serde_json::from_str(&numbers).expect("JSON");
+    let sites = numbers["live-bytes"]["sites"].as_object().expect("sites");
+    let large = sites.iter().find(|(name, _)| name.starts_with("large (")).expect("a place");
+    assert!(large.0.contains("profile_sites.cc:") && *large.1 == 100 << 20, "{large:?}");
+    let stacks = numbers["alloc-objects"]["stacks"].as_object();
+    assert!(stacks.is_none(), "values have the names of the parameter");
+    let stacks = numbers["allocations"]["stacks"].as_object().expect("stacks");
+    assert!(stacks.keys().any(|stack| stack.contains("large (")), "{stacks:?}");
     let (_, stacks) = served.ask("GET /flamegraph?format=collapsed&value=allocations");
     let number = |end: &str| -> u64 {
         let numbers = stacks.lines().filter_map(|line| {

@@ -72,7 +72,8 @@ keep = [bytes(50_000 + i) for i in range(200)]
 gone = [bytes(70_000) for i in range(200)]
 del gone
 name = ctypes.c_char_p({:?}.encode())
-assert ctypes.CDLL(None).mallctl(b'prof.dump', None, None, ctypes.byref(name), ctypes.c_size_t(8)) == 0
+mallctl = ctypes.CDLL(None).mallctl
+assert mallctl(b'prof.dump', None, None, ctypes.byref(name), ctypes.c_size_t(8)) == 0
 ",
         file.display()
     );

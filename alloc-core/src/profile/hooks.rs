@@ -125,9 +125,9 @@ fn walk(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
         return backtrace::take(stack, most);
     };
     let mut count = 0;
-    // SAFETY: whoever set the unwinder vouches for it.
     callback::run(Callback::Profiler, || {
-        count = unsafe { backtrace::take_by(unwind, stack, most) }
+        // SAFETY: whoever set the unwinder vouches for it.
+        count = unsafe { backtrace::take_by(unwind, stack, most) };
     });
     count
 }

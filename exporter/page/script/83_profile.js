@@ -55,16 +55,6 @@ const save = (path, name, control) => doing(control, async () => {
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 });
 
-/** The numbers of folded stacks. */
-function stacksOf(text) {
-  const stacks = new Map();
-  for (const line of text.split("\n")) {
-    const end = line.lastIndexOf(" ");
-    if (end >= 0) stacks.set(line.slice(0, end), Number(line.slice(end + 1)));
-  }
-  return stacks;
-}
-
 /** What grew since an earlier moment, and by how much the other stacks became smaller. */
 function growthOf(stacks, earlier) {
   const grown = new Map();
@@ -81,6 +71,7 @@ function growthOf(stacks, earlier) {
 function treeOf(stacks, title) {
   const root = { name: title, value: 0, above: null, inside: new Map() };
   for (const [stack, value] of stacks) {
+    if (value <= 0) continue;
     root.value += value;
     let at = root;
     for (const name of stack.split(";")) {
@@ -156,11 +147,11 @@ $("profile-picture").addEventListener("keydown", event => {
   next.focus();
 });
 
-/** The numbers of this moment: of stacks, and of the functions that allocated. */
-async function takeNumbers(value) {
-  const lines = $("profile-lines").checked ? "&lines=true" : "";
-  const [stacks, sites] = ["collapsed", "sites"].map(format => ask(`/flamegraph?format=${format}&value=${value}${lines}`));
-  return { stacks: stacksOf(await stacks), sites: stacksOf(await sites) };
+/** The numbers of this moment: for each value those of stacks, and of the functions that allocated. */
+async function takeNumbers() {
+  const all = await read(`/flamegraph?format=json${$("profile-lines").checked ? "&lines=true" : ""}`);
+  const maps = ({ stacks, sites }) => ({ stacks: new Map(Object.entries(stacks)), sites: new Map(Object.entries(sites)) });
+  return Object.fromEntries(Object.entries(all).map(([value, numbers]) => [value, maps(numbers)]));
 }
 
 /** Lists the functions that allocated most. */
@@ -171,7 +162,7 @@ function listSites(sites, whole) {
 }
 
 async function drawStacks() {
-  const value = $("profile-value").value, { stacks, sites } = await takeNumbers(value), mark = profile.mark;
+  const value = $("profile-value").value, { stacks, sites } = (await takeNumbers())[value], mark = profile.mark;
   const isGrowth = $("profile-growth").checked && mark;
   const growth = (present, of) => isGrowth ? growthOf(present, mark.numbers[value][of]) : { grown: present, freed: 0 };
   const { grown, freed } = growth(stacks, "stacks");
@@ -190,9 +181,7 @@ async function drawStacks() {
 
 /** Keeps the numbers of this moment, for the growth since then. */
 async function markMoment() {
-  const numbers = {};
-  for (const { value } of $("profile-value").options) numbers[value] = await takeNumbers(value);
-  profile.mark = { at: performance.now(), numbers };
+  profile.mark = { at: performance.now(), numbers: await takeNumbers() };
   $("profile-growth").disabled = false;
   $("profile-growth").checked = true;
   tell("This moment is marked; \u201cDraw the stacks\u201d shows what grew since");

@@ -1,10 +1,10 @@
-//! `/flamegraph`: the heap profile of this moment as a picture, as folded stacks, or as a
-//! list of the program's functions that allocated.
+//! `/flamegraph`: the heap profile of this moment as a picture, as folded stacks, or as
+//! JSON with all values: by stack, and by the program's functions that allocated.
 //!
 //! Functions have the names of the symbol tables, without those that were inlined. With
 //! `lines=true` the debug information is read, for inlined functions and, in folded stacks, lines
 //! of the source.
-use crate::answer::{Answer, TEXT, body, line};
+use crate::answer::{Answer, JSON, TEXT, body, line};
 use crate::context::Context;
 use crate::format::{bad, only};
 use crate::heap_profile::{Format, take};
@@ -15,8 +15,9 @@ use crate::symbols::Symbols;
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
-use lumalloc_report::views::{Value, folded, folded_places, sites};
+use lumalloc_report::views::{Value, folded, folded_places, sites, stacks};
 use lumalloc_report::{Report, flame_graph, read};
+use serde_json::{Value as Json, json};
 
 /// The media type of a picture.
 const SVG: &str = "image/svg+xml";
@@ -42,8 +43,8 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
         return bad(format_args!("value is one of {names}, not {value:?}")).into();
     };
     let format = word("format").unwrap_or_else(|| "svg".into());
-    if !["svg", "collapsed", "sites"].contains(&format.as_str()) {
-        return bad(format_args!("format is svg, collapsed or sites, not {format:?}")).into();
+    if !["svg", "collapsed", "json"].contains(&format.as_str()) {
+        return bad(format_args!("format is svg, collapsed or json, not {format:?}")).into();
     }
     let has_lines = match lines::are_wanted(asked) {
         Ok(are_wanted) => are_wanted,
@@ -63,10 +64,19 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
     };
     match format.as_str() {
         "svg" => body(SVG, flame_graph(&report, &program(), *value)),
-        "sites" => body(TEXT, sites(&report, *value)),
+        "json" => body(JSON, numbers(&report, has_lines).to_string()),
         _ if has_lines => body(TEXT, folded_places(&report, *value)),
         _ => body(TEXT, folded(&report, *value)),
     }
+}
+
+/// All values of all stacks, and of the functions that allocated.
+fn numbers(report: &Report, has_lines: bool) -> Json {
+    let of = |(name, value): (&str, Value)| {
+        let stacks = stacks(report, value, has_lines);
+        (name.to_owned(), json!({ "stacks": stacks, "sites": sites(report, value) }))
+    };
+    Json::Object(VALUES.into_iter().map(of).collect())
 }
 
 /// Reads a profile of this process, and names its functions.
@@ -102,7 +112,7 @@ mod tests {
     fn wrong_parameters_are_refused() {
         let said =
             |query: &str| said(flamegraph(&context(), &get(&format!("/flamegraph?{query}"))));
-        let text = "format is svg, collapsed or sites, not \"png\"\n";
+        let text = "format is svg, collapsed or json, not \"png\"\n";
         assert_eq!(said("format=png"), (400, text.into()));
         let text = "value is one of live-bytes, live-blocks, allocated-bytes, allocations, \
                     not \"bytes\"\n";

@@ -27,14 +27,15 @@ impl Cell {
         self.kept = self.kept.saturating_add(other.kept);
     }
 
-    /// The number of frees.
+    /// The number of frees. Of estimates, rounding may make the number of live blocks the larger
+    /// one.
     pub(super) fn frees(&self) -> i64 {
-        self.allocs - self.live
+        (self.allocs - self.live).max(0)
     }
 
     /// The bytes of the freed blocks.
     pub(super) fn freed(&self) -> i64 {
-        self.bytes - self.kept
+        (self.bytes - self.kept).max(0)
     }
 }
 

@@ -18,16 +18,21 @@ pub fn folded_places(report: &Report, value: Value) -> String {
     lines(sums(report, value, function_and_place))
 }
 
-/// Returns a line for each function of the program that allocated, with its place in the source and
-/// a number, in the order of the names: `f (src/f.rs:7) 4096`.
-pub fn sites(report: &Report, value: Value) -> String {
+/// Returns the numbers of [`folded`], or of [`folded_places`] if `has_places`, by the stack.
+pub fn stacks(report: &Report, value: Value, has_places: bool) -> BTreeMap<String, i64> {
+    sums(report, value, if has_places { function_and_place } else { function })
+}
+
+/// Returns the numbers by the functions of the program that allocated, with their places in the
+/// source: `f (src/f.rs:7)`.
+pub fn sites(report: &Report, value: Value) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
     for sample in &report.profile().samples {
         let site = report.site(sample.stack).map(|frame| function_and_place(report, frame));
         let site = site.unwrap_or_else(|| "(no stack)".to_owned());
         *sums.entry(site).or_default() += value.of(&sample.counts);
     }
-    lines(sums)
+    sums
 }
 
 fn lines(sums: BTreeMap<String, i64>) -> String {
@@ -118,9 +123,11 @@ mod tests {
             .path("main > f > alloc::vec::Vec<T>::push > __rust_alloc", 8, 4, 2)
             .path("main > f > alloc::vec::Vec<T>::push > __rust_realloc", 16, 1, 1)
             .path("main > g", 32, 1, 0);
-        assert_eq!(sites(&report(file), Value::LiveBytes), "f (f.c:2) 32\n");
+        let found = sites(&report(file), Value::LiveBytes);
+        assert_eq!(found, [("f (f.c:2)".into(), 32), ("g (g.c:6)".into(), 0)].into());
         let empty = File::default().stack(&[], &[1, 9, 1, 9], &[]);
-        assert_eq!(sites(&report(empty), Value::LiveBlocks), "(no stack) 1\n");
+        let found = sites(&report(empty), Value::LiveBlocks);
+        assert_eq!(found, [("(no stack)".into(), 1)].into());
     }
 
     #[test]
