@@ -2,6 +2,8 @@
 //! dashboards have something to show.
 
 use std::convert::Infallible;
+use std::fmt;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use crate::arguments::ForeverArguments;
@@ -35,15 +37,15 @@ pub(crate) fn serve(arguments: &ForeverArguments) -> Outcome {
 async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
     let mut service = start_service(arguments)?;
     let Listening { port, exporter } = service.next().await?;
-    eprintln!("the service: http://127.0.0.1:{port}/");
+    tell(format_args!("the service: http://127.0.0.1:{port}/\n"));
     if let Some(exporter) = exporter {
-        eprintln!("its allocator: http://{exporter}/ and /metrics");
+        tell(format_args!("its allocator: http://{exporter}/ and /metrics\n"));
         if arguments.leak {
-            eprint!("{}", ways_to_the_leak(exporter));
+            tell(format_args!("{}", ways_to_the_leak(exporter)));
         }
     }
     if let Some(metrics) = arguments.shown.metrics {
-        eprintln!("metrics for others: http://{metrics}/metrics");
+        tell(format_args!("metrics for others: http://{metrics}/metrics\n"));
     }
     loop {
         let mut load = start_load(port, SECONDS, arguments.size.connections)?;
@@ -55,6 +57,11 @@ async fn run(arguments: &ForeverArguments) -> Outcome<Infallible> {
             Err(failure) => return Err(failure),
         } {}
     }
+}
+
+/// Writes to standard error. Serving goes on if nobody reads it any more.
+fn tell(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_fmt(text);
 }
 
 fn start_service(arguments: &ForeverArguments) -> Outcome<Helper> {
