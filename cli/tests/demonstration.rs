@@ -189,19 +189,28 @@ fn get(address: &str, path: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-#[test]
-fn the_service_alone_runs_under_load_and_shows_its_allocator() {
+/// Starts `lumalloc serve` with options for the allocator. Returns it with the exporter's address.
+fn serve(words: &[&str], options: &str) -> (Child, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
-        .args(["serve", "--memory", "15", "--connections", "4", "--exporter", "127.0.0.1:0"])
+        .args(["serve", "--connections", "4", "--exporter", "127.0.0.1:0"])
+        .args(words)
+        .env("LUMALLOC_CONF", options)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let url = line_after(&mut child, "its allocator: http://");
     let (address, _) = url.split_once('/').unwrap();
-    let healthy = get(address, "/-/healthy");
+    let address = address.to_owned();
+    (child, address)
+}
+
+#[test]
+fn the_service_alone_runs_under_load_and_shows_its_allocator() {
+    let (mut child, address) = serve(&["--memory", "15"], "");
+    let healthy = get(&address, "/-/healthy");
     assert!(healthy.ends_with("lumalloc: healthy\n"), "{healthy}");
-    let stats = get(address, "/stats");
+    let stats = get(&address, "/stats");
     assert!(stats.contains("Begin lumalloc statistics"), "{stats}");
     assert!(service(15).is_some());
     send("-TERM", child.id());
@@ -211,19 +220,10 @@ fn the_service_alone_runs_under_load_and_shows_its_allocator() {
 
 #[test]
 fn a_leak_is_found_by_its_line() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
-        .args(["serve", "--leak", "--memory", "18", "--connections", "4"])
-        .args(["--exporter", "127.0.0.1:0"])
-        // The options of the environment are added, and win.
-        .env("LUMALLOC_CONF", "lg_prof_sample:12")
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let url = line_after(&mut child, "its allocator: http://");
-    let (address, _) = url.split_once('/').unwrap();
+    // The options are added to those of `--leak`, and win.
+    let (mut child, address) = serve(&["--leak", "--memory", "18"], "lg_prof_sample:12");
     let stacks = loop {
-        let stacks = get(address, "/flamegraph?format=collapsed&lines=true");
+        let stacks = get(&address, "/flamegraph?format=collapsed&lines=true");
         assert!(stacks.starts_with("HTTP/1.1 200 "), "{stacks}");
         if stacks.contains("remember") {
             break stacks;

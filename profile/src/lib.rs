@@ -8,6 +8,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub(crate) mod decimal;
 pub mod sink;
 #[allow(unsafe_code)]
 pub(crate) mod scratch;

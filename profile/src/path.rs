@@ -1,5 +1,6 @@
 //! Names of files, and those that files get without one.
 
+use crate::decimal::Decimal;
 use crate::process::process_id;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,17 +34,7 @@ impl Path {
 
     /// Appends a decimal number.
     pub fn push_number(&mut self, number: u64) -> Option<&mut Path> {
-        let mut digits = [0; 20];
-        let (mut rest, mut first) = (number, digits.len());
-        for (index, digit) in digits.iter_mut().enumerate().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            first = index;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.push(digits.get(first..).unwrap_or_default())
+        self.push(Decimal::of(number).as_bytes())
     }
 
     /// Returns the path as a C string.

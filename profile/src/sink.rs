@@ -1,5 +1,7 @@
 //! Where a profile is written to, piece by piece.
 
+use crate::decimal::Decimal;
+
 /// Takes the pieces of a profile.
 pub trait Sink {
     /// Takes the next bytes. Returns `false` if they are lost; nothing more need be written then.
@@ -74,17 +76,7 @@ impl<'a> Text<'a> {
 
     /// Appends a decimal number.
     pub fn decimal(&mut self, number: u64) -> &mut Text<'a> {
-        let mut digits = [0; 20];
-        let (mut rest, mut first) = (number, digits.len());
-        for (index, digit) in digits.iter_mut().enumerate().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            first = index;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.bytes(digits.get(first..).unwrap_or_default())
+        self.bytes(Decimal::of(number).as_bytes())
     }
 
     /// Appends a hexadecimal number, with `0x` before it.

@@ -21,9 +21,10 @@ struct Notes {
 }
 
 /// What is known of a value.
+#[allow(dead_code, reason = "nobody reads what leaks")]
 struct Note {
-    _key: String,
-    _excerpt: Vec<u8>,
+    key: String,
+    excerpt: Vec<u8>,
 }
 
 impl History {
@@ -34,7 +35,7 @@ impl History {
         let mut notes = self.notes();
         let bytes = size_of::<Note>() + key.len() + excerpt.len();
         if notes.bytes + bytes <= MOST {
-            notes.all.push(Note { _key: key.to_owned(), _excerpt: excerpt.to_vec() });
+            notes.all.push(Note { key: key.to_owned(), excerpt: excerpt.to_vec() });
             notes.bytes += bytes;
         }
     }
@@ -58,7 +59,7 @@ mod tests {
         history.remember("key", &[b'x'; 300]);
         let bytes = size_of::<Note>() + 3 + EXCERPT;
         assert_eq!(kept(), (1, bytes));
-        assert_eq!(history.notes().all[0]._excerpt, [b'x'; EXCERPT]);
+        assert_eq!(history.notes().all[0].excerpt, [b'x'; EXCERPT]);
         history.notes().bytes = MOST - bytes;
         for _ in 0..2 {
             history.remember("key", &[b'x'; 300]);
