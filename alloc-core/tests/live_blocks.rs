@@ -6,7 +6,7 @@ mod common;
 use common::child::{play_well, scenario};
 use common::random::Random;
 use lumalloc::control::{arenas, tcache};
-use lumalloc::observe::{self, Block};
+use lumalloc::observe::{self, Block, ClassCount};
 use lumalloc::raw::{self, Flags};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,15 @@ fn blocks_that_stay_are_found_once_while_others_come_and_go() {
 }
 
 #[test]
+fn each_allocation_is_counted_once_by_its_class() {
+    for conf in
+        ["", "tcache:false", "narenas:3", "percpu_arena:percpu", "prof:true,lg_prof_sample:9"]
+    {
+        play_well("counted", conf);
+    }
+}
+
+#[test]
 fn the_child_of_a_fork_finds_the_same_blocks() {
     play_well("fork", "");
 }
@@ -53,6 +62,7 @@ fn child() {
     match scenario().as_deref() {
         Some("quiet") => quiet(),
         Some("busy") => busy(),
+        Some("counted") => counted(),
         Some("fork") => fork(),
         Some(name) => panic!("no scenario {name}"),
         None => {}
@@ -196,6 +206,52 @@ fn compare(held: &[Held], arena: u32) {
         assert!(found.arena.is_none_or(|its| its == arena), "{found:x?}");
     }
     assert_eq!(observe::blocks(Some(u32::MAX)).next(), None);
+    compare_counts(&found);
+}
+
+/// Compares the counts of the size classes with the blocks that were found. Guarded samples belong
+/// to no arena and no class.
+#[track_caller]
+fn compare_counts(found: &[Block]) {
+    let counts: BTreeMap<usize, u64> =
+        counts().iter().map(|(size, class)| (*size, class.live)).collect();
+    let mut expected: BTreeMap<usize, u64> = counts.keys().map(|size| (*size, 0)).collect();
+    for block in found.iter().filter(|block| block.arena.is_some()) {
+        let class = expected.range_mut(block.usable..).next();
+        *class.expect("a class that is used").1 += 1;
+    }
+    assert_eq!(counts, expected);
+}
+
+/// The counts of the size classes, by their size.
+fn counts() -> BTreeMap<usize, ClassCount> {
+    let mut counts = BTreeMap::new();
+    observe::class_counts(|class| {
+        assert!(class.live <= class.allocations, "{class:?}");
+        assert!(counts.insert(class.size, class).is_none(), "{class:?}");
+    });
+    counts
+}
+
+/// Blocks are counted while they are allocated by one thread and freed by another. A third is freed
+/// at once, so that the same blocks serve again.
+fn counted() {
+    for round in 1..=3 {
+        for (size, class) in [(100, 112), (5000, 5120), (33_000, 40_960), (3 << 20, 3 << 20)] {
+            let mut held = Vec::new();
+            for n in 0..300 {
+                let address = raw::allocate(size, Flags::NONE).expose_provenance();
+                let block = Held { address, size, flags: Flags::NONE, way: 0 };
+                if n % 3 == 0 { block.free(true) } else { held.push(block) }
+            }
+            let now = counts()[&class];
+            assert_eq!((now.allocations, now.live), (300 * round, 200), "{size}");
+            thread::scope(|scope| {
+                scope.spawn(|| held.into_iter().for_each(|block| block.free(false)));
+            });
+            assert_eq!(counts()[&class].live, 0, "{size}");
+        }
+    }
 }
 
 /// Threads allocate and free without a pause, and end and start, while the blocks that stay are

@@ -3,7 +3,8 @@
 
 use crate::process::process_id;
 use crate::sink::Text;
-use lumalloc::{VERSION, observe};
+use lumalloc::VERSION;
+use lumalloc::observe::{self, ClassCount};
 
 /// The value of a note.
 #[derive(Clone, Copy)]
@@ -12,6 +13,8 @@ pub(crate) enum Note {
     Number(u64),
     /// Text without line feeds.
     Text(&'static str),
+    /// The bytes of a block, blocks in use, and allocations since the start.
+    Class(ClassCount),
 }
 
 impl Note {
@@ -21,6 +24,12 @@ impl Note {
         match self {
             Note::Number(number) => text.decimal(number),
             Note::Text(value) => text.bytes(value.as_bytes()),
+            Note::Class(class) => text
+                .decimal(class.size as u64)
+                .bytes(b" ")
+                .decimal(class.live)
+                .bytes(b" ")
+                .decimal(class.allocations),
         };
     }
 }
@@ -37,4 +46,6 @@ pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
     let counts = observe::profile_counts();
     number("prof.samples.taken", counts.taken);
     number("prof.samples.missed", counts.missed);
+    number("prof.since_start", u64::from(counts.since_start));
+    observe::class_counts(|class| see("class", Note::Class(class)));
 }

@@ -28,10 +28,21 @@ pub fn difference(newer: &[u8], older: &[u8]) -> Result<Vec<u8>, String> {
         return Err("the two profiles have different values".into());
     }
     subtract(&mut new, &old)?;
+    leave_out_counts(&mut new);
     new.duration_nanos = new.time_nanos.saturating_sub(old.time_nanos).max(0);
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(&new.encode_to_vec()).map_err(|error| error.to_string())?;
     packed.finish().map_err(|error| error.to_string())
+}
+
+/// Leaves out the exact counts of size classes, which are those since the start.
+fn leave_out_counts(new: &mut Profile) {
+    let mut comments = std::mem::take(&mut new.comment);
+    comments.retain(|comment| {
+        let text = string(new, *comment);
+        !text.starts_with("class=") && !text.starts_with("prof.since_start=")
+    });
+    new.comment = comments;
 }
 
 fn decode(file: &[u8]) -> Result<Profile, String> {
@@ -181,6 +192,9 @@ mod tests {
             .stack(&[0x3033], &[2, 20, 2, 20], &[("bytes", 10)])
             .stack(&[0x4044], &[1, 7, 1, 7], &[("bytes", 7), ("thread", 3)]);
         let new = File::default()
+            .comment("prof.since_start=1")
+            .comment("pid=7")
+            .comment("class=16 3 4")
             .mapping(0x1000, 0x9000, "/bin/x", "ab")
             .stack(&[0x3033], &[2, 20, 2, 20], &[("bytes", 10)])
             .stack(&[0x1011, 0x2022], &[9, 90, 8, 80], &[("bytes", 10)])
@@ -193,6 +207,9 @@ mod tests {
         let at = plain.location.iter().find(|at| at.id == gone.location_id[0]).expect("a location");
         assert_eq!((at.address, at.mapping_id), (0x4044, plain.mapping[0].id));
         assert_eq!(string(&plain, gone.label[1].key), "thread");
+        let comments: Vec<&str> =
+            plain.comment.iter().map(|comment| string(&plain, *comment)).collect();
+        assert_eq!(comments, ["pid=7"], "no counts since the start");
         let nothing = difference(&new, &new).expect("a difference");
         assert!(live(&nothing).is_empty() && read(&nothing).is_ok());
     }

@@ -12,6 +12,8 @@
 mod testing;
 mod error;
 pub mod profile;
+mod variance;
+mod calibration;
 mod read;
 mod delta;
 pub mod symbols;
@@ -74,9 +76,13 @@ mod tests {
             paths in proptest::collection::vec(
                 (names(), 0i64..1 << 40, 0i64..1 << 20, any::<bool>()), 0..8
             ),
-            period in prop_oneof![Just(1i64), 1i64..1 << 40]
+            period in prop_oneof![Just(1i64), 1i64..1 << 40],
+            class in (0i64..1 << 20, 0i64..1 << 50, 0i64..1 << 50)
         ) {
-            let mut file = File::default();
+            let (size, live, allocations) = class;
+            let mut file = File::default()
+                .comment("prof.since_start=1")
+                .comment(&format!("class={size} {live} {allocations}"));
             for (path, size, blocks, is_live) in paths {
                 file = file.path(&path, size, blocks, if is_live { blocks } else { 0 });
             }

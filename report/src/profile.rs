@@ -76,6 +76,19 @@ pub struct Sample {
     pub thread: Option<i64>,
     /// Its name.
     pub thread_name: Option<String>,
+    /// Index into the classes of the profile, if the blocks belong to one.
+    pub(crate) class: Option<usize>,
+    /// What was added to the counts because the exact ones of the class are known.
+    pub(crate) correction: Counts,
+}
+
+/// What all samples of a size class add up to, of what is live and of all allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ClassErrors {
+    /// The variances before the counts were corrected; 0 if they were not.
+    pub(crate) variance: [f64; 2],
+    /// The number of samples.
+    pub(crate) samples: [f64; 2],
 }
 
 /// A file, or other memory, that addresses of the process belong to.
@@ -134,6 +147,8 @@ pub struct Profile {
     pub stacks: Vec<Vec<usize>>,
     /// The counts.
     pub samples: Vec<Sample>,
+    /// The size classes, if the counts were corrected.
+    pub(crate) classes: Vec<ClassErrors>,
 }
 
 impl Profile {

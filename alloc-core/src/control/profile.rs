@@ -77,6 +77,9 @@ pub fn is_thread_active() -> bool {
 /// Sets whether the calling thread is sampled, and returns whether it was.
 pub fn set_thread_active(active: bool) -> bool {
     let before = is_thread_active();
+    if !active {
+        sampler::note_left_out();
+    }
     if let Some(thread) = current::thread() {
         thread.set_profiled(active);
     }
@@ -317,6 +320,10 @@ pub fn hooks() -> (Option<AllocatedHook>, Option<FreedHook>) {
 /// ```
 pub fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHook>) -> bool {
     thread_begin::real_cache();
+    if allocated.is_some() || freed.is_some() {
+        // What they allocate is not sampled.
+        sampler::note_left_out();
+    }
     switch::set_hooks(allocated, freed)
 }
 

@@ -3,6 +3,7 @@
 use super::arena_stats::{
     ArenaStats, BINS, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, lextent_of_run,
 };
+use super::class_counts::Classes;
 use super::process::zero_reallocs;
 use super::records::Records;
 use super::samples::guarded_samples;
@@ -16,7 +17,7 @@ use crate::front::cache::registry;
 use crate::front::life::{background, fork};
 use crate::front::miss::out_of_memory;
 use crate::ground::os;
-use crate::ground::size_class::SizeClass;
+use crate::ground::size_class::{SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
@@ -39,15 +40,21 @@ use core::sync::atomic::Ordering::Relaxed;
 /// ```
 #[must_use]
 pub fn totals() -> Totals {
+    counted().totals
+}
+
+/// Returns the sums over all arenas and caches, taken in one walk.
+pub(super) fn counted() -> Sum {
     let mut sum = Sum::default();
     walk(&mut sum, None);
-    sum.totals
+    sum
 }
 
 /// The sums of a walk.
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) totals: Totals,
+    pub(super) classes: Classes,
     /// Bytes in blocks that left slabs, and that were returned to slabs, since the start.
     taken: u64,
     returned: u64,
@@ -139,8 +146,8 @@ fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut 
             }
         }
     }
+    add_kept(sum, cache, state.runs.all(), served, records.as_deref_mut());
     if let Some(records) = records {
-        add_kept(cache, state.runs.all(), served, records);
         if let Some(arena) = records.arena_mut(home) {
             arena.caches_mutex.add_history(cache.owner.state.history());
         }
@@ -158,6 +165,8 @@ fn add_accounts(
     let requests = cache.requests(class);
     sum.totals.requests += requests;
     let counts = cache.owner.counts(class);
+    let out = counts.filled as i64 - counts.flushed as i64;
+    sum.classes.add_small(class, out - cache.level(class) as i64, requests);
     sum.taken += counts.filled * size;
     sum.returned += counts.flushed * size;
     for account in ledger.accounts(class.index()) {
@@ -201,20 +210,24 @@ fn add_account(bin: &mut BinStats, account: &Account, requests: u64) {
 
 /// Adds the large blocks that the cache keeps, and those that it used again.
 fn add_kept(
+    sum: &mut Sum,
     cache: &'static RealCache,
     runs: impl Iterator<Item = &'static Extent>,
     served: u64,
-    records: &mut Records,
+    mut records: Option<&mut Records>,
 ) {
     for run in runs {
-        if let Some(arena) = records.arena_mut(run.arena()) {
-            arena.space.kept_bytes += run.bytes();
-        }
+        sum.classes.add_large(page_class_ceil(run.pages()), -1, 0);
+        let arena = records.as_deref_mut().and_then(|records| records.arena_mut(run.arena()));
+        arena.into_iter().for_each(|arena| arena.space.kept_bytes += run.bytes());
     }
     for length in (0..run_cache::LENGTHS).filter(|n| served >> (BINS + n) & 1 != 0) {
-        let class = lextent_of_run(run_cache::page_class(length));
+        let run = run_cache::page_class(length);
         for account in cache.owner.ledger.accounts(BINS + length) {
-            let arena = records.arena_mut(account.arena());
+            sum.classes.add_large(run, 0, account.filled.get());
+            let arena = records.as_deref_mut();
+            let arena = arena.and_then(|records| records.arena_mut(account.arena()));
+            let class = lextent_of_run(run);
             if let Some(large) = arena.and_then(|arena| arena.lextents.get_mut(class)) {
                 large.nrequests += account.filled.get();
             }
@@ -244,6 +257,10 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;
     sum.totals.purged_pages += counts.purges.dirty.pages + counts.purges.muzzy.pages;
+    for class in 0..PAGE_RUN_CLASSES {
+        let blocks = pages.large.of(class);
+        sum.classes.add_large(class, blocks.made as i64 - blocks.gone as i64, blocks.made);
+    }
     let Some(stats) = stats else { return };
     stats.initialized = arena.is_live();
     stats.uptime = now.saturating_sub(arena.born.load(Relaxed));
@@ -277,8 +294,10 @@ fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut A
     let slabs = bin.slabs.lock();
     let size = class.size() as u64;
     sum.totals.n_open += slabs.opens;
-    sum.taken += bin.filled.get() * size;
-    sum.returned += bin.flushed.get() * size;
+    let (filled, flushed) = (bin.filled.get(), bin.flushed.get());
+    sum.taken += filled * size;
+    sum.returned += flushed * size;
+    sum.classes.add_small(class, filled as i64 - flushed as i64, filled);
     sum.sent += bin.sent.get() * size;
     sum.absorbed += bin.absorbed.get() * size;
     let Some(stats) = stats else { return };
@@ -286,9 +305,9 @@ fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut A
         mutex.add_history(bin.slabs.history());
     }
     if let Some(stats) = stats.bins.get_mut(class.index()) {
-        stats.nmalloc += bin.filled.get();
-        stats.ndalloc += bin.flushed.get();
-        stats.nrequests += bin.filled.get();
+        stats.nmalloc += filled;
+        stats.ndalloc += flushed;
+        stats.nrequests += filled;
         stats.nreslabs += slabs.adopted;
         stats.nonfull_slabs += slabs.partial.length();
     }

@@ -9,6 +9,7 @@ pub(crate) mod profile;
 pub(crate) mod profile_classes;
 pub(crate) mod history;
 pub(crate) mod work;
+pub(crate) mod class_counts;
 pub(crate) mod snapshot;
 pub(crate) mod process;
 #[allow(unsafe_code)]
@@ -30,6 +31,7 @@ pub use arena_stats::{
     ArenaSpace, ArenaStats, BINS, BinStats, ClassesStats, ExtentStats, LEXTENTS, LargeStats,
     PAGE_RUN_CLASSES, PurgeStats, lextent_size, slab_class_size, slab_class_slab,
 };
+pub use class_counts::{ClassCount, class_counts};
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
 pub use collect::totals;
 pub use detail::Detail;

@@ -1,6 +1,7 @@
 //! The heap profile: samples of allocations by their stacks. Source: jemalloc(3), `opt.prof`.
 
 use crate::ground::os;
+use crate::middle::arenas::arena_hooks;
 use crate::profile::live::{self, Known};
 use crate::profile::sampler;
 use crate::profile::{rate, sites};
@@ -81,6 +82,9 @@ pub struct ProfileCounts {
     pub stacks: u64,
     /// Bytes of the stored stacks and their counts, which are part of the metadata.
     pub bytes: u64,
+    /// Whether each allocation since the start of the process had its chance to be a sample, and
+    /// none was forgotten. Then the samples are estimates of [`class_counts`](super::class_counts).
+    pub since_start: bool,
 }
 
 /// Calls `see` with the counts of each stack and size. `see` may allocate.
@@ -139,5 +143,6 @@ pub fn profile_counts() -> ProfileCounts {
         live: live::count(),
         stacks: sites::MADE.get(),
         bytes: sites::USED.get(),
+        since_start: sampler::is_since_start() && !arena_hooks::are_there(),
     }
 }

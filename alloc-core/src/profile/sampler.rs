@@ -28,6 +28,8 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 static SEES_ALL: AtomicBool = AtomicBool::new(false);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static NEW_THREADS: AtomicBool = AtomicBool::new(true);
+/// Whether each allocation since the start had its chance to be a sample.
+static SINCE_START: AtomicBool = AtomicBool::new(false);
 
 /// Samples taken.
 pub(crate) static TAKEN: SharedCount = SharedCount::new();
@@ -52,6 +54,7 @@ pub(crate) fn prepare(settings: &Settings) {
     rate::seed(if settings.seed == 0 { os::random() } else { settings.seed });
     ACTIVE.store(settings.active, Relaxed);
     NEW_THREADS.store(settings.new_threads, Relaxed);
+    SINCE_START.store(settings.active && settings.new_threads, Relaxed);
     find_low_addresses();
     if settings.lg_sample == 0 {
         live::expect_many();
@@ -71,6 +74,18 @@ fn find_low_addresses() {
         }
     }
     low::set_end(1);
+    note_left_out();
+}
+
+/// Returns whether each allocation since the start of the process had its chance to be a sample,
+/// and was counted if it was one.
+pub(crate) fn is_since_start() -> bool {
+    SINCE_START.load(Relaxed) && MISSED.get() == 0
+}
+
+/// Notes that some allocations, or some samples, are left out from now on.
+pub(crate) fn note_left_out() {
+    SINCE_START.store(false, Relaxed);
 }
 
 /// Returns whether the process may take samples.
@@ -100,6 +115,9 @@ pub(crate) fn is_active() -> bool {
 
 /// Sets whether the process takes samples, and returns whether it did.
 pub(crate) fn set_active(active: bool) -> bool {
+    if !active {
+        note_left_out();
+    }
     ACTIVE.swap(active, Relaxed)
 }
 
@@ -110,6 +128,9 @@ pub(crate) fn samples_new_threads() -> bool {
 
 /// Sets whether new threads are sampled, and returns whether they were.
 pub(crate) fn set_samples_new_threads(sampled: bool) -> bool {
+    if !sampled {
+        note_left_out();
+    }
     NEW_THREADS.swap(sampled, Relaxed)
 }
 
@@ -197,6 +218,7 @@ fn tell_untold() {
 
 /// Forgets all samples, and sets how many bytes there are between two samples on average, as log2.
 pub(crate) fn reset(lg_sample: u32) {
+    note_left_out();
     live::clear();
     sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::reset);
     rate::set(lg_sample);

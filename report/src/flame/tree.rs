@@ -31,17 +31,17 @@ impl Tree {
     pub(super) fn new(report: &Report, value: Value) -> Tree {
         let mut tree = Tree { nodes: vec![Node::default()], value };
         for sample in &report.profile().samples {
-            let tally = Tally::of(sample, report.profile().period);
+            let tally = Tally::of(sample, report.profile());
             if tally.value(value) == 0 {
                 continue;
             }
             let mut at = ROOT;
-            tree.nodes[at].tally.add(&tally);
             for frame in report.stack_below_main(sample.stack).iter().rev() {
                 at = tree.child(at, frame.function);
                 tree.nodes[at].tally.add(&tally);
             }
         }
+        tree.nodes[ROOT].tally = Tally::whole(report.profile());
         tree
     }
 

@@ -7,6 +7,7 @@ use flate2::read::MultiGzDecoder;
 use prost::Message;
 
 use super::proto;
+use crate::calibration::calibrate;
 use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
 
 /// A file that unpacks to more than this is refused.
@@ -60,6 +61,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     let mut ordered: Vec<(Vec<usize>, usize)> = stacks.into_iter().collect();
     ordered.sort_by_key(|(_, index)| *index);
     profile.stacks = ordered.into_iter().map(|(stack, _)| stack).collect();
+    profile.check()?;
+    calibrate(&mut profile);
     profile.check()?;
     Ok(profile)
 }

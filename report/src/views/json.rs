@@ -9,7 +9,6 @@ use crate::report::Report;
 use crate::symbols::Frame;
 use crate::views::rows::Types;
 use crate::views::tally::Tally;
-use crate::views::totals::total;
 use crate::views::value::Value;
 
 /// Returns the text, with `title` as the name of the file. The members are described in
@@ -45,7 +44,7 @@ fn by_names(report: &Report) -> Vec<(Vec<String>, Tally)> {
     let name = |frame: &Frame| report.function(frame.function).to_owned();
     let of = |sample: &Sample| {
         let stack = report.stack_below_main(sample.stack).iter().map(name).collect();
-        (stack, Tally::of(sample, report.profile().period))
+        (stack, Tally::of(sample, report.profile()))
     };
     report.profile().samples.iter().map(of).collect()
 }
@@ -68,7 +67,7 @@ fn file(report: &Report, title: &str) -> Json {
         "time_nanos": profile.time_nanos,
         "notes": notes.collect::<Map<_, _>>(),
         "warnings": report.symbols().notes(),
-        "total": numbers(&total(report)),
+        "total": numbers(&Tally::whole(profile)),
         "frames": frames.all.iter().map(|it| frame(report, it)).collect::<Vec<_>>(),
         "stacks": stacks,
         "samples": profile.samples.iter().map(|it| sample(report, &types, it)).collect::<Vec<_>>(),
@@ -101,7 +100,7 @@ fn frame(report: &Report, frame: &Frame) -> Json {
 }
 
 fn sample(report: &Report, types: &Types, sample: &Sample) -> Json {
-    let mut out = numbers(&Tally::of(sample, report.profile().period));
+    let mut out = numbers(&Tally::of(sample, report.profile()));
     out.insert("stack".to_owned(), json!(sample.stack));
     out.insert("type".to_owned(), json!(types.of(report, sample)));
     out.insert("size".to_owned(), json!(sample.size));

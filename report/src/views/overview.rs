@@ -7,7 +7,7 @@ use crate::views::format::{Bytes, count_change, percent};
 use crate::views::rows::{By, Lines, Row, rows, sort};
 use crate::views::table::Table;
 use crate::views::tally::Tally;
-use crate::views::totals::{text as totals_text, total};
+use crate::views::totals::text as totals_text;
 use crate::views::value::Value;
 
 /// A stack has at most so many lines.
@@ -42,7 +42,7 @@ pub fn overview(report: &Report, title: &str, options: &Options) -> String {
         let mut rows = rows(report, *by, Lines::Shown);
         sort(&mut rows, options.value);
         let columns = Columns::new(report, *by, options);
-        text += &columns.view(rows, total(report), None);
+        text += &columns.view(rows, Tally::whole(report.profile()), None);
     }
     text
 }
@@ -72,8 +72,8 @@ pub fn difference(new: &Report, old: &Report, titles: [&str; 2], options: &Optio
             rows.push(row);
         }
         sort(&mut rows, options.value);
-        let mut total_change = total(new);
-        total_change.subtract(&total(old));
+        let mut total_change = Tally::whole(new.profile());
+        total_change.subtract(&Tally::whole(old.profile()));
         let columns = Columns::new(new, *by, options);
         text += &columns.view(rows, total_change, Some(&before));
     }
@@ -111,7 +111,7 @@ impl<'a> Columns<'a> {
     fn view(&self, rows: Vec<Row>, total: Tally, before: Option<&Before>) -> String {
         let value = self.options.value;
         let has_value = |row: &Row| {
-            let with = row.with_callees.map_or(0, |with| with.value(value));
+            let with = row.with_callees.as_ref().map_or(0, |with| with.value(value));
             row.tally.value(value) != 0 || with != 0
         };
         let rows: Vec<Row> = rows.into_iter().filter(has_value).collect();
@@ -126,11 +126,12 @@ impl<'a> Columns<'a> {
             if self.is_sampled {
                 cells.push(self.number(row.tally.error(value).round() as i64, value));
             }
-            match before.map(|before| before.get(&row.lines).copied().unwrap_or_default()) {
+            let past = |before: &Before| before.get(&row.lines).map_or(0, |past| past.value(value));
+            match before.map(past) {
                 None => cells.push(percent(row.tally.value(value), total.value(value))),
                 Some(past) => {
-                    cells.push(self.number(past.value(value) + row.tally.value(value), value));
-                    cells.push(self.number(past.value(value), value));
+                    cells.push(self.number(past + row.tally.value(value), value));
+                    cells.push(self.number(past, value));
                 }
             }
             let with = row.with_callees.iter();

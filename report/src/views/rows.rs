@@ -76,11 +76,10 @@ pub(crate) fn sort(rows: &mut [Row], value: Value) {
 
 fn by_key(report: &Report, by: By, lines: Lines) -> Vec<Row> {
     let keys = Keys::new(report, by, lines);
-    let period = report.profile().period;
     let mut tallies: BTreeMap<Vec<String>, Tally> = BTreeMap::new();
     for sample in &report.profile().samples {
         if let Some(key) = keys.key(sample) {
-            tallies.entry(key).or_default().add(&Tally::of(sample, period));
+            tallies.entry(key).or_default().add(&Tally::of(sample, report.profile()));
         }
     }
     let row = |(lines, tally)| Row { lines, tally, with_callees: None };
@@ -90,7 +89,7 @@ fn by_key(report: &Report, by: By, lines: Lines) -> Vec<Row> {
 fn by_function(report: &Report) -> Vec<Row> {
     let mut tallies: BTreeMap<&str, (Tally, Tally)> = BTreeMap::new();
     for sample in &report.profile().samples {
-        let tally = Tally::of(sample, report.profile().period);
+        let tally = Tally::of(sample, report.profile());
         let mut seen = HashSet::new();
         for (place, frame) in report.stack(sample.stack).iter().enumerate() {
             let entry = tallies.entry(report.function(frame.function)).or_default();
@@ -282,7 +281,7 @@ mod tests {
         let mut rows = rows(&report(), By::Function, Lines::Hidden);
         sort(&mut rows, Value::LiveBlocks);
         let of = |row: &Row| {
-            let with = row.with_callees.map(|with| with.counts.live);
+            let with = row.with_callees.as_ref().map(|with| with.counts.live);
             (row.lines[0].clone(), row.tally.counts.live, with)
         };
         let found: Vec<_> = rows.iter().map(of).collect();

@@ -1,69 +1,103 @@
 //! Sums of samples, and how far they may be from the truth.
 //!
-//! A block of `s` bytes is sampled with the chance `p = 1 - e^(-s / R)`, where `R` is the mean
-//! number of bytes between two samples. `k` samples of that size stand for `k / p` blocks. The
-//! variance of this estimate is `k (1 - p) / p²`, that of its bytes `s²` times as much. Variances
-//! of different stacks and sizes are added. The standard error is the square root.
+//! Variances of different stacks and sizes are added. The standard error is the square root. Of
+//! samples whose class has an exact count, the variances are added by class: if they are `v` of the
+//! class's `V`, the variance is `v - v² / V`, because the rest of the class is known as well
+//! ([`crate::calibration`]). Blocks of which no sample was taken may be anywhere, so two samples
+//! more are assumed, one of them among these.
 
-use crate::profile::{Counts, Sample};
+use crate::profile::{ClassErrors, Counts, Profile, Sample};
+use crate::variance::{self, Estimate, Kind};
 use crate::views::value::Value;
 
 /// A sum of samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     /// The numbers; estimates if the profile is sampled.
     pub(crate) counts: Counts,
-    /// The variance of each number.
-    variances: Variances,
+    /// The variances of blocks and bytes, for each [`Kind`].
+    variances: [Variances; 2],
+    /// Samples of classes with exact counts.
+    classes: Vec<Part>,
+    /// Whether these are all samples of a profile.
+    is_whole: bool,
     /// The samples among the live blocks, and among all allocations.
     samples: [f64; 2],
 }
 
-/// Variances of the members of [`Counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Variances {
-    allocs: f64,
-    alloc_bytes: f64,
-    live: f64,
-    live_bytes: f64,
+    blocks: f64,
+    bytes: f64,
+}
+
+/// Some samples of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Part {
+    class: usize,
+    kind: Kind,
+    /// All samples of the class.
+    all: ClassErrors,
+    /// The sum of their variances, and those of variances times sizes and squares of sizes.
+    sums: [f64; 3],
 }
 
 impl Tally {
-    /// The numbers of one sample of a profile with this period.
-    pub(crate) fn of(sample: &Sample, period: u64) -> Tally {
-        let counts = sample.counts;
-        let live = Estimate::new(counts.live, counts.live_bytes, period);
-        let allocs = Estimate::new(counts.allocs, counts.alloc_bytes, period);
-        Tally {
-            counts,
-            variances: Variances {
-                allocs: allocs.variance,
-                alloc_bytes: allocs.variance_of_bytes,
-                live: live.variance,
-                live_bytes: live.variance_of_bytes,
-            },
-            samples: [live.samples, allocs.samples],
+    /// The numbers of one sample of a profile.
+    pub(crate) fn of(sample: &Sample, profile: &Profile) -> Tally {
+        let mut tally = Tally { counts: sample.counts, ..Tally::default() };
+        for kind in Kind::ALL {
+            let before = sample.counts - sample.correction;
+            let estimate = variance::of(before, kind, profile.period);
+            tally.samples[kind as usize] = estimate.samples;
+            let class = sample.class.map(|class| (class, profile.classes[class]));
+            match class.filter(|(_, all)| all.variance[kind as usize] > 0.0) {
+                Some((class, all)) => tally.classes.push(Part::new(class, kind, all, estimate)),
+                None => tally.variances[kind as usize] = Variances::of(estimate),
+            }
         }
+        tally
     }
 
-    /// Adds other samples.
+    /// The sum of all samples of a profile.
+    pub(crate) fn whole(profile: &Profile) -> Tally {
+        let mut whole = Tally::default();
+        profile.samples.iter().for_each(|sample| whole.add(&Tally::of(sample, profile)));
+        whole.is_whole = true;
+        whole
+    }
+
+    /// Adds other samples of the same profile.
     pub(crate) fn add(&mut self, other: &Tally) {
         self.counts += other.counts;
-        self.add_errors(other);
+        self.add_variances(other.variances);
+        for part in &other.classes {
+            let is_same = |known: &&mut Part| (known.class, known.kind) == (part.class, part.kind);
+            match self.classes.iter_mut().find(is_same) {
+                Some(known) => known.add(part),
+                None => self.classes.push(*part),
+            }
+        }
+        self.samples = [0, 1].map(|at| self.samples[at] + other.samples[at]);
     }
 
     /// Takes away the numbers of another profile. The errors are added.
     pub(crate) fn subtract(&mut self, other: &Tally) {
         self.counts = self.counts - other.counts;
-        self.add_errors(other);
+        self.add_variances(Kind::ALL.map(|kind| other.variance(kind)));
+        self.samples = [0, 1].map(|at| self.samples[at] + other.samples[at]);
     }
 
-    fn add_errors(&mut self, other: &Tally) {
-        self.variances.allocs += other.variances.allocs;
-        self.variances.alloc_bytes += other.variances.alloc_bytes;
-        self.variances.live += other.variances.live;
-        self.variances.live_bytes += other.variances.live_bytes;
-        self.samples = [0, 1].map(|at| self.samples[at] + other.samples[at]);
+    fn add_variances(&mut self, others: [Variances; 2]) {
+        self.variances.iter_mut().zip(others).for_each(|(sum, other)| sum.add(other));
+    }
+
+    fn variance(&self, kind: Kind) -> Variances {
+        let parts = self.classes.iter().filter(|part| part.kind == kind);
+        parts.fold(self.variances[kind as usize], |mut sum, part| {
+            sum.add(part.variance(self.is_whole));
+            sum
+        })
     }
 
     /// The number.
@@ -75,10 +109,10 @@ impl Tally {
     /// numbers lie within it.
     pub(crate) fn error(&self, value: Value) -> f64 {
         let variance = match value {
-            Value::LiveBytes => self.variances.live_bytes,
-            Value::LiveBlocks => self.variances.live,
-            Value::AllocatedBytes => self.variances.alloc_bytes,
-            Value::Allocations => self.variances.allocs,
+            Value::LiveBytes => self.variance(Kind::Live).bytes,
+            Value::LiveBlocks => self.variance(Kind::Live).blocks,
+            Value::AllocatedBytes => self.variance(Kind::Allocated).bytes,
+            Value::Allocations => self.variance(Kind::Allocated).blocks,
         };
         variance.sqrt()
     }
@@ -89,27 +123,40 @@ impl Tally {
     }
 }
 
-/// What is known about the samples of one size.
-struct Estimate {
-    samples: f64,
-    variance: f64,
-    variance_of_bytes: f64,
+impl Variances {
+    fn of(estimate: Estimate) -> Variances {
+        let bytes = estimate.size * estimate.size * estimate.variance;
+        Variances { blocks: estimate.variance, bytes }
+    }
+
+    fn add(&mut self, other: Variances) {
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+    }
 }
 
-impl Estimate {
-    fn new(count: i64, bytes: i64, period: u64) -> Estimate {
-        let (count, bytes) = (count as f64, bytes as f64);
-        if period <= 1 || count <= 0.0 {
-            return Estimate { samples: count, variance: 0.0, variance_of_bytes: 0.0 };
+impl Part {
+    fn new(class: usize, kind: Kind, all: ClassErrors, estimate: Estimate) -> Part {
+        let Estimate { size, variance, .. } = estimate;
+        Part { class, kind, all, sums: [variance, size * variance, size * size * variance] }
+    }
+
+    fn add(&mut self, other: &Part) {
+        self.sums.iter_mut().zip(other.sums).for_each(|(sum, other)| *sum += other);
+    }
+
+    fn variance(&self, is_whole: bool) -> Variances {
+        let [sum, by_size, by_square] = self.sums;
+        if sum <= 0.0 {
+            return Variances::default();
         }
-        let size = bytes / count;
-        let chance = -f64::exp_m1(-size / period as f64);
-        if chance <= 0.0 {
-            return Estimate { samples: count, variance: 0.0, variance_of_bytes: 0.0 };
-        }
-        let variance = count * (1.0 - chance) / chance;
-        let variance_of_bytes = size * size * variance;
-        Estimate { samples: count * chance, variance, variance_of_bytes }
+        let all = self.all.variance[self.kind as usize];
+        let one = if is_whole { 0.0 } else { all / self.all.samples[self.kind as usize].max(1.0) };
+        let blocks = (sum + one) * ((all - sum).max(0.0) + one) / (all + 2.0 * one);
+        // What the sizes differ by within the class is not known better than before.
+        let size = by_size / sum;
+        let of_sizes = (by_square - by_size * size).max(0.0);
+        Variances { blocks, bytes: of_sizes + size * size * blocks }
     }
 }
 
@@ -117,14 +164,15 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    fn sample(live: i64, live_bytes: i64) -> Sample {
+    fn tally(live: i64, live_bytes: i64, period: u64) -> Tally {
         let counts = Counts { allocs: 2 * live, alloc_bytes: 2 * live_bytes, live, live_bytes };
-        Sample { counts, ..Sample::default() }
+        let sample = Sample { counts, ..Sample::default() };
+        Tally::of(&sample, &Profile { period, ..Profile::default() })
     }
 
     #[test]
     fn counted_allocations_have_no_error() {
-        let tally = Tally::of(&sample(10, 1000), 1);
+        let tally = tally(10, 1000, 1);
         assert_eq!(tally.error(Value::LiveBytes), 0.0);
         assert_eq!((tally.samples(Value::LiveBlocks), tally.samples(Value::Allocations)), (10, 20));
         assert_eq!(tally.value(Value::AllocatedBytes), 2000);
@@ -133,7 +181,7 @@ mod tests {
     #[test]
     fn errors_are_those_of_the_binomial_distribution() {
         // p = 1 - e^-1 = 0.63212; 100 blocks: 63 samples, variance 100 * 0.36788 / 0.63212 = 58.2.
-        let tally = Tally::of(&sample(100, 100_000), 1000);
+        let tally = tally(100, 100_000, 1000);
         assert!((tally.error(Value::LiveBlocks) - 7.629).abs() < 0.001);
         assert!((tally.error(Value::LiveBytes) - 7629.0).abs() < 1.0);
         assert!((tally.error(Value::Allocations) - 10.789).abs() < 0.001);
@@ -142,8 +190,8 @@ mod tests {
 
     #[test]
     fn variances_are_added() {
-        let one = Tally::of(&sample(100, 100_000), 1000);
-        let mut two = one;
+        let one = tally(100, 100_000, 1000);
+        let mut two = one.clone();
         two.add(&one);
         assert!(
             (two.error(Value::LiveBlocks) / one.error(Value::LiveBlocks)
@@ -151,7 +199,7 @@ mod tests {
                 .abs()
                 < 1e-5
         );
-        let mut none = one;
+        let mut none = one.clone();
         none.subtract(&one);
         assert_eq!((none.counts, none.samples(Value::LiveBytes)), (Counts::default(), 126));
         assert_eq!(none.error(Value::LiveBlocks), two.error(Value::LiveBlocks));
@@ -173,7 +221,7 @@ mod tests {
         for _ in 0..rounds {
             let samples = (0..blocks).filter(|_| random() < chance).count() as f64;
             let count = (samples / chance).round() as i64;
-            let tally = Tally::of(&sample(count, count * size as i64), period);
+            let tally = tally(count, count * size as i64, period);
             let is_inside = (count - blocks).abs() as f64 <= tally.error(Value::LiveBlocks);
             inside += i32::from(is_inside);
         }

@@ -5,18 +5,10 @@ use crate::views::format::Bytes;
 use crate::views::tally::Tally;
 use crate::views::value::Value;
 
-/// Returns the sum of all samples.
-pub(crate) fn total(report: &Report) -> Tally {
-    let mut total = Tally::default();
-    let samples = report.profile().samples.iter();
-    samples.for_each(|sample| total.add(&Tally::of(sample, report.profile().period)));
-    total
-}
-
 /// Returns some lines that begin with `title`.
 pub(crate) fn text(report: &Report, title: &str, bytes: Bytes) -> String {
     let profile = report.profile();
-    let total = total(report);
+    let total = Tally::whole(profile);
     let mut lines = vec![title.to_owned(), format!("  {}", how(report))];
     let mut sum = |label: &str, of: Value, blocks: Value, unit: &str| {
         let (of, blocks) = (number(&total, of, bytes), number(&total, blocks, bytes));

@@ -1,0 +1,72 @@
+//! How far an estimate may be from the truth.
+//!
+//! A block of `s` bytes is sampled with the chance `p = 1 - e^(-s / R)`, where `R` is the mean
+//! number of bytes between two samples. `k` samples of that size stand for `k / p` blocks. The
+//! variance of this estimate is `k (1 - p) / p²`, that of its bytes `s²` times as much.
+
+use crate::profile::Counts;
+
+/// What is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Blocks that are live.
+    Live,
+    /// Allocations since the start.
+    Allocated,
+}
+
+impl Kind {
+    /// Both, in their order as indices.
+    pub(crate) const ALL: [Kind; 2] = [Kind::Live, Kind::Allocated];
+
+    /// The number of blocks.
+    pub(crate) fn blocks(self, counts: &Counts) -> i64 {
+        match self {
+            Kind::Live => counts.live,
+            Kind::Allocated => counts.allocs,
+        }
+    }
+
+    /// Their bytes.
+    pub(crate) fn bytes(self, counts: &Counts) -> i64 {
+        match self {
+            Kind::Live => counts.live_bytes,
+            Kind::Allocated => counts.alloc_bytes,
+        }
+    }
+
+    /// Adds blocks and bytes, which may be negative.
+    pub(crate) fn add(self, counts: &mut Counts, blocks: i64, bytes: i64) {
+        let (of_blocks, of_bytes) = match self {
+            Kind::Live => (&mut counts.live, &mut counts.live_bytes),
+            Kind::Allocated => (&mut counts.allocs, &mut counts.alloc_bytes),
+        };
+        *of_blocks = of_blocks.saturating_add(blocks);
+        *of_bytes = of_bytes.saturating_add(bytes);
+    }
+}
+
+/// What is known about the samples of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Estimate {
+    /// The number of samples.
+    pub(crate) samples: f64,
+    /// Bytes of a block.
+    pub(crate) size: f64,
+    /// The variance of the number of blocks; 0 if each was counted.
+    pub(crate) variance: f64,
+}
+
+/// Returns what is known about estimates that were made from samples of this period.
+pub(crate) fn of(counts: Counts, kind: Kind, period: u64) -> Estimate {
+    let (count, bytes) = (kind.blocks(&counts) as f64, kind.bytes(&counts) as f64);
+    if count <= 0.0 {
+        return Estimate { samples: count, ..Estimate::default() };
+    }
+    let size = bytes / count;
+    let chance = -f64::exp_m1(-size / period as f64);
+    if period <= 1 || chance <= 0.0 {
+        return Estimate { samples: count, size, variance: 0.0 };
+    }
+    Estimate { samples: count * chance, size, variance: count * (1.0 - chance) / chance }
+}
