@@ -189,41 +189,62 @@ fn get(address: &str, path: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Starts `lumalloc serve` with options for the allocator. Returns it with the exporter's address.
-fn serve(words: &[&str], options: &str) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
-        .args(["serve", "--connections", "4", "--exporter", "127.0.0.1:0"])
-        .args(words)
-        .env("LUMALLOC_CONF", options)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let url = line_after(&mut child, "its allocator: http://");
-    let (address, _) = url.split_once('/').unwrap();
-    let address = address.to_owned();
-    (child, address)
+/// `lumalloc serve`, with the exporter's address. It is killed if its test fails.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    /// Starts it with options for the allocator.
+    fn start(words: &[&str], options: &str) -> Service {
+        let child = Command::new(env!("CARGO_BIN_EXE_lumalloc"))
+            .args(["serve", "--connections", "4", "--exporter", "127.0.0.1:0"])
+            .args(words)
+            .env("LUMALLOC_CONF", options)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut service = Service { child, address: String::new() };
+        let url = line_after(&mut service.child, "its allocator: http://");
+        service.address = url.split_once('/').unwrap().0.to_owned();
+        service
+    }
+
+    /// Ends it, which must succeed.
+    fn end(mut self) {
+        send("-TERM", self.child.id());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // After its end both do nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
 fn the_service_alone_runs_under_load_and_shows_its_allocator() {
-    let (mut child, address) = serve(&["--memory", "15"], "");
-    let healthy = get(&address, "/-/healthy");
+    let running = Service::start(&["--memory", "15"], "");
+    let healthy = get(&running.address, "/-/healthy");
     assert!(healthy.ends_with("lumalloc: healthy\n"), "{healthy}");
-    let stats = get(&address, "/stats");
+    let stats = get(&running.address, "/stats");
     assert!(stats.contains("Begin lumalloc statistics"), "{stats}");
     assert!(service(15).is_some());
-    send("-TERM", child.id());
-    assert!(child.wait().unwrap().success());
+    running.end();
     assert_eq!(service(15), None);
 }
 
 #[test]
 fn a_leak_is_found_by_its_line() {
     // The options are added to those of `--leak`, and win.
-    let (mut child, address) = serve(&["--leak", "--memory", "18"], "lg_prof_sample:12");
+    let running = Service::start(&["--leak", "--memory", "18"], "lg_prof_sample:12");
     let stacks = loop {
-        let stacks = get(&address, "/flamegraph?format=collapsed&lines=true");
+        let stacks = get(&running.address, "/flamegraph?format=collapsed&lines=true");
         assert!(stacks.starts_with("HTTP/1.1 200 "), "{stacks}");
         if stacks.contains("remember") {
             break stacks;
@@ -235,8 +256,7 @@ fn a_leak_is_found_by_its_line() {
         .position(|line| line.contains("excerpt.to_vec()"));
     let place = format!("service/leak.rs:{})", line.unwrap() + 1);
     assert!(stacks.contains("History::remember (") && stacks.contains(&place), "{stacks}");
-    send("-TERM", child.id());
-    assert!(child.wait().unwrap().success());
+    running.end();
 }
 
 #[test]

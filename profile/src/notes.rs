@@ -13,23 +13,23 @@ pub(crate) enum Note {
     Number(u64),
     /// Text without line feeds.
     Text(&'static str),
-    /// The bytes of a block, blocks in use, and allocations since the start.
+    /// Blocks in use of a size class, and allocations since the start. The name ends with the bytes
+    /// of a block.
     Class(ClassCount),
 }
 
 impl Note {
     /// Writes the note as `name=value`.
     pub(crate) fn write(self, name: &str, text: &mut Text<'_>) {
-        text.bytes(name.as_bytes()).bytes(b"=");
+        text.bytes(name.as_bytes());
+        if let Note::Class(class) = self {
+            text.decimal(class.size as u64);
+        }
+        text.bytes(b"=");
         match self {
             Note::Number(number) => text.decimal(number),
             Note::Text(value) => text.bytes(value.as_bytes()),
-            Note::Class(class) => text
-                .decimal(class.size as u64)
-                .bytes(b" ")
-                .decimal(class.live)
-                .bytes(b" ")
-                .decimal(class.allocations),
+            Note::Class(class) => text.decimal(class.live).bytes(b" ").decimal(class.allocations),
         };
     }
 }
@@ -47,5 +47,5 @@ pub(crate) fn for_each(mut see: impl FnMut(&'static str, Note)) {
     number("prof.samples.taken", counts.taken);
     number("prof.samples.missed", counts.missed);
     number("prof.since_start", u64::from(counts.since_start));
-    observe::class_counts(|class| see("class", Note::Class(class)));
+    observe::class_counts(|class| see("class.", Note::Class(class)));
 }

@@ -60,8 +60,8 @@ pub(crate) fn calibrate(profile: &mut Profile) {
         return;
     }
     let period = profile.period;
-    let notes = profile.comments.iter().filter(|(name, _)| name == "class");
-    let mut classes: Vec<Class> = notes.filter_map(|(_, note)| class(note)).collect();
+    let notes = profile.comments.iter();
+    let mut classes: Vec<Class> = notes.filter_map(|(name, note)| class(name, note)).collect();
     classes.sort_by_key(|class| class.size);
     for sample in &mut profile.samples {
         sample.class = class_of(sample, &classes);
@@ -87,21 +87,22 @@ pub(crate) fn calibrate(profile: &mut Profile) {
     profile.classes = classes.into_iter().map(|class| class.errors).collect();
 }
 
-/// Reads a note: the bytes of a block, blocks in use, and allocations.
-fn class(note: &str) -> Option<Class> {
-    let mut numbers = note.split(' ').map(|number| number.parse::<i64>().ok());
-    let mut next = || numbers.next().flatten().filter(|number| *number >= 0);
-    let (size, live, allocations) = (next()?, next()?, next()?);
-    Some(Class { size: size as u64, exact: [live, allocations], ..Class::default() })
+/// Reads a note on a class: the bytes of a block; blocks in use, and allocations.
+fn class(name: &str, note: &str) -> Option<Class> {
+    let number = |text: &str| text.parse().ok().filter(|number: &i64| *number >= 0);
+    let size = number(name.strip_prefix("class.")?)? as u64;
+    let (live, allocations) = note.split_once(' ')?;
+    Some(Class { size, exact: [number(live)?, number(allocations)?], ..Class::default() })
 }
 
 /// The class of a sample's blocks, if all have one size.
 fn class_of(sample: &Sample, classes: &[Class]) -> Option<usize> {
-    sample.size?;
-    let size = Kind::ALL.iter().find_map(|kind| {
+    // Blocks may be longer than requested, because of their alignment. Their number was rounded.
+    let at_least = Kind::ALL.iter().map(|kind| {
         let (blocks, bytes) = (kind.blocks(&sample.counts), kind.bytes(&sample.counts));
-        (blocks > 0).then(|| (bytes as f64 / blocks as f64).round() as u64)
-    })?;
+        (bytes as f64 / (blocks as f64 + 0.5)) as u64
+    });
+    let size = at_least.max()?.max(sample.size?);
     Some(classes.partition_point(|class| class.size < size)).filter(|at| *at < classes.len())
 }
 
@@ -153,7 +154,7 @@ mod tests {
     }
 
     const EXACT: [&str; 3] =
-        ["prof.since_start=1", "class=512 2780 2780", "class=1024 1000000 5000000"];
+        ["prof.since_start=1", "class.512=2780 2780", "class.1024=1000000 5000000"];
 
     fn live(profile: &Profile) -> Vec<i64> {
         profile.samples.iter().map(|sample| sample.counts.live).collect()
@@ -180,14 +181,21 @@ mod tests {
     fn other_counts_move_nothing() {
         let estimated = vec![1702, 511, 170, 51];
         for notes in [
-            &["class=512 2780 2780"][..],
-            &["prof.since_start=0", "class=512 2780 2780"],
+            &["class.512=2780 2780"][..],
+            &["prof.since_start=0", "class.512=2780 2780"],
             &["prof.since_start=1"],
-            &["prof.since_start=1", "class=512 9000 9000"],
-            &["prof.since_start=1", "class=512 0 0"],
-            &["prof.since_start=1", "class=511 2780 2780"],
-            &["prof.since_start=1", "class=512 -1 99999999999999999999", "class=", "class=512"],
-            &["prof.since_start=1", "class=512 9223372036854775807 9223372036854775807"],
+            &["prof.since_start=1", "class.512=9000 9000"],
+            &["prof.since_start=1", "class.512=0 0"],
+            &["prof.since_start=1", "class.511=2780 2780"],
+            &[
+                "prof.since_start=1",
+                "class.512=-1 9",
+                "class.512=1 99999999999999999999",
+                "class.=",
+                "class.512=",
+                "class.512=1",
+            ],
+            &["prof.since_start=1", "class.512=9223372036854775807 9223372036854775807"],
         ] {
             let profile = file([200, 60, 20, 6], notes).read();
             assert_eq!(live(&profile), estimated, "{notes:?}");
@@ -202,7 +210,7 @@ mod tests {
     /// The only sites that have samples need not be the only ones that there are.
     #[test]
     fn a_single_sample_stays_uncertain() {
-        let profile = file([1, 0, 0, 0], &["prof.since_start=1", "class=512 20 20"]).read();
+        let profile = file([1, 0, 0, 0], &["prof.since_start=1", "class.512=20 20"]).read();
         assert_eq!(live(&profile)[0], 20);
         let error = Tally::of(&profile.samples[0], &profile).error(Value::LiveBlocks);
         assert!((5.0..9.0).contains(&error), "{error}");

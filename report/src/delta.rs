@@ -40,7 +40,7 @@ fn leave_out_counts(new: &mut Profile) {
     let mut comments = std::mem::take(&mut new.comment);
     comments.retain(|comment| {
         let text = string(new, *comment);
-        !text.starts_with("class=") && !text.starts_with("prof.since_start=")
+        !text.starts_with("class.") && !text.starts_with("prof.since_start=")
     });
     new.comment = comments;
 }
@@ -194,7 +194,7 @@ mod tests {
         let new = File::default()
             .comment("prof.since_start=1")
             .comment("pid=7")
-            .comment("class=16 3 4")
+            .comment("class.16=3 4")
             .mapping(0x1000, 0x9000, "/bin/x", "ab")
             .stack(&[0x3033], &[2, 20, 2, 20], &[("bytes", 10)])
             .stack(&[0x1011, 0x2022], &[9, 90, 8, 80], &[("bytes", 10)])

@@ -82,7 +82,7 @@ mod tests {
             let (size, live, allocations) = class;
             let mut file = File::default()
                 .comment("prof.since_start=1")
-                .comment(&format!("class={size} {live} {allocations}"));
+                .comment(&format!("class.{size}={live} {allocations}"));
             for (path, size, blocks, is_live) in paths {
                 file = file.path(&path, size, blocks, if is_live { blocks } else { 0 });
             }

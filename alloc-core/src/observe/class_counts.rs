@@ -2,7 +2,6 @@
 //! profiler are estimates of it.
 
 use super::arena_stats::{BINS, LEXTENTS, lextent_of_run, lextent_size, slab_class_size};
-use super::collect;
 use crate::ground::size_class::SizeClass;
 
 /// The counts of one size class.
@@ -14,21 +13,6 @@ pub struct ClassCount {
     pub live: u64,
     /// Blocks that it was given since the start.
     pub allocations: u64,
-}
-
-/// Calls `see` with the counts of each class that the program used, the smallest first. `see` may
-/// allocate. The walk takes some time, so while other threads run, the counts are not those of one
-/// moment. Guarded samples (`opt.guarded_sample`) are in no class.
-///
-/// ```
-/// let block = vec![0u8; 100];
-/// let mut sizes = Vec::new();
-/// lumalloc::observe::class_counts(|class| sizes.push(class.size));
-/// assert!(sizes.is_sorted());
-/// drop(block);
-/// ```
-pub fn class_counts(see: impl FnMut(ClassCount)) {
-    collect::counted().classes.each().for_each(see);
 }
 
 /// Counts by class, while a walk adds them up. What a class has less may be seen before what it has
@@ -77,7 +61,8 @@ impl Classes {
         }
     }
 
-    fn each(&self) -> impl Iterator<Item = ClassCount> {
+    /// Iterates over the classes that were used, the smallest first.
+    pub(super) fn each(&self) -> impl Iterator<Item = ClassCount> {
         let bins = self.bins.iter().enumerate();
         let lextents = self.lextents.iter().enumerate();
         let small = bins.filter_map(|(n, counts)| counts.of_size(slab_class_size(n)));

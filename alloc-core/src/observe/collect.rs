@@ -3,7 +3,7 @@
 use super::arena_stats::{
     ArenaStats, BINS, BinStats, LargeStats, PAGE_RUN_CLASSES, PurgeStats, lextent_of_run,
 };
-use super::class_counts::Classes;
+use super::class_counts::{ClassCount, Classes};
 use super::process::zero_reallocs;
 use super::records::Records;
 use super::samples::guarded_samples;
@@ -41,6 +41,21 @@ use core::sync::atomic::Ordering::Relaxed;
 #[must_use]
 pub fn totals() -> Totals {
     counted().totals
+}
+
+/// Calls `see` with the counts of each class that the program used, the smallest first. `see` may
+/// allocate. The walk takes some time, so while other threads run, the counts are not those of one
+/// moment. Guarded samples (`opt.guarded_sample`) are in no class.
+///
+/// ```
+/// let block = vec![0u8; 100];
+/// let mut sizes = Vec::new();
+/// lumalloc::observe::class_counts(|class| sizes.push(class.size));
+/// assert!(sizes.is_sorted());
+/// drop(block);
+/// ```
+pub fn class_counts(see: impl FnMut(ClassCount)) {
+    counted().classes.each().for_each(see);
 }
 
 /// Returns the sums over all arenas and caches, taken in one walk.
@@ -147,10 +162,8 @@ fn add_cache(sum: &mut Sum, cache: &'static RealCache, mut records: Option<&mut 
         }
     }
     add_kept(sum, cache, state.runs.all(), served, records.as_deref_mut());
-    if let Some(records) = records {
-        if let Some(arena) = records.arena_mut(home) {
-            arena.caches_mutex.add_history(cache.owner.state.history());
-        }
+    if let Some(arena) = records.and_then(|records| records.arena_mut(home)) {
+        arena.caches_mutex.add_history(cache.owner.state.history());
     }
 }
 

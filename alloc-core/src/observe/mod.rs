@@ -31,9 +31,9 @@ pub use arena_stats::{
     ArenaSpace, ArenaStats, BINS, BinStats, ClassesStats, ExtentStats, LEXTENTS, LargeStats,
     PAGE_RUN_CLASSES, PurgeStats, lextent_size, slab_class_size, slab_class_slab,
 };
-pub use class_counts::{ClassCount, class_counts};
+pub use class_counts::ClassCount;
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
-pub use collect::totals;
+pub use collect::{class_counts, totals};
 pub use detail::Detail;
 pub use heap_map::{HeapMap, Run, RunState, heap_map, heap_map_from};
 pub use history::{PastSample, SampleLog, SampleMoment, recent_samples};

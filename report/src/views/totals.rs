@@ -47,7 +47,10 @@ fn how(report: &Report) -> String {
     };
     if profile.is_sampled() {
         let period = profile.period;
-        format!("{by}estimates from samples, one in {period} bytes; ± is one standard error")
+        let corrected = if profile.classes.is_empty() { "" } else { ", corrected by exact counts" };
+        format!(
+            "{by}estimates from samples, one in {period} bytes{corrected}; ± is one standard error"
+        )
     } else {
         format!("{by}each allocation was counted")
     }

@@ -1,0 +1,45 @@
+// Allocates known numbers of blocks at places of different shares, frees some of them, and writes a
+// profile to the file that the first argument names.
+#include "api_check.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+
+static void *kept[40000];
+static int count;
+
+// Keeps one block of so many.
+static void keep(void *block, int number, int one_of)
+{
+  CHECK(block != NULL);
+  if (number % one_of == 0)
+    kept[count++] = block;
+  else
+    free(block);
+}
+
+#define PLACE(name, size, blocks, one_of) \
+  static __attribute__((noinline)) void name(void) \
+  { \
+    for (int i = 0; i < (blocks); i++) \
+      keep(malloc(size), i, one_of); \
+    __asm__ volatile(""); \
+  }
+
+PLACE(most, 64, 16000, 1)
+PLACE(some, 60, 6000, 2)
+PLACE(few, 64, 600, 1)
+PLACE(longer, 500, 4000, 4)
+PLACE(pages, 20000, 300, 1)
+PLACE(single, 3000, 30, 1)
+PLACE(large, 100000, 60, 3)
+PLACE(larger, 110000, 20, 1)
+
+int main(int argc, char **argv)
+{
+  typedef int (*Mallctl)(const char *, void *, size_t *, void *, size_t);
+  Mallctl mallctl = (Mallctl)dlsym(RTLD_DEFAULT, "mallctl");
+  CHECK(argc == 2 && mallctl != NULL);
+  most(); some(); few(); longer(); pages(); single(); large(); larger();
+  CHECK(mallctl("prof.dump", NULL, NULL, &argv[1], sizeof argv[1]) == 0);
+  return 0;
+}
