@@ -1,30 +1,35 @@
 //! Random numbers of trials from one success to the next (a geometric distribution).
 
 /// Binary digits of the longest gap that is drawn.
-const LONGEST: u32 = 62;
+pub(crate) const LONGEST: usize = 62;
 
 /// Returns the number of trials from one success to the next, if a trial fails with the chance
 /// `fails` in units of 2^-64. It is at least 1.
 ///
 /// The binary digits of a geometric variable minus 1 are independent of each other. So each digit
-/// is drawn by itself. See [`digits`].
-pub(crate) fn gap(fails: u64, mut draw: impl FnMut() -> u32) -> usize {
-    let drawn = digits(fails).map(|(value, chance)| if draw() < chance { value } else { 0 });
-    1 + drawn.sum::<usize>()
+/// is drawn by itself. See [`chances`].
+pub(crate) fn gap(fails: u64, draw: impl FnMut() -> u32) -> usize {
+    gap_of(chances(fails), draw)
 }
 
-/// Returns the binary digits of a gap minus 1: the value of each digit, and its chance to be set in
-/// units of 2^-32.
+/// Returns a gap whose digits have these [`chances`].
+pub(crate) fn gap_of(chances: impl Iterator<Item = u32>, mut draw: impl FnMut() -> u32) -> usize {
+    let digits = chances.enumerate();
+    1 + digits.map(|(digit, chance)| usize::from(draw() < chance) << digit).sum::<usize>()
+}
+
+/// Returns the chance of each binary digit of a gap minus 1 to be set, in units of 2^-32, the least
+/// digit first. Digits above these are never set.
 ///
 /// A gap minus 1 is n with the chance (1 - q) q^n, where q is the chance of a failure. So the digit
 /// of value v is set with the chance q^v / (1 + q^v).
-fn digits(fails: u64) -> impl Iterator<Item = (usize, u32)> {
+pub(crate) fn chances(fails: u64) -> impl Iterator<Item = u32> {
     let mut power = fails;
-    (0..LONGEST).map_while(move |digit| {
+    (0..LONGEST).map_while(move |_| {
         let half = power >> 1;
         let chance = half / ((half | 1 << 63) >> 32);
         power = ((u128::from(power) * u128::from(power)) >> 64) as u64;
-        (chance > 0).then_some((1 << digit, chance as u32))
+        (chance > 0).then_some(chance as u32)
     })
 }
 
@@ -64,7 +69,7 @@ mod tests {
     #[test]
     fn the_mean_gap_is_what_was_asked_for_and_each_trial_has_the_same_chance() {
         for mean in MEANS {
-            let digits = || digits(fails(mean));
+            let digits = || (0..).map(|digit| 1usize << digit).zip(chances(fails(mean)));
             let mean_gap: f64 = 1.0 + digits().map(|(v, p)| v as f64 * share(p)).sum::<f64>();
             assert!(is_near(mean_gap, mean as f64), "{mean_gap} for {mean}");
             // The variance of a geometric variable, so that other distributions with that mean
@@ -80,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_never_fails_leaves_no_gap() {
-        assert_eq!(digits(0).count(), 0);
+        assert_eq!(chances(0).count(), 0);
         assert_eq!([gap(0, || 0), gap(0, || u32::MAX)], [1; 2]);
     }
 
