@@ -102,6 +102,18 @@ const AROUND: [&str; 6] = [
     "alloc::rc::RcInner<",
     "alloc::rc::RcBox<",
 ];
+/// Nodes that containers put into boxes: what their names begin with, the container, and how many of
+/// the node's arguments are those of the container.
+const NODES: [(&str, &str, usize); 6] = [
+    ("alloc::sync::ArcInner<", "Arc", 1),
+    ("alloc::rc::RcInner<", "Rc", 1),
+    ("alloc::rc::RcBox<", "Rc", 1),
+    ("alloc::collections::linked_list::Node<", "LinkedList", 1),
+    ("alloc::collections::btree::node::LeafNode<", "BTreeMap", 2),
+    ("alloc::collections::btree::node::InternalNode<", "BTreeMap", 2),
+];
+/// The value of each entry of a map that is a `BTreeSet`.
+const SET_VALUE: &str = "alloc::collections::btree::set_val::SetValZST";
 /// The containers of modules, for names that have no more than the module, and how many of the
 /// function's arguments are those of the container.
 const MODULES: [(&[&str], &str, usize); 17] = [
@@ -141,6 +153,16 @@ impl Type {
     }
 
     fn text(&self) -> String {
+        let of_set = match self.container.as_str() {
+            "HashMap" => Some(("HashSet", "()")),
+            "BTreeMap" => Some(("BTreeSet", SET_VALUE)),
+            _ => None,
+        };
+        if let (Some((set, no_value)), [key, value]) = (of_set, self.elements.as_slice())
+            && value == no_value
+        {
+            return format!("{set}<{key}>");
+        }
         let elements = self.elements.join(", ");
         match (self.container.as_str(), elements.as_str()) {
             ("basic_string", "char") => "std::string".to_owned(),
@@ -248,9 +270,24 @@ fn type_of(name: &str) -> Option<Type> {
         let own = split(last?.1, ",");
         arguments = own.into_iter().take(arguments.len()).collect();
     }
+    if container == "Box"
+        && let Some(node) = arguments.first().and_then(|first| type_of_node(first))
+    {
+        return Some(node);
+    }
     let elements: Vec<String> = arguments.into_iter().filter_map(element).collect();
     let container = container.to_owned();
     (!elements.is_empty()).then_some(Type { container, elements })
+}
+
+/// The container that puts such a node into a box.
+fn type_of_node(node: &str) -> Option<Type> {
+    let (begin, container, count) =
+        NODES.iter().find(|(begin, ..)| node.trim().starts_with(begin))?;
+    let arguments = node.trim().strip_prefix(begin)?.strip_suffix('>')?;
+    let elements = split(arguments, ",").into_iter().take(*count).filter_map(element);
+    let elements: Vec<String> = elements.collect();
+    (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
 }
 
 /// The container of a function that is known with its module only: `alloc::vec::push<Widget>`.
@@ -282,7 +319,8 @@ fn is_placeholder(argument: &str) -> bool {
 /// An argument that says something.
 fn element(argument: &str) -> Option<String> {
     let argument = argument.trim();
-    let is_helper = HELPERS.iter().any(|helper| argument.starts_with(helper));
+    let helper = argument.trim_start_matches('&');
+    let is_helper = HELPERS.iter().any(|begin| helper.starts_with(begin));
     let is_code = argument.contains("{closure") || argument.contains("lambda(");
     let is_number = argument.starts_with(|first: char| first.is_ascii_digit() || first == '(')
         && argument.ends_with(|last: char| last.is_ascii_digit());
@@ -353,7 +391,23 @@ mod tests {
             ("alloc::raw_vec::RawVec<u8>::reserve < alloc::string::String::push", "String"),
             ("alloc::vec::Vec<u8>::with_capacity", "Vec<u8>"),
             ("<alloc::vec::Vec<u8>>::new < core::option::Option<T>::map::<String>", "Vec<u8>"),
-            ("alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::P<()>>>", "Box<x::P<()>>"),
+            ("alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::P<()>>>", "Arc<x::P<()>>"),
+            ("<alloc::boxed::Box<alloc::rc::RcInner<x::W>>>::new", "Rc<x::W>"),
+            (
+                "<alloc::boxed::Box<alloc::collections::linked_list::Node<x::W>, \
+              &alloc::alloc::Global>>::new_in",
+                "LinkedList<x::W>",
+            ),
+            (
+                "<alloc::boxed::Box<alloc::collections::btree::node::LeafNode<u8, x::W>>>::new_in",
+                "BTreeMap<u8, x::W>",
+            ),
+            (
+                "<alloc::boxed::Box<alloc::collections::btree::node::InternalNode<x::W, \
+              alloc::collections::btree::set_val::SetValZST>>>::new_in",
+                "BTreeSet<x::W>",
+            ),
+            ("hashbrown::map::HashMap<x::W, ()>::insert", "HashSet<x::W>"),
             ("<alloc::boxed::Box<x::Widget>>::new_uninit_in", "Box<x::Widget>"),
             (
                 "hashbrown::map::HashMap<K,V,S,A>::find::<u64, Widget, \

@@ -63,12 +63,21 @@ pub fn pprof(program: &Path, profile: &Path, values: &str, what: &[&str]) -> Rep
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [alone, _, _, all, _, name @ ..] = fields.as_slice() else { panic!("{line}") };
-        (name.join(" "), (number(alone), number(all)))
+        (without_hash(&name.join(" ")), (number(alone), number(all)))
     };
     Report {
         total: number(total.unwrap_or_else(|| panic!("{text}"))),
         of: rows.lines().skip(1).map(row).collect(),
     }
+}
+
+/// A name without the hash of Rust's older names, `shop::boxed::h0123456789abcdef`, which pprof
+/// leaves in.
+fn without_hash(name: &str) -> String {
+    let is_hash =
+        |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let plain = name.rsplit_once("::h").filter(|(_, hash)| is_hash(hash));
+    plain.map_or(name, |(plain, _)| plain).to_owned()
 }
 
 /// As [`pprof`], but returns the text.

@@ -83,3 +83,17 @@ pub fn command(directory: &Path, args: &[&str]) -> (String, String, String) {
 pub fn tool(name: &str, args: &[&dyn AsRef<Path>]) -> String {
     Run::plain(find_program(name)).args(args.iter().map(|arg| arg.as_ref())).stdout()
 }
+
+/// Returns the live bytes and blocks of a row of `lumalloc heap --bytes`: that with this name, in the
+/// table with this title.
+pub fn row(text: &str, title: &str, name: &str) -> (u64, u64) {
+    let table = text.split(&format!("\n{title} by ")).nth(1).unwrap_or_else(|| panic!("{text}"));
+    let table = table.split("\n\n").next().expect("its end");
+    let end = format!("  {name}");
+    let row = table.lines().find(|line| line.ends_with(&end));
+    let row = row.unwrap_or_else(|| panic!("no row {name}:\n{table}"));
+    let fields: Vec<&str> = row.split_whitespace().collect();
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{row}"));
+    let blocks = if title == "Functions" { 3 } else { 2 };
+    (number(fields[0]), number(fields[blocks]))
+}

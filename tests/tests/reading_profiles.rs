@@ -1,60 +1,10 @@
-//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C, C++ and Rust.
+//! `lumalloc mprof`, `heap` and `flamegraph` on profiles of real programs in C and C++.
 
-use lumalloc_tests::profiled::{Profiled, command, copied, tool};
+use lumalloc_tests::profiled::{Profiled, command, copied, row, tool};
 use lumalloc_tests::run::find_program;
 use lumalloc_tests::{Run, cc, root, scratch};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
-
-/// A program of Rust with this text.
-fn rust(directory: &str, text: &str, flags: &[&str]) -> PathBuf {
-    let directory = scratch(directory);
-    let source = directory.join("shop.rs");
-    fs::write(&source, text).expect("written");
-    let run = Run::plain(find_program("rustc")).args(["--edition", "2024"]).args(flags);
-    run.args(["-o".as_ref(), directory.join("shop").as_path(), source.as_path()]).stdout();
-    directory.join("shop")
-}
-
-const SHOP: &str = "
-use std::collections::HashMap;
-pub struct Widget(#[allow(dead_code)] [u8; 200]);
-#[inline(never)]
-fn boxed(count: usize) -> Vec<Box<Widget>> {
-    let mut made = Vec::with_capacity(count);
-    for _ in 0..count { made.push(Box::new(Widget([1; 200]))); }
-    made
-}
-#[inline(never)]
-fn grown(count: usize) -> Vec<Widget> {
-    let mut made = Vec::new();
-    for _ in 0..count { made.push(Widget([2; 200])); }
-    made
-}
-#[inline(never)]
-fn table() -> HashMap<u64, Widget> {
-    let mut made = HashMap::new();
-    for number in 0..100 { made.insert(number, Widget([3; 200])); }
-    made
-}
-#[inline(never)]
-fn text() -> String { \"x\".repeat(3000) }
-fn main() { std::mem::forget((boxed(100), grown(300), table(), text())); }
-";
-
-/// The row of a table of `lumalloc heap` that ends with this name: live bytes and blocks.
-fn row(text: &str, title: &str, name: &str) -> (u64, u64) {
-    let table = text.split(&format!("\n{title} by ")).nth(1).unwrap_or_else(|| panic!("{text}"));
-    let table = table.split("\n\n").next().expect("its end");
-    let end = format!("  {name}");
-    let row = table.lines().find(|line| line.ends_with(&end));
-    let row = row.unwrap_or_else(|| panic!("no row {name}:\n{table}"));
-    let fields: Vec<&str> = row.split_whitespace().collect();
-    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{row}"));
-    let blocks = if title == "Functions" { 3 } else { 2 };
-    (number(fields[0]), number(fields[blocks]))
-}
 
 #[test]
 fn the_tables_of_a_program_in_c_are_exact() {
@@ -133,30 +83,6 @@ fn functions_and_types_of_cpp_are_named() {
     let stack = text.split("shop::inlined (reading_profiles.cc:17)\n").nth(1).expect("the stack");
     assert!(stack.trim_start().starts_with("shop::around (reading_profiles.cc:18)\n"), "{stack}");
     assert!(text.contains("main::{lambda(unsigned long)#1}::operator() const ("), "{text}");
-}
-
-#[test]
-fn functions_and_types_of_rust_are_named() {
-    for (flags, name) in [
-        (&["-g"][..], "reading-rust"),
-        (&["-g", "-O"], "reading-rust-optimized"),
-        (&["-g", "-O", "-Csymbol-mangling-version=v0"], "reading-rust-v0"),
-    ] {
-        let program = rust(&format!("{name}-source"), SHOP, flags);
-        let profiled = Profiled::new(&program, name);
-        let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);
-        assert_eq!(row(&text, "Types", "Box<shop::Widget>"), (100 * 224, 100), "{name}");
-        for kind in ["Vec<shop::Widget>", "HashMap<u64, shop::Widget>"] {
-            assert_eq!(row(&text, "Types", kind).1, 1, "{name}: {text}");
-        }
-        // 300 widgets grow to a capacity of 512.
-        assert!(row(&text, "Types", "Vec<shop::Widget>").0 >= 512 * 200, "{name}");
-        let sites = text.split("\nSites by ").nth(1).expect("sites");
-        for site in ["shop::boxed", "shop::grown", "shop::table", "shop::text"] {
-            assert!(sites.contains(&format!("  {site} (shop.rs:")), "{name}: {sites}");
-        }
-        assert!(profiled.shown(&["mprof", "-verbose"]).contains("> shop::main > shop::grown > "));
-    }
 }
 
 /// The stacks that libgcc's unwinder finds are the same. It allocates itself, where it is loaded.

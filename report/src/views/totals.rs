@@ -47,9 +47,9 @@ fn how(report: &Report) -> String {
     };
     if profile.is_sampled() {
         let period = profile.period;
-        let corrected = if profile.classes.is_empty() { "" } else { ", corrected by exact counts" };
+        let corrected = if profile.classes.is_empty() { "" } else { "; corrected by exact counts" };
         format!(
-            "{by}estimates from samples, one in {period} bytes{corrected}; ± is one standard error"
+            "{by}estimates from samples, one in {period} bytes; ± is one standard error{corrected}"
         )
     } else {
         format!("{by}each allocation was counted")
