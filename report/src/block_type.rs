@@ -102,8 +102,8 @@ const AROUND: [&str; 6] = [
     "alloc::rc::RcInner<",
     "alloc::rc::RcBox<",
 ];
-/// Nodes that containers put into boxes: what their names begin with, the container, and how many of
-/// the node's arguments are those of the container.
+/// Nodes that containers put into boxes: what their names begin with, the container, and how many
+/// of the node's arguments are those of the container.
 const NODES: [(&str, &str, usize); 6] = [
     ("alloc::sync::ArcInner<", "Arc", 1),
     ("alloc::rc::RcInner<", "Rc", 1),

@@ -84,8 +84,8 @@ pub fn tool(name: &str, args: &[&dyn AsRef<Path>]) -> String {
     Run::plain(find_program(name)).args(args.iter().map(|arg| arg.as_ref())).stdout()
 }
 
-/// Returns the live bytes and blocks of a row of `lumalloc heap --bytes`: that with this name, in the
-/// table with this title.
+/// Returns the live bytes and blocks of a row of `lumalloc heap --bytes`: that with this name, in
+/// the table with this title.
 pub fn row(text: &str, title: &str, name: &str) -> (u64, u64) {
     let table = text.split(&format!("\n{title} by ")).nth(1).unwrap_or_else(|| panic!("{text}"));
     let table = table.split("\n\n").next().expect("its end");

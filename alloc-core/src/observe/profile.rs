@@ -83,7 +83,8 @@ pub struct ProfileCounts {
     /// Bytes of the stored stacks and their counts, which are part of the metadata.
     pub bytes: u64,
     /// Whether each allocation since the start of the process had its chance to be a sample, and
-    /// none was forgotten. Then the samples are estimates of [`class_counts`](super::class_counts()).
+    /// none was forgotten. Then the samples are estimates of what
+    /// [`class_counts`](super::class_counts()) tells.
     pub since_start: bool,
 }
 
