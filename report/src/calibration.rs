@@ -127,6 +127,7 @@ fn correct(counts: &mut Counts, class: &Class, kind: Kind, period: u64, carried:
 mod tests {
     use super::*;
     use crate::read::testing::File;
+    use crate::testing::shares;
     use crate::views::{Tally, Value};
 
     const PERIOD: i64 = 4096;
@@ -218,13 +219,7 @@ mod tests {
 
     #[test]
     fn simulated_estimates_become_better_and_lie_within_their_errors() {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as f64 / u64::MAX as f64
-        };
+        let mut random = shares(0x9e37_79b9_7f4a_7c15);
         let (mut squares, mut inside, rounds) = ([0.0; 2], [0; 4], 400);
         for _ in 0..rounds {
             let samples = SITES.map(|blocks| (0..blocks).filter(|_| random() < chance()).count());

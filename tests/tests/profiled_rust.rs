@@ -17,6 +17,13 @@ fn rust(directory: &str, text: &str, flags: &[&str]) -> PathBuf {
     directory.join("shop")
 }
 
+/// Ways to build a program, which make different names.
+const BUILDS: [(&[&str], &str); 3] = [
+    (&["-g"], "plain"),
+    (&["-g", "-O"], "optimized"),
+    (&["-g", "-O", "-Csymbol-mangling-version=v0"], "v0"),
+];
+
 const SHOP: &str = "
 use std::collections::HashMap;
 pub struct Widget(#[allow(dead_code)] [u8; 200]);
@@ -103,11 +110,8 @@ fn main() {
 
 #[test]
 fn functions_and_types_of_rust_are_named() {
-    for (flags, name) in [
-        (&["-g"][..], "reading-rust"),
-        (&["-g", "-O"], "reading-rust-optimized"),
-        (&["-g", "-O", "-Csymbol-mangling-version=v0"], "reading-rust-v0"),
-    ] {
+    for (flags, build) in BUILDS {
+        let name = &format!("reading-rust-{build}");
         let program = rust(&format!("{name}-source"), SHOP, flags);
         let profiled = Profiled::new(&program, name);
         let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);
@@ -128,11 +132,8 @@ fn functions_and_types_of_rust_are_named() {
 /// A container's blocks have its type, not that of its nodes.
 #[test]
 fn containers_of_rust_are_named() {
-    for (flags, name) in [
-        (&["-g"][..], "containers"),
-        (&["-g", "-O"], "containers-optimized"),
-        (&["-g", "-O", "-Csymbol-mangling-version=v0"], "containers-v0"),
-    ] {
+    for (flags, build) in BUILDS {
+        let name = &format!("containers-{build}");
         let program = rust(&format!("{name}-source"), CONTAINERS, flags);
         let profiled = Profiled::new(&program, name);
         let text = profiled.shown(&["heap", "mprof.data", "--bytes", "--top", "1000"]);

@@ -15,8 +15,8 @@ pub struct ClassCount {
     pub allocations: u64,
 }
 
-/// Counts by class, while a walk adds them up. What a class has less may be seen before what it has
-/// more, so sums are signed.
+/// Counts by class, while a walk adds them up. The walk may see that a block was returned before it
+/// sees that the block was handed out, so sums of live blocks are signed.
 pub(super) struct Classes {
     bins: [Counts; BINS],
     lextents: [Counts; LEXTENTS],

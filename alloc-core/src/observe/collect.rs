@@ -59,7 +59,7 @@ pub fn class_counts(see: impl FnMut(ClassCount)) {
 }
 
 /// Returns the sums over all arenas and caches, taken in one walk.
-pub(super) fn counted() -> Sum {
+fn counted() -> Sum {
     let mut sum = Sum::default();
     walk(&mut sum, None);
     sum
@@ -69,7 +69,7 @@ pub(super) fn counted() -> Sum {
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) totals: Totals,
-    pub(super) classes: Classes,
+    classes: Classes,
     /// Bytes in blocks that left slabs, and that were returned to slabs, since the start.
     taken: u64,
     returned: u64,

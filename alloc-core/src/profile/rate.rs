@@ -8,6 +8,9 @@ use crate::ground::geometric::{self, LONGEST};
 use core::iter;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+/// What a state of the generator splitmix64 differs by from the next one.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 static LG: AtomicU32 = AtomicU32::new(19);
 /// How often the rate was set. What was drawn at another rate does not count any more.
 static TIMES_SET: AtomicU32 = AtomicU32::new(0);
@@ -41,9 +44,6 @@ pub(crate) fn lg() -> u32 {
 pub(super) fn seed(seed: u64) {
     RANDOM.store(seed, Relaxed);
 }
-
-/// What a state of the generator splitmix64 differs by from the next one.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns 32 random bits of a state of the generator.
 fn mixed(state: u64) -> u32 {

@@ -63,6 +63,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     profile.stacks = ordered.into_iter().map(|(stack, _)| stack).collect();
     profile.check()?;
     calibrate(&mut profile);
+    // The corrected sums may be larger.
     profile.check()?;
     Ok(profile)
 }

@@ -163,6 +163,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::shares;
 
     fn tally(live: i64, live_bytes: i64, period: u64) -> Tally {
         let counts = Counts { allocs: 2 * live, alloc_bytes: 2 * live_bytes, live, live_bytes };
@@ -210,13 +211,7 @@ mod tests {
     fn simulated_samples_scatter_as_computed() {
         let (blocks, size, period) = (2000, 512.0f64, 4096u64);
         let chance = -f64::exp_m1(-size / period as f64);
-        let mut state = 88_172_645_463_325_252u64;
-        let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as f64 / u64::MAX as f64
-        };
+        let mut random = shares(88_172_645_463_325_252);
         let (mut inside, rounds) = (0, 1000);
         for _ in 0..rounds {
             let samples = (0..blocks).filter(|_| random() < chance).count() as f64;
