@@ -1,11 +1,11 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! profile → the core, capi → namespace, and cli and exporter → report.
+//! profile → the core, capi → namespace, cli and exporter → report, and region → the core.
 
 use std::fs;
 use std::path::Path;
 
 /// A directory, its package, and the packages of the workspace that it may depend on.
-const EDGES: [(&str, &str, &[&str]); 9] = [
+const EDGES: [(&str, &str, &[&str]); 10] = [
     ("alloc-core", "lumalloc", &[]),
     ("profile", "lumalloc-profile", &["lumalloc"]),
     ("namespace", "lumalloc-namespace", &["lumalloc", "lumalloc-profile"]),
@@ -18,6 +18,7 @@ const EDGES: [(&str, &str, &[&str]); 9] = [
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
     ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),
     ("report", "lumalloc-report", &[]),
+    ("region", "lumalloc-region", &["lumalloc"]),
     (
         "cli",
         "lumalloc-cli",

@@ -1,0 +1,44 @@
+//! Regions: heaps of their own, with a method that cuts blocks and a discipline that supplies
+//! memory. Source: vmalloc(3).
+//!
+//! ```text
+//!   Region ──▶ method: Best, Last, Pool          which free piece becomes a block
+//!                │
+//!                ▼
+//!              segments                          pieces of memory, by age and by address
+//!                │
+//!                ▼
+//!              discipline: System, or your own   where memory comes from
+//! ```
+//!
+//! A region is good for what is dropped as a whole: a parsed document, the memory of a request. It
+//! closes without a look at its blocks.
+//!
+//! The region's words between blocks carry seals, so that a block that was overrun is noticed, and
+//! an address that is no block is an error and no corruption.
+#![cfg_attr(not(test), no_std)]
+#![allow(unsafe_code, reason = "blocks are raw memory")]
+
+#[cfg(test)]
+extern crate std;
+
+mod damage;
+mod words;
+mod tree;
+mod misuse;
+mod discipline;
+mod system;
+mod segments;
+mod data;
+mod call;
+mod method;
+mod region;
+
+pub use discipline::{Discipline, Resized, Retry};
+pub use method::best::Best;
+pub use method::last::Last;
+pub use method::pool::Pool;
+pub use method::{Method, Resize, Stat};
+pub use misuse::Misuse;
+pub use region::Region;
+pub use system::System;

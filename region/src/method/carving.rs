@@ -1,0 +1,135 @@
+//! Carving: blocks are cut from a segment one after the other, with no words between them.
+
+use crate::segments::{Number, Segment, Segments};
+use crate::words::{GRANULE, Words};
+
+/// Where the next block comes from. Distances are from the core data.
+#[repr(C)]
+pub(super) struct Carving {
+    /// The distance to the segment that is carved, or 0.
+    segment: Number,
+    /// The distance to what is free in it, and to its end.
+    next: Number,
+    end: Number,
+    /// The distance to a segment that was not carved since the region was cleared, and is older
+    /// than all that were, or 0.
+    reserve: Number,
+}
+
+impl Carving {
+    /// Makes the state of a region without segments.
+    pub(super) fn begin(&self) {
+        for number in [&self.segment, &self.next, &self.end, &self.reserve] {
+            number.set(0);
+        }
+    }
+
+    /// Goes on with the free end of a segment.
+    pub(super) fn carve_from(&self, words: Words, segment: &Segment) {
+        self.note(words);
+        self.segment.set(words.distance(segment.address()));
+        self.next.set(words.distance(segment.carved()));
+        self.end.set(words.distance(segment.end()));
+    }
+
+    /// Starts over in a region whose segments are all empty.
+    pub(super) fn start_over(&self, words: Words, segments: &Segments) {
+        self.begin();
+        if let Some(newest) = segments.newest(words) {
+            self.carve_from(words, newest);
+            self.reserve_older(words, newest);
+        }
+    }
+
+    /// Notes in the segment how far it is carved.
+    pub(super) fn note(&self, words: Words) {
+        if let Some(segment) = self.segment(words) {
+            segment.set_carved(words.address(self.next.get()));
+        }
+    }
+
+    /// Returns the segment that is carved.
+    fn segment<'a>(&self, words: Words) -> Option<&'a Segment> {
+        let distance = self.segment.get();
+        // SAFETY: the state names only segments of the region.
+        (distance != 0).then(|| unsafe { Segment::at(words.address(distance)) })
+    }
+
+    /// Returns whether a segment is the one that is carved.
+    pub(super) fn is_from(&self, words: Words, segment: &Segment) -> bool {
+        self.segment.get() == words.distance(segment.address())
+    }
+
+    /// Returns the distance of a new block of `size` bytes, or `None` if the segment is used up.
+    #[inline]
+    pub(super) fn carve(&self, size: usize) -> Option<usize> {
+        let next = self.next.get();
+        if size > self.end.get().wrapping_sub(next) {
+            return None;
+        }
+        self.next.set(next.wrapping_add(size));
+        Some(next)
+    }
+
+    /// Skips bytes so that the next block begins at a multiple of `align`.
+    pub(super) fn skip_to(&self, words: Words, align: usize) -> bool {
+        let next = words.address(self.next.get());
+        let skipped = next.next_multiple_of(align) - next;
+        self.carve(skipped).is_some()
+    }
+
+    /// Goes on with the next segment that is not carved. Returns false if there is none.
+    pub(super) fn next_reserve(&self, words: Words) -> bool {
+        let distance = self.reserve.get();
+        if distance == 0 {
+            return false;
+        }
+        // SAFETY: the state names only segments of the region.
+        let segment = unsafe { Segment::at(words.address(distance)) };
+        self.carve_from(words, segment);
+        self.reserve_older(words, segment);
+        true
+    }
+
+    fn reserve_older(&self, words: Words, segment: &Segment) {
+        let older = segment.older(words);
+        self.reserve.set(older.map_or(0, |older| words.distance(older.address())));
+    }
+
+    /// Returns the distance to what is free in the segment.
+    #[inline]
+    pub(super) fn next(&self) -> usize {
+        self.next.get()
+    }
+
+    /// Takes back what was carved behind a distance in the segment that is carved.
+    #[inline]
+    pub(super) fn uncarve(&self, distance: usize) {
+        self.next.set(distance);
+    }
+
+    /// Returns the end of what was carved from a segment.
+    pub(super) fn carved(&self, words: Words, segment: &Segment) -> usize {
+        if self.is_from(words, segment) { words.address(self.next.get()) } else { segment.carved() }
+    }
+
+    /// Goes on after segments were made shorter or were given back.
+    pub(super) fn after_compaction(&self, words: Words, segments: &Segments) {
+        let distance = self.segment.get();
+        let same = |segment: &&Segment| words.distance(segment.address()) == distance;
+        let segment = segments.each(words).find(same).or_else(|| segments.newest(words));
+        self.begin();
+        if let Some(segment) = segment {
+            self.carve_from(words, segment);
+        }
+    }
+}
+
+/// Returns the size of a block for a request, or `None` if no block can be so large.
+#[inline]
+pub(super) fn rounded(request: usize) -> Option<usize> {
+    if request > isize::MAX as usize {
+        return None;
+    }
+    Some(request.max(1).next_multiple_of(GRANULE))
+}
