@@ -238,7 +238,6 @@ fn put_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, block: Block) {
     if let Some(next) = Block::read(words, end).filter(|next| !next.busy)
         && free.remove(words, end, next.size)
     {
-        Block::erase(words, end);
         end += next.size;
     }
     if block.after_free
@@ -304,7 +303,6 @@ fn take_behind<D: Discipline>(
     }
     let Some(block) = Block::read(words, at) else { return false };
     Block { size: size + behind.size, ..block }.write(words, at);
-    Block::erase(words, at + size);
     set_after_free(call, at + size + behind.size, false);
     true
 }
