@@ -8,7 +8,7 @@
 //!              segments                          pieces of memory, by age and by address
 //!                │
 //!                ▼
-//!              discipline: System, or your own   where memory comes from
+//!              discipline: System, Heap, yours   where memory comes from
 //! ```
 //!
 //! A region is good for what is dropped as a whole: a parsed document, the memory of a request. It
@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), no_std)]
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -27,6 +28,7 @@ mod words;
 mod tree;
 mod misuse;
 mod discipline;
+mod heap;
 mod system;
 mod segments;
 mod data;
@@ -35,6 +37,7 @@ mod method;
 mod region;
 
 pub use discipline::{Discipline, Resized, Retry};
+pub use heap::Heap;
 pub use method::best::Best;
 pub use method::last::Last;
 pub use method::pool::Pool;

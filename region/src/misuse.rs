@@ -11,6 +11,8 @@ pub enum Misuse {
     NotTheLast,
     /// The block cannot be resized as asked. It is unchanged.
     NoRoom,
+    /// A call is in the region: its discipline called back.
+    Entered,
 }
 
 impl core::fmt::Display for Misuse {
@@ -20,6 +22,7 @@ impl core::fmt::Display for Misuse {
             Misuse::FreedBefore => "the block was freed before",
             Misuse::NotTheLast => "only the last block can be freed",
             Misuse::NoRoom => "there is no room for the block",
+            Misuse::Entered => "the region's discipline called the region",
         })
     }
 }

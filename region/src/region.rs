@@ -5,17 +5,22 @@ use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
+use crate::words::GRANULE;
+use allocator_api2::alloc::{AllocError, Allocator, Layout};
+use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 
 /// A heap of its own: blocks by the method `M`, in segments from the discipline `D`.
 ///
 /// All blocks are gone when the region is dropped, at the cost of giving its segments back, however
-/// many blocks there are. One thread uses a region at a time. Source: vmalloc(3), `vmopen`.
+/// many blocks there are. One thread uses a region at a time, and its discipline may not use it: a
+/// call from there fails. A reference to a region is an allocator for the collections of
+/// `allocator_api2` and of other crates. Source: vmalloc(3), `vmopen`.
 ///
 /// ```
 /// use lumalloc_region::{Last, Region, System};
 ///
-/// let mut region: Region<Last, System> = Region::open(System).unwrap();
+/// let region: Region<Last, System> = Region::open(System).unwrap();
 /// for length in 1..1000 {
 ///     let block = region.alloc(length).unwrap();
 ///     // SAFETY: the block is this program's, and so long.
@@ -23,9 +28,21 @@ use core::ptr::NonNull;
 /// }
 /// assert_eq!(region.stat().busy, 999);
 /// ```
+///
+/// ```
+/// use allocator_api2::vec::Vec;
+/// use lumalloc_region::{Best, Region, System};
+///
+/// let region: Region<Best, System> = Region::open(System).unwrap();
+/// let mut squares = Vec::new_in(&region);
+/// squares.extend((0..100u64).map(|number| number * number));
+/// assert_eq!(squares.iter().sum::<u64>(), 328_350);
+/// ```
 pub struct Region<M: Method, D: Discipline> {
     data: NonNull<Data<M::State>>,
-    discipline: D,
+    discipline: UnsafeCell<D>,
+    /// Whether a call is in the region.
+    entered: Cell<bool>,
 }
 
 // SAFETY: the region's memory belongs to the value alone, and goes where it goes.
@@ -35,53 +52,55 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// Opens a region. Returns `None` if the discipline has no memory for its core data.
     pub fn open(mut discipline: D) -> Option<Region<M, D>> {
         let data = Call::<M, D>::open(&mut discipline)?;
-        Some(Region { data, discipline })
+        let discipline = UnsafeCell::new(discipline);
+        Some(Region { data, discipline, entered: Cell::new(false) })
     }
 
     /// Returns a new block of at least `size` bytes, aligned to 16, or `None` if there is no
     /// memory. The contents are undefined.
     #[inline]
-    pub fn alloc(&mut self, size: usize) -> Option<NonNull<u8>> {
-        pointer(M::alloc(&mut self.call(), size)?)
+    pub fn alloc(&self, size: usize) -> Option<NonNull<u8>> {
+        pointer(self.enter(|call| M::alloc(call, size))??)
     }
 
     /// As [`Region::alloc`], at an address that is a multiple of `align`, which need not be a power
     /// of two. Returns `None` if `align` is 0, and always with the method `Pool`.
-    pub fn align(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
-        pointer(M::align(&mut self.call(), size, align)?)
+    pub fn align(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        pointer(self.enter(|call| M::align(call, size, align))??)
     }
 
     /// Frees a block, and returns its size. An address that is no block of the region is an error,
-    /// and changes nothing.
+    /// and changes nothing. The block is not used after.
     #[inline]
-    pub fn free(&mut self, block: NonNull<u8>) -> Result<usize, Misuse> {
-        M::free(&mut self.call(), address(block))
+    pub fn free(&self, block: NonNull<u8>) -> Result<usize, Misuse> {
+        self.enter(|call| M::free(call, address(block))).ok_or(Misuse::Entered)?
     }
 
     /// Changes the size of a block. The block is unchanged after an error.
     pub fn resize(
-        &mut self,
+        &self,
         block: NonNull<u8>,
         size: usize,
         how: Resize,
     ) -> Result<NonNull<u8>, Misuse> {
-        let at = M::resize(&mut self.call(), address(block), size, how)?;
-        pointer(at).ok_or(Misuse::NoRoom)
+        let resized = self.enter(|call| M::resize(call, address(block), size, how));
+        pointer(resized.ok_or(Misuse::Entered)??).ok_or(Misuse::NoRoom)
     }
 
     /// Returns the size of a block: at least what was requested.
-    pub fn size(&mut self, block: NonNull<u8>) -> Option<usize> {
-        M::size(&self.call(), address(block))
+    pub fn size(&self, block: NonNull<u8>) -> Option<usize> {
+        self.enter(|call| M::size(call, address(block)))?
     }
 
     /// Returns how far behind the start of its block an address lies, or `None` if it is in none.
-    pub fn offset(&mut self, inside: NonNull<u8>) -> Option<usize> {
-        M::offset(&self.call(), address(inside))
+    pub fn offset(&self, inside: NonNull<u8>) -> Option<usize> {
+        self.enter(|call| M::offset(call, address(inside)))?
     }
 
     /// Returns the start of the segment in which an address lies, as the discipline gave it.
-    pub fn segment(&mut self, inside: NonNull<u8>) -> Option<NonNull<u8>> {
-        pointer(self.call().segment_of(address(inside))?.memory())
+    pub fn segment(&self, inside: NonNull<u8>) -> Option<NonNull<u8>> {
+        let segment = |call: &mut Call<'_, M, D>| Some(call.segment_of(address(inside))?.memory());
+        pointer(self.enter(segment)??)
     }
 
     /// Frees all blocks, and keeps the segments.
@@ -90,18 +109,19 @@ impl<M: Method, D: Discipline> Region<M, D> {
     }
 
     /// Gives as much free memory as possible back to the discipline.
-    pub fn compact(&mut self) {
-        M::compact(&mut self.call());
+    pub fn compact(&self) {
+        self.enter(|call| M::compact(call));
     }
 
-    /// Counts blocks and segments. This takes time in proportion to the number of blocks.
-    pub fn stat(&mut self) -> Stat {
-        self.call().stat()
+    /// Counts blocks and segments. This takes time in proportion to the number of blocks. All counts
+    /// are 0 if the discipline asks.
+    pub fn stat(&self) -> Stat {
+        self.enter(|call| call.stat()).unwrap_or_default()
     }
 
     /// Returns the discipline.
-    pub fn discipline(&self) -> &D {
-        &self.discipline
+    pub fn discipline(&mut self) -> &mut D {
+        self.discipline.get_mut()
     }
 
     /// Iterates over the segments, the newest first: their starts and sizes.
@@ -113,7 +133,100 @@ impl<M: Method, D: Discipline> Region<M, D> {
     #[inline]
     fn call(&mut self) -> Call<'_, M, D> {
         // SAFETY: the core data is this region's, and `&mut self` keeps others out.
-        unsafe { Call::new(self.data, &mut self.discipline) }
+        unsafe { Call::new(self.data, self.discipline.get_mut()) }
+    }
+
+    /// Runs `f` in the region. Returns `None` if a call is in it: the discipline called back.
+    #[inline]
+    fn enter<T>(&self, f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> Option<T> {
+        if self.entered.replace(true) {
+            return None;
+        }
+        let leave = Leave(&self.entered);
+        // SAFETY: no other call is in the region, and the type is not `Sync`.
+        let discipline = unsafe { &mut *self.discipline.get() };
+        // SAFETY: the core data is this region's, and no other call is in it.
+        let mut call = unsafe { Call::new(self.data, discipline) };
+        let result = f(&mut call);
+        drop(leave);
+        Some(result)
+    }
+}
+
+/// Notes that a call left the region, also if a discipline panicked.
+struct Leave<'a>(&'a Cell<bool>);
+
+impl Drop for Leave<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+// SAFETY: a block stays where it is until it is freed or resized, or its region is dropped or
+// cleared, which a reference to the region prevents. Copies of the reference are the same region.
+unsafe impl<M: Method, D: Discipline> Allocator for &Region<M, D> {
+    #[inline]
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        let block = match layout.size() {
+            0 => pointer(layout.align()),
+            size if layout.align() <= GRANULE => self.alloc(size),
+            size => self.align(size, layout.align()),
+        };
+        Ok(NonNull::slice_from_raw_parts(block.ok_or(AllocError)?, layout.size()))
+    }
+
+    #[inline]
+    unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() != 0 {
+            // The method `Last` keeps a block that is not the last one.
+            let _ = self.free(block);
+        }
+    }
+
+    unsafe fn grow(
+        &self,
+        block: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        // SAFETY: the same promise.
+        unsafe { self.change(block, old, new) }
+    }
+
+    unsafe fn shrink(
+        &self,
+        block: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        // SAFETY: the same promise.
+        unsafe { self.change(block, old, new) }
+    }
+}
+
+impl<M: Method, D: Discipline> Region<M, D> {
+    /// Changes the size of a block of a collection, and its alignment.
+    ///
+    /// # Safety
+    /// The block has the layout `old`.
+    unsafe fn change(
+        &self,
+        block: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        let is_plain = old.size() != 0 && new.size() != 0 && new.align() <= GRANULE;
+        if is_plain && let Ok(block) = self.resize(block, new.size(), Resize::MOVE) {
+            return Ok(NonNull::slice_from_raw_parts(block, new.size()));
+        }
+        let moved = self.allocate(new)?;
+        let common = old.size().min(new.size());
+        // SAFETY: both blocks have so many bytes, and are two.
+        unsafe { block.copy_to_nonoverlapping(moved.cast(), common) };
+        // SAFETY: the block has this layout (the caller's promise), and its contents are copied.
+        unsafe { self.deallocate(block, old) };
+        Ok(moved)
     }
 }
 

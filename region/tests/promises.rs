@@ -33,7 +33,7 @@ fn fill<M: Method>(region: &mut Region<M, Tiny>) -> usize {
 #[test]
 fn the_first_request_is_near_1_kib_and_honours_round() {
     for (round, size) in [(0, 4096), (64, 1088), (127, 2032), (4096, 4096)] {
-        let region = open::<Best>(Tiny::new(round, 0, Growth::Refused));
+        let mut region = open::<Best>(Tiny::new(round, 0, Growth::Refused));
         assert_eq!(region.discipline().segments[0].1, size);
     }
 }
@@ -100,7 +100,7 @@ fn repeating_goes_on_until_there_is_memory() {
 #[test]
 fn sizes_that_overflow_fail() {
     fn each<M: Method>() {
-        let mut region = plain::<M>();
+        let region = plain::<M>();
         for size in [usize::MAX, usize::MAX - 15, usize::MAX / 2 + 1, isize::MAX as usize] {
             assert_eq!(region.alloc(size), None);
             assert_eq!(region.align(size, 64), None);
@@ -115,10 +115,10 @@ fn sizes_that_overflow_fail() {
 
 #[test]
 fn a_block_of_size_zero_is_a_block_but_not_in_a_pool() {
-    let mut best = plain::<Best>();
+    let best = plain::<Best>();
     let block = best.alloc(0).unwrap();
     assert_eq!(best.size(block), Some(24));
-    let mut last = plain::<Last>();
+    let last = plain::<Last>();
     let block = last.alloc(0).unwrap();
     assert_eq!(last.size(block), Some(16));
     assert_eq!(plain::<Pool>().alloc(0), None);
@@ -127,7 +127,7 @@ fn a_block_of_size_zero_is_a_block_but_not_in_a_pool() {
 #[test]
 fn blocks_of_100_bytes_lie_112_bytes_apart() {
     fn spacing<M: Method>() -> usize {
-        let mut region = plain::<M>();
+        let region = plain::<M>();
         let (first, second) = (region.alloc(100).unwrap(), region.alloc(100).unwrap());
         at(second).abs_diff(at(first))
     }
@@ -136,7 +136,7 @@ fn blocks_of_100_bytes_lie_112_bytes_apart() {
 
 #[test]
 fn best_takes_the_smallest_block_that_fits() {
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let mut holes = Vec::new();
     for size in [400, 200, 300, 2000, 1200] {
         holes.push((size, region.alloc(size).unwrap()));
@@ -152,7 +152,7 @@ fn best_takes_the_smallest_block_that_fits() {
 
 #[test]
 fn free_neighbours_are_joined() {
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let blocks: Vec<_> = (0..5).map(|_| region.alloc(56).unwrap()).collect();
     let before = region.stat().free;
     region.free(blocks[1]).unwrap();
@@ -165,10 +165,10 @@ fn free_neighbours_are_joined() {
 
 #[test]
 fn an_address_that_is_no_block_is_refused_and_changes_nothing() {
-    let mut other = plain::<Best>();
+    let other = plain::<Best>();
     let foreign = other.alloc(100).unwrap();
     let local = 0u64;
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let block = region.alloc(100).unwrap();
     let before = region.stat();
     let wrong = [foreign, NonNull::from(&local).cast(), NonNull::dangling()];
@@ -185,7 +185,7 @@ fn an_address_that_is_no_block_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_second_free_is_told_from_a_foreign_address() {
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let block = region.alloc(100).unwrap();
     let _behind = region.alloc(100).unwrap();
     region.free(block).unwrap();
@@ -199,7 +199,7 @@ fn a_second_free_is_told_from_a_foreign_address() {
 #[test]
 fn new_space_is_cleared_on_wish() {
     let how = Resize { zero: true, ..Resize::MOVE };
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let block = region.alloc(24).unwrap();
     // SAFETY: the block is the test's, and so long.
     unsafe { block.write_bytes(1, 24) };
@@ -234,7 +234,7 @@ fn a_cleared_region_has_its_segments_and_no_blocks() {
 
 #[test]
 fn compacting_gives_back_what_is_free() {
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let blocks: Vec<_> = (0..1000).map(|_| region.alloc(100).unwrap()).collect();
     let extent = region.stat().extent;
     for block in blocks {
@@ -249,7 +249,7 @@ fn compacting_gives_back_what_is_free() {
 
 #[test]
 fn a_pool_gives_back_segments_without_blocks() {
-    let mut region = plain::<Pool>();
+    let region = plain::<Pool>();
     let blocks: Vec<_> = (0..1000).map(|_| region.alloc(100).unwrap()).collect();
     for &block in &blocks[1..] {
         region.free(block).unwrap();
@@ -264,7 +264,7 @@ fn a_pool_gives_back_segments_without_blocks() {
 #[test]
 fn a_growing_line_stays_where_it_is() {
     const LINE: usize = 41 << 20;
-    let mut region: Region<Best, System> = Region::open(System).unwrap();
+    let region: Region<Best, System> = Region::open(System).unwrap();
     let mut line = region.alloc(64).unwrap();
     let first = line;
     for size in (64..LINE).step_by(4096) {
@@ -277,7 +277,7 @@ fn a_growing_line_stays_where_it_is() {
 
 #[test]
 fn a_block_that_was_overrun_is_noticed_and_the_region_goes_on() {
-    let mut region = plain::<Best>();
+    let region = plain::<Best>();
     let blocks: Vec<_> = (0..20).map(|_| region.alloc(40).unwrap()).collect();
     // SAFETY: this writes behind the block on purpose, within the segment.
     unsafe { blocks[3].write_bytes(0x41, 48) };
@@ -294,7 +294,7 @@ fn a_block_that_was_overrun_is_noticed_and_the_region_goes_on() {
 #[test]
 fn a_free_block_that_was_written_to_is_noticed_and_the_region_goes_on() {
     for size in [40, 2000] {
-        let mut region = plain::<Best>();
+        let region = plain::<Best>();
         let blocks: Vec<_> = (0..40).map(|_| region.alloc(size).unwrap()).collect();
         for &block in blocks.iter().step_by(2) {
             region.free(block).unwrap();
@@ -309,4 +309,36 @@ fn a_free_block_that_was_written_to_is_noticed_and_the_region_goes_on() {
             assert!(!live.contains(&at(block)));
         }
     }
+}
+
+#[test]
+fn a_discipline_that_calls_its_region_gets_an_error() {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    type Back = Rc<Cell<Option<&'static Region<Best, Caller>>>>;
+    struct Caller(Tiny, Back, Rc<Cell<usize>>);
+    // SAFETY: the discipline inside keeps the promises.
+    unsafe impl lumalloc_region::Discipline for Caller {
+        fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+            if let Some(region) = self.1.get() {
+                assert_eq!(region.alloc(10), None);
+                assert_eq!(region.free(NonNull::dangling()), Err(Misuse::Entered));
+                assert_eq!(region.stat(), lumalloc_region::Stat::default());
+                self.2.set(self.2.get() + 1);
+            }
+            self.0.obtain(size)
+        }
+        unsafe fn release(&mut self, segment: NonNull<u8>, size: usize) -> bool {
+            // SAFETY: the same promise.
+            unsafe { self.0.release(segment, size) }
+        }
+    }
+    let (back, calls) = (Back::default(), Rc::new(Cell::new(0)));
+    let caller = Caller(Tiny::new(0, 0, Growth::Refused), Rc::clone(&back), Rc::clone(&calls));
+    let region: &'static Region<Best, Caller> = Box::leak(Box::new(Region::open(caller).unwrap()));
+    back.set(Some(region));
+    assert!(region.alloc(10_000).is_some());
+    assert_eq!(calls.get(), 1);
+    assert!(region.alloc(10).is_some());
+    assert_eq!(Misuse::Entered.to_string(), "the region's discipline called the region");
 }

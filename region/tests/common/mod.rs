@@ -1,4 +1,5 @@
-//! Disciplines for the tests of regions.
+//! Disciplines for the tests of regions. Each test program uses a part of it.
+#![allow(unsafe_code, dead_code)]
 
 use lumalloc_region::{Discipline, Resized, Retry};
 use std::alloc::{Layout, alloc, dealloc};
