@@ -113,8 +113,8 @@ impl<M: Method, D: Discipline> Region<M, D> {
         self.enter(|call| M::compact(call));
     }
 
-    /// Counts blocks and segments. This takes time in proportion to the number of blocks. All counts
-    /// are 0 if the discipline asks.
+    /// Counts blocks and segments. This takes time in proportion to the number of blocks. All
+    /// counts are 0 if the discipline asks.
     pub fn stat(&self) -> Stat {
         self.enter(|call| call.stat()).unwrap_or_default()
     }
