@@ -30,13 +30,12 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// ```
-/// use allocator_api2::vec::Vec;
+/// use allocator_api2::alloc::{Allocator, Layout};
 /// use lumalloc_region::{Best, Region, System};
 ///
 /// let region: Region<Best, System> = Region::open(System).unwrap();
-/// let mut squares = Vec::new_in(&region);
-/// squares.extend((0..100u64).map(|number| number * number));
-/// assert_eq!(squares.iter().sum::<u64>(), 328_350);
+/// let block = (&region).allocate(Layout::new::<[u64; 100]>()).unwrap();
+/// assert_eq!((block.len(), region.stat().busy), (800, 1));
 /// ```
 pub struct Region<M: Method, D: Discipline> {
     data: NonNull<Data<M::State>>,
