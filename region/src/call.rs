@@ -13,6 +13,15 @@ const FIRST_REQUEST: usize = 1088;
 /// What the sizes of segments are multiples of, unless the discipline says otherwise.
 const UNIT: usize = lumalloc::PAGE;
 
+/// What a new region is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form {
+    /// Its flags: see [`mode`](crate::mode).
+    pub flags: u32,
+    /// Bytes of a handle in its memory, behind its core data, or 0 for none.
+    pub handle: usize,
+}
+
 /// Access to a region during one call. Whoever makes one is in the region alone.
 pub struct Call<'a, M: Method, D: Discipline> {
     data: &'a Data<M::State>,
@@ -34,9 +43,10 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     }
 
     /// Opens a new region. Returns `None` if the discipline has no memory.
-    pub fn open(discipline: &mut D) -> Option<NonNull<Data<M::State>>> {
+    pub fn open(discipline: &mut D, form: Form) -> Option<NonNull<Data<M::State>>> {
         let unit = unit_of(discipline.round())?;
-        let data_size = size_of::<Data<M::State>>().next_multiple_of(GRANULE);
+        let head_size = size_of::<Data<M::State>>().next_multiple_of(GRANULE);
+        let data_size = head_size + form.handle.next_multiple_of(GRANULE);
         let least = (data_size + OVERHEAD).max(FIRST_REQUEST).max(discipline.growth(0));
         let extent = multiple_of(least, unit)?;
         let memory = discipline.obtain(extent)?;
@@ -46,7 +56,8 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         // SAFETY: the memory is the region's, and long enough. All fields are atomic integers, for
         // which any bytes are a value.
         let data = unsafe { &*place };
-        data.head.begin(unit);
+        let handle = if form.handle == 0 { 0 } else { head_size };
+        data.head.begin(M::MODE | form.flags, unit, handle);
         let first = base + data_size + GRANULE;
         let header = data.head.first.address();
         let words = data.head.words();
@@ -145,7 +156,10 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
             if asks_once {
                 return None;
             }
-            match self.discipline.no_memory(needed) {
+            let retry = self.discipline.no_memory(needed);
+            // The discipline may have cleared the region.
+            self.words = self.data.head.words();
+            match retry {
                 Retry::Repeat => {
                     if let Some(block) = attempt(self) {
                         return Some(block);

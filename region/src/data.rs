@@ -3,17 +3,29 @@
 //! It lies at the start of the region's first segment, and holds nothing that depends on its
 //! address.
 
-use crate::segments::{Number, Segment, Segments};
+use crate::lock::{Entry, Lock};
+use crate::mode;
+use crate::segments::{Link, Number, Segment, Segments};
 use crate::words::Words;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What the sealed word at the start of core data says: five letters, and the number of the layout,
+/// which changes when the layout does.
+const INTACT: u64 = 0x72_6567_696f << 4 | 1;
 
 /// What every region has, whatever its method.
 #[repr(C)]
-pub(crate) struct Head {
+pub struct Head {
+    lock: Lock,
     key: AtomicU64,
+    intact: Link,
+    mode: AtomicU32,
+    spare: AtomicU32,
+    /// The distance to the handle, or 0 if it does not lie in the region's memory.
+    handle: Number,
     /// What sizes of segments are multiples of.
     pub(crate) unit: Number,
-    /// The header of the first segment. A link of 0 leads nowhere, so it does not lie at the start.
+    /// The header of the first segment. A link of 0 leads nowhere, so it is not the first field.
     pub(crate) first: Segment,
     pub(crate) segments: Segments,
     /// Blocks that the program has, and their bytes.
@@ -22,6 +34,45 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Returns the lock of the region.
+    #[inline]
+    pub fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    /// Returns method and flags: see [`mode`].
+    #[inline]
+    pub fn mode(&self) -> u32 {
+        self.mode.load(Ordering::Relaxed)
+    }
+
+    /// Returns how threads enter the region.
+    #[inline]
+    pub fn entry(&self) -> Entry {
+        if self.mode() & mode::SHARE == 0 { Entry::Alone } else { Entry::Shared }
+    }
+
+    /// Sets or clears flags. Returns method and flags as they were before.
+    pub fn change_mode(&self, flags: u32, on: bool) -> u32 {
+        if on {
+            self.mode.fetch_or(flags, Ordering::Relaxed)
+        } else {
+            self.mode.fetch_and(!flags, Ordering::Relaxed)
+        }
+    }
+
+    /// Returns the address of the handle, if it lies in the region's memory.
+    pub fn handle(&self) -> Option<usize> {
+        let distance = self.handle.get();
+        (distance != 0).then(|| self.address().wrapping_add(distance))
+    }
+
+    /// Returns whether this is the core data of a region with a method, of this layout.
+    pub fn is_intact(&self, method: u32) -> bool {
+        let is_sealed = self.words().unseal(self.intact.place()) == Some(INTACT);
+        is_sealed && self.mode() & mode::METHODS == method
+    }
+
     /// Returns how many blocks the program has, and their bytes.
     pub(crate) fn busy(&self) -> (usize, usize) {
         (self.busy.get(), self.busy_bytes.get())
@@ -40,9 +91,14 @@ impl Head {
         core::ptr::from_ref(self).expose_provenance()
     }
 
-    /// Makes the head of a new region.
-    pub(crate) fn begin(&self, unit: usize) {
+    /// Makes the head of a new region, whose handle lies `handle` bytes behind it unless that is 0.
+    pub(crate) fn begin(&self, mode: u32, unit: usize, handle: usize) {
+        self.lock.begin();
         self.key.store(random(self.address()), Ordering::Relaxed);
+        self.words().seal(self.intact.place(), INTACT);
+        self.mode.store(mode, Ordering::Relaxed);
+        self.spare.store(0, Ordering::Relaxed);
+        self.handle.set(handle);
         self.unit.set(unit);
         self.segments.begin(self.words());
         self.busy.set(0);
@@ -54,6 +110,7 @@ impl Head {
     pub(crate) fn forget_blocks(&self) {
         let old = self.words();
         self.key.store(random(self.address()), Ordering::Relaxed);
+        self.words().seal(self.intact.place(), INTACT);
         self.segments.reseal(old, self.words());
         self.busy.set(0);
         self.busy_bytes.set(0);

@@ -1,18 +1,16 @@
-//! The discipline that takes segments from the program's allocator.
+//! The discipline that takes segments from lumalloc's heap.
 
-use crate::discipline::Discipline;
-use crate::words::GRANULE;
-use alloc::alloc::{alloc, dealloc};
-use core::alloc::Layout;
+use crate::discipline::{Discipline, Resized};
 use core::ptr::NonNull;
+use lumalloc::raw::{self, Flags};
 
 /// What a region asks for at least, and at most unless a block needs more.
 const LEAST: usize = 4 << 10;
 const MOST: usize = 16 << 20;
 
-/// Memory from the program's global allocator. Source: vmalloc(3), `Vmdcheap`.
+/// Memory from lumalloc's heap. Source: vmalloc(3), `Vmdcheap`.
 ///
-/// The allocator keeps what one region released for the next, so a region that is opened again and
+/// The heap keeps what one region released for the next, so a region that is opened again and
 /// again touches no new pages. With the method [`Last`](crate::Last) it is good for structures that
 /// are built and dropped.
 ///
@@ -26,34 +24,37 @@ const MOST: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heap;
 
-// SAFETY: a block of the allocator belongs to the region until it is freed.
+// SAFETY: a block of the heap belongs to the region until it is freed.
 unsafe impl Discipline for Heap {
     fn growth(&self, extent: usize) -> usize {
         (extent / 2).clamp(LEAST, MOST)
     }
 
     fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
-        let layout = layout(size).filter(|_| size != 0)?;
-        // SAFETY: the layout has a size.
-        NonNull::new(unsafe { alloc(layout) })
+        NonNull::new(raw::malloc(size))
     }
 
-    unsafe fn release(&mut self, segment: NonNull<u8>, size: usize) -> bool {
-        let Some(layout) = layout(size) else { return false };
-        // SAFETY: `obtain` got the segment with this layout, because segments of this discipline
-        // keep their size.
-        unsafe { dealloc(segment.as_ptr(), layout) };
+    unsafe fn resize(&mut self, segment: NonNull<u8>, _size: usize, new_size: usize) -> Resized {
+        // SAFETY: the segment is a block of the heap.
+        let usable = unsafe { raw::resize_in_place(segment.as_ptr(), new_size, 0, Flags::NONE) };
+        if usable < new_size { Resized::Refused } else { Resized::InPlace }
+    }
+
+    unsafe fn release(&mut self, segment: NonNull<u8>, _size: usize) -> bool {
+        // SAFETY: the segment is a block of the heap, and not used any more.
+        unsafe { raw::free(segment.as_ptr()) };
         true
     }
-}
-
-fn layout(size: usize) -> Option<Layout> {
-    Layout::from_size_align(size, GRANULE).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn resize(segment: NonNull<u8>, size: usize, new_size: usize) -> Resized {
+        // SAFETY: the tests pass the present size of their own segment.
+        unsafe { Heap.resize(segment, size, new_size) }
+    }
 
     #[test]
     fn segments_come_and_go() {
@@ -63,7 +64,15 @@ mod tests {
         // SAFETY: the segment is not used after.
         assert!(unsafe { Heap.release(segment, 5000) });
         assert_eq!(Heap.obtain(usize::MAX), None);
-        assert_eq!(Heap.obtain(0), None);
+    }
+
+    #[test]
+    fn a_segment_stays_at_its_place_or_as_it_is() {
+        let segment = Heap.obtain(1 << 20).unwrap();
+        assert_eq!(resize(segment, 1 << 20, 1 << 19), Resized::InPlace);
+        assert_eq!(resize(segment, 1 << 19, 1 << 46), Resized::Refused);
+        // SAFETY: the segment is not used after.
+        assert!(unsafe { Heap.release(segment, 1 << 19) });
     }
 
     #[test]

@@ -19,11 +19,12 @@
 #![cfg_attr(not(test), no_std)]
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
-extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 mod damage;
+mod lock;
+pub mod mode;
 mod words;
 mod tree;
 mod misuse;
@@ -45,3 +46,10 @@ pub use method::{Method, Resize, Stat};
 pub use misuse::Misuse;
 pub use region::Region;
 pub use system::System;
+
+/// What handles for other languages are made of.
+pub mod raw {
+    pub use crate::call::{Call, Form};
+    pub use crate::data::{Data, Head};
+    pub use crate::lock::{Entry, Lock};
+}

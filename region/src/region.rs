@@ -1,6 +1,6 @@
 //! Regions as values of Rust.
 
-use crate::call::Call;
+use crate::call::{Call, Form};
 use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::method::{Method, Resize, Stat};
@@ -50,7 +50,7 @@ unsafe impl<M: Method, D: Discipline + Send> Send for Region<M, D> {}
 impl<M: Method, D: Discipline> Region<M, D> {
     /// Opens a region. Returns `None` if the discipline has no memory for its core data.
     pub fn open(mut discipline: D) -> Option<Region<M, D>> {
-        let data = Call::<M, D>::open(&mut discipline)?;
+        let data = Call::<M, D>::open(&mut discipline, Form::default())?;
         let discipline = UnsafeCell::new(discipline);
         Some(Region { data, discipline, entered: Cell::new(false) })
     }

@@ -50,8 +50,9 @@ impl Link {
     }
 }
 
-/// The header of a segment. Its first two words are its links in the tree.
-#[repr(C)]
+/// The header of a segment. Its first two words are its links in the tree. It is aligned as blocks
+/// are, because links count in this unit.
+#[repr(C, align(16))]
 pub struct Segment {
     left: Link,
     right: Link,
@@ -70,7 +71,9 @@ const SKIPPED_BITS: u32 = 8;
 const SKIPPED: usize = (1 << SKIPPED_BITS) - 1;
 
 /// Bytes from a segment's header to its first block, unless the core data lies between.
-pub(crate) const BODY: usize = size_of::<Segment>().next_multiple_of(GRANULE);
+pub(crate) const BODY: usize = size_of::<Segment>();
+
+const _: () = assert!(align_of::<Segment>() == GRANULE);
 
 /// The most bytes of a new segment that no block can have: what is skipped, the header, and the
 /// word that marks the end.

@@ -6,6 +6,7 @@ use super::{Method, Resize, Stat, carry_over, clear, sealed};
 use crate::call::Call;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
+use crate::mode;
 use crate::segments::{Number, Segment};
 use crate::words::{GRANULE, common_multiple};
 
@@ -38,6 +39,8 @@ impl sealed::Sealed for Last {}
 
 impl Method for Last {
     type State = State;
+
+    const MODE: u32 = mode::LAST;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
         call.state().carving.begin();

@@ -75,6 +75,10 @@ pub trait Method: sealed::Sealed + Sized {
     /// What the method keeps in the core data. All fields are atomic integers.
     type State;
 
+    /// The bit of the method: see [`mode`](crate::mode).
+    #[doc(hidden)]
+    const MODE: u32;
+
     /// Makes the state of a region without blocks and segments.
     #[doc(hidden)]
     fn begin<D: Discipline>(call: &Call<'_, Self, D>);

@@ -8,6 +8,7 @@ use super::{Method, Resize, Stat, sealed};
 use crate::call::Call;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
+use crate::mode;
 use crate::segments::{Link, Number, Segment};
 use crate::words::GRANULE;
 
@@ -33,6 +34,8 @@ impl sealed::Sealed for Pool {}
 
 impl Method for Pool {
     type State = State;
+
+    const MODE: u32 = mode::POOL;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
         let state = call.state();

@@ -11,6 +11,7 @@ use super::{Method, Resize, Stat, carry_over, clear, sealed};
 use crate::call::Call;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
+use crate::mode;
 use crate::segments::Segment;
 use crate::words::{GRANULE, common_multiple};
 use block::{Block, HEADER, SMALLEST, free_before, size_for, write_end};
@@ -30,6 +31,8 @@ impl sealed::Sealed for Best {}
 
 impl Method for Best {
     type State = State;
+
+    const MODE: u32 = mode::BEST;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
         call.state().free.begin(call.words());

@@ -1,0 +1,24 @@
+//! The method and the flags of a region, as bits. Source: vmalloc(3), `vmopen` and `vmset`.
+
+/// Each successful call is written to the trace file.
+pub const TRACE: u32 = 0o1;
+/// The region is checked at each call.
+pub const DBCHECK: u32 = 0o2;
+/// The program is aborted when an error is found.
+pub const DBABORT: u32 = 0o4;
+/// Several threads or processes may use the region at once.
+pub const SHARE: u32 = 0o10;
+/// The handle lies in the region's memory.
+pub const MEMORYF: u32 = 0o20;
+/// Successful calls are announced to the discipline.
+pub const ANNOUNCE: u32 = 0o100_000;
+/// The flags that can be changed while the region is open.
+pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
+/// The smallest free block that suffices.
+pub const BEST: u32 = 0o100;
+/// Blocks of one size.
+pub const POOL: u32 = 0o200;
+/// Only the last block can be freed.
+pub const LAST: u32 = 0o400;
+/// All methods.
+pub const METHODS: u32 = 0o3700;
