@@ -103,8 +103,8 @@ void free_sized(void *ptr, size_t size) LUMALLOC_NOTHROW;
 /* The same for a block of aligned_alloc(alignment, size). (C23) */
 void free_aligned_sized(void *ptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
 
-/* free(ptr). (SunOS) */
-void cfree(void *ptr) LUMALLOC_NOTHROW;
+/* free(ptr). The parentheses keep the macro of vmalloc.h away. (SunOS) */
+void (cfree)(void *ptr) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * As in glibc; declared by <malloc.h>.
