@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs lumalloc for C programs: the library, its headers, manual page and pkg-config file, and
+# Installs lumalloc for C programs: the library, its headers, manual pages and pkg-config file, and
 # the exporter's library and the command `lumalloc`, with mprof(1), where they were built.
 #
 #   capi/install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR] [--as-jemalloc]
@@ -102,6 +102,8 @@ if [ -f "$from/liblumalloc_exporter.so" ]; then
   install -m 755 "$from/liblumalloc_exporter.so" "$lib/liblumalloc_exporter.so"
 fi
 install -m 644 "$here/include/lumalloc.h" "$include/lumalloc.h"
+install -m 644 "$here/include/vmalloc.h" "$include/vmalloc.h"
+install -m 644 "$here/man/vmalloc.3" "$man/vmalloc.3"
 # The list of names is generated, and comes in where the page says so.
 sed '/^\.\\" NAMES: /r '"$here/../namespace/docs/names.troff" "$here/man/lumalloc.3" > "$man/lumalloc.3"
 chmod 644 "$man/lumalloc.3"
