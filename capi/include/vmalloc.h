@@ -2,19 +2,17 @@
  * vmalloc.h - regions of memory, as vmalloc(3) describes them: part of liblumalloc.so and liblumalloc.a.
  *
  *   Regions        vmopen vmclose vmclear vmcompact vmset vmdisc; Vmheap
- *   Methods        Vmbest Vmlast Vmpool Vmdebug Vmprofile
+ *   Methods        Vmbest Vmlast Vmpool
  *   Disciplines    Vmdcsystem Vmdcsbrk Vmdcheap, or a Vmdisc_t of the program
  *   Allocation     vmalloc vmalign vmresize vmfree vmnewof vmoldof vmgetmem vmstrdup
  *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata
  *   Tracing        vmtrace vmtrbusy
- *   Debugging      vmdebug vmdbcheck vmdbwatch
- *   Profiling      vmprofile
- *   Shared memory  vmmopen vmmopenat vmmvalue vmmset vmmcleanup vmmrelease vmmaddress
- *   malloc         Vmregion setregmax cfree
+ *   malloc         setregmax cfree
  *
  * Sizes are bytes. A function that finds no memory, or is asked for more than PTRDIFF_MAX bytes,
  * returns NULL and sets errno to ENOMEM. A region of NULL is refused: the function returns NULL or -1,
- * as it does on any other failure, unless its description names a meaning for NULL. None of the
+ * as it does on any other failure, unless its description names a meaning for NULL. errno is then EINVAL
+ * for arguments that cannot be, and EBUSY for a region that is inside another call. None of the
  * functions may be called from a signal handler. A region that was opened with VM_SHARE may be used by
  * several threads at once; any other belongs to one thread at a time, and a call to a region that is
  * inside another call fails.
@@ -144,7 +142,7 @@ struct _vmstat_s {
   int n_open;
   /* Calls that waited for a region. */
   int n_lock;
-  /* Calls that found Vmregion in use and searched. */
+  /* Calls that found a region in use and searched. */
   int n_probe;
   /* Flags and method of the region, as vmset returns them. (2011 library) */
   int mode;
@@ -158,9 +156,8 @@ struct _vmstat_s {
 #define VM_TRUST 0000000
 /* Write a line for each successful allocation event to the file of vmtrace. */
 #define VM_TRACE 0000001
-/* Call vmdbcheck at the start of each vmalloc, vmresize and vmfree. */
+/* Reserved for checks. */
 #define VM_DBCHECK 0000002
-/* Call abort after each warning of Vmdebug. */
 #define VM_DBABORT 0000004
 /* Threads and processes use the region at the same time. (2011) */
 #define VM_SHARE 0000010
@@ -175,8 +172,6 @@ struct _vmstat_s {
 #define VM_MTBEST 0000100
 #define VM_MTPOOL 0000200
 #define VM_MTLAST 0000400
-#define VM_MTDEBUG 0001000
-#define VM_MTPROFILE 0002000
 /* All of them. (2011 library) */
 #define VM_METHODS 0003700
 
@@ -338,8 +333,8 @@ char *vmstrdup(Vmalloc_t *vm, const char *string);
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * The open region that has allocated the block; NULL if there is none. Regions with Vmbest, Vmdebug
- * and Vmprofile are searched.
+ * The open region that has allocated the block; NULL if there is none. Regions with Vmbest are
+ * searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
  */
 Vmalloc_t *vmregion(void *addr);
 
@@ -349,7 +344,8 @@ void *vmsegment(Vmalloc_t *vm, void *addr);
 /*
  * Calls walkf(region, segment, size, discipline, handle) for each segment of the region, or of all
  * regions if it is NULL. Ends when walkf returns a negative number, and returns that; otherwise returns
- * 0. The function must not use the region. (1998 and 2011 print four arguments, without `handle`)
+ * 0. The region is not locked then; the function may look at it, and may close it. (1998 and 2011 print
+ * four arguments, without `handle`)
  */
 int vmwalk(Vmalloc_t *vm, int (*walkf)(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle),
            void *handle);
@@ -361,8 +357,8 @@ long vmaddr(Vmalloc_t *vm, void *addr);
 long vmsize(Vmalloc_t *vm, void *addr);
 
 /*
- * Fills *st with numbers about the region, or about all regions of malloc if it is NULL; returns 0.
- * If st is NULL, returns whether the region, or Vmregion, is inside a call: 1 or 0.
+ * Fills *st with numbers about the region, or about the heap of malloc if it is NULL; returns 0.
+ * If st is NULL, returns whether some call is using the region now: 1 or 0.
  */
 int vmstat(Vmalloc_t *vm, Vmstat_t *st);
 
@@ -382,98 +378,12 @@ void *vmdata(Vmalloc_t *vm);
 /* Sets the descriptor that trace lines go to; a negative one ends tracing. Returns the previous, at first -1. */
 int vmtrace(int fd);
 
-/*
- * Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, and for regions
- * other than Vmbest, Vmdebug and Vmprofile.
- */
+/* Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, for Vmlast and Vmpool. */
 int vmtrbusy(Vmalloc_t *vm);
-
-/* ------------------------------------------------------------------------------------------------
- * Debugging. The messages are described in vmalloc(3).
- * ---------------------------------------------------------------------------------------------- */
-
-/* As Vmbest, and finds writes outside blocks, and frees of what is no block. May be assigned. */
-extern Vmethod_t *Vmdebug;
-
-/* Sets the descriptor that warnings go to. Returns the previous one, at first 2. */
-int vmdebug(int fd);
-
-/* Checks a region with Vmdebug, Vmbest or Vmprofile. Returns how many blocks are corrupt; -1 for other methods. */
-int vmdbcheck(Vmalloc_t *vm);
-
-/*
- * Reports each call that allocates, resizes or frees a block at this address from now on. Up to 32
- * addresses are kept: returns the oldest if it had to be dropped, otherwise NULL. NULL drops all.
- * (1998 and 2011 print int)
- */
-void *vmdbwatch(void *addr);
-
-/* ------------------------------------------------------------------------------------------------
- * Profiling. The summary is described in vmalloc(3).
- * ---------------------------------------------------------------------------------------------- */
-
-/* As Vmbest, and counts allocations by file, line and region. May be assigned. */
-extern Vmethod_t *Vmprofile;
-
-/*
- * Writes a summary for the region, or for all regions with Vmprofile if it is NULL. Returns 0; -1 if
- * the descriptor is negative. (1998 and 2011 print void)
- */
-int vmprofile(Vmalloc_t *vm, int fd);
-
-/* ------------------------------------------------------------------------------------------------
- * Regions in files and in shared memory.
- * ---------------------------------------------------------------------------------------------- */
-
-/* For vmmvalue: return the value; store it; add to it. (2011) */
-#define VM_MMGET 0
-#define VM_MMSET 1
-#define VM_MMADD 2
-
-/*
- * Opens the region that lies in the file (project < 0), or in the shared memory segment of the key
- * ftok(file, project); creates it, with room for at least `size` bytes, if there is none. Its method is
- * Vmbest. All processes have it at the same address. NULL: it cannot be opened, or is no such region. (2011)
- */
-Vmalloc_t *vmmopen(const char *file, int project, ssize_t size);
-
-/*
- * vmmopen of 1998: opens the region that lies in the file, at the address `base` if that is not NULL;
- * the region grows with the file, in multiples of `round`, and of 64 KiB at least.
- */
-Vmalloc_t *vmmopenat(const char *file, void *base, size_t round);
-
-/*
- * Finds, stores (VM_MMSET) or increases (VM_MMADD, as a signed long that begins at 0) the value of a
- * key. Returns the value afterwards; NULL when the key has none, or there is no memory. All processes
- * see each change as one step. (2011)
- */
-void *vmmvalue(Vmalloc_t *vm, int key, void *value, int op);
-
-/*
- * If `set` is not 0 stores the value, and returns the previous one, or `value` if there was none.
- * Otherwise returns the value of the key, or NULL. (1998)
- */
-void *vmmset(Vmalloc_t *vm, int key, void *value, int set);
-
-/*
- * Lets vmclose remove the file or the segment: vmmrelease(vm, 1). Returns vmdata(vm), or NULL when the
- * region is not one of vmmopen. (2011)
- */
-void *vmmcleanup(Vmalloc_t *vm);
-
-/* Lets vmclose unmap the memory and, if type > 0, remove the file or the segment. (2011 library) */
-void vmmrelease(Vmalloc_t *vm, int type);
-
-/* An address at which `size` bytes can be mapped, far from stacks and libraries. NULL: none. (2011) */
-void *vmmaddress(size_t size);
 
 /* ------------------------------------------------------------------------------------------------
  * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc.
  * ---------------------------------------------------------------------------------------------- */
-
-/* The region of malloc, at first Vmheap. May be assigned: a thread sees that at its next request for more memory. */
-extern Vmalloc_t *Vmregion;
 
 /*
  * Sets how many further regions malloc may open for threads that would wait for each other: 64 at
@@ -487,10 +397,8 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * Files and lines. If VMFL is defined before this file is included, calls of vmalloc, vmalign, vmresize,
- * vmfree, vmnewof, vmoldof, malloc, realloc, calloc, free, cfree, memalign, valloc and strdup record where
- * they stand; Vmdebug, Vmprofile and traces show it. Include headers that declare functions of these
- * names before this one. A call of a structure's member that is named like one of malloc's functions
- * records its position too, which the next call of the thread takes.
+ * vmfree, vmnewof and vmoldof record where they stand; traces show it. Include headers that declare
+ * functions of these names before this one.
  * ---------------------------------------------------------------------------------------------- */
 
 /*
@@ -504,11 +412,6 @@ void vmfileline(const char *file, int line, const char *func);
 #endif
 
 #ifdef VMFL
-
-/* Before the macros, because it removes them. */
-#  ifdef __cplusplus
-#    include <cstdlib>
-#  endif
 
 #  ifdef __cplusplus
 #    define VMFL_INLINE inline
@@ -550,43 +453,10 @@ VMFL_INLINE int vmfl_free(Vmalloc_t *vm, void *addr, const char *file, int line,
   return vmfileline(file, line, func), vmfree(vm, addr);
 }
 
-VMFL_INLINE size_t vmfl_size(size_t size, const char *file, int line, const char *func)
-{
-  return vmfileline(file, line, func), size;
-}
-
-VMFL_INLINE void *vmfl_address(void *addr, const char *file, int line, const char *func)
-{
-  return vmfileline(file, line, func), addr;
-}
-
-VMFL_INLINE const char *vmfl_string(const char *string, const char *file, int line, const char *func)
-{
-  return vmfileline(file, line, func), string;
-}
-
 #  define vmalloc(vm, size) vmfl_alloc((vm), (size), VMFL_HERE)
 #  define vmalign(vm, size, align) vmfl_align((vm), (size), (align), VMFL_HERE)
 #  define vmresize(vm, addr, size, type) vmfl_resize((vm), (addr), (size), (type), VMFL_HERE)
 #  define vmfree(vm, addr) vmfl_free((vm), (addr), VMFL_HERE)
-
-/* The name stays, so that std::malloc(size) and members named free can be called. */
-#  undef malloc
-#  undef realloc
-#  undef calloc
-#  undef free
-#  undef cfree
-#  undef memalign
-#  undef valloc
-#  undef strdup
-#  define malloc(size) malloc(vmfl_size((size), VMFL_HERE))
-#  define realloc(addr, size) realloc(vmfl_address((addr), VMFL_HERE), vmfl_size((size), VMFL_HERE))
-#  define calloc(n, size) calloc(vmfl_size((n), VMFL_HERE), vmfl_size((size), VMFL_HERE))
-#  define free(addr) free(vmfl_address((addr), VMFL_HERE))
-#  define cfree(addr) cfree(vmfl_address((addr), VMFL_HERE))
-#  define memalign(align, size) memalign(vmfl_size((align), VMFL_HERE), vmfl_size((size), VMFL_HERE))
-#  define valloc(size) valloc(vmfl_size((size), VMFL_HERE))
-#  define strdup(string) strdup(vmfl_string((string), VMFL_HERE))
 
 #endif /* VMFL */
 

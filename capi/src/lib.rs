@@ -13,6 +13,7 @@
 //! | [`cxx`] | `operator new` and `operator delete`, all forms |
 //! | `deepbind` | `dlopen` and `dlmopen`, in the shared object only |
 //! | [`monitor`] | `lumalloc_monitor_start`, `lumalloc_monitor_stop` |
+//! | [`region`] | `vmopen`, `vmalloc` and the other names of `vmalloc.h` |
 //! | [`walk`] | `lumalloc_walk`, `lumalloc_map`, `lumalloc_map_at` |
 //! | [`variables`] | `malloc_conf`, `malloc_conf_2_conf_harder`, `malloc_message` |
 //!
@@ -45,6 +46,8 @@ pub mod mprof;
 pub mod mallctl;
 #[allow(unsafe_code, reason = "a symbol that only assembly can define")]
 mod panic;
+#[allow(unsafe_code, reason = "C interface: handles and disciplines of the caller")]
+pub mod region;
 #[allow(unsafe_code, reason = "system calls about descriptors")]
 mod spare_stderr;
 #[allow(unsafe_code, reason = "C interface: raw pointers from the caller")]

@@ -90,6 +90,16 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         M::cleared(self);
     }
 
+    /// Returns start and size of the segment in whose memory an address lies.
+    pub fn segment_around(&self, address: usize) -> Option<(usize, usize)> {
+        self.segment_of(address).map(|segment| (segment.memory(), segment.extent()))
+    }
+
+    /// Iterates over the segments, the newest first: their starts and sizes.
+    pub fn each_segment(&self) -> impl Iterator<Item = (usize, usize)> + use<'a, M, D> {
+        self.segments().map(|segment| (segment.memory(), segment.extent()))
+    }
+
     /// Counts blocks and segments.
     pub fn stat(&self) -> Stat {
         let segments = &self.data.head.segments;

@@ -34,6 +34,14 @@ pub struct Head {
 }
 
 impl Head {
+    /// The head of a region whose memory is not kept here.
+    #[must_use]
+    pub const fn without_memory(mode: u32) -> Head {
+        // SAFETY: all fields are integers.
+        let head: Head = unsafe { core::mem::zeroed() };
+        Head { mode: AtomicU32::new(mode), ..head }
+    }
+
     /// Returns the lock of the region.
     #[inline]
     pub fn lock(&self) -> &Lock {

@@ -22,6 +22,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod line;
 mod damage;
 mod lock;
 pub mod mode;
@@ -51,5 +52,6 @@ pub use system::System;
 pub mod raw {
     pub use crate::call::{Call, Form};
     pub use crate::data::{Data, Head};
+    pub use crate::line::Line;
     pub use crate::lock::{Entry, Lock};
 }

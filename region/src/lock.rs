@@ -15,7 +15,8 @@ const AWAITED: u32 = 2;
 #[repr(C)]
 pub struct Lock {
     word: AtomicU32,
-    spare: AtomicU32,
+    /// Whether the lock is held for a fork: 1 or 0.
+    forking: AtomicU32,
     /// The thread that is in the region, as [`thread_number`](lumalloc::observe::thread_number) has
     /// it, or 0.
     owner: AtomicUsize,
@@ -34,13 +35,13 @@ impl Lock {
     /// A lock that is free.
     #[must_use]
     pub const fn new() -> Lock {
-        Lock { word: AtomicU32::new(FREE), spare: AtomicU32::new(0), owner: AtomicUsize::new(0) }
+        Lock { word: AtomicU32::new(FREE), forking: AtomicU32::new(0), owner: AtomicUsize::new(0) }
     }
 
     /// Makes the lock free, whatever it was.
     pub fn begin(&self) {
         self.word.store(FREE, Ordering::Relaxed);
-        self.spare.store(0, Ordering::Relaxed);
+        self.forking.store(0, Ordering::Relaxed);
         self.owner.store(0, Ordering::Relaxed);
     }
 
@@ -71,6 +72,21 @@ impl Lock {
         match entry {
             Entry::Alone => self.word.store(FREE, Ordering::Relaxed),
             Entry::Shared => self.leave_shared(),
+        }
+    }
+
+    /// Enters a shared region until the process has forked, unless this thread is in it.
+    pub fn hold_for_fork(&self) {
+        let is_held = self.enter(Entry::Shared);
+        if is_held {
+            self.forking.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves a region that [`Lock::hold_for_fork`] entered, in the parent and in the child.
+    pub fn release_after_fork(&self) {
+        if self.forking.swap(0, Ordering::Relaxed) == 1 {
+            self.leave(Entry::Shared);
         }
     }
 
@@ -168,6 +184,19 @@ mod tests {
             }
         });
         assert_eq!(counter.1.into_inner(), 4 * ROUNDS);
+    }
+
+    #[test]
+    fn a_fork_leaves_the_region_as_it_found_it() {
+        let lock = Lock::new();
+        lock.hold_for_fork();
+        assert!(lock.is_held());
+        lock.release_after_fork();
+        assert!(!lock.is_held());
+        assert!(lock.enter(Entry::Shared));
+        lock.hold_for_fork();
+        lock.release_after_fork();
+        assert!(lock.is_held());
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl<M: Method, D: Discipline> Region<M, D> {
 
     /// Returns the start of the segment in which an address lies, as the discipline gave it.
     pub fn segment(&self, inside: NonNull<u8>) -> Option<NonNull<u8>> {
-        let segment = |call: &mut Call<'_, M, D>| Some(call.segment_of(address(inside))?.memory());
+        let segment = |call: &mut Call<'_, M, D>| Some(call.segment_around(address(inside))?.0);
         pointer(self.enter(segment)??)
     }
 
@@ -125,8 +125,8 @@ impl<M: Method, D: Discipline> Region<M, D> {
 
     /// Iterates over the segments, the newest first: their starts and sizes.
     pub fn segments(&mut self) -> impl Iterator<Item = (NonNull<u8>, usize)> + '_ {
-        let segments = self.call().segments();
-        segments.filter_map(|segment| Some((pointer(segment.memory())?, segment.extent())))
+        let segments = self.call().each_segment();
+        segments.filter_map(|(start, size)| Some((pointer(start)?, size)))
     }
 
     #[inline]

@@ -258,9 +258,10 @@ impl Segments {
     fn search<'a>(&self, words: Words, address: usize) -> Option<&'a Segment> {
         let below = |bound| segment_at(self.tree(words).at_most((0, bound)));
         let has_it = |segment: &&Segment| contains(segment, address);
-        // The memory begins up to two granules before the header.
-        let near = || below(address.saturating_add(2 * GRANULE)).filter(has_it);
-        let segment = below(address).filter(has_it).or_else(near)?;
+        // The memory begins less than two granules before the header, but that of the first segment
+        // begins with the core data.
+        let near = |distance| below(address.saturating_add(distance)).filter(has_it);
+        let segment = near(0).or_else(|| near(2 * GRANULE)).or_else(|| near(SKIPPED))?;
         self.found.set(words.distance(segment.address()));
         Some(segment)
     }

@@ -6,11 +6,13 @@
 
 use super::heap_cursor::{Found, HeapCursor};
 use crate::back::map::extent::{Extent, ExtentState};
+use crate::back::map::page_map;
 use crate::front::cache::registry;
 use crate::front::modes::block_size::usable;
 use crate::front::modes::guarded;
 use crate::ground::size_class::{MAX_WORDS, SizeClass};
 use crate::middle::blocks::slab_hold::HeldSlab;
+use crate::middle::slabs::slab::Slab;
 
 /// Slabs and large blocks of a batch.
 const PLACES: usize = 64;
@@ -75,6 +77,34 @@ pub fn blocks(arena: Option<u32>) -> Blocks {
 /// ```
 pub fn for_each_block(arena: Option<u32>, see: impl FnMut(Block)) {
     blocks(arena).for_each(see);
+}
+
+/// Returns the live block in which an address lies, or `None` if it lies in none. Looks into the
+/// caches of all threads.
+///
+/// ```
+/// use lumalloc::{observe, raw};
+///
+/// let block = raw::malloc(100);
+/// let inside = block as usize + 99;
+/// assert_eq!(observe::block_around(inside).unwrap().address, block as usize);
+/// // SAFETY: a live block, used no more.
+/// unsafe { raw::free(block) };
+/// assert_eq!(observe::block_around(inside), None);
+/// ```
+#[must_use]
+pub fn block_around(address: usize) -> Option<Block> {
+    let holds = |block: &Block| address.wrapping_sub(block.address) < block.usable.max(1);
+    let run = match Slab::of(page_map::lookup(address)) {
+        Some(slab) => Some(slab.base()),
+        None => page_map::extent_around(address).map(Extent::base),
+    };
+    let Some(run) = run else {
+        let mut guarded = blocks(None);
+        return core::iter::from_fn(|| guarded.next_guarded()).find(holds);
+    };
+    let from = Blocks { cursor: HeapCursor::new(run), ..blocks(None) };
+    from.take_while(|block| block.address <= address).find(holds)
 }
 
 impl Iterator for Blocks {

@@ -37,7 +37,7 @@ pub use collect::{class_counts, totals};
 pub use detail::Detail;
 pub use heap_map::{HeapMap, Run, RunState, heap_map, heap_map_from};
 pub use history::{PastSample, SampleLog, SampleMoment, recent_samples};
-pub use live_blocks::{Block, Blocks, blocks, for_each_block};
+pub use live_blocks::{Block, Blocks, block_around, blocks, for_each_block};
 pub use mutex_reset::reset_mutexes;
 pub use mutex_stats::MutexStats;
 pub use process::{fork_generation, note_zero_realloc, thread_number, zero_reallocs};
@@ -47,7 +47,7 @@ pub use profile::{
 };
 pub use profile_classes::{ProfileClass, ProfileSum, profile_bin, profile_lextent};
 pub use records::ProcessMutexes;
-pub use residence::{heap_resident, process_resident, segments};
+pub use residence::{for_each_segment, heap_resident, process_resident, segments};
 pub use samples::{GuardedSamples, guarded_samples};
 pub use snapshot::Totals;
 pub use utilization::{BinUtilization, Utilization, bin_utilization, utilization};

@@ -38,6 +38,23 @@ pub fn segments() -> usize {
     count
 }
 
+/// Calls `see` with the start and the bytes of each range that [`segments`] counts, by address. No
+/// lock is held while `see` runs, so it may allocate. Ranges that grow or join meanwhile may be
+/// missed.
+///
+/// ```
+/// let block = vec![1u8; 10 << 20];
+/// let address = block.as_ptr() as usize;
+/// let mut around = 0;
+/// lumalloc::observe::for_each_segment(|start, bytes| {
+///     around += usize::from(address >= start && address - start < bytes);
+/// });
+/// assert!(around == 1 || lumalloc::observe::totals().active == 0);
+/// ```
+pub fn for_each_segment(see: impl FnMut(usize, usize)) {
+    page_map::for_each_range(see);
+}
+
 /// Returns how many bytes of the whole process are in physical memory, or `None` if the system does
 /// not tell. Source: proc(5), `/proc/self/statm`.
 #[must_use]

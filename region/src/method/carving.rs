@@ -74,8 +74,8 @@ impl Carving {
     /// Skips bytes so that the next block begins at a multiple of `align`.
     pub(super) fn skip_to(&self, words: Words, align: usize) -> bool {
         let next = words.address(self.next.get());
-        let skipped = next.next_multiple_of(align) - next;
-        self.carve(skipped).is_some()
+        let aligned = next.checked_next_multiple_of(align);
+        aligned.is_some_and(|aligned| self.carve(aligned - next).is_some())
     }
 
     /// Goes on with the next segment that is not carved. Returns false if there is none.

@@ -137,6 +137,14 @@ pub trait Method: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>);
 
+    /// Calls `see` with address and size of each block that the program has, if the method knows
+    /// them. Returns whether it does.
+    #[doc(hidden)]
+    fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
+        let _ = (call, see);
+        false
+    }
+
     /// Counts blocks.
     #[doc(hidden)]
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat);

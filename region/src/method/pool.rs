@@ -121,7 +121,7 @@ impl Method for Pool {
     fn offset<D: Discipline>(call: &Call<'_, Self, D>, address: usize) -> Option<usize> {
         let segment = call.segment_of(address)?;
         let behind = address.checked_sub(segment.first())?;
-        let offset = behind % call.state().slot.get();
+        let offset = behind.checked_rem(call.state().slot.get())?;
         Self::size(call, address - offset)?;
         Some(offset)
     }
@@ -145,7 +145,8 @@ impl Method for Pool {
             return;
         }
         let left = |segment: &Segment| {
-            segment.end().saturating_sub(state.carving.carved(words, segment)) / slot
+            let bytes = segment.end().saturating_sub(state.carving.carved(words, segment));
+            bytes.checked_div(slot).unwrap_or(0)
         };
         let uncarved: usize = call.segments().map(left).sum();
         stat.free = state.free_count.get() + uncarved;
@@ -164,7 +165,7 @@ fn set_element(state: &State, size: usize) -> bool {
     state.element.set(size);
     state.slot.set(slot);
     let granules = (slot / GRANULE) as u64;
-    state.reciprocal.set((u64::MAX / granules).wrapping_add(1) as usize);
+    state.reciprocal.set(u64::MAX.checked_div(granules).unwrap_or(0).wrapping_add(1) as usize);
     true
 }
 

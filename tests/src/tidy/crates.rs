@@ -1,5 +1,5 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! profile → the core, capi → namespace, cli and exporter → report, and region → the core.
+//! profile → the core, capi → namespace, capi → region → the core, cli and exporter → report.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,11 @@ const EDGES: [(&str, &str, &[&str]); 10] = [
         &["lumalloc", "lumalloc-profile", "lumalloc-report", "lumalloc-namespace", "lumalloc-ctl"],
     ),
     ("exporter-so", "lumalloc-exporter-so", &["lumalloc-exporter"]),
-    ("capi", "lumalloc-capi", &["lumalloc", "lumalloc-profile", "lumalloc-namespace"]),
+    (
+        "capi",
+        "lumalloc-capi",
+        &["lumalloc", "lumalloc-profile", "lumalloc-namespace", "lumalloc-region"],
+    ),
     ("report", "lumalloc-report", &[]),
     ("region", "lumalloc-region", &["lumalloc"]),
     (

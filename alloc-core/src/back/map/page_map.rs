@@ -211,7 +211,8 @@ pub(crate) fn for_each_range(mut visit: impl FnMut(usize, usize)) {
     }
 }
 
-/// The run around an address inside it, found by walking down. Only for the report of an error.
+/// The run around an address inside it, found by walking down. Only for reports of errors and for
+/// questions about the heap.
 pub(crate) fn extent_around(address: usize) -> Option<&'static Extent> {
     let mut page = address & !(PAGE - 1);
     for _ in 0..1 << 22 {

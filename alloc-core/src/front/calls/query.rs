@@ -18,20 +18,36 @@ use crate::middle::slabs::slab::Slab;
 /// message.)
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
+    match block_size(ptr) {
+        Some(size) => size,
+        None => fatal::foreign_query(ptr as usize),
+    }
+}
+
+/// Returns the number of bytes that the block at an address may hold, or `None` if no block of this
+/// allocator begins there. A small block may be one that was freed.
+///
+/// ```
+/// use lumalloc::raw;
+/// let block = raw::malloc(100);
+/// assert_eq!(raw::block_size(block), Some(112));
+/// assert_eq!(raw::block_size(block.wrapping_add(1)), None);
+/// # // SAFETY: a live block, used no more.
+/// # unsafe { raw::free(block) };
+/// ```
+#[must_use]
+#[inline]
+pub fn block_size(ptr: *const u8) -> Option<usize> {
     let address = ptr as usize;
     let entry = page_map::lookup(address);
     if let Some(slab) = Slab::of(entry) {
-        if slab.class().slot_at(address.wrapping_sub(slab.base())).is_some() {
-            return usable(slab.class());
-        }
-    } else if let Some(extent) = entry.extent()
-        && extent.is_block_at(address)
-    {
-        return extent.bytes();
-    } else if let Some(size) = guarded::usable_size(address) {
-        return size;
+        let slot = slab.class().slot_at(address.wrapping_sub(slab.base()));
+        return slot.map(|_| usable(slab.class()));
     }
-    fatal::foreign_query(address)
+    match entry.extent() {
+        Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),
+        None => guarded::usable_size(address),
+    }
 }
 
 /// Returns the usable size that [`malloc_aligned`](super::malloc::malloc_aligned) would give for a

@@ -9,6 +9,6 @@ pub use super::flags::{
 pub use super::free::{free, free_sized, free_sized_aligned};
 pub use super::growth::{free_roomy, realloc_roomy, stays};
 pub use super::malloc::{malloc, malloc_aligned};
-pub use super::query::{good_size, is_ours, usable_size};
+pub use super::query::{block_size, good_size, is_ours, usable_size};
 pub use super::realloc::{realloc, realloc_aligned};
 pub use super::zeroed::{malloc_aligned_zeroed, malloc_zeroed};

@@ -140,6 +140,14 @@ impl Method for Best {
         }
     }
 
+    fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
+        for segment in call.segments() {
+            let busy = blocks(call, segment).filter(|(_, block)| block.busy);
+            busy.for_each(|(at, block)| see(at, block.size - HEADER));
+        }
+        true
+    }
+
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         for segment in call.segments() {
             for (_, block) in blocks(call, segment) {
@@ -327,7 +335,7 @@ fn cut_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, size: usize) {
 fn cut_front<D: Discipline>(call: &Call<'_, Best, D>, at: usize, align: usize) -> usize {
     let words = call.words();
     let Some(block) = Block::read(words, at) else { return at };
-    let mut aligned = at.next_multiple_of(align);
+    let mut aligned = at.checked_next_multiple_of(align).unwrap_or(at);
     if aligned == at {
         return at;
     }

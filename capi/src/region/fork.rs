@@ -1,0 +1,51 @@
+//! Fork: the list and the regions of threads are locked before, and unlocked after in parent and
+//! child, so that no call is half done in the child.
+//!
+//! A region whose memory comes from a discipline of the program may be shared with the child. Its
+//! lock then is the same in both, so such a region is left alone.
+
+use super::abi::Vmalloc;
+use super::disciplines::Source;
+use super::kinds;
+use super::list::Regions;
+use core::sync::atomic::{AtomicBool, Ordering};
+use lumalloc_region::raw::Entry;
+
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the list was held for a fork by the thread that forks, and not by an outer call of it.
+static HOLDS: AtomicBool = AtomicBool::new(false);
+
+/// Registers the handlers at the first call. They run before those of malloc, which were
+/// registered before.
+pub(super) fn register() {
+    if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
+        // SAFETY: the handlers take no arguments and exist as long as the library.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    }
+}
+
+/// Returns whether a region is locked for a fork.
+fn is_locked(vm: &Vmalloc) -> bool {
+    // SAFETY: handle and discipline exist while the region is open.
+    let source = unsafe { Source::new(vm.address(), vm.disc()) };
+    !kinds::is_heap(vm) && vm.head().entry() == Entry::Shared && source.is_private()
+}
+
+unsafe extern "C" fn before() {
+    let regions = Regions::hold();
+    for vm in regions.each().filter(|vm| is_locked(vm)) {
+        // A region that this thread is in already stays locked until that call ends.
+        vm.head().lock().hold_for_fork();
+    }
+    HOLDS.store(regions.keep(), Ordering::Relaxed);
+}
+
+unsafe extern "C" fn after() {
+    let regions = Regions::hold();
+    for vm in regions.each().filter(|vm| is_locked(vm)) {
+        vm.head().lock().release_after_fork();
+    }
+    drop(regions);
+    Regions::release(HOLDS.load(Ordering::Relaxed));
+}

@@ -1,0 +1,130 @@
+//! One call that is in a region: it holds the lock, and stands for the discipline.
+
+use super::abi::{Vmalloc, event};
+use super::disciplines::Source;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use lumalloc_region::raw::{Call, Data, Entry};
+use lumalloc_region::{Discipline, Method, Resized, Retry};
+
+/// The discipline of a region, for one call.
+pub(super) struct Inside<'a> {
+    vm: &'a Vmalloc,
+    /// How the region was entered. `None`: it is not locked, because nobody else knows it yet, or
+    /// any more.
+    entry: Option<Entry>,
+}
+
+impl<'a> Inside<'a> {
+    /// Enters a region. Returns `None` if a call of this thread is in it; and, in a region that
+    /// belongs to one thread at a time, if any call is.
+    #[inline]
+    pub(super) fn enter(vm: &'a Vmalloc) -> Option<Inside<'a>> {
+        let entry = vm.head().entry();
+        vm.head().lock().enter(entry).then(|| Inside { vm, entry: Some(entry) })
+    }
+
+    /// Stands for the discipline of a handle that no other thread knows.
+    pub(super) fn alone(vm: &'a Vmalloc) -> Inside<'a> {
+        Inside { vm, entry: None }
+    }
+
+    /// Keeps the region locked for ever: its core data is given back.
+    pub(super) fn forget_lock(&mut self) {
+        self.entry = None;
+    }
+
+    /// Gives access to the region for one call.
+    ///
+    /// # Safety
+    /// The region has the method `M`.
+    #[inline]
+    pub(super) unsafe fn call<M: Method>(&mut self) -> Option<Call<'_, M, Inside<'a>>> {
+        let data = NonNull::new(self.vm.data().cast::<Data<M::State>>())?;
+        // SAFETY: the region is open and locked, and has this method (the caller's promise).
+        Some(unsafe { Call::new(data, self) })
+    }
+
+    #[inline]
+    fn source(&self) -> Source<'a> {
+        // SAFETY: handle and discipline exist while the region is open.
+        unsafe { Source::new(self.vm.address(), self.vm.disc()) }
+    }
+
+    fn leave(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.vm.head().lock().leave(entry);
+        }
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+// SAFETY: the program promises that its function returns memory that is the region's.
+unsafe impl Discipline for Inside<'_> {
+    #[inline]
+    fn round(&self) -> usize {
+        self.source().round()
+    }
+
+    fn growth(&self, extent: usize) -> usize {
+        self.source().growth(extent)
+    }
+
+    fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+        self.source().memory(None, 0, size)
+    }
+
+    unsafe fn resize(&mut self, segment: NonNull<u8>, size: usize, new_size: usize) -> Resized {
+        match self.source().memory(Some(segment), size, new_size) {
+            Some(same) if same == segment => Resized::InPlace,
+            Some(another) if new_size > size => Resized::Another(another),
+            _ => Resized::Refused,
+        }
+    }
+
+    unsafe fn release(&mut self, segment: NonNull<u8>, size: usize) -> bool {
+        self.source().memory(Some(segment), size, 0).is_some()
+    }
+
+    /// The region is not locked while `exceptf` runs, so that it may free blocks.
+    fn no_memory(&mut self, size: usize) -> Retry {
+        self.leave();
+        let retry = match self.source().announce(event::NOMEM, number(size)) {
+            Some(1..) => Retry::Repeat,
+            Some(0) => Retry::AskOnce,
+            _ => Retry::Fail,
+        };
+        let entry = self.vm.head().entry();
+        if !self.vm.head().lock().enter(entry) {
+            return Retry::Fail;
+        }
+        self.entry = Some(entry);
+        retry
+    }
+}
+
+/// A number where an event has a pointer.
+fn number(number: usize) -> *mut c_void {
+    ptr::without_provenance_mut(number)
+}
+
+/// Enters a region with the method `M`, and runs `f` in it. Returns `None` if a call is in it.
+///
+/// # Safety
+/// The region has the method `M`.
+#[inline]
+pub(super) unsafe fn inside<M: Method, T>(
+    vm: &Vmalloc,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+) -> Option<T> {
+    let mut inside = Inside::enter(vm)?;
+    // SAFETY: the caller's promise.
+    let mut call = unsafe { inside.call::<M>() }?;
+    Some(f(&mut call))
+}

@@ -1,0 +1,130 @@
+//! What the functions need of a region, for each kind of region.
+
+use super::super::abi::{Vmalloc, Vmethod, event, handle};
+use super::super::disciplines::Source;
+use super::super::position::{self, Position};
+use super::super::trace::{self, Record};
+use crate::errno;
+use core::ffi::{c_int, c_void};
+use core::ptr::{self, NonNull};
+use lumalloc_region::raw::{Form, Head};
+use lumalloc_region::{Misuse, Stat, mode};
+
+/// A segment: its start and its bytes.
+pub(in super::super) type Span = (usize, usize);
+
+/// A kind of region. The functions take handles of regions of this kind.
+pub(in super::super) struct Kind {
+    /// What handles hold.
+    pub(in super::super) method: Vmethod,
+    /// Opens a region, for a handle without core data. Returns the core data.
+    pub(in super::super) open: fn(&Vmalloc, Form) -> Option<NonNull<Head>>,
+    /// Gives all segments back, and returns whether it did.
+    pub(in super::super) close: fn(&Vmalloc) -> bool,
+    /// Frees all blocks, and returns whether it did.
+    pub(in super::super) clear: fn(&Vmalloc) -> bool,
+    /// Counts blocks and segments.
+    pub(in super::super) stat: fn(&Vmalloc) -> Option<Stat>,
+    /// Returns the start of the segment in which an address lies.
+    pub(in super::super) segment: fn(&Vmalloc, usize) -> Option<usize>,
+    /// Copies segments, the newest first, after so many of them. Returns how many there were.
+    pub(in super::super) segments: fn(&Vmalloc, usize, &mut [Span]) -> usize,
+    /// Calls a function with address and size of each block in use, if the method knows them.
+    /// Returns whether it does.
+    pub(in super::super) blocks: fn(&Vmalloc, &mut dyn FnMut(usize, usize)) -> bool,
+}
+
+/// Why a call failed.
+#[derive(Clone, Copy)]
+pub(super) enum Failure {
+    /// There is no memory.
+    NoMemory,
+    /// The arguments cannot be.
+    Invalid,
+    /// A call is in the region.
+    Busy,
+    /// The address is that of no block in use.
+    BadAddress,
+}
+
+impl Failure {
+    pub(super) fn of(misuse: Misuse) -> Failure {
+        match misuse {
+            Misuse::NotABlock | Misuse::FreedBefore => Failure::BadAddress,
+            Misuse::NotTheLast => Failure::Invalid,
+            Misuse::NoRoom => Failure::NoMemory,
+            Misuse::Entered => Failure::Busy,
+        }
+    }
+}
+
+/// One call of a program: the region, the position, and whether anybody is told.
+pub(super) struct Caller<'a> {
+    pub(super) vm: &'a Vmalloc,
+    position: Position,
+    is_told: bool,
+}
+
+impl<'a> Caller<'a> {
+    /// A call through a handle, or `None` for NULL. Nobody is told of a call with `local`.
+    ///
+    /// # Safety
+    /// A pointer other than NULL is that of a handle, which stays open during the call.
+    #[inline]
+    pub(super) unsafe fn new(vm: *mut Vmalloc, local: c_int) -> Option<Caller<'a>> {
+        let position = position::take();
+        // SAFETY: the caller's promise.
+        let Some(vm) = (unsafe { handle(vm) }) else {
+            errno::set(libc::EINVAL);
+            return None;
+        };
+        Some(Caller { vm, position, is_told: local == 0 })
+    }
+
+    /// Tells what a call did, if anybody wants to know.
+    #[inline]
+    pub(super) fn tell(&self, event: c_int, record: Record) {
+        let mode = self.vm.head().mode();
+        if mode & (mode::TRACE | mode::ANNOUNCE) != 0 && self.is_told {
+            self.tell_all(mode, event, record);
+        }
+    }
+
+    #[cold]
+    fn tell_all(&self, mode: u32, event: c_int, record: Record) {
+        if mode & mode::TRACE != 0 {
+            trace::write(self.vm, record, self.position);
+        }
+        if mode & mode::ANNOUNCE != 0 && event != 0 {
+            let block = if event == event::FREE { record.old } else { record.new };
+            self.announce(event, block);
+        }
+    }
+
+    /// Fails with `errno`, after the event of a bad address.
+    #[cold]
+    pub(super) fn fail(&self, failure: Failure, address: usize) {
+        let code = match failure {
+            Failure::NoMemory => libc::ENOMEM,
+            Failure::Invalid => libc::EINVAL,
+            Failure::Busy => libc::EBUSY,
+            Failure::BadAddress => {
+                self.announce(event::BADADDR, address);
+                libc::EINVAL
+            }
+        };
+        errno::set(code);
+    }
+
+    fn announce(&self, event: c_int, block: usize) {
+        // SAFETY: handle and discipline exist while the region is open.
+        let source = unsafe { Source::new(self.vm.address(), self.vm.disc()) };
+        source.announce(event, ptr::with_exposed_provenance_mut(block));
+    }
+}
+
+/// The address of a block as C has it.
+#[inline]
+pub(super) fn pointer(block: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(block)
+}

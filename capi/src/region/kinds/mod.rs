@@ -1,0 +1,28 @@
+//! The kinds of regions: those of the region crate, and `Vmheap`.
+
+mod kind;
+mod regions;
+mod vmheap;
+
+use super::abi::Vmalloc;
+use lumalloc_region::mode;
+
+pub(super) use kind::{Kind, Span};
+pub use regions::{Vmbest, Vmlast, Vmpool};
+pub use vmheap::Vmheap;
+pub(super) use vmheap::{first, is_heap};
+
+/// Returns the kind of the region of a handle.
+pub(super) fn of(vm: &Vmalloc) -> &'static Kind {
+    if is_heap(vm) { &vmheap::KIND } else { with_method(vm.meth.bit()).unwrap_or(&regions::BEST) }
+}
+
+/// Returns the kind of regions with a method, or `None` if there is no such method.
+pub(super) fn with_method(method: u32) -> Option<&'static Kind> {
+    match method {
+        mode::BEST => Some(&regions::BEST),
+        mode::LAST => Some(&regions::LAST),
+        mode::POOL => Some(&regions::POOL),
+        _ => None,
+    }
+}

@@ -1,0 +1,263 @@
+//! Regions of the region crate: one table for each of its methods.
+
+use super::super::abi::{Vmalloc, Vmethod, event, resize};
+use super::super::inside::{Inside, inside};
+use super::super::trace::Record;
+use super::kind::{Caller, Failure, Kind, Span, pointer};
+use core::ffi::{c_int, c_long, c_ushort, c_void};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicPtr;
+use lumalloc_region::raw::{Call, Form, Head};
+use lumalloc_region::{Best, Last, Method, Misuse, Pool, Resize, Stat};
+
+pub(super) static BEST: Kind = kind::<Best>();
+pub(super) static LAST: Kind = kind::<Last>();
+pub(super) static POOL: Kind = kind::<Pool>();
+
+/// `Vmbest`: the smallest free block that suffices.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
+pub static Vmbest: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const BEST.method).cast_mut());
+
+/// `Vmlast`: blocks one behind the other.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
+pub static Vmlast: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const LAST.method).cast_mut());
+
+/// `Vmpool`: blocks of one size.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
+pub static Vmpool: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const POOL.method).cast_mut());
+
+const fn kind<M: Method>() -> Kind {
+    Kind {
+        method: Vmethod {
+            allocf: alloc::<M>,
+            resizef: resize::<M>,
+            freef: free::<M>,
+            addrf: offset::<M>,
+            sizef: size::<M>,
+            compactf: compact::<M>,
+            alignf: align::<M>,
+            meth: M::MODE as c_ushort,
+        },
+        open: open::<M>,
+        close: close::<M>,
+        clear: clear::<M>,
+        stat: stat::<M>,
+        segment: segment::<M>,
+        segments: segments::<M>,
+        blocks: blocks::<M>,
+    }
+}
+
+/// Enters the region of a handle with the method `M`.
+#[inline]
+fn enter<M: Method, T>(
+    vm: &Vmalloc,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+) -> Option<T> {
+    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
+    unsafe { inside(vm, f) }
+}
+
+/// Returns a new block, or NULL with `errno`.
+#[inline]
+fn finish(caller: &Caller<'_>, block: Option<Option<usize>>, record: Record) -> *mut c_void {
+    match block {
+        Some(Some(new)) => {
+            caller.tell(event::ALLOC, Record { new, ..record });
+            pointer(new)
+        }
+        failed => {
+            let failure = if failed.is_none() { Failure::Busy } else { Failure::NoMemory };
+            caller.fail(failure, 0);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
+    let block = enter::<M, _>(caller.vm, |call| M::alloc(call, size));
+    finish(&caller, block, Record { size, ..Record::default() })
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn align<M: Method>(
+    vm: *mut Vmalloc,
+    size: usize,
+    align: usize,
+    local: c_int,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
+    if size == 0 || align == 0 || M::MODE == Pool::MODE {
+        caller.fail(Failure::Invalid, 0);
+        return ptr::null_mut();
+    }
+    let block = enter::<M, _>(caller.vm, |call| M::align(call, size, align));
+    finish(&caller, block, Record { size, align, ..Record::default() })
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn free<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    local: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
+    if address.is_null() {
+        return 0;
+    }
+    let old = address.expose_provenance();
+    let freed = enter::<M, _>(caller.vm, |call| M::free(call, old));
+    match freed.unwrap_or(Err(Misuse::Entered)) {
+        Ok(size) => {
+            caller.tell(event::FREE, Record { old, size, ..Record::default() });
+            0
+        }
+        Err(misuse) => {
+            caller.fail(Failure::of(misuse), old);
+            -1
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn resize<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    size: usize,
+    how: c_int,
+    local: c_int,
+) -> *mut c_void {
+    if address.is_null() {
+        // SAFETY: the caller's promise.
+        let new = unsafe { alloc::<M>(vm, size, local) };
+        if how & resize::ZERO != 0 && !new.is_null() {
+            // SAFETY: the block is new, and so long.
+            unsafe { new.write_bytes(0, size) };
+        }
+        return new;
+    }
+    if size == 0 {
+        // SAFETY: the caller's promise.
+        unsafe { free::<M>(vm, address, local) };
+        return ptr::null_mut();
+    }
+    // SAFETY: the caller's promise.
+    let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
+    let old = address.expose_provenance();
+    let how = Resize {
+        copy: how & resize::COPY != 0,
+        move_: how & resize::MOVE != 0,
+        zero: how & resize::ZERO != 0,
+    };
+    let resized = enter::<M, _>(caller.vm, |call| M::resize(call, old, size, how));
+    match resized.unwrap_or(Err(Misuse::Entered)) {
+        Ok(new) => {
+            caller.tell(event::RESIZE, Record { old, new, size, align: 0 });
+            pointer(new)
+        }
+        Err(misuse) => {
+            caller.fail(Failure::of(misuse), old);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn offset<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    _local: c_int,
+) -> c_long {
+    let address = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::offset(call, address)).flatten()) }
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn size<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    _local: c_int,
+) -> c_long {
+    let address = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::size(call, address)).flatten()) }
+}
+
+/// Returns a number, or -1 for `None` and for NULL.
+///
+/// # Safety
+/// As for [`Caller::new`].
+pub(super) unsafe fn measure(
+    vm: *mut Vmalloc,
+    number: impl FnOnce(&Vmalloc) -> Option<usize>,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    let number = unsafe { vm.as_ref() }.and_then(number);
+    number.and_then(|number| c_long::try_from(number).ok()).unwrap_or(-1)
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn compact<M: Method>(vm: *mut Vmalloc, local: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
+    if enter::<M, _>(caller.vm, |call| M::compact(call)).is_none() {
+        caller.fail(Failure::Busy, 0);
+        return -1;
+    }
+    caller.tell(0, Record::default());
+    0
+}
+
+fn open<M: Method>(vm: &Vmalloc, form: Form) -> Option<NonNull<Head>> {
+    Some(Call::<M, _>::open(&mut Inside::alone(vm), form)?.cast())
+}
+
+fn close<M: Method>(vm: &Vmalloc) -> bool {
+    let Some(mut inside) = Inside::enter(vm) else { return false };
+    inside.forget_lock();
+    // SAFETY: the table that leads here is that of the method.
+    if let Some(call) = unsafe { inside.call::<M>() } {
+        call.close();
+    }
+    true
+}
+
+fn clear<M: Method>(vm: &Vmalloc) -> bool {
+    enter::<M, _>(vm, |call| call.clear()).is_some()
+}
+
+fn stat<M: Method>(vm: &Vmalloc) -> Option<Stat> {
+    enter::<M, _>(vm, |call| call.stat())
+}
+
+fn segment<M: Method>(vm: &Vmalloc, address: usize) -> Option<usize> {
+    enter::<M, _>(vm, |call| call.segment_around(address).map(|(start, _)| start)).flatten()
+}
+
+fn segments<M: Method>(vm: &Vmalloc, after: usize, into: &mut [Span]) -> usize {
+    let copy = |call: &mut Call<'_, M, Inside<'_>>| {
+        let found = call.each_segment().skip(after);
+        into.iter_mut().zip(found).map(|(place, segment)| *place = segment).count()
+    };
+    enter::<M, _>(vm, copy).unwrap_or(0)
+}
+
+fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
+    enter::<M, _>(vm, |call| M::blocks(call, see)).unwrap_or(false)
+}

@@ -1,0 +1,216 @@
+//! Opening and closing regions, and what holds for a whole region.
+
+use super::abi::{self, Vmalloc, Vmdisc, Vmethod, event, handle};
+use super::disciplines::Source;
+use super::fork;
+use super::kinds::{self, Kind};
+use super::list::Regions;
+use crate::errno;
+use alloc_core::raw;
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use lumalloc_region::mode;
+use lumalloc_region::raw::{Entry, Form, Head};
+
+/// The flags that `vmopen` knows.
+const OPEN_FLAGS: u32 = mode::FLAGS | mode::ANNOUNCE;
+
+/// `vmopen`: opens a region. Source: vmalloc(3).
+///
+/// Errors: NULL with `EINVAL` when an argument or `memoryf` is NULL, the method is unknown, the
+/// earlier region is none, or `exceptf` refuses; with `ENOMEM` when there is no memory.
+///
+/// # Safety
+/// Pointers other than NULL must be those of a discipline and of a method. The discipline must
+/// exist as long as the region, and its functions must do what vmalloc(3) says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmopen(
+    disc: *mut Vmdisc,
+    meth: *mut Vmethod,
+    flags: c_int,
+) -> *mut Vmalloc {
+    // SAFETY: the caller's promise.
+    let parts = unsafe { disc.as_ref() };
+    // SAFETY: the caller's promise.
+    let method = unsafe { meth.as_ref() };
+    let kind = method.and_then(|method| kinds::with_method(method.bit()));
+    let Some(kind) = kind.filter(|_| parts.is_some_and(|parts| parts.memoryf.is_some())) else {
+        errno::set(libc::EINVAL);
+        return ptr::null_mut();
+    };
+    fork::register();
+    // SAFETY: the caller's promise.
+    match unsafe { open(disc, kind, abi::flags(flags, OPEN_FLAGS)) } {
+        Ok(vm) => vm,
+        Err(code) => {
+            errno::set(code);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Opens a region. Returns its handle, or what `errno` is to be.
+///
+/// # Safety
+/// As for [`vmopen`]; the discipline has a `memoryf`.
+unsafe fn open(disc: *mut Vmdisc, kind: &Kind, flags: u32) -> Result<*mut Vmalloc, c_int> {
+    // What the discipline sees until the handle has its place.
+    let temporary = Vmalloc::new(kind.method, disc, ptr::null_mut());
+    // SAFETY: the discipline exists (the caller's promise), and so does the handle.
+    let source = unsafe { Source::new(temporary.address(), disc) };
+    let mut earlier: *mut c_void = ptr::null_mut();
+    let head = match source.announce(event::OPEN, (&raw mut earlier).cast()).unwrap_or(0) {
+        ..0 => return Err(libc::EINVAL),
+        0 => {
+            let handle = if earlier.is_null() { 0 } else { size_of::<Vmalloc>() };
+            let more = if handle == 0 { 0 } else { mode::MEMORYF };
+            let form = Form { flags: flags | more, handle };
+            (kind.open)(&temporary, form).ok_or(libc::ENOMEM)?.as_ptr()
+        }
+        // SAFETY: the program promises that this is the core data of a region, or NULL.
+        _ => unsafe { reopened(earlier, kind, flags) }.ok_or(libc::EINVAL)?,
+    };
+    let vm = Vmalloc::new(kind.method, disc, head.cast());
+    // SAFETY: the core data is that of the region.
+    let place = unsafe { &*head }.handle().map(ptr::with_exposed_provenance_mut::<Vmalloc>);
+    let place = place.unwrap_or_else(|| raw::malloc(size_of::<Vmalloc>()).cast());
+    if place.is_null() {
+        if earlier.is_null() {
+            (kind.close)(&vm);
+        }
+        return Err(libc::ENOMEM);
+    }
+    // SAFETY: the place is the region's own, or new, and long enough.
+    unsafe { place.write(vm) };
+    // SAFETY: the handle is there now.
+    let vm = unsafe { &*place };
+    // SAFETY: as above.
+    unsafe { Source::new(place, disc) }.announce(event::ENDOPEN, ptr::null_mut());
+    Regions::hold().add(vm);
+    Ok(place)
+}
+
+/// Returns the core data of an earlier region, if it is that of a region with this method.
+///
+/// # Safety
+/// The pointer is NULL, or leads to readable memory of a region.
+unsafe fn reopened(data: *mut c_void, kind: &Kind, flags: u32) -> Option<*mut Head> {
+    let data = data.cast::<Head>();
+    if !data.is_aligned() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let head = unsafe { data.as_ref() }?;
+    if !head.is_intact(kind.method.bit()) {
+        return None;
+    }
+    if head.entry() == Entry::Alone {
+        // The thread that was in the region is gone.
+        head.lock().begin();
+    }
+    head.change_mode(flags, true);
+    Some(data)
+}
+
+/// `vmclose`: closes a region, with all its blocks. Returns 0. Source: vmalloc(3).
+///
+/// Errors: -1 with `EINVAL` for NULL, for `Vmheap`, for a handle that is not open, and when
+/// `exceptf` refuses; with `EBUSY` when a call is in the region.
+///
+/// # Safety
+/// `vm` must be NULL or a handle, which is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(region) = (unsafe { handle(vm) }).filter(|vm| !kinds::is_heap(vm)) else {
+        return fail(libc::EINVAL);
+    };
+    if region.head().lock().is_held() && region.head().entry() == Entry::Alone {
+        return fail(libc::EBUSY);
+    }
+    let disc = region.disc();
+    // SAFETY: handle and discipline exist while the region is open.
+    let source = unsafe { Source::new(vm, disc) };
+    let answer = source.announce(event::CLOSE, ptr::without_provenance_mut(1)).unwrap_or(0);
+    if answer < 0 || !Regions::hold().remove(region) {
+        return fail(libc::EINVAL);
+    }
+    let has_own_place = region.head().handle().is_none();
+    // What the discipline sees at the end, when the handle may be gone with the segments.
+    let temporary = Vmalloc::new(region.meth, disc, region.data());
+    if answer == 0 && !(kinds::of(region).close)(region) {
+        Regions::hold().add(region);
+        return fail(libc::EBUSY);
+    }
+    // SAFETY: the discipline exists, and so does the handle.
+    unsafe { Source::new(temporary.address(), disc) }.announce(event::ENDCLOSE, ptr::null_mut());
+    if has_own_place {
+        // SAFETY: the handle came from malloc, and is not used any more (the caller's promise).
+        unsafe { raw::free(vm.cast()) };
+    }
+    0
+}
+
+fn fail(code: c_int) -> c_int {
+    errno::set(code);
+    -1
+}
+
+/// `vmclear`: frees all blocks of a region, and keeps its segments. Returns 0. Source: vmalloc(3).
+///
+/// Errors: -1 for NULL, for `Vmheap`, and when a call is in the region.
+///
+/// # Safety
+/// `vm` must be NULL or a handle; blocks of the region are not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { handle(vm) } {
+        None => fail(libc::EINVAL),
+        Some(vm) if kinds::is_heap(vm) => fail(libc::EINVAL),
+        Some(vm) if (kinds::of(vm).clear)(vm) => 0,
+        Some(_) => fail(libc::EBUSY),
+    }
+}
+
+/// `vmset`: sets flags, or clears them if `on` is 0. Returns flags and method as they were before.
+/// Source: vmalloc(3).
+///
+/// Errors: -1 for NULL.
+///
+/// # Safety
+/// `vm` must be NULL or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(vm) = (unsafe { handle(vm) }) else { return fail(libc::EINVAL) };
+    vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0).cast_signed()
+}
+
+/// `vmdisc`: replaces the discipline by `disc`, unless that is NULL, has another `memoryf`, or the
+/// present one objects. Returns the discipline afterwards. Source: vmalloc(3).
+///
+/// Errors: NULL for NULL as region.
+///
+/// # Safety
+/// As for [`vmopen`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmdisc(vm: *mut Vmalloc, disc: *mut Vmdisc) -> *mut Vmdisc {
+    // SAFETY: the caller's promise.
+    let Some(region) = (unsafe { handle(vm) }) else {
+        errno::set(libc::EINVAL);
+        return ptr::null_mut();
+    };
+    if disc.is_null() {
+        return region.disc();
+    }
+    // SAFETY: handle and discipline exist while the region is open.
+    let old = unsafe { Source::new(vm, region.disc()) };
+    // SAFETY: the discipline exists (the caller's promise), and so does the handle.
+    let new = unsafe { Source::new(vm, disc) };
+    let is_agreed = || old.announce(event::DISC, disc.cast()).unwrap_or(0) == 0;
+    if old.has_same_memory(new) && is_agreed() {
+        region.set_disc(disc);
+    }
+    region.disc()
+}

@@ -1,0 +1,121 @@
+//! Where the program calls from: file, line and function, for each thread.
+
+use alloc_core::raw;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// A position in the source of a program. The strings are the program's.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    file: *const c_char,
+    line: c_int,
+    func: *const c_char,
+}
+
+impl Position {
+    pub(super) const UNKNOWN: Position = Position { file: ptr::null(), line: 0, func: ptr::null() };
+
+    /// Returns file and line, if both are known.
+    pub(super) fn file_and_line(&self) -> Option<(&[u8], usize)> {
+        let line = usize::try_from(self.line).ok().filter(|line| *line > 0)?;
+        Some((text(self.file)?, line))
+    }
+
+    /// Returns the function, if it is known.
+    pub(super) fn function(&self) -> Option<&[u8]> {
+        text(self.func)
+    }
+}
+
+/// The text at a pointer, unless it is NULL or empty.
+fn text<'a>(string: *const c_char) -> Option<&'a [u8]> {
+    if string.is_null() {
+        return None;
+    }
+    // SAFETY: `vmfileline` takes C strings that live on.
+    let text = unsafe { CStr::from_ptr(string) }.to_bytes();
+    (!text.is_empty()).then_some(text)
+}
+
+const NO_KEY: u32 = u32::MAX;
+
+/// The key of the threads' records. There is none until the first position.
+static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
+
+/// Returns the position that the thread recorded for this call, and forgets it.
+#[inline]
+pub(super) fn take() -> Position {
+    match KEY.load(Ordering::Relaxed) {
+        NO_KEY => Position::UNKNOWN,
+        key => take_record(key),
+    }
+}
+
+#[cold]
+fn take_record(key: u32) -> Position {
+    // SAFETY: the key exists.
+    let record = unsafe { libc::pthread_getspecific(key) }.cast::<Position>();
+    if record.is_null() {
+        return Position::UNKNOWN;
+    }
+    // SAFETY: the record is this thread's, and was written.
+    unsafe { record.replace(Position::UNKNOWN) }
+}
+
+/// `vmfileline`: records a position for the next call of this thread that allocates or frees. NULL,
+/// an empty string, and a line of 0 mean that it is unknown.
+///
+/// # Safety
+/// The strings must be NULL or NUL-terminated, and exist until the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmfileline(file: *const c_char, line: c_int, func: *const c_char) {
+    if let Some(record) = key().and_then(record) {
+        // SAFETY: the record is this thread's.
+        unsafe { record.write(Position { file, line, func }) };
+    }
+}
+
+/// Returns the key, which the first caller makes.
+fn key() -> Option<u32> {
+    let key = KEY.load(Ordering::Relaxed);
+    if key != NO_KEY {
+        return Some(key);
+    }
+    let mut new = 0;
+    // SAFETY: the key has a place to go, and the function takes what is stored under it.
+    if unsafe { libc::pthread_key_create(&raw mut new, Some(forget)) } != 0 {
+        return None;
+    }
+    match KEY.compare_exchange(NO_KEY, new, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => Some(new),
+        Err(other) => {
+            // SAFETY: nobody else has seen the key.
+            unsafe { libc::pthread_key_delete(new) };
+            Some(other)
+        }
+    }
+}
+
+/// Returns the record of this thread, which is made at first.
+fn record(key: u32) -> Option<*mut Position> {
+    // SAFETY: the key exists.
+    let record = unsafe { libc::pthread_getspecific(key) }.cast::<Position>();
+    if !record.is_null() {
+        return Some(record);
+    }
+    let record = raw::malloc(size_of::<Position>());
+    // SAFETY: the key exists.
+    if record.is_null() || unsafe { libc::pthread_setspecific(key, record.cast()) } != 0 {
+        // SAFETY: the block is nobody else's.
+        unsafe { raw::free(record) };
+        return None;
+    }
+    Some(record.cast())
+}
+
+/// Frees the record of a thread that ends.
+unsafe extern "C" fn forget(record: *mut c_void) {
+    // SAFETY: the record is a block that `record` made.
+    unsafe { raw::free(record.cast()) };
+}

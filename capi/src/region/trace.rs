@@ -1,0 +1,93 @@
+//! Trace lines. Source: vmalloc(3), `vmtrace`.
+
+use super::abi::Vmalloc;
+use super::position::Position;
+use crate::variables::write_to;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, Ordering};
+use lumalloc_region::mode;
+use lumalloc_region::raw::Line;
+
+/// The bytes of a name that a line has room for.
+const NAME: usize = 400;
+
+/// Where lines are written to. Negative: nowhere.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+
+/// What a call did.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Record {
+    /// The address of the block before, or 0.
+    pub(super) old: usize,
+    /// The address of the block after, or 0.
+    pub(super) new: usize,
+    pub(super) size: usize,
+    /// The alignment that was asked for, or 0.
+    pub(super) align: usize,
+}
+
+/// `vmtrace`: sets the descriptor that trace lines are written to, and returns the previous one, at
+/// first -1. A negative one ends tracing.
+#[unsafe(no_mangle)]
+pub extern "C" fn vmtrace(fd: c_int) -> c_int {
+    DESCRIPTOR.swap(fd.max(-1), Ordering::Relaxed)
+}
+
+/// Returns whether there is a descriptor to write to.
+pub(super) fn has_descriptor() -> bool {
+    DESCRIPTOR.load(Ordering::Relaxed) >= 0
+}
+
+/// Writes the line of a call, if there is a descriptor.
+#[cold]
+pub(super) fn write(vm: &Vmalloc, record: Record, position: Position) {
+    write_line(vm, record, letter(vm.meth.bit()), position);
+}
+
+/// Writes the line of a block that is in use.
+pub(super) fn write_busy(vm: &Vmalloc, new: usize, size: usize) {
+    write_line(vm, Record { new, size, ..Record::default() }, b"u", Position::UNKNOWN);
+}
+
+fn write_line(vm: &Vmalloc, record: Record, letter: &[u8], position: Position) {
+    let descriptor = DESCRIPTOR.load(Ordering::Relaxed);
+    if descriptor < 0 {
+        return;
+    }
+    let mut line = Line::new();
+    line.hex(record.old).text(b":").hex(record.new);
+    line.text(b":").decimal(record.size).text(b":").decimal(record.align);
+    line.text(b":").hex(vm.address().addr()).text(b":").text(letter).text(b":");
+    add_position(&mut line, position);
+    line.text(b"\n");
+    write_to(descriptor, line.get());
+}
+
+/// Adds the field that is there only if a position is known.
+fn add_position(line: &mut Line, position: Position) {
+    let file = position.file_and_line();
+    let function = position.function();
+    if let Some((file, number)) = file {
+        line.text(b"file=").text(end_of(file)).text(b",line=").decimal(number);
+    }
+    if let Some(function) = function {
+        let comma: &[u8] = if file.is_some() { b"," } else { b"" };
+        line.text(comma).text(b"func=").text(end_of(function));
+    }
+    if file.is_some() || function.is_some() {
+        line.text(b":");
+    }
+}
+
+/// The end of a name that may be too long for a line.
+fn end_of(name: &[u8]) -> &[u8] {
+    name.get(name.len().saturating_sub(NAME)..).unwrap_or_default()
+}
+
+fn letter(method: u32) -> &'static [u8] {
+    match method {
+        mode::BEST => b"b",
+        mode::LAST => b"l",
+        _ => b"p",
+    }
+}

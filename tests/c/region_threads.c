@@ -1,0 +1,166 @@
+/* Regions that threads share, and forks meanwhile. */
+#include "region_check.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 8, ROUNDS = 100000, SLOTS = 50, FORKS = 20 };
+static Vmalloc_t *shared;
+static int stop;
+
+/* "This region may be accessed concurrently by multiple threads or processes." */
+static void *use(void *seed)
+{
+  unsigned char *blocks[SLOTS] = {NULL};
+  size_t sizes[SLOTS] = {0};
+  unsigned state = (unsigned)(size_t)seed * 2654435761u + 1;
+  int round, at;
+  for (round = 0; round < ROUNDS; round++) {
+    unsigned char mark = (unsigned char)(size_t)seed;
+    state = state * 1103515245u + 12345;
+    at = (int)(state >> 16) % SLOTS;
+    if (blocks[at] != NULL) {
+      CHECK(blocks[at][0] == mark && blocks[at][sizes[at] - 1] == mark);
+      if (state % 7 == 0) {
+        size_t size = state % 300 + 1;
+        blocks[at] = (unsigned char *)vmresize(shared, blocks[at], size, VM_RSCOPY);
+        CHECK(blocks[at] != NULL && blocks[at][0] == mark);
+        sizes[at] = size;
+        blocks[at][size - 1] = mark;
+        continue;
+      }
+      CHECK(vmfree(shared, blocks[at]) == 0);
+    }
+    sizes[at] = (state >> 8) % 200 + 1;
+    blocks[at] = (unsigned char *)vmalloc(shared, sizes[at]);
+    CHECK(blocks[at] != NULL);
+    memset(blocks[at], mark, sizes[at]);
+  }
+  for (at = 0; at < SLOTS; at++) CHECK(vmfree(shared, blocks[at]) == 0);
+  return NULL;
+}
+
+static void threads_share_a_region(Vmdisc_t *disc)
+{
+  pthread_t threads[THREADS];
+  Vmstat_t st;
+  size_t at;
+  shared = vmopen(disc, Vmbest, VM_SHARE);
+  for (at = 0; at < THREADS; at++) CHECK(pthread_create(&threads[at], NULL, use, (void *)(at + 1)) == 0);
+  for (at = 0; at < THREADS; at++) CHECK(pthread_join(threads[at], NULL) == 0);
+  CHECK(vmstat(shared, &st) == 0 && st.n_busy == 0 && st.s_busy == 0 && vmbusy(shared) == 0);
+  CHECK(vmclose(shared) == 0);
+}
+
+/* Regions come and go in many threads. */
+static void *open_and_close(void *unused)
+{
+  int round;
+  for (round = 0; round < 2000; round++) {
+    Vmalloc_t *one = vmopen(Vmdcheap, Vmlast, 0), *two = vmopen(Vmdcheap, Vmbest, VM_SHARE);
+    CHECK(vmalloc(one, 100) != NULL && vmalloc(two, 100) != NULL);
+    CHECK(vmclose(one) == 0 && vmclose(two) == 0);
+  }
+  return unused;
+}
+
+static void threads_open_and_close_regions(void)
+{
+  pthread_t threads[THREADS];
+  size_t at;
+  for (at = 0; at < THREADS; at++) CHECK(pthread_create(&threads[at], NULL, open_and_close, NULL) == 0);
+  for (at = 0; at < THREADS; at++) CHECK(pthread_join(threads[at], NULL) == 0);
+  CHECK(Vmheap->next == NULL);
+}
+
+static void *keep_busy(void *unused)
+{
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+    void *block = vmalloc(shared, 100);
+    Vmalloc_t *vm = vmopen(Vmdcheap, Vmlast, 0);
+    CHECK(block != NULL && vmfree(shared, block) == 0 && vmclose(vm) == 0);
+  }
+  return unused;
+}
+
+/* The child of a fork can use the regions, whatever other threads did meanwhile. */
+static void a_child_can_use_the_regions(void)
+{
+  pthread_t threads[THREADS];
+  size_t at;
+  int status;
+  shared = vmopen(Vmdcsystem, Vmbest, VM_SHARE);
+  for (at = 0; at < THREADS; at++) CHECK(pthread_create(&threads[at], NULL, keep_busy, NULL) == 0);
+  for (at = 0; at < FORKS; at++) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      void *block = vmalloc(shared, 1000);
+      Vmalloc_t *vm = vmopen(Vmdcheap, Vmbest, VM_SHARE);
+      _exit(vmfree(shared, block) + vmclose(vm) == 0 && vmclose(shared) == 0 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+  for (at = 0; at < THREADS; at++) CHECK(pthread_join(threads[at], NULL) == 0);
+  CHECK(vmclose(shared) == 0);
+}
+
+/* A call from inside a call may fork: the region stays locked until that call ends. */
+static void fork_inside(Vmalloc_t *vm)
+{
+  int status;
+  pid_t child;
+  if (vm->data == NULL) return;
+  child = fork();
+  if (child == 0) _exit(vmbusy(vm) == 1 && vmalloc(vm, 1) == NULL ? 0 : 1);
+  CHECK(waitpid(child, &status, 0) == child && status == 0 && vmbusy(vm) == 1);
+}
+
+static void a_discipline_may_fork(void)
+{
+  struct recorder *it = recorder(64, REFUSES);
+  Vmalloc_t *vm = vmopen(&it->disc, Vmbest, VM_SHARE);
+  it->on_memory = fork_inside;
+  CHECK(vmalloc(vm, 5000) != NULL && vmbusy(vm) == 0);
+  it->on_memory = NULL;
+  CHECK(vmclose(vm) == 0);
+  free(it);
+}
+
+/* Each thread has a position of its own. */
+static void *take_no_position(void *vm)
+{
+  CHECK((vmalloc)((Vmalloc_t *)vm, 10) != NULL);
+  return NULL;
+}
+
+static void positions_belong_to_threads(void)
+{
+  int fds[2];
+  char line[200];
+  ssize_t length;
+  pthread_t thread;
+  Vmalloc_t *vm = vmopen(Vmdcheap, Vmbest, VM_SHARE | VM_TRACE);
+  CHECK(pipe(fds) == 0 && vmtrace(fds[1]) == -1);
+  vmfileline("mine.c", 9, NULL);
+  CHECK(pthread_create(&thread, NULL, take_no_position, vm) == 0 && pthread_join(thread, NULL) == 0);
+  length = read(fds[0], line, sizeof line - 1);
+  CHECK(length > 0 && memcmp(line + length - 3, "b:\n", 3) == 0);
+  CHECK((vmalloc)(vm, 10) != NULL && (length = read(fds[0], line, sizeof line - 1)) > 0);
+  line[length] = 0;
+  CHECK(strstr(line, ":b:file=mine.c,line=9:\n") != NULL);
+  CHECK(vmtrace(-1) == fds[1] && vmclose(vm) == 0);
+}
+
+int main(void)
+{
+  threads_share_a_region(Vmdcheap);
+  threads_share_a_region(Vmdcsystem);
+  threads_open_and_close_regions();
+  a_child_can_use_the_regions();
+  a_discipline_may_fork();
+  positions_belong_to_threads();
+  puts("ok");
+  return 0;
+}

@@ -1,0 +1,67 @@
+//! Regions for C from outside: the programs `tests/c/region_*`, each linked with the shared object
+//! and static; and the examples of vmalloc(3).
+
+use std::fs;
+use std::path::Path;
+
+use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root, scratch};
+
+/// Compiles a program with the shared object, and returns what it prints.
+fn linked(source: &str) -> String {
+    let library = liblumalloc();
+    let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
+        .map(|part| part.expect("a file in a directory").to_string_lossy());
+    let program = cc(source, &[&format!("-L{dir}"), &format!("-l:{file}"), "-lpthread"]);
+    // Cargo sets this variable for tests, perhaps to an older build.
+    Run::plain(program).env("LD_LIBRARY_PATH", &*dir).stdout()
+}
+
+/// Compiles a static program with the archive, and returns what it prints.
+fn fully_static(source: &str) -> String {
+    let archive = liblumalloc_archive().display().to_string();
+    Run::plain(cc(source, &["-static", &archive])).stdout()
+}
+
+/// Defines a module per program.
+macro_rules! programs {
+    ($($name:ident $source:literal)*) => {$(
+        mod $name {
+            #[test]
+            fn linked() {
+                assert_eq!(super::linked($source), "ok\n");
+            }
+
+            #[test]
+            fn fully_static() {
+                assert_eq!(super::fully_static($source), "ok\n");
+            }
+        }
+    )*};
+}
+
+programs! {
+    promises "region_promises.c"
+    disciplines "region_disciplines.c"
+    trace "region_trace.c"
+    heap "region_heap.c"
+    walk "region_walk.c"
+    threads "region_threads.c"
+}
+
+/// What the examples of the page print, in their order.
+const PRINTED: [&str; 3] =
+    ["4 words\n", "63 blocks, refused: 1\n", "1 block of 24 bytes, in segments\n"];
+
+#[test]
+fn the_examples_of_the_page_print_what_they_should() {
+    let page = fs::read_to_string(root().join("capi/man/vmalloc.3")).expect("the page");
+    let dir = scratch("region-examples-run");
+    let examples: Vec<&str> = page.split(".EX\n").skip(1).collect();
+    assert_eq!(examples.len(), PRINTED.len());
+    for (place, (example, printed)) in examples.iter().zip(PRINTED).enumerate() {
+        let code = example.split(".EE\n").next().expect("its end");
+        let file = dir.join(format!("region_example_{place}.c"));
+        fs::write(&file, code.replace("\\e", "\\").replace("\\-", "-")).expect("a file");
+        assert_eq!(linked(file.to_str().expect("a path in UTF-8")), printed);
+    }
+}
