@@ -3,7 +3,10 @@
 use crate::data::{Data, Head};
 use crate::discipline::{Discipline, Resized, Retry};
 use crate::method::{Method, Stat};
+use crate::mode;
+use crate::position::Position;
 use crate::segments::{BODY, OVERHEAD, Segment};
+use crate::warning::{Trouble, Warning};
 use crate::words::{GRANULE, Words, common_multiple};
 use core::ptr::NonNull;
 
@@ -27,6 +30,21 @@ pub struct Call<'a, M: Method, D: Discipline> {
     data: &'a Data<M::State>,
     discipline: &'a mut D,
     words: Words,
+    position: Position,
+}
+
+/// A discipline for calls that need none.
+pub(crate) struct Nothing;
+
+// SAFETY: there is no memory.
+unsafe impl Discipline for Nothing {
+    fn obtain(&mut self, _size: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
 }
 
 impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
@@ -39,7 +57,13 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     pub unsafe fn new(data: NonNull<Data<M::State>>, discipline: &'a mut D) -> Call<'a, M, D> {
         // SAFETY: the core data stays mapped while the region is open, and has atomic fields only.
         let data = unsafe { data.as_ref() };
-        Call { data, discipline, words: data.head.words() }
+        Call { data, discipline, words: data.head.words(), position: Position::UNKNOWN }
+    }
+
+    /// Notes where in its source the program calls from.
+    #[inline]
+    pub fn at(&mut self, position: Position) {
+        self.position = position;
     }
 
     /// Opens a new region. Returns `None` if the discipline has no memory.
@@ -63,7 +87,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         let words = data.head.words();
         // SAFETY: header and first block lie in the new memory.
         let segment = unsafe { data.head.segments.add(words, start, extent, header, first) };
-        let call = Call::<M, D> { data, discipline, words };
+        let call = Call::<M, D> { data, discipline, words, position: Position::UNKNOWN };
         M::begin(&call);
         M::added(&call, segment);
         NonNull::new(place)
@@ -71,12 +95,17 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Gives all segments back, the first one last. The core data is gone after.
     pub fn close(self) {
-        let Call { data, discipline, words } = self;
+        let Call { data, discipline, words, .. } = self;
         for segment in data.head.segments.each(words) {
             let Some(memory) = pointer(segment.memory()) else { continue };
             // SAFETY: the segment is the discipline's, with its size, and not used after.
             unsafe { discipline.release(memory, segment.extent()) };
         }
+    }
+
+    /// Makes the method check all blocks at each call, if it can, or not.
+    pub fn set_checks(&mut self, on: bool) {
+        self.data.head.change_mode(mode::DBCHECK, on);
     }
 
     /// Frees all blocks, and keeps all segments.
@@ -107,6 +136,52 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         let mut stat = Stat { segments: count, extent, ..Stat::default() };
         M::count(self, &mut stat);
         stat
+    }
+
+    /// Returns where in its source the program calls from.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Tells the discipline what a check found.
+    #[cold]
+    pub(crate) fn warn(&mut self, trouble: Trouble) {
+        let warning = Warning { trouble, detected: self.position };
+        self.discipline.warn(&warning, self.words.address(0));
+    }
+
+    /// Runs `f` on the region as one of the method `N`, on which `M` is built.
+    ///
+    /// # Safety
+    /// The state of `M` begins with that of `N`.
+    pub(crate) unsafe fn with_base<N: Method, T>(
+        &mut self,
+        f: impl FnOnce(&mut Call<'_, N, D>) -> T,
+    ) -> T {
+        let data = NonNull::from(self.data).cast::<Data<N::State>>();
+        // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
+        let data = unsafe { data.as_ref() };
+        let discipline = &mut *self.discipline;
+        let mut base = Call { data, discipline, words: self.words, position: self.position };
+        let result = f(&mut base);
+        // The discipline may have cleared the region.
+        self.words = base.words;
+        result
+    }
+
+    /// As [`Call::with_base`], for calls that need no discipline.
+    ///
+    /// # Safety
+    /// The state of `M` begins with that of `N`.
+    pub(crate) unsafe fn look_at_base<N: Method, T>(
+        &self,
+        f: impl FnOnce(&Call<'_, N, Nothing>) -> T,
+    ) -> T {
+        let data = NonNull::from(self.data).cast::<Data<N::State>>();
+        // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
+        let data = unsafe { data.as_ref() };
+        let discipline = &mut Nothing;
+        f(&Call { data, discipline, words: self.words, position: self.position })
     }
 
     /// Returns what every region has.

@@ -5,6 +5,7 @@
 
 use crate::lock::{Entry, Lock};
 use crate::mode;
+use crate::random::random;
 use crate::segments::{Link, Number, Segment, Segments};
 use crate::words::Words;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -149,14 +150,4 @@ impl Head {
 pub struct Data<S> {
     pub(crate) head: Head,
     pub(crate) state: S,
-}
-
-/// A number that programs do not know in advance. Without random numbers of the system, the address
-/// is all there is.
-fn random(address: usize) -> u64 {
-    let mut number = address as u64;
-    let into = (&raw mut number).cast();
-    // SAFETY: the call writes at most 8 bytes to the number.
-    unsafe { libc::getrandom(into, size_of::<u64>(), libc::GRND_NONBLOCK) };
-    number
 }

@@ -1,5 +1,6 @@
 //! Disciplines: where a region's segments come from.
 
+use crate::warning::Warning;
 use core::ptr::NonNull;
 
 /// What a discipline did about a request to make a segment longer or shorter.
@@ -98,6 +99,13 @@ pub unsafe trait Discipline {
         let _ = size;
         Retry::Fail
     }
+
+    /// Is told what the method [`Debug`](crate::Debug) found in the region whose core data lies at
+    /// an address. By default the line is written to where lumalloc's messages go. The region is
+    /// not to be used.
+    fn warn(&mut self, warning: &Warning, region: usize) {
+        lumalloc::message::write(warning.line(region).get());
+    }
 }
 
 // SAFETY: the discipline behind the reference keeps the promises.
@@ -126,5 +134,9 @@ unsafe impl<D: Discipline> Discipline for &mut D {
 
     fn no_memory(&mut self, size: usize) -> Retry {
         (**self).no_memory(size)
+    }
+
+    fn warn(&mut self, warning: &Warning, region: usize) {
+        (**self).warn(warning, region);
     }
 }

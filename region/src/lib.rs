@@ -2,7 +2,7 @@
 //! memory. Source: vmalloc(3).
 //!
 //! ```text
-//!   Region ──▶ method: Best, Last, Pool          which free piece becomes a block
+//!   Region ──▶ method: Best, Last, Pool, Debug   which free piece becomes a block
 //!                │
 //!                ▼
 //!              segments                          pieces of memory, by age and by address
@@ -28,6 +28,10 @@ mod lock;
 pub mod mode;
 mod words;
 mod tree;
+mod random;
+mod position;
+mod warning;
+mod watch;
 mod misuse;
 mod discipline;
 mod heap;
@@ -41,12 +45,16 @@ mod region;
 pub use discipline::{Discipline, Resized, Retry};
 pub use heap::Heap;
 pub use method::best::Best;
+pub use method::debug::Debug;
 pub use method::last::Last;
 pub use method::pool::Pool;
 pub use method::{Method, Resize, Stat};
 pub use misuse::Misuse;
+pub use position::Position;
 pub use region::Region;
 pub use system::System;
+pub use warning::{Action, Moment, Trouble, Warning};
+pub use watch::{watch, watch_nothing};
 
 /// What handles for other languages are made of.
 pub mod raw {

@@ -11,6 +11,9 @@ impl Line {
     /// The most bytes that a line holds.
     pub const MOST: usize = 1024;
 
+    /// The most bytes of a name, so that two have room.
+    const NAME: usize = 400;
+
     /// An empty line.
     #[must_use]
     pub const fn new() -> Line {
@@ -26,6 +29,11 @@ impl Line {
             }
         }
         self
+    }
+
+    /// Adds the end of a name that may be too long for a line.
+    pub fn end_of(&mut self, name: &[u8]) -> &mut Line {
+        self.text(name.get(name.len().saturating_sub(Line::NAME)..).unwrap_or_default())
     }
 
     /// Adds a number in lower-case hexadecimal digits.
@@ -77,6 +85,16 @@ mod tests {
         line.decimal(0).text(b" ").decimal(usize::MAX);
         let expected = b"0 fe12 ffffffffffffffff 0 18446744073709551615";
         assert_eq!(line.get(), expected);
+    }
+
+    #[test]
+    fn of_a_long_name_the_end_stands() {
+        let mut line = Line::new();
+        let mut name = [b'x'; 1000];
+        name[999] = b'y';
+        line.end_of(&name).text(b"|").end_of(b"short");
+        assert_eq!(line.get().len(), 400 + 6);
+        assert!(line.get().ends_with(b"xy|short"));
     }
 
     #[test]

@@ -20,5 +20,7 @@ pub const BEST: u32 = 0o100;
 pub const POOL: u32 = 0o200;
 /// Only the last block can be freed.
 pub const LAST: u32 = 0o400;
+/// Best fit with guards and checks.
+pub const DEBUG: u32 = 0o1000;
 /// All methods.
 pub const METHODS: u32 = 0o3700;

@@ -5,9 +5,11 @@ use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
+use crate::position::Position;
 use crate::words::GRANULE;
 use allocator_api2::alloc::{AllocError, Allocator, Layout};
 use core::cell::{Cell, UnsafeCell};
+use core::panic::Location;
 use core::ptr::NonNull;
 
 /// A heap of its own: blocks by the method `M`, in segments from the discipline `D`.
@@ -58,31 +60,39 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// Returns a new block of at least `size` bytes, aligned to 16, or `None` if there is no
     /// memory. The contents are undefined.
     #[inline]
+    #[track_caller]
     pub fn alloc(&self, size: usize) -> Option<NonNull<u8>> {
-        pointer(self.enter(|call| M::alloc(call, size))??)
+        let position = Position::of(Location::caller());
+        pointer(self.enter_at(position, |call| M::alloc(call, size))??)
     }
 
     /// As [`Region::alloc`], at an address that is a multiple of `align`, which need not be a power
     /// of two. Returns `None` if `align` is 0, and always with the method `Pool`.
+    #[track_caller]
     pub fn align(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
-        pointer(self.enter(|call| M::align(call, size, align))??)
+        let position = Position::of(Location::caller());
+        pointer(self.enter_at(position, |call| M::align(call, size, align))??)
     }
 
     /// Frees a block, and returns its size. An address that is no block of the region is an error,
     /// and changes nothing. The block is not used after.
     #[inline]
+    #[track_caller]
     pub fn free(&self, block: NonNull<u8>) -> Result<usize, Misuse> {
-        self.enter(|call| M::free(call, address(block))).ok_or(Misuse::Entered)?
+        let position = Position::of(Location::caller());
+        self.enter_at(position, |call| M::free(call, address(block))).ok_or(Misuse::Entered)?
     }
 
     /// Changes the size of a block. The block is unchanged after an error.
+    #[track_caller]
     pub fn resize(
         &self,
         block: NonNull<u8>,
         size: usize,
         how: Resize,
     ) -> Result<NonNull<u8>, Misuse> {
-        let resized = self.enter(|call| M::resize(call, address(block), size, how));
+        let position = Position::of(Location::caller());
+        let resized = self.enter_at(position, |call| M::resize(call, address(block), size, how));
         pointer(resized.ok_or(Misuse::Entered)??).ok_or(Misuse::NoRoom)
     }
 
@@ -112,6 +122,20 @@ impl<M: Method, D: Discipline> Region<M, D> {
         self.enter(|call| M::compact(call));
     }
 
+    /// Checks the region. Returns how many blocks are found to be overwritten, or `None` if the
+    /// method cannot tell, or the discipline asks. The method [`Debug`](crate::Debug) warns of each
+    /// block once.
+    #[track_caller]
+    pub fn check(&self) -> Option<usize> {
+        self.enter_at(Position::of(Location::caller()), |call| M::check(call))?
+    }
+
+    /// Makes the method [`Debug`](crate::Debug) check all blocks at each call from now on, or not
+    /// any more.
+    pub fn check_each_call(&self, on: bool) {
+        self.enter(|call| call.set_checks(on));
+    }
+
     /// Counts blocks and segments. This takes time in proportion to the number of blocks. All
     /// counts are 0 if the discipline asks.
     pub fn stat(&self) -> Stat {
@@ -133,6 +157,19 @@ impl<M: Method, D: Discipline> Region<M, D> {
     fn call(&mut self) -> Call<'_, M, D> {
         // SAFETY: the core data is this region's, and `&mut self` keeps others out.
         unsafe { Call::new(self.data, self.discipline.get_mut()) }
+    }
+
+    /// As [`Region::enter`], for a call from a position.
+    #[inline]
+    fn enter_at<T>(
+        &self,
+        position: Position,
+        f: impl FnOnce(&mut Call<'_, M, D>) -> T,
+    ) -> Option<T> {
+        self.enter(|call| {
+            call.at(position);
+            f(call)
+        })
     }
 
     /// Runs `f` in the region. Returns `None` if a call is in it: the discipline called back.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Growth, Tiny};
-use lumalloc_region::{Best, Last, Method, Misuse, Pool, Region, Resize};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Region, Resize};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -106,8 +106,9 @@ fn inside(block: &Block, behind: usize) -> NonNull<u8> {
     unsafe { block.start.add(behind) }
 }
 
-fn run_best(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
-    let mut model = Model::<Best>::new(tiny);
+/// Blocks of any size come and go.
+fn run_any<M: Method>(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
+    let mut model = Model::<M>::new(tiny);
     for step in steps {
         match *step {
             Step::Alloc(size) => {
@@ -144,7 +145,10 @@ fn run_best(tiny: (usize, usize, Growth, bool), steps: &[Step]) {
             }
         }
         model.check();
+        assert_eq!(model.region.check(), Some(0));
     }
+    let warnings = &model.region.discipline().warnings;
+    assert!(warnings.iter().all(|line| line.starts_with("free error:")), "{warnings:?}");
 }
 
 fn free_one<M: Method>(model: &mut Model<M>, index: usize) {
@@ -291,7 +295,14 @@ proptest! {
     fn best_keeps_the_blocks_of_a_map(
         tiny in tiny(), steps in proptest::collection::vec(step(), 1..200)
     ) {
-        run_best(tiny, &steps);
+        run_any::<Best>(tiny, &steps);
+    }
+
+    #[test]
+    fn debug_keeps_the_blocks_of_a_map(
+        tiny in tiny(), steps in proptest::collection::vec(step(), 1..200)
+    ) {
+        run_any::<Debug>(tiny, &steps);
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! Trace lines. Source: vmalloc(3), `vmtrace`.
 
 use super::abi::Vmalloc;
-use super::position::Position;
 use crate::variables::write_to;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
-use lumalloc_region::mode;
 use lumalloc_region::raw::Line;
-
-/// The bytes of a name that a line has room for.
-const NAME: usize = 400;
+use lumalloc_region::{Position, mode};
 
 /// Where lines are written to. Negative: nowhere.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
@@ -68,20 +64,15 @@ fn add_position(line: &mut Line, position: Position) {
     let file = position.file_and_line();
     let function = position.function();
     if let Some((file, number)) = file {
-        line.text(b"file=").text(end_of(file)).text(b",line=").decimal(number);
+        line.text(b"file=").end_of(file).text(b",line=").decimal(number);
     }
     if let Some(function) = function {
         let comma: &[u8] = if file.is_some() { b"," } else { b"" };
-        line.text(comma).text(b"func=").text(end_of(function));
+        line.text(comma).text(b"func=").end_of(function);
     }
     if file.is_some() || function.is_some() {
         line.text(b":");
     }
-}
-
-/// The end of a name that may be too long for a line.
-fn end_of(name: &[u8]) -> &[u8] {
-    name.get(name.len().saturating_sub(NAME)..).unwrap_or_default()
 }
 
 fn letter(method: u32) -> &'static [u8] {

@@ -4,6 +4,7 @@ pub(crate) mod best;
 mod carving;
 pub(crate) mod last;
 pub(crate) mod pool;
+pub(crate) mod debug;
 
 use crate::call::Call;
 use crate::discipline::Discipline;
@@ -69,8 +70,8 @@ impl Stat {
 
 /// A way to cut blocks from segments. Source: vmalloc(3), `Vmethod_t`.
 ///
-/// The trait is sealed: the methods are [`Best`](crate::Best), [`Last`](crate::Last) and
-/// [`Pool`](crate::Pool).
+/// The trait is sealed: the methods are [`Best`](crate::Best), [`Last`](crate::Last),
+/// [`Pool`](crate::Pool) and [`Debug`](crate::Debug).
 pub trait Method: sealed::Sealed + Sized {
     /// What the method keeps in the core data. All fields are atomic integers.
     type State;
@@ -143,6 +144,14 @@ pub trait Method: sealed::Sealed + Sized {
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
         let _ = (call, see);
         false
+    }
+
+    /// Checks all blocks. Returns how many are found to be overwritten, or `None` if the method
+    /// cannot tell.
+    #[doc(hidden)]
+    fn check<D: Discipline>(call: &mut Call<'_, Self, D>) -> Option<usize> {
+        let _ = call;
+        None
     }
 
     /// Counts blocks.

@@ -1,7 +1,7 @@
 //! Disciplines for the tests of regions. Each test program uses a part of it.
 #![allow(unsafe_code, dead_code)]
 
-use lumalloc_region::{Discipline, Resized, Retry};
+use lumalloc_region::{Discipline, Resized, Retry, Warning};
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 
@@ -31,6 +31,8 @@ pub(crate) struct Tiny {
     pub(crate) retry: (Retry, usize),
     /// How often there was no memory.
     pub(crate) refusals: usize,
+    /// What the method `Debug` found, with the region's address as 0.
+    pub(crate) warnings: Vec<String>,
 }
 
 const ROOM: usize = 64 << 10;
@@ -47,6 +49,7 @@ impl Tiny {
             takes_back: true,
             retry: (Retry::Fail, 0),
             refusals: 0,
+            warnings: Vec::new(),
         }
     }
 
@@ -126,6 +129,10 @@ unsafe impl Discipline for Tiny {
         let (retry, more) = self.retry;
         self.left += more;
         retry
+    }
+
+    fn warn(&mut self, warning: &Warning, _region: usize) {
+        self.warnings.push(String::from_utf8_lossy(warning.line(0).get()).into_owned());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::Segment;
-use crate::words::{GRANULE, common_multiple};
+use crate::words::{GRANULE, Words, common_multiple};
 use block::{Block, HEADER, SMALLEST, free_before, size_for, write_end};
 use free_blocks::FreeBlocks;
 
@@ -78,14 +78,7 @@ impl Method for Best {
         size: usize,
         align: usize,
     ) -> Option<usize> {
-        let align = common_multiple(align)?;
-        let size = size_for(size)?;
-        let longer = size_for(size.checked_add(align)?.checked_add(SMALLEST)?)?;
-        let at = call.with_memory(longer, |call| take(call, longer))?;
-        let at = cut_front(call, at, align);
-        cut_back(call, at, size);
-        call.head().count_new(usable_at(call, at));
-        Some(at)
+        align_behind(call, size, align, 0)
     }
 
     #[inline]
@@ -129,7 +122,8 @@ impl Method for Best {
 
     fn offset<D: Discipline>(call: &Call<'_, Self, D>, address: usize) -> Option<usize> {
         let segment = call.segment_of(address)?;
-        let (at, block) = blocks(call, segment).take_while(|&(at, _)| at <= address).last()?;
+        let (at, block) =
+            blocks(call.words(), segment).take_while(|&(at, _)| at <= address).last()?;
         let offset = address - at;
         (block.busy && offset < block.size - HEADER).then_some(offset)
     }
@@ -142,15 +136,23 @@ impl Method for Best {
 
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
         for segment in call.segments() {
-            let busy = blocks(call, segment).filter(|(_, block)| block.busy);
-            busy.for_each(|(at, block)| see(at, block.size - HEADER));
+            busy_blocks(call.words(), segment).for_each(|(at, usable)| see(at, usable));
         }
         true
     }
 
+    fn check<D: Discipline>(call: &mut Call<'_, Self, D>) -> Option<usize> {
+        let is_broken = |segment: &&Segment| {
+            let last = blocks(call.words(), segment).last();
+            let end = last.map_or(segment.first(), |(at, block)| at + block.size);
+            Block::read(call.words(), end).is_none_or(|block| block.size != 0)
+        };
+        Some(call.segments().filter(is_broken).count())
+    }
+
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         for segment in call.segments() {
-            for (_, block) in blocks(call, segment) {
+            for (_, block) in blocks(call.words(), segment) {
                 let usable = block.size - HEADER;
                 if block.busy { stat.add_busy(usable) } else { stat.add_free(usable) }
             }
@@ -158,12 +160,26 @@ impl Method for Best {
     }
 }
 
+/// Returns a new block of `size` bytes that has a multiple of `align` and of 16 `lead` bytes behind
+/// its start. `lead` is a multiple of 16.
+pub(super) fn align_behind<D: Discipline>(
+    call: &mut Call<'_, Best, D>,
+    size: usize,
+    align: usize,
+    lead: usize,
+) -> Option<usize> {
+    let align = common_multiple(align)?;
+    let size = size_for(size)?;
+    let longer = size_for(size.checked_add(align)?.checked_add(SMALLEST)?)?;
+    let at = call.with_memory(longer, |call| take(call, longer))?;
+    let at = cut_front(call, at, align, lead);
+    cut_back(call, at, size);
+    call.head().count_new(usable_at(call, at));
+    Some(at)
+}
+
 /// Iterates over the blocks of a segment, until its end or a header that was overwritten.
-fn blocks<D: Discipline>(
-    call: &Call<'_, Best, D>,
-    segment: &Segment,
-) -> impl Iterator<Item = (usize, Block)> + use<D> {
-    let words = call.words();
+fn blocks(words: Words, segment: &Segment) -> impl Iterator<Item = (usize, Block)> + use<> {
     let (mut at, end) = (segment.first(), segment.end());
     core::iter::from_fn(move || {
         if at >= end {
@@ -177,6 +193,16 @@ fn blocks<D: Discipline>(
         at += block.size;
         (block.size != 0).then_some((here, block))
     })
+}
+
+/// Iterates over the blocks of a segment that are in use: their addresses, and the bytes that the
+/// program may use of them.
+pub(super) fn busy_blocks(
+    words: Words,
+    segment: &Segment,
+) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let busy = blocks(words, segment).filter(|(_, block)| block.busy);
+    busy.map(|(at, block)| (at, block.size - HEADER))
 }
 
 /// Returns the bytes that the program may use of the block at `at`.
@@ -330,12 +356,18 @@ fn cut_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, size: usize) {
     put_back(call, at + size, rest);
 }
 
-/// Frees what a busy block has before its first address that is a multiple of `align`. Returns this
-/// address.
-fn cut_front<D: Discipline>(call: &Call<'_, Best, D>, at: usize, align: usize) -> usize {
+/// Frees what a busy block has before its first address that has a multiple of `align` so many bytes
+/// behind it. Returns this address.
+fn cut_front<D: Discipline>(
+    call: &Call<'_, Best, D>,
+    at: usize,
+    align: usize,
+    lead: usize,
+) -> usize {
     let words = call.words();
     let Some(block) = Block::read(words, at) else { return at };
-    let mut aligned = at.checked_next_multiple_of(align).unwrap_or(at);
+    let multiple = (at + lead).checked_next_multiple_of(align);
+    let mut aligned = multiple.map_or(at, |multiple| multiple - lead);
     if aligned == at {
         return at;
     }

@@ -1,0 +1,137 @@
+//! The words around a block of the debugging method.
+//!
+//! ```text
+//!   a block of the method Best
+//!   ◀────────────────────────────────────────────────────────────────────────▶
+//!   [size, state] [file] [its length, line] [function] [its length, mark] [guard] block [guard]
+//!                                                                                 ▲ address
+//! ```
+//!
+//! The guard behind the block reaches to the end. A freed block holds a link to the next one in the
+//! place of the function, and zeros.
+
+use crate::position::{Name, Position, process_mark};
+use crate::words::Words;
+
+/// Bytes before a block.
+pub(super) const FRONT: usize = 48;
+
+/// Bytes of the guard before a block, and at least behind it.
+pub(super) const GUARD: usize = 8;
+
+/// What a byte of a guard holds.
+const GUARD_BYTE: u8 = 0o255;
+
+/// Places of the words, counted back from the block.
+const SIZE: usize = 48;
+const FILE: usize = 40;
+const LINE: usize = 32;
+const FUNCTION: usize = 24;
+const MARK: usize = 16;
+
+const FREED: u64 = 1;
+const REPORTED: u64 = 2;
+const FLAG_BITS: u32 = 2;
+
+/// What the first word before a block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Front {
+    /// What the program asked for.
+    pub(super) size: usize,
+    pub(super) freed: bool,
+    /// Whether a warning was given that a byte outside the block was overwritten.
+    pub(super) reported: bool,
+}
+
+impl Front {
+    /// Reads the word before the block at an address, or returns `None` if it was overwritten.
+    pub(super) fn read(words: Words, at: usize) -> Option<Front> {
+        let value = words.unseal(at - SIZE)?;
+        Some(Front {
+            size: (value >> FLAG_BITS) as usize,
+            freed: value & FREED != 0,
+            reported: value & REPORTED != 0,
+        })
+    }
+
+    /// Writes the word before the block at an address.
+    pub(super) fn write(self, words: Words, at: usize) {
+        let flags = u64::from(self.freed) | u64::from(self.reported) << 1;
+        words.seal(at - SIZE, (self.size as u64) << FLAG_BITS | flags);
+    }
+}
+
+/// Writes where a block was allocated.
+pub(super) fn write_position(words: Words, at: usize, position: Position) {
+    let (file, line, function) = position.parts();
+    words.write(at - FILE, file.address as u64);
+    words.write(at - LINE, u64::from(file.length) << 32 | u64::from(line));
+    words.write(at - FUNCTION, function.address as u64);
+    words.write(at - MARK, u64::from(function.length) << 32 | u64::from(process_mark()));
+}
+
+/// Returns where a block was allocated, if this process allocated it.
+pub(super) fn position(words: Words, at: usize, is_freed: bool) -> Position {
+    let mark = words.read(at - MARK);
+    if mark as u32 != process_mark() {
+        return Position::UNKNOWN;
+    }
+    let line = words.read(at - LINE);
+    let file = Name { address: words.read(at - FILE) as usize, length: (line >> 32) as u32 };
+    let length = if is_freed { 0 } else { (mark >> 32) as u32 };
+    let function = Name { address: words.read(at - FUNCTION) as usize, length };
+    // SAFETY: the mark says that this process wrote the words.
+    unsafe { Position::from_parts(file, line as u32, function) }
+}
+
+/// Returns the place of the link of a freed block.
+pub(super) fn link(at: usize) -> usize {
+    at - FUNCTION
+}
+
+/// Writes the guards around a block whose memory ends at `end`.
+pub(super) fn write_guards(at: usize, size: usize, end: usize) {
+    write_guard_behind(at, size, end);
+    bytes_mut(at - GUARD, GUARD).fill(GUARD_BYTE);
+}
+
+/// Writes the guard behind a block whose memory ends at `end`.
+pub(super) fn write_guard_behind(at: usize, size: usize, end: usize) {
+    bytes_mut(at + size, end.saturating_sub(at + size)).fill(GUARD_BYTE);
+}
+
+/// Returns how many bytes behind the start of a block the first overwritten byte of its guards
+/// lies, which is negative before the block, or `None` if they are as they were.
+pub(super) fn overwritten(at: usize, size: usize, end: usize) -> Option<isize> {
+    let bad = |start: usize, length: usize| {
+        bytes(start, length).iter().position(|byte| *byte != GUARD_BYTE)
+    };
+    if let Some(place) = bad(at - GUARD, GUARD) {
+        return Some(place.cast_signed() - GUARD.cast_signed());
+    }
+    bad(at + size, end.saturating_sub(at + size)).map(|place| (size + place).cast_signed())
+}
+
+/// Fills a freed block with zeros.
+pub(super) fn wipe(at: usize, size: usize) {
+    bytes_mut(at, size).fill(0);
+}
+
+/// Returns the first byte of a freed block that was written, if any.
+pub(super) fn written(at: usize, size: usize) -> Option<isize> {
+    let place = bytes(at, size).iter().position(|byte| *byte != 0)?;
+    Some(place.cast_signed())
+}
+
+fn bytes<'a>(start: usize, length: usize) -> &'a [u8] {
+    let start = core::ptr::with_exposed_provenance(start);
+    // SAFETY: callers pass a part of a block of the region, which no other thread writes meanwhile:
+    // guards are not the program's, and freed blocks are not used.
+    unsafe { core::slice::from_raw_parts(start, length) }
+}
+
+fn bytes_mut<'a>(start: usize, length: usize) -> &'a mut [u8] {
+    let start = core::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: as in `bytes`.
+    unsafe { core::slice::from_raw_parts_mut(start, length) }
+}

@@ -1,0 +1,376 @@
+//! The method for debugging: blocks of the method [`Best`] with guards around them, which are
+//! checked, and with the position of who allocated them.
+
+mod block;
+mod quarantine;
+
+use super::best::{self, Best, align_behind, busy_blocks};
+use super::{Method, Resize, Stat, carry_over, clear, sealed};
+use crate::call::{Call, Nothing};
+use crate::discipline::Discipline;
+use crate::misuse::Misuse;
+use crate::mode;
+use crate::position::Position;
+use crate::segments::Segment;
+use crate::warning::{Action, Moment, Trouble};
+use crate::watch::is_watched;
+use block::{FRONT, Front, GUARD};
+use quarantine::Quarantine;
+
+/// Best fit with guards and checks. What it finds goes to [`Discipline::warn`]. Source: vmalloc(3),
+/// `Vmdebug`.
+///
+/// ```
+/// use lumalloc_region::{Debug, Heap, Region};
+///
+/// let region: Region<Debug, Heap> = Region::open(Heap).unwrap();
+/// let block = region.alloc(8).unwrap();
+/// // SAFETY: the byte behind the block is a guard, and nobody else's.
+/// unsafe { block.add(8).write(1) };
+/// // Prints "corrupted data:region=…:block=…:bad byte at=8:allocated at=…:".
+/// assert_eq!(region.check(), Some(1));
+/// ```
+#[derive(Debug)]
+pub enum Debug {}
+
+/// What the method keeps. It begins with the state of [`Best`].
+#[repr(C)]
+pub struct State {
+    best: best::State,
+    quarantine: Quarantine,
+}
+
+impl sealed::Sealed for Debug {}
+
+/// A block that begins at an address, and the end of its memory.
+struct Found {
+    front: Option<Front>,
+    end: usize,
+}
+
+impl Method for Debug {
+    type State = State;
+
+    const MODE: u32 = mode::DEBUG;
+
+    fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
+        look(call, |best| Best::begin(best));
+        call.state().quarantine.begin(call.words());
+    }
+
+    fn added<D: Discipline>(call: &Call<'_, Self, D>, segment: &Segment) {
+        look(call, |best| Best::added(best, segment));
+    }
+
+    fn extended<D: Discipline>(call: &Call<'_, Self, D>, segment: &Segment, old_end: usize) {
+        look(call, |best| Best::extended(best, segment, old_end));
+    }
+
+    fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
+        check_if_wanted(call);
+        // No block has size 0.
+        let size = size.max(1);
+        let at = allocate(call, size, |best, size| Best::alloc(best, size));
+        finish(call, at, size, Action::Alloc)
+    }
+
+    fn align<D: Discipline>(
+        call: &mut Call<'_, Self, D>,
+        size: usize,
+        align: usize,
+    ) -> Option<usize> {
+        let size = size.max(1);
+        let at = allocate(call, size, |best, size| align_behind(best, size, align, FRONT));
+        finish(call, at, size, Action::Alloc)
+    }
+
+    fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
+        check_if_wanted(call);
+        let found = find(call, at, Action::Free)?;
+        let size = examine(call, at, &found);
+        alert(call, at, size, Moment::BeingFreed);
+        retire(call, at, size);
+        Ok(size)
+    }
+
+    fn resize<D: Discipline>(
+        call: &mut Call<'_, Self, D>,
+        at: usize,
+        size: usize,
+        how: Resize,
+    ) -> Result<usize, Misuse> {
+        check_if_wanted(call);
+        let found = find(call, at, Action::Resize)?;
+        let old = examine(call, at, &found);
+        alert(call, at, old, Moment::BeingResized);
+        if let Some(at) = in_place(call, at, size) {
+            if how.zero && size > old {
+                clear(at + old, size - old);
+            }
+            alert(call, at, size, Moment::Resized);
+            return Ok(at);
+        }
+        if !how.may_move() {
+            return Err(Misuse::NoRoom);
+        }
+        let new = allocate(call, size, |best, size| Best::alloc(best, size));
+        let new = finish(call, new, size, Action::Resize).ok_or(Misuse::NoRoom)?;
+        carry_over(at, old, new, size, how);
+        retire(call, at, old);
+        Ok(new)
+    }
+
+    fn size<D: Discipline>(call: &Call<'_, Self, D>, at: usize) -> Option<usize> {
+        let found = look_for(call, at).ok()?;
+        Some(found.size(at))
+    }
+
+    fn offset<D: Discipline>(call: &Call<'_, Self, D>, address: usize) -> Option<usize> {
+        let start = address - look(call, |best| Best::offset(best, address))?;
+        let found = look_for(call, start + FRONT).ok()?;
+        let offset = address.checked_sub(start + FRONT)?;
+        (offset < found.size(start + FRONT)).then_some(offset)
+    }
+
+    fn compact<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        release_freed(call, |_| true);
+        with_best(call, |best| Best::compact(best));
+    }
+
+    fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
+        let in_use = each_block(call).filter(|(_, found)| !found.is_freed());
+        in_use.for_each(|(at, found)| see(at, found.size(at)));
+        true
+    }
+
+    fn check<D: Discipline>(call: &mut Call<'_, Self, D>) -> Option<usize> {
+        Some(check(call))
+    }
+
+    fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
+        let mut all = Stat::default();
+        look(call, |best| Best::count(best, &mut all));
+        (stat.free, stat.free_bytes, stat.free_largest) =
+            (all.free, all.free_bytes, all.free_largest);
+        for (at, found) in each_block(call) {
+            let size = found.size(at);
+            if found.is_freed() { stat.add_free(size) } else { stat.add_busy(size) }
+        }
+    }
+}
+
+impl Found {
+    /// What the program asked for, or all there is if the word that says it was overwritten.
+    fn size(&self, at: usize) -> usize {
+        self.front.map_or(self.end - at, |front| front.size)
+    }
+
+    fn is_freed(&self) -> bool {
+        self.front.is_some_and(|front| front.freed)
+    }
+}
+
+/// Iterates over the blocks that were allocated, also those that were freed and are kept: their
+/// addresses, and what is known of them.
+fn each_block<'a, D: Discipline>(
+    call: &Call<'a, Debug, D>,
+) -> impl Iterator<Item = (usize, Found)> + use<'a, D> {
+    let words = call.words();
+    call.segments().flat_map(move |segment| busy_blocks(words, segment)).map(
+        move |(start, usable)| {
+            let at = start + FRONT;
+            (at, Found { front: Front::read(words, at), end: start + usable })
+        },
+    )
+}
+
+/// Runs `f` on the region as one of the method `Best`.
+fn with_best<D: Discipline, T>(
+    call: &mut Call<'_, Debug, D>,
+    f: impl FnOnce(&mut Call<'_, Best, D>) -> T,
+) -> T {
+    // SAFETY: the state begins with that of `Best`.
+    unsafe { call.with_base(f) }
+}
+
+/// As [`with_best`], for calls that need no discipline.
+fn look<D: Discipline, T>(
+    call: &Call<'_, Debug, D>,
+    f: impl FnOnce(&Call<'_, Best, Nothing>) -> T,
+) -> T {
+    // SAFETY: the state begins with that of `Best`.
+    unsafe { call.look_at_base(f) }
+}
+
+/// Allocates with `by` a block of `Best` for a block of `size` bytes, and gives freed blocks up if
+/// there is no other memory. Returns the address of the block.
+fn allocate<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    size: usize,
+    by: impl Fn(&mut Call<'_, Best, D>, usize) -> Option<usize>,
+) -> Option<usize> {
+    let longer = size.checked_add(FRONT + GUARD)?;
+    let mut at = with_best(call, |best| by(best, longer));
+    if at.is_none() && release_freed(call, |_| true) {
+        at = with_best(call, |best| by(best, longer));
+    }
+    Some(at? + FRONT)
+}
+
+/// Writes the words around a new block, or warns that there is none.
+fn finish<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    at: Option<usize>,
+    size: usize,
+    action: Action,
+) -> Option<usize> {
+    let Some(at) = at else {
+        call.warn(Trouble::NoMemory(action));
+        return None;
+    };
+    let end =
+        look(call, |best| Best::size(best, at - FRONT)).map_or(at, |usable| at - FRONT + usable);
+    Front { size, freed: false, reported: false }.write(call.words(), at);
+    block::write_position(call.words(), at, call.position());
+    block::write_guards(at, size, end);
+    let moment = if action == Action::Alloc { Moment::Allocated } else { Moment::Resized };
+    alert(call, at, size, moment);
+    Some(at)
+}
+
+/// Finds the block that begins at an address, freed or not.
+fn locate<D: Discipline>(call: &Call<'_, Debug, D>, at: usize) -> Option<Found> {
+    let start = at.checked_sub(FRONT)?;
+    let usable = look(call, |best| Best::size(best, start))?;
+    Some(Found { front: Front::read(call.words(), at), end: start + usable })
+}
+
+/// Finds the block in use that begins at an address.
+fn look_for<D: Discipline>(call: &Call<'_, Debug, D>, at: usize) -> Result<Found, Misuse> {
+    let found = locate(call, at).ok_or(Misuse::NotABlock)?;
+    match found.front {
+        Some(front) if front.freed => Err(Misuse::FreedBefore),
+        _ => Ok(found),
+    }
+}
+
+/// As [`look_for`], and warns if there is none.
+fn find<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    at: usize,
+    action: Action,
+) -> Result<Found, Misuse> {
+    let found = look_for(call, at);
+    match found {
+        Err(Misuse::FreedBefore) => call.warn(Trouble::FreedBefore(action, at)),
+        Err(_) => call.warn(Trouble::NotABlock(action, at)),
+        Ok(_) => {}
+    }
+    found
+}
+
+/// Warns if a block is watched.
+fn alert<D: Discipline>(call: &mut Call<'_, Debug, D>, block: usize, size: usize, moment: Moment) {
+    if is_watched(block) {
+        call.warn(Trouble::Watched { block, size, moment });
+    }
+}
+
+/// Returns where the first overwritten byte around a block in use lies, counted from the block.
+fn damage(at: usize, found: &Found) -> Option<isize> {
+    match found.front {
+        Some(front) => block::overwritten(at, front.size, found.end),
+        None => Some(-FRONT.cast_signed()),
+    }
+}
+
+/// Checks a block in use, and warns the first time that it is found to be overwritten. Returns its
+/// size.
+fn examine<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, found: &Found) -> usize {
+    let size = found.size(at);
+    if let Some(place) = damage(at, found)
+        && !found.front.is_some_and(|front| front.reported)
+    {
+        let allocated = match found.front {
+            Some(_) => block::position(call.words(), at, false),
+            None => Position::UNKNOWN,
+        };
+        call.warn(Trouble::Overwritten { block: at, at: place, allocated });
+        Front { size, freed: false, reported: true }.write(call.words(), at);
+    }
+    size
+}
+
+/// Resizes a block where it lies, if it can be. Returns its address.
+fn in_place<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize) -> Option<usize> {
+    let longer = size.checked_add(FRONT + GUARD)?;
+    let start = at - FRONT;
+    with_best(call, |best| Best::resize(best, start, longer, Resize::STAY)).ok()?;
+    let end = start + look(call, |best| Best::size(best, start))?;
+    Front { size, freed: false, reported: false }.write(call.words(), at);
+    block::write_guard_behind(at, size, end);
+    Some(at)
+}
+
+/// Fills a block with zeros and keeps it for a while.
+fn retire<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize) {
+    block::wipe(at, size);
+    Front { size, freed: true, reported: false }.write(call.words(), at);
+    call.state().quarantine.push(call.words(), at, size + FRONT);
+    release_freed(call, |state| state.quarantine.is_full());
+}
+
+/// Frees the blocks that were kept longest, as long as `wanted`. Returns whether there were any.
+fn release_freed<D: Discipline>(
+    call: &mut Call<'_, Debug, D>,
+    wanted: impl Fn(&State) -> bool,
+) -> bool {
+    let mut any = false;
+    while wanted(call.state()) {
+        let (words, state) = (call.words(), call.state());
+        let at = state.quarantine.oldest(words);
+        let front = if at == 0 { None } else { Front::read(words, at) };
+        let Some(front) = front.filter(|front| front.freed) else { break };
+        state.quarantine.pop(words, at, front.size + FRONT);
+        warn_if_written(call, at, front);
+        // A block whose header was overwritten stays unused.
+        let _ = with_best(call, |best| Best::free(best, at - FRONT));
+        any = true;
+    }
+    any
+}
+
+/// Warns the first time that a freed block is found to be written. Returns whether it is.
+fn warn_if_written<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, front: Front) -> bool {
+    let Some(place) = block::written(at, front.size) else { return false };
+    if !front.reported {
+        let allocated = block::position(call.words(), at, true);
+        call.warn(Trouble::WrittenAfterFree { block: at, at: place, allocated });
+        Front { reported: true, ..front }.write(call.words(), at);
+    }
+    true
+}
+
+/// Checks all blocks before a call, if the region wants so.
+fn check_if_wanted<D: Discipline>(call: &mut Call<'_, Debug, D>) {
+    if call.head().mode() & mode::DBCHECK != 0 {
+        check(call);
+    }
+}
+
+/// Checks all blocks. Returns how many are corrupt.
+fn check<D: Discipline>(call: &mut Call<'_, Debug, D>) -> usize {
+    let mut corrupt = with_best(call, |best| Best::check(best)).unwrap_or(0);
+    for (at, found) in each_block(call) {
+        let is_corrupt = match found.front {
+            Some(front) if front.freed => warn_if_written(call, at, front),
+            _ => {
+                let is_damaged = damage(at, &found).is_some();
+                examine(call, at, &found);
+                is_damaged
+            }
+        };
+        corrupt += usize::from(is_corrupt);
+    }
+    corrupt
+}

@@ -1,0 +1,203 @@
+//! What the method `Debug` finds, with the text of each line.
+#![allow(unsafe_code, reason = "blocks are raw memory, and are overrun on purpose")]
+
+mod common;
+
+use common::{Growth, Tiny};
+use lumalloc_region::{Debug, Misuse, Region, Resize};
+use std::ptr::NonNull;
+
+fn open() -> Region<Debug, Tiny> {
+    Region::open(Tiny::new(64, 0, Growth::InPlace)).unwrap()
+}
+
+/// Writes a byte at a distance from the start of a block.
+fn poke(block: NonNull<u8>, distance: isize, byte: u8) {
+    // SAFETY: callers stay in the memory of the region.
+    let place = unsafe { block.offset(distance) };
+    // SAFETY: as above.
+    unsafe { place.write(byte) };
+}
+
+fn warnings(region: &mut Region<Debug, Tiny>) -> Vec<String> {
+    std::mem::take(&mut region.discipline().warnings)
+}
+
+/// Returns the text between the parts of a line that depend on the address and the position.
+fn says(line: &str, begins: &str, block: NonNull<u8>, ends: &str) -> bool {
+    let begin = format!("{begins}:region=0:block={:x}:{ends}", block.as_ptr() as usize);
+    line.starts_with(&begin) && line.ends_with('\n') && line.contains("debugging.rs,")
+}
+
+#[test]
+fn each_overrun_is_found_and_reported_once() {
+    for size in [1isize, 7, 8, 40, 1000] {
+        for distance in [-8, -1, size, size + 7] {
+            let mut region = open();
+            let block = region.alloc(size.cast_unsigned()).unwrap();
+            assert_eq!(region.check(), Some(0));
+            poke(block, distance, 1);
+            assert_eq!(region.check(), Some(1));
+            assert_eq!(region.check(), Some(1));
+            assert!(region.free(block).is_ok());
+            let found = warnings(&mut region);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let expected = format!("bad byte at={distance}:allocated at=");
+            assert!(says(&found[0], "corrupted data", block, &expected), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_overrun_is_found_when_the_block_is_freed_or_resized() {
+    let mut region = open();
+    let (one, two) = (region.alloc(10).unwrap(), region.alloc(10).unwrap());
+    poke(one, 10, 0);
+    poke(two, 12, 0);
+    assert!(region.free(one).is_ok());
+    assert!(region.resize(two, 20, Resize::MOVE).is_ok());
+    assert_eq!(warnings(&mut region).len(), 2);
+}
+
+#[test]
+fn a_block_whose_size_was_overwritten_is_found_and_can_be_freed() {
+    let mut region = open();
+    let block = region.alloc(10).unwrap();
+    poke(block, -45, 1);
+    assert_eq!(region.check(), Some(1));
+    assert!(region.free(block).is_ok());
+    let found = warnings(&mut region);
+    assert_eq!(found.len(), 1);
+    assert!(says(&found[0], "corrupted data", block, "bad byte at=-48:detected"), "{found:?}");
+}
+
+#[test]
+fn a_write_after_the_free_is_found() {
+    let mut region = open();
+    let block = region.alloc(10).unwrap();
+    region.free(block).unwrap();
+    assert_eq!(region.check(), Some(0));
+    poke(block, 3, 1);
+    assert_eq!(region.check(), Some(1));
+    assert_eq!(region.check(), Some(1));
+    let found = warnings(&mut region);
+    assert_eq!(found.len(), 1);
+    let expected = "bad byte at=3:already freed:allocated at=";
+    assert!(says(&found[0], "corrupted data", block, expected), "{found:?}");
+}
+
+#[test]
+fn freed_blocks_are_zero_and_come_back_late() {
+    let mut region = open();
+    let block = region.alloc(100).unwrap();
+    // SAFETY: the block is the test's, and so long.
+    unsafe { block.write_bytes(7, 100) };
+    region.free(block).unwrap();
+    // SAFETY: the region keeps the memory.
+    assert!((0..100).all(|at| unsafe { block.add(at).read() } == 0));
+    let mut others = (0..1000).map(|_| region.alloc(100).unwrap());
+    assert!(others.all(|other| other != block));
+    for _ in 0..2000 {
+        region.free(region.alloc(100).unwrap()).unwrap();
+    }
+    assert_eq!(region.check(), Some(0));
+    assert!(warnings(&mut region).is_empty());
+    assert!(region.stat().free > 1);
+}
+
+#[test]
+fn what_is_no_block_and_what_was_freed_is_reported() {
+    let mut region = open();
+    let block = region.alloc(100).unwrap();
+    region.free(block).unwrap();
+    assert_eq!(region.free(block), Err(Misuse::FreedBefore));
+    assert_eq!(region.resize(block, 5, Resize::MOVE), Err(Misuse::FreedBefore));
+    let found = warnings(&mut region);
+    assert!(says(&found[0], "free error", block, "already freed:detected at="), "{found:?}");
+    assert!(says(&found[1], "resize error", block, "already freed:detected at="), "{found:?}");
+    let inside = region.alloc(100).unwrap().map_addr(|at| at.checked_add(16).unwrap());
+    assert_eq!(region.free(inside), Err(Misuse::NotABlock));
+    assert_eq!(region.resize(inside, 5, Resize::MOVE), Err(Misuse::NotABlock));
+    let found = warnings(&mut region);
+    assert!(says(&found[0], "free error", inside, "unallocated block:detected at="), "{found:?}");
+    assert!(says(&found[1], "resize error", inside, "unallocated block:detected at="), "{found:?}");
+}
+
+#[test]
+fn no_memory_is_reported() {
+    let mut region = open();
+    let block = region.alloc(10).unwrap();
+    assert_eq!(region.alloc(usize::MAX - 100), None);
+    assert_eq!(region.resize(block, usize::MAX - 100, Resize::MOVE), Err(Misuse::NoRoom));
+    let found = warnings(&mut region);
+    assert!(
+        found[0].starts_with("alloc error:region=0:can't get memory:detected at="),
+        "{found:?}"
+    );
+    assert!(found[1].starts_with("resize error:region=0:can't get memory:"), "{found:?}");
+}
+
+#[test]
+fn freed_blocks_are_given_up_when_memory_is_short() {
+    let mut tiny = Tiny::new(64, 0, Growth::Refused);
+    tiny.left = 20_000;
+    let region: Region<Debug, Tiny> = Region::open(tiny).unwrap();
+    for _ in 0..1000 {
+        let block = region.alloc(3000).unwrap();
+        region.free(block).unwrap();
+    }
+}
+
+#[test]
+fn all_blocks_are_checked_at_each_call_if_wanted() {
+    let mut region = open();
+    let block = region.alloc(10).unwrap();
+    poke(block, 10, 1);
+    let other = region.alloc(10).unwrap();
+    assert!(warnings(&mut region).is_empty());
+    region.check_each_call(true);
+    region.free(other).unwrap();
+    assert_eq!(warnings(&mut region).len(), 1);
+}
+
+#[test]
+fn watched_blocks_are_reported() {
+    let mut region = open();
+    let block = region.alloc(40).unwrap();
+    assert_eq!(lumalloc_region::watch(block.as_ptr() as usize), None);
+    assert_eq!(region.resize(block, 30, Resize::STAY), Ok(block));
+    region.free(block).unwrap();
+    lumalloc_region::watch_nothing();
+    let found = warnings(&mut region);
+    let expected = ["size=40:being resized:", "size=30:just resized:", "size=30:being freed:"];
+    assert_eq!(found.len(), 3);
+    for (line, expected) in found.iter().zip(expected) {
+        assert!(says(line, "alert", block, expected), "{line}");
+    }
+}
+
+#[test]
+fn new_bytes_are_clear_from_the_requested_size_on() {
+    let region = open();
+    let zero = Resize { zero: true, ..Resize::MOVE };
+    let mut block = region.alloc(3).unwrap();
+    poke(block, 2, 9);
+    for size in [4, 5, 20, 33, 5000] {
+        block = region.resize(block, size, zero).unwrap();
+        // SAFETY: the bytes lie in the block.
+        let is_clear = (3..size).all(|at| unsafe { block.add(at).read() } == 0);
+        // SAFETY: as above.
+        assert!(is_clear && unsafe { block.add(2).read() } == 9, "{size}");
+    }
+}
+
+#[test]
+fn clearing_forgets_blocks_and_freed_blocks() {
+    let mut region = open();
+    let (one, two) = (region.alloc(10).unwrap(), region.alloc(10).unwrap());
+    region.free(one).unwrap();
+    region.clear();
+    assert_eq!(region.free(two), Err(Misuse::NotABlock));
+    assert_eq!((region.stat().busy, region.check()), (0, Some(0)));
+    assert!(region.alloc(10).is_some());
+}
