@@ -2,11 +2,12 @@
  * vmalloc.h - regions of memory, as vmalloc(3) describes them: part of liblumalloc.so and liblumalloc.a.
  *
  *   Regions        vmopen vmclose vmclear vmcompact vmset vmdisc; Vmheap
- *   Methods        Vmbest Vmlast Vmpool
+ *   Methods        Vmbest Vmlast Vmpool Vmdebug
  *   Disciplines    Vmdcsystem Vmdcsbrk Vmdcheap, or a Vmdisc_t of the program
  *   Allocation     vmalloc vmalign vmresize vmfree vmnewof vmoldof vmgetmem vmstrdup
  *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata
  *   Tracing        vmtrace vmtrbusy
+ *   Debugging      vmdebug vmdbcheck vmdbwatch
  *   malloc         setregmax cfree
  *
  * Sizes are bytes. A function that finds no memory, or is asked for more than PTRDIFF_MAX bytes,
@@ -156,8 +157,9 @@ struct _vmstat_s {
 #define VM_TRUST 0000000
 /* Write a line for each successful allocation event to the file of vmtrace. */
 #define VM_TRACE 0000001
-/* Reserved for checks. */
+/* Call vmdbcheck at the start of each vmalloc, vmresize and vmfree. */
 #define VM_DBCHECK 0000002
+/* Call abort after each warning of Vmdebug. */
 #define VM_DBABORT 0000004
 /* Threads and processes use the region at the same time. (2011) */
 #define VM_SHARE 0000010
@@ -172,6 +174,7 @@ struct _vmstat_s {
 #define VM_MTBEST 0000100
 #define VM_MTPOOL 0000200
 #define VM_MTLAST 0000400
+#define VM_MTDEBUG 0001000
 /* All of them. (2011 library) */
 #define VM_METHODS 0003700
 
@@ -333,8 +336,8 @@ char *vmstrdup(Vmalloc_t *vm, const char *string);
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * The open region that has allocated the block; NULL if there is none. Regions with Vmbest are
- * searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
+ * The open region that has allocated the block; NULL if there is none. Regions with Vmbest
+ * and Vmdebug are searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
  */
 Vmalloc_t *vmregion(void *addr);
 
@@ -378,8 +381,28 @@ void *vmdata(Vmalloc_t *vm);
 /* Sets the descriptor that trace lines go to; a negative one ends tracing. Returns the previous, at first -1. */
 int vmtrace(int fd);
 
-/* Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, for Vmlast and Vmpool. */
+/* Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, and for Vmlast and Vmpool. */
 int vmtrbusy(Vmalloc_t *vm);
+
+/* ------------------------------------------------------------------------------------------------
+ * Debugging. The messages are described in vmalloc(3).
+ * ---------------------------------------------------------------------------------------------- */
+
+/* As Vmbest, and finds writes outside blocks, and frees of what is no block. May be assigned. */
+extern Vmethod_t *Vmdebug;
+
+/* Sets the descriptor that warnings go to. Returns the previous one, at first 2. */
+int vmdebug(int fd);
+
+/* Checks a region with Vmdebug or Vmbest. Returns how many blocks are corrupt; -1 for other methods. */
+int vmdbcheck(Vmalloc_t *vm);
+
+/*
+ * Reports each call that allocates, resizes or frees a block at this address from now on. Up to 32
+ * addresses are kept: returns the oldest if it had to be dropped, otherwise NULL. NULL drops all.
+ * (1998 and 2011 print int)
+ */
+void *vmdbwatch(void *addr);
 
 /* ------------------------------------------------------------------------------------------------
  * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc.
@@ -397,7 +420,7 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * Files and lines. If VMFL is defined before this file is included, calls of vmalloc, vmalign, vmresize,
- * vmfree, vmnewof and vmoldof record where they stand; traces show it. Include headers that declare
+ * vmfree, vmnewof and vmoldof record where they stand; traces and Vmdebug show it. Include headers that declare
  * functions of these names before this one.
  * ---------------------------------------------------------------------------------------------- */
 

@@ -46,11 +46,12 @@ programs! {
     heap "region_heap.c"
     walk "region_walk.c"
     threads "region_threads.c"
+    debug "region_debug.c"
 }
 
 /// What the examples of the page print, in their order.
-const PRINTED: [&str; 3] =
-    ["4 words\n", "63 blocks, refused: 1\n", "1 block of 24 bytes, in segments\n"];
+const PRINTED: [&str; 4] =
+    ["4 words\n", "63 blocks, refused: 1\n", "1 block of 24 bytes, in segments\n", "1 corrupt\n"];
 
 #[test]
 fn the_examples_of_the_page_print_what_they_should() {

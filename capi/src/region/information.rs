@@ -3,7 +3,7 @@
 use super::abi::{Vmalloc, Vmdisc, Vmstat, count, handle};
 use super::kinds::{self, Span};
 use super::list::Regions;
-use super::trace;
+use super::{position, trace};
 use crate::errno;
 use alloc_core::observe;
 use core::ffi::{c_int, c_uint, c_void};
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
     let regions = Regions::hold();
     // SAFETY: the handles are open while the list is held.
     let has_it = |vm: &&Vmalloc| unsafe { (vm.meth.sizef)(vm.address(), addr, 0) } >= 0;
-    let with_method = |vm: &&Vmalloc| vm.meth.bit() == mode::BEST;
+    let with_method = |vm: &&Vmalloc| vm.meth.bit() & (mode::BEST | mode::DEBUG) != 0;
     let found = regions.each().filter(with_method).find(has_it);
     found.map_or(ptr::null_mut(), Vmalloc::address)
 }
@@ -207,6 +207,21 @@ pub unsafe extern "C" fn vmlocked(vm: *mut Vmalloc) -> c_uint {
 pub unsafe extern "C" fn vmdata(vm: *mut Vmalloc) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { handle(vm) }.map_or(ptr::null_mut(), Vmalloc::data)
+}
+
+/// `vmdbcheck`: checks a region with `Vmdebug` or `Vmbest`. Returns how many blocks are corrupt.
+/// Source: vmalloc(3).
+///
+/// Errors: -1 for NULL, for other methods, and when a call is in the region.
+///
+/// # Safety
+/// `vm` must be NULL or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmdbcheck(vm: *mut Vmalloc) -> c_int {
+    let position = position::take();
+    // SAFETY: the caller's promise.
+    let region = unsafe { handle(vm) };
+    region.and_then(|vm| (kinds::of(vm).check)(vm, position)).map_or(-1, count)
 }
 
 /// `vmtrbusy`: writes a trace line for each block in use. Returns 0. Source: vmalloc(3).

@@ -2,10 +2,11 @@
 
 use super::abi::{Vmalloc, event};
 use super::disciplines::Source;
+use super::warnings::vmdbwarn;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use lumalloc_region::raw::{Call, Data, Entry};
-use lumalloc_region::{Discipline, Method, Resized, Retry};
+use lumalloc_region::{Discipline, Method, Resized, Retry, Warning};
 
 /// The discipline of a region, for one call.
 pub(super) struct Inside<'a> {
@@ -106,6 +107,10 @@ unsafe impl Discipline for Inside<'_> {
         }
         self.entry = Some(entry);
         retry
+    }
+
+    fn warn(&mut self, warning: &Warning, _region: usize) {
+        vmdbwarn(self.vm, warning);
     }
 }
 

@@ -4,7 +4,7 @@
 //!   vmalloc(vm, size)       calls
 //!        │
 //!        ▼
-//!   handle with a table     kinds: Best, Last, Pool over lumalloc-region, and Vmheap over malloc
+//!   handle with a table     kinds: those of lumalloc-region, and Vmheap over malloc
 //!        │
 //!        ▼
 //!   lock, region            inside: one call, which is in the region
@@ -17,10 +17,11 @@
 
 mod abi;
 mod disciplines;
-mod inside;
 
 mod position;
 mod trace;
+mod warnings;
+mod inside;
 mod kinds;
 mod list;
 
@@ -31,6 +32,7 @@ pub mod information;
 pub mod malloc;
 
 pub use disciplines::{Vmdcheap, Vmdcsbrk, Vmdcsystem};
-pub use kinds::{Vmbest, Vmheap, Vmlast, Vmpool};
+pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool};
 pub use position::vmfileline;
 pub use trace::vmtrace;
+pub use warnings::{vmdbwatch, vmdebug};

@@ -2,41 +2,8 @@
 
 use alloc_core::raw;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
-
-/// A position in the source of a program. The strings are the program's.
-#[derive(Clone, Copy)]
-pub(super) struct Position {
-    file: *const c_char,
-    line: c_int,
-    func: *const c_char,
-}
-
-impl Position {
-    pub(super) const UNKNOWN: Position = Position { file: ptr::null(), line: 0, func: ptr::null() };
-
-    /// Returns file and line, if both are known.
-    pub(super) fn file_and_line(&self) -> Option<(&[u8], usize)> {
-        let line = usize::try_from(self.line).ok().filter(|line| *line > 0)?;
-        Some((text(self.file)?, line))
-    }
-
-    /// Returns the function, if it is known.
-    pub(super) fn function(&self) -> Option<&[u8]> {
-        text(self.func)
-    }
-}
-
-/// The text at a pointer, unless it is NULL or empty.
-fn text<'a>(string: *const c_char) -> Option<&'a [u8]> {
-    if string.is_null() {
-        return None;
-    }
-    // SAFETY: `vmfileline` takes C strings that live on.
-    let text = unsafe { CStr::from_ptr(string) }.to_bytes();
-    (!text.is_empty()).then_some(text)
-}
+use lumalloc_region::Position;
 
 const NO_KEY: u32 = u32::MAX;
 
@@ -67,13 +34,30 @@ fn take_record(key: u32) -> Position {
 /// an empty string, and a line of 0 mean that it is unknown.
 ///
 /// # Safety
-/// The strings must be NULL or NUL-terminated, and exist until the call.
+/// The strings must be NULL or NUL-terminated, and exist as long as a block that the call allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmfileline(file: *const c_char, line: c_int, func: *const c_char) {
     if let Some(record) = key().and_then(record) {
+        // SAFETY: the caller's promise.
+        let file = unsafe { text(file) };
+        // SAFETY: the caller's promise.
+        let function = unsafe { text(func) };
+        let position = Position::new(file, u32::try_from(line).unwrap_or(0), function);
         // SAFETY: the record is this thread's.
-        unsafe { record.write(Position { file, line, func }) };
+        unsafe { record.write(position) };
     }
+}
+
+/// The text at a pointer, which is empty for NULL.
+///
+/// # Safety
+/// The pointer is NULL, or leads to a string that the program keeps.
+unsafe fn text(string: *const c_char) -> &'static [u8] {
+    if string.is_null() {
+        return b"";
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(string) }.to_bytes()
 }
 
 /// Returns the key, which the first caller makes.

@@ -79,6 +79,7 @@ fn letter(method: u32) -> &'static [u8] {
     match method {
         mode::BEST => b"b",
         mode::LAST => b"l",
+        mode::DEBUG => b"d",
         _ => b"p",
     }
 }

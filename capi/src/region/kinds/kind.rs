@@ -2,13 +2,13 @@
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle};
 use super::super::disciplines::Source;
-use super::super::position::{self, Position};
+use super::super::position;
 use super::super::trace::{self, Record};
 use crate::errno;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use lumalloc_region::raw::{Form, Head};
-use lumalloc_region::{Misuse, Stat, mode};
+use lumalloc_region::{Misuse, Position, Stat, mode};
 
 /// A segment: its start and its bytes.
 pub(in super::super) type Span = (usize, usize);
@@ -32,6 +32,8 @@ pub(in super::super) struct Kind {
     /// Calls a function with address and size of each block in use, if the method knows them.
     /// Returns whether it does.
     pub(in super::super) blocks: fn(&Vmalloc, &mut dyn FnMut(usize, usize)) -> bool,
+    /// Checks all blocks, and returns how many are corrupt, if the method can tell.
+    pub(in super::super) check: fn(&Vmalloc, Position) -> Option<usize>,
 }
 
 /// Why a call failed.
@@ -61,7 +63,7 @@ impl Failure {
 /// One call of a program: the region, the position, and whether anybody is told.
 pub(super) struct Caller<'a> {
     pub(super) vm: &'a Vmalloc,
-    position: Position,
+    pub(super) position: Position,
     is_told: bool,
 }
 

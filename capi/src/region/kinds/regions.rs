@@ -8,11 +8,12 @@ use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
 use lumalloc_region::raw::{Call, Form, Head};
-use lumalloc_region::{Best, Last, Method, Misuse, Pool, Resize, Stat};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Position, Resize, Stat, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
 pub(super) static POOL: Kind = kind::<Pool>();
+pub(super) static DEBUG: Kind = kind::<Debug>();
 
 /// `Vmbest`: the smallest free block that suffices.
 #[unsafe(no_mangle)]
@@ -28,6 +29,11 @@ pub static Vmlast: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const LAST.method).
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
 pub static Vmpool: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const POOL.method).cast_mut());
+
+/// `Vmdebug`: as `Vmbest`, and finds misuse.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
+pub static Vmdebug: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const DEBUG.method).cast_mut());
 
 const fn kind<M: Method>() -> Kind {
     Kind {
@@ -48,6 +54,7 @@ const fn kind<M: Method>() -> Kind {
         segment: segment::<M>,
         segments: segments::<M>,
         blocks: blocks::<M>,
+        check: check::<M>,
     }
 }
 
@@ -59,6 +66,22 @@ fn enter<M: Method, T>(
 ) -> Option<T> {
     // SAFETY: only handles of regions with the method `M` hold the table that leads here.
     unsafe { inside(vm, f) }
+}
+
+/// Enters the region for a call that allocates or frees, and checks it first if it wants so.
+#[inline]
+fn enter_for<M: Method, T>(
+    caller: &Caller<'_>,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+) -> Option<T> {
+    enter::<M, _>(caller.vm, |call| {
+        call.at(caller.position);
+        // The method for debugging does that itself.
+        if M::MODE == Best::MODE && caller.vm.head().mode() & mode::DBCHECK != 0 {
+            M::check(call);
+        }
+        f(call)
+    })
 }
 
 /// Returns a new block, or NULL with `errno`.
@@ -82,7 +105,7 @@ fn finish(caller: &Caller<'_>, block: Option<Option<usize>>, record: Record) -> 
 unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
-    let block = enter::<M, _>(caller.vm, |call| M::alloc(call, size));
+    let block = enter_for::<M, _>(&caller, |call| M::alloc(call, size));
     finish(&caller, block, Record { size, ..Record::default() })
 }
 
@@ -100,7 +123,7 @@ unsafe extern "C" fn align<M: Method>(
         caller.fail(Failure::Invalid, 0);
         return ptr::null_mut();
     }
-    let block = enter::<M, _>(caller.vm, |call| M::align(call, size, align));
+    let block = enter_for::<M, _>(&caller, |call| M::align(call, size, align));
     finish(&caller, block, Record { size, align, ..Record::default() })
 }
 
@@ -117,7 +140,7 @@ unsafe extern "C" fn free<M: Method>(
         return 0;
     }
     let old = address.expose_provenance();
-    let freed = enter::<M, _>(caller.vm, |call| M::free(call, old));
+    let freed = enter_for::<M, _>(&caller, |call| M::free(call, old));
     match freed.unwrap_or(Err(Misuse::Entered)) {
         Ok(size) => {
             caller.tell(event::FREE, Record { old, size, ..Record::default() });
@@ -161,7 +184,7 @@ unsafe extern "C" fn resize<M: Method>(
         move_: how & resize::MOVE != 0,
         zero: how & resize::ZERO != 0,
     };
-    let resized = enter::<M, _>(caller.vm, |call| M::resize(call, old, size, how));
+    let resized = enter_for::<M, _>(&caller, |call| M::resize(call, old, size, how));
     match resized.unwrap_or(Err(Misuse::Entered)) {
         Ok(new) => {
             caller.tell(event::RESIZE, Record { old, new, size, align: 0 });
@@ -220,7 +243,10 @@ unsafe extern "C" fn compact<M: Method>(vm: *mut Vmalloc, local: c_int) -> c_int
         caller.fail(Failure::Busy, 0);
         return -1;
     }
-    caller.tell(0, Record::default());
+    // The methods that are built on another one write no line, as in the library of 2011.
+    if M::MODE & (mode::BEST | mode::LAST | mode::POOL) != 0 {
+        caller.tell(0, Record::default());
+    }
     0
 }
 
@@ -260,4 +286,12 @@ fn segments<M: Method>(vm: &Vmalloc, after: usize, into: &mut [Span]) -> usize {
 
 fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
     enter::<M, _>(vm, |call| M::blocks(call, see)).unwrap_or(false)
+}
+
+fn check<M: Method>(vm: &Vmalloc, position: Position) -> Option<usize> {
+    enter::<M, _>(vm, |call| {
+        call.at(position);
+        M::check(call)
+    })
+    .flatten()
 }

@@ -40,6 +40,7 @@ pub(super) static KIND: Kind = Kind {
         observe::for_each_block(None, |block| see(block.address, block.usable));
         true
     },
+    check: |_, _| Some(0),
 };
 
 /// Holds flags and a lock that is never taken.

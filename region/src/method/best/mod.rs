@@ -356,7 +356,7 @@ fn cut_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, size: usize) {
     put_back(call, at + size, rest);
 }
 
-/// Frees what a busy block has before its first address that has a multiple of `align` so many bytes
+/// Frees what a busy block has before its first address that has a multiple of `align` `lead` bytes
 /// behind it. Returns this address.
 fn cut_front<D: Discipline>(
     call: &Call<'_, Best, D>,

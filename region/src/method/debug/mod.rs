@@ -54,7 +54,7 @@ impl Method for Debug {
     const MODE: u32 = mode::DEBUG;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
-        look(call, |best| Best::begin(best));
+        look(call, Best::begin);
         call.state().quarantine.begin(call.words());
     }
 
