@@ -2,12 +2,13 @@
  * vmalloc.h - regions of memory, as vmalloc(3) describes them: part of liblumalloc.so and liblumalloc.a.
  *
  *   Regions        vmopen vmclose vmclear vmcompact vmset vmdisc; Vmheap
- *   Methods        Vmbest Vmlast Vmpool Vmdebug
+ *   Methods        Vmbest Vmlast Vmpool Vmdebug Vmprofile
  *   Disciplines    Vmdcsystem Vmdcsbrk Vmdcheap, or a Vmdisc_t of the program
  *   Allocation     vmalloc vmalign vmresize vmfree vmnewof vmoldof vmgetmem vmstrdup
  *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata
  *   Tracing        vmtrace vmtrbusy
  *   Debugging      vmdebug vmdbcheck vmdbwatch
+ *   Profiling      vmprofile
  *   malloc         setregmax cfree
  *
  * Sizes are bytes. A function that finds no memory, or is asked for more than PTRDIFF_MAX bytes,
@@ -175,6 +176,7 @@ struct _vmstat_s {
 #define VM_MTPOOL 0000200
 #define VM_MTLAST 0000400
 #define VM_MTDEBUG 0001000
+#define VM_MTPROFILE 0002000
 /* All of them. (2011 library) */
 #define VM_METHODS 0003700
 
@@ -336,8 +338,8 @@ char *vmstrdup(Vmalloc_t *vm, const char *string);
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * The open region that has allocated the block; NULL if there is none. Regions with Vmbest
- * and Vmdebug are searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
+ * The open region that has allocated the block; NULL if there is none. Regions with Vmbest,
+ * Vmdebug and Vmprofile are searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
  */
 Vmalloc_t *vmregion(void *addr);
 
@@ -381,7 +383,10 @@ void *vmdata(Vmalloc_t *vm);
 /* Sets the descriptor that trace lines go to; a negative one ends tracing. Returns the previous, at first -1. */
 int vmtrace(int fd);
 
-/* Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, and for Vmlast and Vmpool. */
+/*
+ * Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, and for regions
+ * other than Vmbest, Vmdebug and Vmprofile.
+ */
 int vmtrbusy(Vmalloc_t *vm);
 
 /* ------------------------------------------------------------------------------------------------
@@ -394,7 +399,7 @@ extern Vmethod_t *Vmdebug;
 /* Sets the descriptor that warnings go to. Returns the previous one, at first 2. */
 int vmdebug(int fd);
 
-/* Checks a region with Vmdebug or Vmbest. Returns how many blocks are corrupt; -1 for other methods. */
+/* Checks a region with Vmdebug, Vmbest or Vmprofile. Returns how many blocks are corrupt; -1 for other methods. */
 int vmdbcheck(Vmalloc_t *vm);
 
 /*
@@ -403,6 +408,19 @@ int vmdbcheck(Vmalloc_t *vm);
  * (1998 and 2011 print int)
  */
 void *vmdbwatch(void *addr);
+
+/* ------------------------------------------------------------------------------------------------
+ * Profiling. The summary is described in vmalloc(3).
+ * ---------------------------------------------------------------------------------------------- */
+
+/* As Vmbest, and counts allocations by file, line and region. May be assigned. */
+extern Vmethod_t *Vmprofile;
+
+/*
+ * Writes a summary for the region, or for all regions with Vmprofile if it is NULL. Returns 0; -1 if
+ * the descriptor is negative, or the region has another method. (1998 and 2011 print void)
+ */
+int vmprofile(Vmalloc_t *vm, int fd);
 
 /* ------------------------------------------------------------------------------------------------
  * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc.
@@ -420,8 +438,8 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * Files and lines. If VMFL is defined before this file is included, calls of vmalloc, vmalign, vmresize,
- * vmfree, vmnewof and vmoldof record where they stand; traces and Vmdebug show it. Include headers that declare
- * functions of these names before this one.
+ * vmfree, vmnewof and vmoldof record where they stand; traces, Vmdebug and Vmprofile show it. Include
+ * headers that declare functions of these names before this one.
  * ---------------------------------------------------------------------------------------------- */
 
 /*

@@ -95,6 +95,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Gives all segments back, the first one last. The core data is gone after.
     pub fn close(self) {
+        M::forgets(&self, true);
         let Call { data, discipline, words, .. } = self;
         for segment in data.head.segments.each(words) {
             let Some(memory) = pointer(segment.memory()) else { continue };
@@ -110,6 +111,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Frees all blocks, and keeps all segments.
     pub fn clear(&mut self) {
+        M::forgets(self, false);
         let head = &self.data.head;
         head.forget_blocks();
         self.words = head.words();

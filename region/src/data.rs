@@ -82,6 +82,11 @@ impl Head {
         is_sealed && self.mode() & mode::METHODS == method
     }
 
+    /// Returns the sum of the segments' sizes.
+    pub fn extent(&self) -> usize {
+        self.segments.extent()
+    }
+
     /// Returns how many blocks the program has, and their bytes.
     pub(crate) fn busy(&self) -> (usize, usize) {
         (self.busy.get(), self.busy_bytes.get())

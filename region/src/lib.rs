@@ -2,7 +2,7 @@
 //! memory. Source: vmalloc(3).
 //!
 //! ```text
-//!   Region ──▶ method: Best, Last, Pool, Debug   which free piece becomes a block
+//!   Region ──▶ method: Best, Last, Pool, …       which free piece becomes a block
 //!                │
 //!                ▼
 //!              segments                          pieces of memory, by age and by address
@@ -32,6 +32,7 @@ mod random;
 mod position;
 mod warning;
 mod watch;
+mod usage;
 mod misuse;
 mod discipline;
 mod heap;
@@ -48,11 +49,13 @@ pub use method::best::Best;
 pub use method::debug::Debug;
 pub use method::last::Last;
 pub use method::pool::Pool;
+pub use method::profile::Profile;
 pub use method::{Method, Resize, Stat};
 pub use misuse::Misuse;
 pub use position::Position;
 pub use region::Region;
 pub use system::System;
+pub use usage::{Shown, summary};
 pub use warning::{Action, Moment, Trouble, Warning};
 pub use watch::{watch, watch_nothing};
 
@@ -62,4 +65,5 @@ pub mod raw {
     pub use crate::data::{Data, Head};
     pub use crate::line::Line;
     pub use crate::lock::{Entry, Lock};
+    pub use crate::usage::lock as usage_lock;
 }

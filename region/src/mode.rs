@@ -22,5 +22,7 @@ pub const POOL: u32 = 0o200;
 pub const LAST: u32 = 0o400;
 /// Best fit with guards and checks.
 pub const DEBUG: u32 = 0o1000;
+/// Best fit with counts by position.
+pub const PROFILE: u32 = 0o2000;
 /// All methods.
 pub const METHODS: u32 = 0o3700;

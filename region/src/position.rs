@@ -25,7 +25,7 @@ impl Name {
         Name { address: text.as_ptr().expose_provenance(), length }
     }
 
-    fn text(&self) -> Option<&'static [u8]> {
+    pub(crate) fn text(&self) -> Option<&'static [u8]> {
         if self.length == 0 || self.address == 0 {
             return None;
         }

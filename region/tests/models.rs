@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Growth, Tiny};
-use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Region, Resize};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Region, Resize};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -303,6 +303,13 @@ proptest! {
         tiny in tiny(), steps in proptest::collection::vec(step(), 1..200)
     ) {
         run_any::<Debug>(tiny, &steps);
+    }
+
+    #[test]
+    fn profile_keeps_the_blocks_of_a_map(
+        tiny in tiny(), steps in proptest::collection::vec(step(), 1..200)
+    ) {
+        run_any::<Profile>(tiny, &steps);
     }
 
     #[test]

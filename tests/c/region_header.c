@@ -81,7 +81,7 @@ CHECK_MEMBER(Vmstat_t, int, mode, 72);
 CHECK(trust, VM_TRUST == 0 && VM_TRACE == 1 && VM_DBCHECK == 2 && VM_DBABORT == 4);
 CHECK(share, VM_SHARE == 8 && VM_MEMORYF == 16 && VM_FLAGS == 15 && VM_ANNOUNCE == 32768);
 CHECK(methods, VM_MTBEST == 64 && VM_MTPOOL == 128 && VM_MTLAST == 256);
-CHECK(all_methods, VM_MTDEBUG == 512 && VM_METHODS == 1984);
+CHECK(more_methods, VM_MTDEBUG == 512 && VM_MTPROFILE == 1024 && VM_METHODS == 1984);
 CHECK(resize, VM_RSCOPY == 1 && VM_RSMOVE == 2 && VM_RSZERO == 4);
 CHECK(opening, VM_OPEN == 1 && VM_ENDOPEN == 2 && VM_CLOSE == 3 && VM_ENDCLOSE == 4);
 CHECK(events, VM_DISC == 5 && VM_NOMEM == 6 && VM_BADADDR == -1);
@@ -96,6 +96,7 @@ Vmethod_t **check_vmbest = &Vmbest;
 Vmethod_t **check_vmlast = &Vmlast;
 Vmethod_t **check_vmpool = &Vmpool;
 Vmethod_t **check_vmdebug_method = &Vmdebug;
+Vmethod_t **check_vmprofile_method = &Vmprofile;
 
 /* Each name is a function of the documented type, also where a macro has the name. */
 typedef int (*Walk_f)(Vmalloc_t *, void *, size_t, Vmdisc_t *, void *);
@@ -130,6 +131,8 @@ int (*check_vmtrbusy)(Vmalloc_t *) = vmtrbusy;
 int (*check_vmdebug)(int) = vmdebug;
 int (*check_vmdbcheck)(Vmalloc_t *) = vmdbcheck;
 void *(*check_vmdbwatch)(void *) = vmdbwatch;
+
+int (*check_vmprofile)(Vmalloc_t *, int) = vmprofile;
 
 int (*check_setregmax)(int) = setregmax;
 void (*check_cfree)(void *) = cfree;

@@ -47,6 +47,7 @@ programs! {
     walk "region_walk.c"
     threads "region_threads.c"
     debug "region_debug.c"
+    profile "region_profile.c"
 }
 
 /// What the examples of the page print, in their order.

@@ -9,7 +9,7 @@ use super::disciplines::Source;
 use super::kinds;
 use super::list::Regions;
 use core::sync::atomic::{AtomicBool, Ordering};
-use lumalloc_region::raw::Entry;
+use lumalloc_region::raw::{Entry, usage_lock};
 
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
@@ -38,10 +38,12 @@ unsafe extern "C" fn before() {
         // A region that this thread is in already stays locked until that call ends.
         vm.head().lock().hold_for_fork();
     }
+    usage_lock().hold_for_fork();
     HOLDS.store(regions.keep(), Ordering::Relaxed);
 }
 
 unsafe extern "C" fn after() {
+    usage_lock().release_after_fork();
     let regions = Regions::hold();
     for vm in regions.each().filter(|vm| is_locked(vm)) {
         vm.head().lock().release_after_fork();

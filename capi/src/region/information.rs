@@ -27,7 +27,7 @@ pub unsafe extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
     let regions = Regions::hold();
     // SAFETY: the handles are open while the list is held.
     let has_it = |vm: &&Vmalloc| unsafe { (vm.meth.sizef)(vm.address(), addr, 0) } >= 0;
-    let with_method = |vm: &&Vmalloc| vm.meth.bit() & (mode::BEST | mode::DEBUG) != 0;
+    let with_method = |vm: &&Vmalloc| vm.meth.bit() & (mode::LAST | mode::POOL) == 0;
     let found = regions.each().filter(with_method).find(has_it);
     found.map_or(ptr::null_mut(), Vmalloc::address)
 }
@@ -209,8 +209,8 @@ pub unsafe extern "C" fn vmdata(vm: *mut Vmalloc) -> *mut c_void {
     unsafe { handle(vm) }.map_or(ptr::null_mut(), Vmalloc::data)
 }
 
-/// `vmdbcheck`: checks a region with `Vmdebug` or `Vmbest`. Returns how many blocks are corrupt.
-/// Source: vmalloc(3).
+/// `vmdbcheck`: checks a region with `Vmdebug`, `Vmbest` or `Vmprofile`. Returns how many blocks are
+/// corrupt. Source: vmalloc(3).
 ///
 /// Errors: -1 for NULL, for other methods, and when a call is in the region.
 ///

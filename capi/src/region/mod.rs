@@ -30,9 +30,10 @@ pub mod open;
 pub mod calls;
 pub mod information;
 pub mod malloc;
+pub mod profile;
 
 pub use disciplines::{Vmdcheap, Vmdcsbrk, Vmdcsystem};
-pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool};
+pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool, Vmprofile};
 pub use position::vmfileline;
 pub use trace::vmtrace;
 pub use warnings::{vmdbwatch, vmdebug};

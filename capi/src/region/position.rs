@@ -34,7 +34,8 @@ fn take_record(key: u32) -> Position {
 /// an empty string, and a line of 0 mean that it is unknown.
 ///
 /// # Safety
-/// The strings must be NULL or NUL-terminated, and exist as long as a block that the call allocates.
+/// The strings must be NULL or NUL-terminated. They must exist as long as a block that the call
+/// allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmfileline(file: *const c_char, line: c_int, func: *const c_char) {
     if let Some(record) = key().and_then(record) {

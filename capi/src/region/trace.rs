@@ -80,6 +80,7 @@ fn letter(method: u32) -> &'static [u8] {
         mode::BEST => b"b",
         mode::LAST => b"l",
         mode::DEBUG => b"d",
+        mode::PROFILE => b"s",
         _ => b"p",
     }
 }

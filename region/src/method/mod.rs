@@ -5,6 +5,7 @@ mod carving;
 pub(crate) mod last;
 pub(crate) mod pool;
 pub(crate) mod debug;
+pub(crate) mod profile;
 
 use crate::call::Call;
 use crate::discipline::Discipline;
@@ -71,7 +72,7 @@ impl Stat {
 /// A way to cut blocks from segments. Source: vmalloc(3), `Vmethod_t`.
 ///
 /// The trait is sealed: the methods are [`Best`](crate::Best), [`Last`](crate::Last),
-/// [`Pool`](crate::Pool) and [`Debug`](crate::Debug).
+/// [`Pool`](crate::Pool), [`Debug`](crate::Debug) and [`Profile`](crate::Profile).
 pub trait Method: sealed::Sealed + Sized {
     /// What the method keeps in the core data. All fields are atomic integers.
     type State;
@@ -152,6 +153,12 @@ pub trait Method: sealed::Sealed + Sized {
     fn check<D: Discipline>(call: &mut Call<'_, Self, D>) -> Option<usize> {
         let _ = call;
         None
+    }
+
+    /// Is called before all blocks are forgotten: the region is cleared, or `closes`.
+    #[doc(hidden)]
+    fn forgets<D: Discipline>(call: &Call<'_, Self, D>, closes: bool) {
+        let _ = (call, closes);
     }
 
     /// Counts blocks.

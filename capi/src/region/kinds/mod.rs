@@ -8,7 +8,7 @@ use super::abi::Vmalloc;
 use lumalloc_region::mode;
 
 pub(super) use kind::{Kind, Span};
-pub use regions::{Vmbest, Vmdebug, Vmlast, Vmpool};
+pub use regions::{Vmbest, Vmdebug, Vmlast, Vmpool, Vmprofile};
 pub use vmheap::Vmheap;
 pub(super) use vmheap::{first, is_heap};
 
@@ -24,6 +24,7 @@ pub(super) fn with_method(method: u32) -> Option<&'static Kind> {
         mode::LAST => Some(&regions::LAST),
         mode::POOL => Some(&regions::POOL),
         mode::DEBUG => Some(&regions::DEBUG),
+        mode::PROFILE => Some(&regions::PROFILE),
         _ => None,
     }
 }

@@ -8,12 +8,15 @@ use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
 use lumalloc_region::raw::{Call, Form, Head};
-use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Position, Resize, Stat, mode};
+use lumalloc_region::{
+    Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, Stat, mode,
+};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
 pub(super) static POOL: Kind = kind::<Pool>();
 pub(super) static DEBUG: Kind = kind::<Debug>();
+pub(super) static PROFILE: Kind = kind::<Profile>();
 
 /// `Vmbest`: the smallest free block that suffices.
 #[unsafe(no_mangle)]
@@ -34,6 +37,11 @@ pub static Vmpool: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const POOL.method).
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
 pub static Vmdebug: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const DEBUG.method).cast_mut());
+
+/// `Vmprofile`: as `Vmbest`, and counts by file and line.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
+pub static Vmprofile: AtomicPtr<Vmethod> = AtomicPtr::new((&raw const PROFILE.method).cast_mut());
 
 const fn kind<M: Method>() -> Kind {
     Kind {

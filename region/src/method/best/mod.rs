@@ -195,6 +195,11 @@ fn blocks(words: Words, segment: &Segment) -> impl Iterator<Item = (usize, Block
     })
 }
 
+/// Returns the bytes that the program may use of the busy block at an address.
+pub(super) fn usable<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> Result<usize, Misuse> {
+    busy_block(call, at).map(|block| block.size - HEADER)
+}
+
 /// Iterates over the blocks of a segment that are in use: their addresses, and the bytes that the
 /// program may use of them.
 pub(super) fn busy_blocks(

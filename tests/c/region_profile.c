@@ -1,0 +1,66 @@
+/* Vmprofile: the summary, byte for byte as the library of 2011 writes it, but with right sums. */
+#define VMFL
+#include "region_check.h"
+#include <unistd.h>
+
+static int fds[2];
+
+static void expect(const char *format, Vmalloc_t *one, Vmalloc_t *two)
+{
+  char expected[4096], found[4096] = "";
+  const char *from;
+  char *to = expected;
+  ssize_t length = read(fds[0], found, sizeof found - 1);
+  for (from = format; *from != 0; from++) {
+    if (*from == 'V') to += sprintf(to, "%lx", (unsigned long)one);
+    else if (*from == 'W') to += sprintf(to, "%lx", (unsigned long)two);
+    else *to++ = *from;
+  }
+  *to = 0;
+  CHECK(length > 0);
+  found[length] = 0;
+  if (strcmp(expected, found) != 0) {
+    fprintf(stderr, "expected:\n%sfound:\n%s", expected, found);
+    _Exit(1);
+  }
+}
+
+int main(void)
+{
+  struct recorder *it = recorder(64, GROWS);
+  Vmalloc_t *vm, *best;
+  void *block;
+  Vmstat_t st;
+  char text[2048];
+  CHECK(pipe(fds) == 0);
+  CHECK(vmprofile(NULL, -1) == -1 && vmprofile(NULL, fds[1]) == 0);
+  expect("ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n", NULL, NULL);
+  vm = vmopen(&it->disc, Vmprofile, 0);
+#line 48 "p2.c"
+  block = vmalloc(vm, 100);
+  block = vmresize(vm, block, 12, 0);
+  CHECK((vmalloc)(vm, 7) != NULL && vmfree(vm, block) == 0 && vmfree(vm, block) == -1);
+  CHECK(vmstat(vm, &st) == 0 && st.n_busy == 1 && st.s_busy == 7 && (st.mode & VM_MTPROFILE) != 0);
+  CHECK(vmprofile(vm, fds[1]) == 0);
+  sprintf(text,
+          "ALLOCATION USAGE SUMMARY:n_alloc=3:n_free=2:s_alloc=119:s_free=112:\n"
+          "region=V:n_alloc=3:n_free=2:s_alloc=119:s_free=112:max_busy=100:extent=%lu:\n"
+          "file=<>:n_alloc=1:n_free=0:s_alloc=7:s_free=0:\n"
+          "\tline=0:region=V:n_alloc=1:n_free=0:s_alloc=7:s_free=0:\n"
+          "file=p2.c:n_alloc=2:n_free=2:s_alloc=112:s_free=112:\n"
+          "\tline=48:region=V:n_alloc=1:n_free=1:s_alloc=100:s_free=100:\n"
+          "\tline=49:region=V:n_alloc=1:n_free=1:s_alloc=12:s_free=12:\n",
+          (unsigned long)st.extent);
+  expect(text, vm, NULL);
+  CHECK(vmprofile(NULL, fds[1]) == 0);
+  expect(text, vm, NULL);
+  best = vmopen(Vmdcheap, Vmbest, 0);
+  CHECK(vmprofile(best, fds[1]) == -1 && errno == EINVAL && vmclose(best) == 0);
+  CHECK(vmregion((vmalloc)(vm, 1)) == vm && vmdbcheck(vm) == 0 && is_aligned((vmalign)(vm, 5, 96), 96));
+  /* "vmclose drops a region's records." */
+  CHECK(vmclose(vm) == 0 && vmprofile(NULL, fds[1]) == 0);
+  expect("ALLOCATION USAGE SUMMARY:n_alloc=0:n_free=0:s_alloc=0:s_free=0:\n", NULL, NULL);
+  free(it);
+  puts("ok");
+  return 0;
+}
