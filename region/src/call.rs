@@ -3,7 +3,6 @@
 use crate::data::{Data, Head};
 use crate::discipline::{Discipline, Resized, Retry};
 use crate::method::{Method, Stat};
-use crate::mode;
 use crate::position::Position;
 use crate::segments::{BODY, OVERHEAD, Segment};
 use crate::warning::{Trouble, Warning};
@@ -94,19 +93,14 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     }
 
     /// Gives all segments back, the first one last. The core data is gone after.
-    pub fn close(self) {
-        M::forgets(&self, true);
+    pub fn close(mut self) {
+        M::forgets(&mut self, true);
         let Call { data, discipline, words, .. } = self;
         for segment in data.head.segments.each(words) {
             let Some(memory) = pointer(segment.memory()) else { continue };
             // SAFETY: the segment is the discipline's, with its size, and not used after.
             unsafe { discipline.release(memory, segment.extent()) };
         }
-    }
-
-    /// Makes the method check all blocks at each call, if it can, or not.
-    pub fn set_checks(&mut self, on: bool) {
-        self.data.head.change_mode(mode::DBCHECK, on);
     }
 
     /// Frees all blocks, and keeps all segments.
@@ -188,7 +182,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Returns what every region has.
     #[inline]
-    pub(crate) fn head(&self) -> &'a Head {
+    pub fn head(&self) -> &'a Head {
         &self.data.head
     }
 

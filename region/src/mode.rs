@@ -12,6 +12,8 @@ pub const SHARE: u32 = 0o10;
 pub const MEMORYF: u32 = 0o20;
 /// Successful calls are announced to the discipline.
 pub const ANNOUNCE: u32 = 0o100_000;
+/// Blocks that are in use when the region is closed are reported, by the method for debugging.
+pub const LEAKS: u32 = 0o200_000;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.

@@ -5,6 +5,7 @@ use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
+use crate::mode;
 use crate::position::Position;
 use crate::words::GRANULE;
 use allocator_api2::alloc::{AllocError, Allocator, Layout};
@@ -133,7 +134,34 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// Makes the method [`Debug`](crate::Debug) check all blocks at each call from now on, or not
     /// any more.
     pub fn check_each_call(&self, on: bool) {
-        self.enter(|call| call.set_checks(on));
+        self.enter(|call| call.head().change_mode(mode::DBCHECK, on));
+    }
+
+    /// Makes the method [`Debug`](crate::Debug) report each block that is in use when the region is
+    /// dropped, or not.
+    pub fn report_leaks(&self, on: bool) {
+        self.enter(|call| call.head().change_mode(mode::LEAKS, on));
+    }
+
+    /// Calls `see` with each block in use and its size. Returns false if the method does not know
+    /// them ([`Last`](crate::Last), [`Pool`](crate::Pool)), or the discipline asks. `see` may not
+    /// use the region: calls of it fail.
+    ///
+    /// ```
+    /// use lumalloc_region::{Best, Heap, Region};
+    /// let region: Region<Best, Heap> = Region::open(Heap).unwrap();
+    /// let block = region.alloc(100).unwrap();
+    /// let mut seen = Vec::new();
+    /// assert!(region.for_each_block(|block, size| seen.push((block, size))));
+    /// assert_eq!(seen, [(block, 104)]);
+    /// ```
+    pub fn for_each_block(&self, mut see: impl FnMut(NonNull<u8>, usize)) -> bool {
+        let mut show = |at, size| {
+            if let Some(block) = pointer(at) {
+                see(block, size);
+            }
+        };
+        self.enter(|call| M::blocks(call, &mut show)).unwrap_or(false)
     }
 
     /// Counts blocks and segments. This takes time in proportion to the number of blocks. All

@@ -54,6 +54,15 @@ pub enum Trouble {
         /// Where the block was allocated.
         allocated: Position,
     },
+    /// The block was in use when the region was closed.
+    Leaked {
+        /// The address of the block.
+        block: usize,
+        /// Its size.
+        size: usize,
+        /// Where the block was allocated.
+        allocated: Position,
+    },
     /// A watched block was met.
     Watched {
         /// The address of the block.
@@ -95,6 +104,11 @@ impl Warning {
             }
             Trouble::WrittenAfterFree { block, at, allocated } => {
                 corrupted(&mut line, region, block, at).text(b"already freed:");
+                add_position(&mut line, b"allocated at=", allocated);
+            }
+            Trouble::Leaked { block, size, allocated } => {
+                add_block(line.text(b"leak:region=").hex(region).text(b":"), block);
+                line.text(b"size=").decimal(size).text(b":");
                 add_position(&mut line, b"allocated at=", allocated);
             }
             Trouble::Watched { block, size, moment } => {
@@ -185,6 +199,10 @@ mod tests {
             (
                 Trouble::WrittenAfterFree { block: 0x220, at: 5, allocated: none },
                 "corrupted data:region=abc:block=220:bad byte at=5:already freed:\n",
+            ),
+            (
+                Trouble::Leaked { block: 0x220, size: 5, allocated: here },
+                "leak:region=abc:block=220:size=5:allocated at=p2.c,34:\n",
             ),
             (
                 Trouble::Watched { block: 0x210, size: 40, moment: Moment::Allocated },

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Growth, Tiny};
-use lumalloc_region::{Debug, Misuse, Region, Resize};
+use lumalloc_region::{Debug, Discipline, Misuse, Region, Resize, Warning};
 use std::ptr::NonNull;
 
 fn open() -> Region<Debug, Tiny> {
@@ -192,6 +192,45 @@ fn new_bytes_are_clear_from_the_requested_size_on() {
     for size in [4, 5, 20, 33, 5000] {
         block = region.resize(block, size, zero).unwrap();
         assert!((3..size).all(|at| peek(block, at) == 0) && peek(block, 2) == 9, "{size}");
+    }
+}
+
+/// Writes its warnings to a list that outlives it.
+struct Told(Tiny, std::rc::Rc<std::cell::RefCell<Vec<String>>>);
+
+// SAFETY: segments come from the discipline inside.
+unsafe impl Discipline for Told {
+    fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+        self.0.obtain(size)
+    }
+
+    unsafe fn release(&mut self, segment: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the same promise.
+        unsafe { self.0.release(segment, size) }
+    }
+
+    fn warn(&mut self, warning: &Warning, _region: usize) {
+        let line = warning.line(0);
+        self.1.borrow_mut().push(String::from_utf8_lossy(line.get()).into_owned());
+    }
+}
+
+#[test]
+fn what_is_in_use_at_the_end_is_reported_if_wanted() {
+    for wanted in [false, true] {
+        let list = std::rc::Rc::default();
+        let told = Told(Tiny::new(64, 0, Growth::Refused), std::rc::Rc::clone(&list));
+        let region: Region<Debug, Told> = Region::open(told).unwrap();
+        region.report_leaks(wanted);
+        let (kept, freed) = (region.alloc(10).unwrap(), region.alloc(20).unwrap());
+        region.free(freed).unwrap();
+        let mut seen = Vec::new();
+        assert!(region.for_each_block(|block, size| seen.push((block, size))));
+        assert_eq!(seen, [(kept, 10)]);
+        drop(region);
+        let found = list.borrow();
+        assert_eq!(found.len(), usize::from(wanted));
+        assert!(found.iter().all(|line| says(line, "leak", kept, "size=10:allocated at=")));
     }
 }
 

@@ -157,7 +157,7 @@ pub trait Method: sealed::Sealed + Sized {
 
     /// Is called before all blocks are forgotten: the region is cleared, or `closes`.
     #[doc(hidden)]
-    fn forgets<D: Discipline>(call: &Call<'_, Self, D>, closes: bool) {
+    fn forgets<D: Discipline>(call: &mut Call<'_, Self, D>, closes: bool) {
         let _ = (call, closes);
     }
 

@@ -138,7 +138,7 @@ impl Method for Profile {
         each_block(call).for_each(|(_, size)| stat.add_busy(size));
     }
 
-    fn forgets<D: Discipline>(call: &Call<'_, Self, D>, closes: bool) {
+    fn forgets<D: Discipline>(call: &mut Call<'_, Self, D>, closes: bool) {
         let region = call.words().address(0);
         if closes {
             usage::forget(region);

@@ -147,6 +147,16 @@ impl Method for Debug {
         Some(check(call))
     }
 
+    fn forgets<D: Discipline>(call: &mut Call<'_, Self, D>, closes: bool) {
+        if !closes || call.head().mode() & mode::LEAKS == 0 {
+            return;
+        }
+        for (at, found) in each_block(call).filter(|(_, found)| !found.is_freed()) {
+            let allocated = block::position(call.words(), at, false);
+            call.warn(Trouble::Leaked { block: at, size: found.size(at), allocated });
+        }
+    }
+
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         let mut all = Stat::default();
         look(call, |best| Best::count(best, &mut all));
