@@ -1,8 +1,8 @@
 //! The free blocks of a region: a list for each small size, and a tree of the larger ones by size
 //! and address.
 //!
-//! One of the larger ones is on its own, not in the tree: most often it is the rest of the newest
-//! segment, from which one block after the other is cut.
+//! The larger one that was added last is on its own, not in the tree: a block that one block after
+//! the other is cut from or joined with does not change the tree.
 
 use super::block::{Block, SMALLEST};
 use crate::segments::{Link, Number};
@@ -67,10 +67,10 @@ impl FreeBlocks {
     pub(super) fn insert(&self, words: Words, at: usize, size: usize) {
         let distance = words.distance(at);
         let Some(list) = self.list(size) else {
-            if self.single.get() == 0 {
-                self.single.set(distance);
-            } else {
-                self.tree(words).insert(at);
+            let other = self.single.get();
+            self.single.set(distance);
+            if other != 0 {
+                self.tree(words).insert(words.address(other));
             }
             return;
         };

@@ -93,15 +93,15 @@ impl State {
         self.free.insert(words, at, block.size());
     }
 
-    /// Frees a block, and joins it with its free neighbours. The block after says from now on that
-    /// the block before it is free.
+    /// Frees a block, and joins it with its free neighbours. The block after them says from now on
+    /// that the block before it is free.
     pub(super) fn put_back(&self, words: Words, at: usize, block: Block) {
         let (mut start, mut end) = (at, at + block.size());
         let mut after_free = block.is_after_free();
-        if let Some(next) = Block::read(words, end).filter(|next| next.is_free())
-            && self.free.remove(words, end, next.size())
-        {
-            end += next.size();
+        let next = Block::read(words, end).filter(|next| next.is_free());
+        match next.filter(|next| self.free.remove(words, end, next.size())) {
+            Some(next) => end += next.size(),
+            None => set_after_free(words, end, true),
         }
         if after_free
             && let Some((before, size)) = free_before(words, at)
@@ -115,7 +115,6 @@ impl State {
             Block::erase(words, at);
         }
         self.add_free(words, start, Block::free(end - start).after(after_free));
-        set_after_free(words, end, true);
     }
 
     /// Adds the free block behind a busy one to it, if both together are at least `wanted` bytes
