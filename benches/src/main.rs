@@ -17,6 +17,7 @@ mod plots;
 mod prepare;
 mod profilers;
 mod programs;
+mod regions;
 mod report;
 mod run;
 mod scaling;
@@ -158,6 +159,7 @@ fn main() -> ExitCode {
     let done = match arguments.split_first() {
         Some((command, rest)) if command == "profilers" => profilers::run(rest),
         Some((command, rest)) if command == "programs" => programs::run(rest),
+        Some((command, rest)) if command == "regions" => regions::run(rest),
         Some((command, rest)) if command == "traces" => traces::run(rest),
         Some((command, rest)) if command == "scaling" => scaling::run(rest),
         _ => run(&arguments),

@@ -3,7 +3,7 @@
 
 mod calls;
 mod idle;
-mod instructions;
+pub(crate) mod instructions;
 mod rounds;
 
 use crate::cases::Case;

@@ -29,7 +29,7 @@ pub struct Head {
     /// The header of the first segment. A link of 0 leads nowhere, so it is not the first field.
     pub(crate) first: Segment,
     pub(crate) segments: Segments,
-    /// Blocks that the program has, and their bytes.
+    /// Blocks that the program has, and their bytes, for a method that counts them.
     busy: Number,
     busy_bytes: Number,
 }
@@ -87,7 +87,7 @@ impl Head {
         self.segments.extent()
     }
 
-    /// Returns how many blocks the program has, and their bytes.
+    /// Returns how many blocks the program has, and their bytes, if the method counts them.
     pub(crate) fn busy(&self) -> (usize, usize) {
         (self.busy.get(), self.busy_bytes.get())
     }

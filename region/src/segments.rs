@@ -153,6 +153,9 @@ pub(crate) struct Segments {
     root: Link,
     /// The distance of the segment that was found last, or 0.
     found: Number,
+    /// Where its blocks lie: the distance of the first one, and the bytes from there to its end.
+    body: Number,
+    room: Number,
     extent: Number,
     count: Number,
 }
@@ -162,7 +165,7 @@ impl Segments {
     pub(crate) fn begin(&self, words: Words) {
         words.set_link(self.newest.place(), 0);
         words.set_link(self.root.place(), 0);
-        self.found.set(0);
+        self.forget_found();
         self.extent.set(0);
         self.count.set(0);
     }
@@ -207,12 +210,13 @@ impl Segments {
     pub(crate) fn resized(&self, segment: &Segment, extent: usize) {
         self.extent.add(extent.wrapping_sub(segment.extent()));
         segment.extent.set(extent);
+        self.forget_found();
     }
 
     /// Takes a segment out of the table. It is not the first one.
     pub(crate) fn remove(&self, words: Words, segment: &Segment) {
         let header = segment.address();
-        self.found.set(0);
+        self.forget_found();
         self.tree(words).remove(header);
         let mut link = self.newest.place();
         while let Some(other) = segment_at(words.link(link)) {
@@ -254,7 +258,21 @@ impl Segments {
         self.search(words, address)
     }
 
+    /// Returns whether an address lies where a segment has its blocks.
+    #[inline]
+    pub(crate) fn has_blocks_at(&self, words: Words, address: usize) -> bool {
+        self.is_in_body(words, address)
+            || self.search(words, address).is_some() && self.is_in_body(words, address)
+    }
+
+    /// Returns whether an address lies among the blocks of the segment that was found last.
+    #[inline]
+    pub(crate) fn is_in_body(&self, words: Words, address: usize) -> bool {
+        words.distance(address).wrapping_sub(self.body.get()) < self.room.get()
+    }
+
     #[cold]
+    #[inline(never)]
     fn search<'a>(&self, words: Words, address: usize) -> Option<&'a Segment> {
         let below = |bound| segment_at(self.tree(words).at_most((0, bound)));
         let has_it = |segment: &&Segment| contains(segment, address);
@@ -263,7 +281,14 @@ impl Segments {
         let near = |distance| below(address.saturating_add(distance)).filter(has_it);
         let segment = near(0).or_else(|| near(2 * GRANULE)).or_else(|| near(SKIPPED))?;
         self.found.set(words.distance(segment.address()));
+        self.body.set(words.distance(segment.first()));
+        self.room.set(segment.end().saturating_sub(segment.first()));
         Some(segment)
+    }
+
+    fn forget_found(&self) {
+        self.found.set(0);
+        self.room.set(0);
     }
 
     /// Seals list and tree anew, with a new key.

@@ -15,10 +15,16 @@ const LONGEST_IN_WINDOW: usize = WINDOW / 2;
 /// What a region asks for at least.
 const LEAST: usize = 64 << 10;
 
+/// What lies behind so many bytes of a window is in huge pages, if the system has them for those
+/// who ask: a region that has come so far touches each next page soon, and 512 faults are one.
+const SMALL_PAGES: usize = 8 << 20;
+
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Memory from mmap(2). Source: vmalloc(3), `Vmdcsystem`.
 ///
 /// A segment of up to 32 MiB lies at the start of a window of 64 MiB of addresses, and grows to
-/// fill it without being copied.
+/// fill it without being copied. What it has beyond 8 MiB is in huge pages.
 ///
 /// ```
 /// use lumalloc_region::{Best, Region, System};
@@ -48,9 +54,9 @@ unsafe impl Discipline for System {
         let start = segment.as_ptr() as usize;
         let (old_end, new_end) = (start + size, start.saturating_add(new_size));
         let is_done = if new_size < size {
-            forget(new_end, old_end, is_window(start))
+            forget(new_end, start + usable(start, size), is_window(start))
         } else if is_window(start) {
-            new_size <= WINDOW && protect(old_end, new_end - old_end, true)
+            new_size <= WINDOW && open(start, old_end, start + usable(start, new_size))
         } else {
             extend(start, size, new_size)
         };
@@ -75,11 +81,30 @@ fn in_window(size: usize) -> Option<usize> {
     let end = start + WINDOW;
     unmap(reserved, start - reserved);
     unmap(end, reserved + 2 * WINDOW - end);
-    if protect(start, size, true) {
+    if open(start, start, start + usable(start, size)) {
         return Some(start);
     }
     unmap(start, WINDOW);
     None
+}
+
+/// How many bytes of a segment of so many can be used: in a window, whole huge pages.
+fn usable(start: usize, size: usize) -> usize {
+    let has_huge_pages = is_window(start) && size > SMALL_PAGES;
+    if has_huge_pages { size.next_multiple_of(HUGE_PAGE) } else { size }
+}
+
+/// Makes addresses of the window at `start` usable.
+fn open(start: usize, from: usize, to: usize) -> bool {
+    let huge = from.max(start + SMALL_PAGES);
+    if !protect(from, to - from) {
+        return false;
+    }
+    if huge < to {
+        // SAFETY: this changes no contents. Without huge pages, small ones serve as well.
+        unsafe { libc::madvise(huge as *mut c_void, to - huge, libc::MADV_HUGEPAGE) };
+    }
+    true
 }
 
 /// A segment at an address that is no window's.
@@ -113,8 +138,9 @@ fn unmap(start: usize, size: usize) -> bool {
     size == 0 || unsafe { libc::munmap(start as *mut c_void, size) } == 0
 }
 
-fn protect(start: usize, size: usize, writable: bool) -> bool {
-    let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+/// Makes addresses of a mapping usable.
+fn protect(start: usize, size: usize) -> bool {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: callers pass pages of their own mapping.
     unsafe { libc::mprotect(start as *mut c_void, size, protection) == 0 }
 }
@@ -154,6 +180,13 @@ mod tests {
         assert_eq!(resize(segment, LONG, PAGE), Resized::InPlace);
         assert_eq!(resize(segment, PAGE, LONG), Resized::InPlace);
         assert_eq!(*byte(segment, LONG - 1), 0);
+        // Between these sizes, both in huge pages, memory is given back too.
+        let (less, more) = (SMALL_PAGES + PAGE, SMALL_PAGES + HUGE_PAGE);
+        *byte(segment, more - 1) = 9;
+        assert_eq!(resize(segment, LONG, less), Resized::InPlace);
+        assert_eq!(resize(segment, less, more), Resized::InPlace);
+        assert_eq!(*byte(segment, more - 1), 0);
+        assert_eq!(resize(segment, more, LONG), Resized::InPlace);
         // SAFETY: the segment is not used after.
         assert!(unsafe { System.release(segment, LONG) });
     }

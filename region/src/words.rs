@@ -79,26 +79,47 @@ impl Words {
         self.write(at, value | self.tag(at, value) << VALUE_BITS);
     }
 
-    /// Returns the address that a sealed link holds: 0 for none, and for a link that was
+    /// Makes a sealed word invalid: its tag gets another bit.
+    #[inline]
+    pub(crate) fn erase(self, at: usize) {
+        self.write(at, self.read(at) ^ 1 << 63);
+    }
+
+    /// Returns the distance that a sealed link holds: 0 for none, and for a link that was
     /// overwritten.
     #[inline]
+    pub(crate) fn linked(self, at: usize) -> usize {
+        self.unseal_link(at).unwrap_or_else(|| {
+            crate::damage::report(self.base, at);
+            0
+        })
+    }
+
+    /// Returns the distance that a sealed link holds, or `None` if it was overwritten.
+    #[inline]
+    pub(crate) fn unseal_link(self, at: usize) -> Option<usize> {
+        self.unseal(at).map(distance_of)
+    }
+
+    /// Stores a distance, or 0, as a sealed link.
+    #[inline]
+    pub(crate) fn set_linked(self, at: usize, distance: usize) {
+        self.seal(at, distance as u64 >> GRANULE_SHIFT);
+    }
+
+    /// Returns the address that a sealed link leads to, or 0.
+    #[inline]
     pub(crate) fn link(self, at: usize) -> usize {
-        match self.unseal(at) {
-            Some(0) => 0,
-            Some(value) => self.address(distance_of(value)),
-            None => {
-                crate::damage::report(self.base, at);
-                0
-            }
+        match self.linked(at) {
+            0 => 0,
+            distance => self.address(distance),
         }
     }
 
     /// Stores the address of a node, or 0, as a sealed link.
     #[inline]
     pub(crate) fn set_link(self, at: usize, node: usize) {
-        let value =
-            if node == 0 { 0 } else { (self.distance(node) as u64 >> GRANULE_SHIFT) & VALUE_MASK };
-        self.seal(at, value);
+        self.set_linked(at, if node == 0 { 0 } else { self.distance(node) });
     }
 
     /// Returns a number that is random but fixed for an address of this region.

@@ -153,14 +153,16 @@ fn best_takes_the_smallest_block_that_fits() {
 #[test]
 fn free_neighbours_are_joined() {
     let region = plain::<Best>();
-    let blocks: Vec<_> = (0..5).map(|_| region.alloc(56).unwrap()).collect();
+    let room = region.alloc(5000).unwrap();
+    region.free(room).unwrap();
+    let blocks: Vec<_> = (0..5).map(|_| region.alloc(600).unwrap()).collect();
     let before = region.stat().free;
     region.free(blocks[1]).unwrap();
     region.free(blocks[3]).unwrap();
     assert_eq!(region.stat().free, before + 2);
     region.free(blocks[2]).unwrap();
     assert_eq!(region.stat().free, before + 1);
-    assert_eq!(region.alloc(56 + 64 + 64), Some(blocks[1]));
+    assert_eq!(region.alloc(600 + 608 + 608), Some(blocks[1]));
 }
 
 #[test]
@@ -308,6 +310,23 @@ fn a_free_block_that_was_written_to_is_noticed_and_the_region_goes_on() {
             let block = region.alloc(size).unwrap();
             assert!(!live.contains(&at(block)));
         }
+    }
+}
+
+#[test]
+fn a_free_block_of_a_pool_that_was_written_to_is_noticed_and_the_region_goes_on() {
+    let region = plain::<Pool>();
+    let blocks: Vec<_> = (0..40).map(|_| region.alloc(100).unwrap()).collect();
+    for &block in &blocks[10..30] {
+        region.free(block).unwrap();
+    }
+    // SAFETY: this writes to a block after it was freed, on purpose.
+    unsafe { blocks[20].write_bytes(0x42, 100) };
+    let mut live: Vec<usize> = blocks[..10].iter().chain(&blocks[30..]).map(|&b| at(b)).collect();
+    for _ in 0..100 {
+        let block = at(region.alloc(100).unwrap());
+        assert!(!live.contains(&block));
+        live.push(block);
     }
 }
 

@@ -49,7 +49,7 @@ fn count(
 }
 
 /// Reads the line `==12== Collected : 123456`.
-fn collected(log: &str) -> Option<f64> {
+pub(crate) fn collected(log: &str) -> Option<f64> {
     log.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }
 

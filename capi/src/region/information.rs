@@ -209,8 +209,8 @@ pub unsafe extern "C" fn vmdata(vm: *mut Vmalloc) -> *mut c_void {
     unsafe { handle(vm) }.map_or(ptr::null_mut(), Vmalloc::data)
 }
 
-/// `vmdbcheck`: checks a region with `Vmdebug`, `Vmbest` or `Vmprofile`. Returns how many blocks are
-/// corrupt. Source: vmalloc(3).
+/// `vmdbcheck`: checks a region with `Vmdebug`, `Vmbest` or `Vmprofile`. Returns how many blocks
+/// are corrupt. Source: vmalloc(3).
 ///
 /// Errors: -1 for NULL, for other methods, and when a call is in the region.
 ///

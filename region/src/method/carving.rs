@@ -8,7 +8,8 @@ use crate::words::{GRANULE, Words};
 pub(super) struct Carving {
     /// The distance to the segment that is carved, or 0.
     segment: Number,
-    /// The distance to what is free in it, and to its end.
+    /// The distance to its first block, to what is free in it, and to its end.
+    first: Number,
     next: Number,
     end: Number,
     /// The distance to a segment that was not carved since the region was cleared, and is older
@@ -19,7 +20,7 @@ pub(super) struct Carving {
 impl Carving {
     /// Makes the state of a region without segments.
     pub(super) fn begin(&self) {
-        for number in [&self.segment, &self.next, &self.end, &self.reserve] {
+        for number in [&self.segment, &self.first, &self.next, &self.end, &self.reserve] {
             number.set(0);
         }
     }
@@ -28,6 +29,7 @@ impl Carving {
     pub(super) fn carve_from(&self, words: Words, segment: &Segment) {
         self.note(words);
         self.segment.set(words.distance(segment.address()));
+        self.first.set(words.distance(segment.first()));
         self.next.set(words.distance(segment.carved()));
         self.end.set(words.distance(segment.end()));
     }
@@ -94,6 +96,15 @@ impl Carving {
     fn reserve_older(&self, words: Words, segment: &Segment) {
         let older = segment.older(words);
         self.reserve.set(older.map_or(0, |older| words.distance(older.address())));
+    }
+
+    /// Returns how far behind the first block of the segment that is carved an address lies, if it
+    /// was carved from this segment.
+    #[inline]
+    pub(super) fn behind_first(&self, words: Words, address: usize) -> Option<usize> {
+        let first = self.first.get();
+        let behind = words.distance(address).wrapping_sub(first);
+        (behind < self.next.get().wrapping_sub(first)).then_some(behind)
     }
 
     /// Returns the distance to what is free in the segment.

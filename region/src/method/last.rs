@@ -21,6 +21,8 @@ pub struct State {
     /// The distance to the last block, or 0 if it was freed.
     last: Number,
     last_size: Number,
+    /// What the program asked for the last block.
+    requested: Number,
 }
 
 impl State {
@@ -62,9 +64,10 @@ impl Method for Last {
     }
 
     #[inline]
-    fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
-        let size = rounded(size)?;
+    fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, request: usize) -> Option<usize> {
+        let size = rounded(request)?;
         let state = call.state();
+        state.requested.set(request);
         if let Some(distance) = state.carving.carve(size) {
             state.note_last(distance, size);
             call.head().count_new(size);
@@ -78,6 +81,7 @@ impl Method for Last {
         size: usize,
         align: usize,
     ) -> Option<usize> {
+        call.state().requested.set(size);
         carve_elsewhere(call, rounded(size)?, common_multiple(align)?)
     }
 
@@ -99,15 +103,19 @@ impl Method for Last {
         how: Resize,
     ) -> Result<usize, Misuse> {
         let wanted = rounded(size).ok_or(Misuse::NoRoom)?;
+        let requested = call.state().requested.get();
         let old = match last_size(call, at) {
             Ok(old) if stretch(call, old, wanted) => {
                 call.head().count_resized(old, wanted);
-                if how.zero && wanted > old {
-                    clear(at + old, wanted - old);
+                call.state().requested.set(size);
+                if how.zero && size > requested {
+                    clear(at + requested, size - requested);
                 }
                 return Ok(at);
             }
+            Ok(_) if how.zero => requested,
             Ok(old) => old,
+            // How long an older block is, is not known.
             Err(Misuse::NotTheLast) => carved_behind(call, at).ok_or(Misuse::NotABlock)?,
             Err(misuse) => return Err(misuse),
         };
@@ -115,7 +123,7 @@ impl Method for Last {
             return Err(Misuse::NoRoom);
         }
         let new = Self::alloc(call, size).ok_or(Misuse::NoRoom)?;
-        carry_over(at, old, new, wanted, how);
+        carry_over(at, old, new, size, how);
         Ok(new)
     }
 

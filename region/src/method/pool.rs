@@ -1,7 +1,8 @@
 //! The method for blocks of one size.
 //!
-//! A free block holds a sealed link to the next one. Free blocks are on a list, so a block that is
-//! freed twice is found: its first word then is a valid seal, and only then the list is searched.
+//! A free block holds a sealed link to the next one, and the link is made invalid when the block is
+//! handed out. So a block that is freed twice is found: its first word is a valid link, and only
+//! then the list is searched.
 
 use super::carving::Carving;
 use super::{Method, Resize, Stat, sealed};
@@ -9,7 +10,7 @@ use crate::call::Call;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
-use crate::segments::{Link, Number, Segment};
+use crate::segments::{Number, Segment};
 use crate::words::GRANULE;
 
 /// Blocks of the size of the first one. Source: vmalloc(3), `Vmpool`.
@@ -23,9 +24,11 @@ pub struct State {
     element: Number,
     /// The size of a block.
     slot: Number,
-    /// 2⁶⁴ divided by the granules of a block, rounded up, to tell multiples without a division.
+    /// (2⁶⁴ - 1) divided by the granules of a block, rounded down, to tell multiples without a
+    /// division.
     reciprocal: Number,
-    free: Link,
+    /// The distance of the first free block, or 0.
+    free: Number,
     free_count: Number,
     carving: Carving,
 }
@@ -43,7 +46,7 @@ impl Method for Pool {
         state.slot.set(GRANULE);
         state.reciprocal.set(0);
         state.free_count.set(0);
-        call.words().set_link(state.free.place(), 0);
+        state.free.set(0);
         state.carving.begin();
     }
 
@@ -68,18 +71,19 @@ impl Method for Pool {
             return None;
         }
         let words = call.words();
-        let free = words.link(state.free.place());
-        let at = if free != 0 {
-            words.set_link(state.free.place(), words.link(free));
-            state.free_count.subtract(1);
-            free
+        let free = state.free.get();
+        if free != 0 {
+            let at = words.address(free);
+            if let Some(next) = words.unseal_link(at) {
+                state.free.set(next);
+                state.free_count.subtract(1);
+                words.erase(at);
+                return Some(at);
+            }
         } else if let Some(distance) = state.carving.carve(state.slot.get()) {
-            words.address(distance)
-        } else {
-            carve_elsewhere(call)?
-        };
-        call.head().count_new(size);
-        Some(at)
+            return Some(words.address(distance));
+        }
+        alloc_elsewhere(call)
     }
 
     /// Blocks of a pool lie one after the other, so there is no choice of addresses.
@@ -89,17 +93,18 @@ impl Method for Pool {
 
     #[inline]
     fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
-        check_slot(call, at)?;
         let (words, state) = (call.words(), call.state());
+        match state.carving.behind_first(words, at) {
+            Some(behind) if is_slot(behind, state) => {}
+            _ => check_slot(call, at)?,
+        }
         if words.unseal(at).is_some() && is_free(call, at) {
             return Err(Misuse::FreedBefore);
         }
-        words.set_link(at, words.link(state.free.place()));
-        words.set_link(state.free.place(), at);
+        words.set_linked(at, state.free.get());
+        state.free.set(words.distance(at));
         state.free_count.add(1);
-        let size = state.element.get();
-        call.head().count_gone(size);
-        Ok(size)
+        Ok(state.element.get())
     }
 
     fn resize<D: Discipline>(
@@ -139,17 +144,19 @@ impl Method for Pool {
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         let (words, state) = (call.words(), call.state());
         let (element, slot) = (state.element.get(), state.slot.get());
-        (stat.busy, stat.busy_bytes) = call.head().busy();
-        stat.busy_largest = if stat.busy == 0 { 0 } else { element };
         if element == 0 {
             return;
         }
-        let left = |segment: &Segment| {
-            let bytes = segment.end().saturating_sub(state.carving.carved(words, segment));
-            bytes.checked_div(slot).unwrap_or(0)
-        };
-        let uncarved: usize = call.segments().map(left).sum();
-        stat.free = state.free_count.get() + uncarved;
+        let (mut carved, mut left) = (0, 0);
+        for segment in call.segments() {
+            let end = state.carving.carved(words, segment);
+            carved += (end - segment.first()).checked_div(slot).unwrap_or(0);
+            left += segment.end().saturating_sub(end).checked_div(slot).unwrap_or(0);
+        }
+        stat.busy = carved - state.free_count.get();
+        stat.busy_bytes = stat.busy * element;
+        stat.busy_largest = if stat.busy == 0 { 0 } else { element };
+        stat.free = state.free_count.get() + left;
         stat.free_bytes = stat.free * element;
         stat.free_largest = if stat.free == 0 { 0 } else { element };
     }
@@ -165,14 +172,23 @@ fn set_element(state: &State, size: usize) -> bool {
     state.element.set(size);
     state.slot.set(slot);
     let granules = (slot / GRANULE) as u64;
-    state.reciprocal.set(u64::MAX.checked_div(granules).unwrap_or(0).wrapping_add(1) as usize);
+    state.reciprocal.set(u64::MAX.checked_div(granules).unwrap_or(0) as usize);
     true
 }
 
+/// Allocates a block when the segment that is carved is used up. If a word of the first free block
+/// was overwritten, all free blocks stay unused from now on.
 #[cold]
 #[inline(never)]
-fn carve_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>) -> Option<usize> {
-    let slot = call.state().slot.get();
+fn alloc_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>) -> Option<usize> {
+    let state = call.state();
+    let free = state.free.get();
+    if free != 0 {
+        crate::damage::report(call.words().address(0), call.words().address(free));
+        state.free.set(0);
+        state.free_count.set(0);
+    }
+    let slot = state.slot.get();
     call.with_memory(slot, |call| {
         let (words, carving) = (call.words(), &call.state().carving);
         loop {
@@ -187,31 +203,25 @@ fn carve_elsewhere<D: Discipline>(call: &mut Call<'_, Pool, D>) -> Option<usize>
 }
 
 /// Checks that an address is the start of a block, busy or free.
-#[inline]
+#[inline(never)]
 fn check_slot<D: Discipline>(call: &Call<'_, Pool, D>, at: usize) -> Result<(), Misuse> {
     let state = call.state();
     let segment = call.segment_of(at).ok_or(Misuse::NotABlock)?;
     let behind = at.wrapping_sub(segment.first());
-    let end = state.carving.carved(call.words(), segment);
-    if behind >= end.wrapping_sub(segment.first())
-        || !at.is_multiple_of(GRANULE)
-        || !is_multiple(behind / GRANULE, state)
-    {
-        return Err(Misuse::NotABlock);
-    }
-    Ok(())
+    let length = state.carving.carved(call.words(), segment) - segment.first();
+    if behind < length && is_slot(behind, state) { Ok(()) } else { Err(Misuse::NotABlock) }
 }
 
-/// Returns whether so many granules are a whole number of blocks.
+/// Returns whether so many bytes are a whole number of blocks.
 #[inline]
-fn is_multiple(granules: usize, state: &State) -> bool {
-    let reciprocal = state.reciprocal.get();
+fn is_slot(bytes: usize, state: &State) -> bool {
+    let (granules, reciprocal) = (bytes / GRANULE, state.reciprocal.get());
     if granules > u32::MAX as usize {
-        return granules.is_multiple_of(state.slot.get() / GRANULE);
+        return bytes.is_multiple_of(state.slot.get());
     }
-    // With r = ceil(2⁶⁴ / d) and both n and d below 2³², d divides n exactly if n * r modulo 2⁶⁴ is
-    // less than r. For d = 1, r is 0 modulo 2⁶⁴.
-    reciprocal == 0 || granules.wrapping_mul(reciprocal) < reciprocal
+    // With r = floor((2⁶⁴ - 1) / d), and both n and d below 2³², d divides n exactly if
+    // n * (r + 1) modulo 2⁶⁴ is at most r.
+    bytes.is_multiple_of(GRANULE) && granules.wrapping_mul(reciprocal.wrapping_add(1)) <= reciprocal
 }
 
 /// Returns whether a block is on the list of free ones. This takes time, and is asked only about a
@@ -223,11 +233,14 @@ fn is_free<D: Discipline>(call: &Call<'_, Pool, D>, at: usize) -> bool {
 
 fn free_blocks<D: Discipline>(call: &Call<'_, Pool, D>) -> impl Iterator<Item = usize> + use<D> {
     let words = call.words();
-    let mut next = words.link(call.state().free.place());
+    let mut next = call.state().free.get();
     core::iter::from_fn(move || {
-        let free = next;
-        next = if free == 0 { 0 } else { words.link(free) };
-        (free != 0).then_some(free)
+        let free = words.address(next);
+        if next == 0 {
+            return None;
+        }
+        next = words.linked(free);
+        Some(free)
     })
 }
 
@@ -256,16 +269,79 @@ fn release_empty<D: Discipline>(call: &mut Call<'_, Pool, D>) {
 /// Takes the free blocks of some segments off the list.
 fn forget_free<D: Discipline>(call: &Call<'_, Pool, D>, of: impl Fn(&Segment) -> bool) {
     let (words, state) = (call.words(), call.state());
-    let mut link = state.free.place();
-    let mut next = words.link(link);
+    let (mut next, mut last) = (state.free.get(), 0);
+    state.free.set(0);
     while next != 0 {
-        let after = words.link(next);
-        if call.segment_of(next).is_some_and(&of) {
-            words.set_link(link, after);
+        let (distance, free) = (next, words.address(next));
+        next = words.linked(free);
+        if call.segment_of(free).is_some_and(&of) {
+            words.erase(free);
             state.free_count.subtract(1);
-        } else {
-            link = next;
+            continue;
         }
-        next = after;
+        if last == 0 {
+            state.free.set(distance);
+        } else {
+            words.set_linked(last, distance);
+        }
+        last = free;
+    }
+    if last != 0 {
+        words.set_linked(last, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Form;
+    use crate::heap::Heap;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    /// Checks the list of free blocks.
+    fn check(call: &Call<'_, Pool, Heap>) {
+        let mut all: Vec<usize> = free_blocks(call).collect();
+        assert_eq!(all.len(), call.state().free_count.get());
+        assert!(all.iter().all(|&at| check_slot(call, at).is_ok()));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), call.state().free_count.get());
+    }
+
+    proptest! {
+        #[test]
+        fn the_list_has_each_free_block_once(
+            steps in proptest::collection::vec((0..10u8, any::<usize>()), 1..300),
+            size in 1..300usize,
+        ) {
+            let mut heap = Heap;
+            let data = Call::<Pool, Heap>::open(&mut heap, Form::default()).unwrap();
+            // SAFETY: the region was opened here, with this discipline.
+            let mut call = unsafe { Call::<Pool, Heap>::new(data, &mut heap) };
+            let mut live: Vec<usize> = Vec::new();
+            for &(step, index) in &steps {
+                match step {
+                    0 => Pool::compact(&mut call),
+                    1..6 => {
+                        let was_free = call.state().free.get() != 0;
+                        let at = Pool::alloc(&mut call, size).unwrap();
+                        // A block that was used before does not look free any more.
+                        prop_assert!(!was_free || call.words().unseal(at).is_none());
+                        prop_assert!(!live.contains(&at));
+                        prop_assert!(!is_free(&call, at));
+                        live.push(at);
+                    }
+                    _ if live.is_empty() => {}
+                    _ => {
+                        let at = live.swap_remove(index % live.len());
+                        prop_assert_eq!(Pool::free(&mut call, at), Ok(size));
+                        prop_assert_eq!(Pool::free(&mut call, at), Err(Misuse::FreedBefore));
+                    }
+                }
+                check(&call);
+            }
+            call.close();
+        }
     }
 }

@@ -1,11 +1,18 @@
-//! The best-fit method: the smallest free block that is large enough, and free neighbours are
-//! joined at once.
+//! The best-fit method: the smallest free block that is large enough. Free neighbours are joined.
 //!
-//! A call takes time logarithmic in the number of free blocks, and constant time if a block of up
-//! to 1 KiB fits exactly. A block has 8 bytes of its own besides what is requested.
+//! A block of up to 528 bytes, its header included, is kept as it is when it is freed, for the next
+//! request of its size, if there are fewer than 15 of this size. Kept blocks are joined with their
+//! neighbours when no block is large enough, before the region grows, and before it is compacted.
+//! So they cost no memory but for what they divide.
+//!
+//! A call takes constant time if it takes or keeps a block. Otherwise it takes time logarithmic in
+//! the number of free blocks, and sometimes joins all kept blocks, which are at most 480. A block
+//! has 8 bytes of its own besides what is requested.
 
 mod block;
 mod free_blocks;
+mod kept;
+mod state;
 
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
 use crate::call::Call;
@@ -14,18 +21,14 @@ use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::Segment;
 use crate::words::{GRANULE, Words, common_multiple};
-use block::{Block, HEADER, SMALLEST, free_before, size_for, write_end};
-use free_blocks::FreeBlocks;
+use block::{Block, HEADER, SMALLEST, free_before, size_for};
+use state::mark_end;
+
+pub(crate) use state::State;
 
 /// Best fit with joining. Source: vmalloc(3), `Vmbest`.
 #[derive(Debug)]
 pub enum Best {}
-
-/// What the method keeps.
-#[repr(C)]
-pub struct State {
-    free: FreeBlocks,
-}
 
 impl sealed::Sealed for Best {}
 
@@ -35,19 +38,17 @@ impl Method for Best {
     const MODE: u32 = mode::BEST;
 
     fn begin<D: Discipline>(call: &Call<'_, Self, D>) {
-        call.state().free.begin(call.words());
+        call.state().begin(call.words());
     }
 
     fn added<D: Discipline>(call: &Call<'_, Self, D>, segment: &Segment) {
-        let (first, end) = (segment.first(), segment.end());
-        mark_end(call, end, false);
+        let (words, first, end) = (call.words(), segment.first(), segment.end());
+        mark_end(words, end, false);
         if end >= first + SMALLEST {
-            let block = Block { size: end - first, busy: true, after_free: false };
-            block.write(call.words(), first);
-            put_back(call, first, block);
+            call.state().put_back(words, first, Block::busy(end - first));
         } else {
             // No block fits. The end stands where the first block would.
-            mark_end(call, first, false);
+            mark_end(words, first, false);
         }
     }
 
@@ -58,19 +59,16 @@ impl Method for Best {
         if end < old_end + SMALLEST {
             return;
         }
-        let after_free = Block::read(words, old_end).is_some_and(|block| block.after_free);
-        mark_end(call, end, false);
-        let block = Block { size: end - old_end, busy: true, after_free };
+        let after_free = Block::read(words, old_end).is_some_and(Block::is_after_free);
+        mark_end(words, end, false);
+        let block = Block::busy(end - old_end).after(after_free);
         block.write(words, old_end);
-        put_back(call, old_end, block);
+        call.state().put_back(words, old_end, block);
     }
 
     #[inline]
     fn alloc<D: Discipline>(call: &mut Call<'_, Self, D>, size: usize) -> Option<usize> {
-        let size = size_for(size)?;
-        let at = call.with_memory(size, |call| take(call, size))?;
-        call.head().count_new(usable_at(call, at));
-        Some(at)
+        obtain(call, size)
     }
 
     fn align<D: Discipline>(
@@ -83,11 +81,16 @@ impl Method for Best {
 
     #[inline]
     fn free<D: Discipline>(call: &mut Call<'_, Self, D>, at: usize) -> Result<usize, Misuse> {
-        let block = busy_block(call, at)?;
-        let usable = block.size - HEADER;
-        call.head().count_gone(usable);
-        put_back(call, at, block);
-        Ok(usable)
+        let (words, segments) = (call.words(), &call.head().segments);
+        if at.is_multiple_of(GRANULE)
+            && segments.is_in_body(words, at)
+            && let Some(block) = Block::read(words, at)
+            && block.is_used()
+            && call.state().keep(words, at, block)
+        {
+            return Ok(block.size() - HEADER);
+        }
+        free_unkept(call, at)
     }
 
     fn resize<D: Discipline>(
@@ -96,14 +99,15 @@ impl Method for Best {
         size: usize,
         how: Resize,
     ) -> Result<usize, Misuse> {
-        let old = busy_block(call, at)?.size;
+        let block = busy_block(call, at)?;
+        let (old, requested) = (block.size(), block.requested());
         let wanted = size_for(size).ok_or(Misuse::NoRoom)?;
         if wanted <= old || lengthen(call, at, old, wanted) {
-            cut_back(call, at, wanted);
-            let usable = usable_at(call, at);
-            call.head().count_resized(old - HEADER, usable);
-            if how.zero && usable > old - HEADER {
-                clear(at + old - HEADER, usable - (old - HEADER));
+            let (words, state) = (call.words(), call.state());
+            state.cut_back(words, at, wanted);
+            state.note_request(words, at, size);
+            if how.zero && size > requested {
+                clear(at + requested, size - requested);
             }
             return Ok(at);
         }
@@ -111,24 +115,32 @@ impl Method for Best {
             return Err(Misuse::NoRoom);
         }
         let new = Self::alloc(call, size).ok_or(Misuse::NoRoom)?;
-        carry_over(at, old - HEADER, new, usable_at(call, new), how);
+        // The discipline may have freed the block when there was no memory.
+        if let Err(misuse) = busy_block(call, at) {
+            Self::free(call, new)?;
+            return Err(misuse);
+        }
+        // What the program did not ask for may be in use too, unless it wants zeros there.
+        let kept = if how.zero { requested } else { old - HEADER };
+        carry_over(at, kept, new, size, how);
         Self::free(call, at)?;
         Ok(new)
     }
 
     fn size<D: Discipline>(call: &Call<'_, Self, D>, at: usize) -> Option<usize> {
-        Some(busy_block(call, at).ok()?.size - HEADER)
+        Some(busy_block(call, at).ok()?.size() - HEADER)
     }
 
     fn offset<D: Discipline>(call: &Call<'_, Self, D>, address: usize) -> Option<usize> {
         let segment = call.segment_of(address)?;
-        let (at, block) =
-            blocks(call.words(), segment).take_while(|&(at, _)| at <= address).last()?;
+        let before = blocks(call.words(), segment).take_while(|&(at, _)| at <= address);
+        let (at, block) = before.last()?;
         let offset = address - at;
-        (block.busy && offset < block.size - HEADER).then_some(offset)
+        (block.is_used() && offset < block.size() - HEADER).then_some(offset)
     }
 
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        call.state().join_kept(call.words());
         for segment in call.segments() {
             compact_segment(call, segment);
         }
@@ -144,8 +156,8 @@ impl Method for Best {
     fn check<D: Discipline>(call: &mut Call<'_, Self, D>) -> Option<usize> {
         let is_broken = |segment: &&Segment| {
             let last = blocks(call.words(), segment).last();
-            let end = last.map_or(segment.first(), |(at, block)| at + block.size);
-            Block::read(call.words(), end).is_none_or(|block| block.size != 0)
+            let end = last.map_or(segment.first(), |(at, block)| at + block.size());
+            Block::read(call.words(), end).is_none_or(|block| block.size() != 0)
         };
         Some(call.segments().filter(is_broken).count())
     }
@@ -153,8 +165,8 @@ impl Method for Best {
     fn count<D: Discipline>(call: &Call<'_, Self, D>, stat: &mut Stat) {
         for segment in call.segments() {
             for (_, block) in blocks(call.words(), segment) {
-                let usable = block.size - HEADER;
-                if block.busy { stat.add_busy(usable) } else { stat.add_free(usable) }
+                let usable = block.size() - HEADER;
+                if block.is_used() { stat.add_busy(usable) } else { stat.add_free(usable) }
             }
         }
     }
@@ -169,13 +181,12 @@ pub(super) fn align_behind<D: Discipline>(
     lead: usize,
 ) -> Option<usize> {
     let align = common_multiple(align)?;
-    let size = size_for(size)?;
-    let longer = size_for(size.checked_add(align)?.checked_add(SMALLEST)?)?;
-    let at = call.with_memory(longer, |call| take(call, longer))?;
-    let at = cut_front(call, at, align, lead);
-    cut_back(call, at, size);
-    call.head().count_new(usable_at(call, at));
-    Some(at)
+    let needed = size_for(size)?;
+    let at = obtain(call, needed.checked_add(align)?.checked_add(SMALLEST)?)?;
+    let (words, state) = (call.words(), call.state());
+    let at = state.cut_front(words, at, align, lead);
+    state.cut_back(words, at, needed);
+    Some(state.note_request(words, at, size))
 }
 
 /// Iterates over the blocks of a segment, until its end or a header that was overwritten.
@@ -190,126 +201,68 @@ fn blocks(words: Words, segment: &Segment) -> impl Iterator<Item = (usize, Block
             return None;
         };
         let here = at;
-        at += block.size;
-        (block.size != 0).then_some((here, block))
+        at += block.size();
+        (block.size() != 0).then_some((here, block))
     })
 }
 
 /// Returns the bytes that the program may use of the busy block at an address.
 pub(super) fn usable<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> Result<usize, Misuse> {
-    busy_block(call, at).map(|block| block.size - HEADER)
+    busy_block(call, at).map(|block| block.size() - HEADER)
 }
 
-/// Iterates over the blocks of a segment that are in use: their addresses, and the bytes that the
-/// program may use of them.
+/// Iterates over the blocks of a segment that the program has: their addresses, and the bytes that
+/// it may use of them.
 pub(super) fn busy_blocks(
     words: Words,
     segment: &Segment,
 ) -> impl Iterator<Item = (usize, usize)> + use<> {
-    let busy = blocks(words, segment).filter(|(_, block)| block.busy);
-    busy.map(|(at, block)| (at, block.size - HEADER))
+    let used = blocks(words, segment).filter(|(_, block)| block.is_used());
+    used.map(|(at, block)| (at, block.size() - HEADER))
 }
 
-/// Returns the bytes that the program may use of the block at `at`.
-#[inline]
-fn usable_at<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> usize {
-    Block::read(call.words(), at).map_or(0, |block| block.size - HEADER)
-}
-
-/// Returns the busy block that begins at an address.
+/// Returns the block that begins at an address, if the program has it.
 #[inline]
 fn busy_block<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> Result<Block, Misuse> {
-    let segment = call.segment_of(at).ok_or(Misuse::NotABlock)?;
-    if !at.is_multiple_of(GRANULE) || at < segment.first() || at >= segment.end() {
+    if !at.is_multiple_of(GRANULE) || !call.head().segments.has_blocks_at(call.words(), at) {
         return Err(Misuse::NotABlock);
     }
     match Block::read(call.words(), at) {
-        Some(block) if block.busy && block.size >= SMALLEST => Ok(block),
-        Some(block) if block.size >= SMALLEST => Err(Misuse::FreedBefore),
+        Some(block) if block.is_used() && block.size() >= SMALLEST => Ok(block),
+        Some(block) if block.size() >= SMALLEST => Err(Misuse::FreedBefore),
         _ => Err(Misuse::NotABlock),
     }
 }
 
-/// Takes the best free block of at least `size` bytes, and cuts it. Returns its address.
-#[inline]
-fn take<D: Discipline>(call: &mut Call<'_, Best, D>, size: usize) -> Option<usize> {
-    let (words, free) = (call.words(), &call.state().free);
-    let at = free.find(words, size);
-    if at == 0 {
-        return None;
-    }
-    let found = Block::read(words, at).filter(|block| !block.busy && block.size >= size);
-    let Some(block) = found.filter(|block| free.remove(words, at, block.size)) else {
-        return abandon(call, at);
-    };
-    let rest = block.size - size;
-    if rest >= SMALLEST {
-        add_free(call, at + size, rest, false);
-        Block { size, busy: true, after_free: block.after_free }.write(words, at);
-    } else {
-        Block { busy: true, ..block }.write(words, at);
-        set_after_free(call, at + block.size, false);
-    }
-    Some(at)
-}
-
-/// Gives up all free blocks after the words of one were overwritten: what they lead to is unknown.
+/// Frees a block that was not kept at once, or returns why it cannot.
 #[cold]
-fn abandon<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> Option<usize> {
-    crate::damage::report(call.words().address(0), at);
-    call.state().free.begin(call.words());
-    None
-}
-
-/// Writes the words of a free block, and adds it to the free blocks.
-#[inline]
-fn add_free<D: Discipline>(call: &Call<'_, Best, D>, at: usize, size: usize, after_free: bool) {
-    let words = call.words();
-    Block { size, busy: false, after_free }.write(words, at);
-    write_end(words, at, size);
-    call.state().free.insert(words, at, size);
-}
-
-/// Frees a block, and joins it with its free neighbours. The block after says from now on that the
-/// block before it is free.
-#[inline]
-fn put_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, block: Block) {
-    let (words, free) = (call.words(), &call.state().free);
-    let (mut start, mut end) = (at, at + block.size);
-    let mut after_free = block.after_free;
-    if let Some(next) = Block::read(words, end).filter(|next| !next.busy)
-        && free.remove(words, end, next.size)
-    {
-        end += next.size;
+#[inline(never)]
+fn free_unkept<D: Discipline>(call: &Call<'_, Best, D>, at: usize) -> Result<usize, Misuse> {
+    let block = busy_block(call, at)?;
+    let (words, state) = (call.words(), call.state());
+    if !state.keep(words, at, block) {
+        state.put_back(words, at, block);
     }
-    if block.after_free
-        && let Some((before, size)) = free_before(words, at)
-        && let Some(other) = Block::read(words, before)
-        && !other.busy
-        && other.size == size
-        && free.remove(words, before, size)
-    {
-        start = before;
-        after_free = other.after_free;
-        Block { size: end - start, ..other }.write(words, start);
-        Block::erase(words, at);
-    }
-    add_free(call, start, end - start, after_free);
-    set_after_free(call, end, true);
+    Ok(block.size() - HEADER)
 }
 
-/// Notes in the header at `at` whether the block before it is free.
+/// Returns a block for a request of so many bytes.
 #[inline]
-fn set_after_free<D: Discipline>(call: &Call<'_, Best, D>, at: usize, after_free: bool) {
-    match Block::read(call.words(), at) {
-        Some(block) => Block { after_free, ..block }.write(call.words(), at),
-        None => crate::damage::report(call.words().address(0), at - HEADER),
+fn obtain<D: Discipline>(call: &mut Call<'_, Best, D>, request: usize) -> Option<usize> {
+    let size = size_for(request)?;
+    match call.state().kept.take(call.words(), size, request) {
+        Some(at) => Some(at),
+        None => cut(call, size, request),
     }
 }
 
-/// Writes the header that ends a segment.
-fn mark_end<D: Discipline>(call: &Call<'_, Best, D>, end: usize, after_free: bool) {
-    Block { size: 0, busy: true, after_free }.write(call.words(), end);
+/// Returns a block of at least `size` bytes, in memory of the discipline if there is no other.
+#[cold]
+#[inline(never)]
+fn cut<D: Discipline>(call: &mut Call<'_, Best, D>, size: usize, request: usize) -> Option<usize> {
+    call.state().kept.abandon(call.words(), size);
+    let at = call.with_memory(size, |call| call.state().take(call.words(), size))?;
+    Some(call.state().note_request(call.words(), at, request))
 }
 
 /// Makes a busy block longer where it lies, from free memory behind it. Returns whether it is at
@@ -320,88 +273,33 @@ fn lengthen<D: Discipline>(
     size: usize,
     wanted: usize,
 ) -> bool {
-    if take_behind(call, at, size, wanted) {
+    let (words, state) = (call.words(), call.state());
+    if state.take_behind(words, at, size, wanted) {
         return true;
     }
-    let words = call.words();
+    if Block::read(words, at + size).is_some_and(Block::is_kept) {
+        state.join_kept(words);
+        if state.take_behind(words, at, size, wanted) {
+            return true;
+        }
+    }
     let Some(segment) = call.segment_of(at) else { return false };
-    let behind = Block::read(words, at + size);
-    let free = behind.filter(|block| !block.busy).map_or(0, |block| block.size);
-    let is_last = at + size + free == segment.end();
-    is_last && call.extend(segment, wanted - size - free) && take_behind(call, at, size, wanted)
-}
-
-/// Adds the free block behind a busy one to it, if both together are at least `wanted` bytes long.
-fn take_behind<D: Discipline>(
-    call: &Call<'_, Best, D>,
-    at: usize,
-    size: usize,
-    wanted: usize,
-) -> bool {
-    let (words, free) = (call.words(), &call.state().free);
-    let Some(behind) = Block::read(words, at + size) else { return false };
-    if behind.busy || size + behind.size < wanted || !free.remove(words, at + size, behind.size) {
-        return false;
-    }
-    let Some(block) = Block::read(words, at) else { return false };
-    Block { size: size + behind.size, ..block }.write(words, at);
-    set_after_free(call, at + size + behind.size, false);
-    true
-}
-
-/// Frees what a busy block has behind its first `size` bytes, if that is enough for a block.
-fn cut_back<D: Discipline>(call: &Call<'_, Best, D>, at: usize, size: usize) {
-    let words = call.words();
-    let Some(block) = Block::read(words, at).filter(|block| block.size >= size + SMALLEST) else {
-        return;
-    };
-    let rest = Block { size: block.size - size, busy: true, after_free: false };
-    rest.write(words, at + size);
-    Block { size, ..block }.write(words, at);
-    put_back(call, at + size, rest);
-}
-
-/// Frees what a busy block has before its first address that has a multiple of `align` `lead` bytes
-/// behind it. Returns this address.
-fn cut_front<D: Discipline>(
-    call: &Call<'_, Best, D>,
-    at: usize,
-    align: usize,
-    lead: usize,
-) -> usize {
-    let words = call.words();
-    let Some(block) = Block::read(words, at) else { return at };
-    let multiple = (at + lead).checked_next_multiple_of(align);
-    let mut aligned = multiple.map_or(at, |multiple| multiple - lead);
-    if aligned == at {
-        return at;
-    }
-    while aligned - at < SMALLEST {
-        aligned += align;
-    }
-    let front = aligned - at;
-    Block { size: block.size - front, busy: true, after_free: true }.write(words, aligned);
-    let front = Block { size: front, ..block };
-    front.write(words, at);
-    put_back(call, at, front);
-    aligned
+    let behind = Block::read(words, at + size).filter(|block| block.is_free());
+    let there = size + behind.map_or(0, Block::size);
+    at + there == segment.end()
+        && call.extend(segment, wanted.saturating_sub(there))
+        && state.take_behind(words, at, size, wanted)
 }
 
 /// Gives the discipline what is free at the end of a segment, or the whole segment.
 fn compact_segment<D: Discipline>(call: &mut Call<'_, Best, D>, segment: &Segment) {
-    let words = call.words();
+    let (words, state) = (call.words(), call.state());
     let (first, end) = (segment.first(), segment.end());
-    let Some((at, size)) = Block::read(words, end)
-        .filter(|block| block.after_free)
-        .and_then(|_| free_before(words, end))
-    else {
-        return;
-    };
-    let Some(block) = Block::read(words, at).filter(|block| !block.busy && block.size == size)
-    else {
-        return;
-    };
-    if !call.state().free.remove(words, at, size) {
+    let is_behind_free = Block::read(words, end).is_some_and(Block::is_after_free);
+    let Some((at, size)) = free_before(words, end).filter(|_| is_behind_free) else { return };
+    let found = Block::read(words, at).filter(|block| block.is_free() && block.size() == size);
+    let Some(block) = found else { return };
+    if !state.free.remove(words, at, size) {
         return;
     }
     if at == first && call.give_back(segment) {
@@ -412,9 +310,142 @@ fn compact_segment<D: Discipline>(call: &mut Call<'_, Best, D>, segment: &Segmen
     let least = if rest > 0 && rest < SMALLEST { at + SMALLEST } else { at };
     call.shorten(segment, least);
     let end = segment.end();
-    mark_end(call, end, block.after_free);
+    mark_end(words, end, block.is_after_free());
     if end > at {
-        add_free(call, at, end - at, block.after_free);
-        mark_end(call, end, true);
+        state.add_free(words, at, block.with_size(end - at));
+        mark_end(words, end, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Form;
+    use crate::heap::Heap;
+    use crate::system::System;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    /// Checks that all words of a region's blocks agree with each other. Returns the blocks.
+    fn check<D: Discipline>(call: &Call<'_, Best, D>) -> BTreeMap<usize, Block> {
+        let (words, state) = (call.words(), call.state());
+        let mut all = BTreeMap::new();
+        for segment in call.segments() {
+            let (mut at, mut after_free) = (segment.first(), false);
+            for (here, block) in blocks(words, segment) {
+                assert_eq!((here, block.is_after_free()), (at, after_free));
+                assert!(block.size() >= SMALLEST);
+                at += block.size();
+                if block.is_free() {
+                    assert!(!after_free && !block.is_kept(), "two free blocks side by side");
+                    assert_eq!(free_before(words, at), Some((here, block.size())));
+                }
+                after_free = block.is_free();
+                all.insert(here, block);
+            }
+            assert_eq!(Block::read(words, at), Some(Block::busy(0).after(after_free)));
+            assert!(at == segment.end() || at == segment.first());
+        }
+        let those = |is: fn(Block) -> bool| {
+            let those = all.iter().filter(move |(_, block)| is(**block));
+            those.map(|(&at, _)| at).collect::<Vec<usize>>()
+        };
+        let sorted = |mut list: Vec<usize>| {
+            list.sort_unstable();
+            list
+        };
+        assert_eq!(sorted(state.kept.checked(words)), those(Block::is_kept));
+        assert_eq!(sorted(state.free.checked(words)), those(Block::is_free));
+        all
+    }
+
+    /// Checks where a new block came from: from the best of those that there were, if any.
+    fn check_fit(before: &BTreeMap<usize, Block>, at: usize, request: usize) {
+        let size = size_for(request).unwrap();
+        let fits = |block: &&Block| !block.is_used() && block.size() >= size;
+        let best = before.values().filter(fits).map(|block| block.size()).min();
+        if let Some(best) = best {
+            let (_, from) = before.range(..=at).next_back().unwrap();
+            assert_eq!((from.is_used(), from.size()), (false, best));
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Alloc(usize),
+        Align(usize, usize),
+        Free(usize),
+        Resize(usize, usize),
+        Compact,
+        Clear,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let size = || prop_oneof![6 => 0..200usize, 2 => 200..600usize, 1 => 600..3000usize];
+        prop_oneof![
+            12 => size().prop_map(Step::Alloc),
+            1 => (size(), 1..300usize).prop_map(|(size, align)| Step::Align(size, align)),
+            12 => any::<usize>().prop_map(Step::Free),
+            2 => (any::<usize>(), size()).prop_map(|(index, size)| Step::Resize(index, size)),
+            1 => Just(Step::Compact),
+            1 => Just(Step::Clear),
+        ]
+    }
+
+    fn run<D: Discipline>(mut discipline: D, steps: &[Step]) {
+        let data = Call::<Best, D>::open(&mut discipline, Form::default()).unwrap();
+        // SAFETY: the region was opened here, with this discipline.
+        let mut call = unsafe { Call::<Best, D>::new(data, &mut discipline) };
+        let mut live: Vec<usize> = Vec::new();
+        for step in steps {
+            let before = check(&call);
+            match *step {
+                Step::Alloc(size) => {
+                    let at = Best::alloc(&mut call, size).unwrap();
+                    check_fit(&before, at, size);
+                    live.push(at);
+                }
+                Step::Align(size, align) => {
+                    live.push(Best::align(&mut call, size, align).unwrap());
+                }
+                Step::Free(index) if !live.is_empty() => {
+                    let at = live.swap_remove(index % live.len());
+                    assert_eq!(Best::free(&mut call, at), Ok(before[&at].size() - HEADER));
+                    assert!(Best::free(&mut call, at).is_err());
+                }
+                Step::Resize(index, size) if !live.is_empty() => {
+                    let slot = index % live.len();
+                    live[slot] = Best::resize(&mut call, live[slot], size, Resize::MOVE).unwrap();
+                }
+                Step::Compact => Best::compact(&mut call),
+                Step::Clear => {
+                    call.clear();
+                    live.clear();
+                }
+                Step::Free(_) | Step::Resize(..) => {}
+            }
+            let used = |(at, block): (usize, Block)| block.is_used().then_some(at);
+            let mut expected = live.clone();
+            expected.sort_unstable();
+            assert_eq!(check(&call).into_iter().filter_map(used).collect::<Vec<_>>(), expected);
+        }
+        call.close();
+    }
+
+    proptest! {
+        #[test]
+        fn all_words_agree_in_segments_that_do_not_grow(
+            steps in proptest::collection::vec(step(), 1..300)
+        ) {
+            run(Heap, &steps);
+        }
+
+        #[test]
+        fn all_words_agree_in_segments_that_grow(
+            steps in proptest::collection::vec(step(), 1..300)
+        ) {
+            run(System, &steps);
+        }
     }
 }
