@@ -3,7 +3,7 @@
 use crate::data::{Data, Head};
 use crate::discipline::{Discipline, Resized, Retry};
 use crate::method::{Method, Stat};
-use crate::position::Position;
+use crate::position::{Origin, Position};
 use crate::segments::{BODY, OVERHEAD, Segment};
 use crate::warning::{Trouble, Warning};
 use crate::words::{GRANULE, Words, common_multiple};
@@ -29,7 +29,7 @@ pub struct Call<'a, M: Method, D: Discipline> {
     data: &'a Data<M::State>,
     discipline: &'a mut D,
     words: Words,
-    position: Position,
+    origin: Origin,
 }
 
 /// A discipline for calls that need none.
@@ -56,13 +56,13 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     pub unsafe fn new(data: NonNull<Data<M::State>>, discipline: &'a mut D) -> Call<'a, M, D> {
         // SAFETY: the core data stays mapped while the region is open, and has atomic fields only.
         let data = unsafe { data.as_ref() };
-        Call { data, discipline, words: data.head.words(), position: Position::UNKNOWN }
+        Call { data, discipline, words: data.head.words(), origin: Origin::Unknown }
     }
 
     /// Notes where in its source the program calls from.
     #[inline]
-    pub fn at(&mut self, position: Position) {
-        self.position = position;
+    pub fn at(&mut self, origin: Origin) {
+        self.origin = origin;
     }
 
     /// Opens a new region. Returns `None` if the discipline has no memory.
@@ -86,7 +86,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         let words = data.head.words();
         // SAFETY: header and first block lie in the new memory.
         let segment = unsafe { data.head.segments.add(words, start, extent, header, first) };
-        let call = Call::<M, D> { data, discipline, words, position: Position::UNKNOWN };
+        let call = Call::<M, D> { data, discipline, words, origin: Origin::Unknown };
         M::begin(&call);
         M::added(&call, segment);
         NonNull::new(place)
@@ -136,13 +136,13 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
 
     /// Returns where in its source the program calls from.
     pub(crate) fn position(&self) -> Position {
-        self.position
+        self.origin.position()
     }
 
     /// Tells the discipline what a check found.
     #[cold]
     pub(crate) fn warn(&mut self, trouble: Trouble) {
-        let warning = Warning { trouble, detected: self.position };
+        let warning = Warning { trouble, detected: self.position() };
         self.discipline.warn(&warning, self.words.address(0));
     }
 
@@ -158,7 +158,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
         let data = unsafe { data.as_ref() };
         let discipline = &mut *self.discipline;
-        let mut base = Call { data, discipline, words: self.words, position: self.position };
+        let mut base = Call { data, discipline, words: self.words, origin: self.origin };
         let result = f(&mut base);
         // The discipline may have cleared the region.
         self.words = base.words;
@@ -177,7 +177,7 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         // SAFETY: the core data of `M` begins with that of `N` (the caller's promise).
         let data = unsafe { data.as_ref() };
         let discipline = &mut Nothing;
-        f(&Call { data, discipline, words: self.words, position: self.position })
+        f(&Call { data, discipline, words: self.words, origin: self.origin })
     }
 
     /// Returns what every region has.

@@ -65,5 +65,6 @@ pub mod raw {
     pub use crate::data::{Data, Head};
     pub use crate::line::Line;
     pub use crate::lock::{Entry, Lock};
+    pub use crate::position::Origin;
     pub use crate::usage::lock as usage_lock;
 }

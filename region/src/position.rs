@@ -12,6 +12,29 @@ pub struct Position {
     function: Name,
 }
 
+/// Where a call comes from, which is made a [`Position`] only if that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// It is not known.
+    Unknown,
+    /// A caller in Rust.
+    Rust(&'static Location<'static>),
+    /// A position that the program recorded.
+    Recorded(Position),
+}
+
+impl Origin {
+    /// Returns the position.
+    #[must_use]
+    pub fn position(self) -> Position {
+        match self {
+            Origin::Unknown => Position::UNKNOWN,
+            Origin::Rust(caller) => Position::new(caller.file().as_bytes(), caller.line(), b""),
+            Origin::Recorded(position) => position,
+        }
+    }
+}
+
 /// A text that the program keeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Name {
@@ -47,13 +70,6 @@ impl Position {
     #[must_use]
     pub fn new(file: &'static [u8], line: u32, function: &'static [u8]) -> Position {
         Position { file: Name::of(file), line, function: Name::of(function) }
-    }
-
-    /// The position of a caller in Rust.
-    #[must_use]
-    #[inline]
-    pub fn of(caller: &'static Location<'static>) -> Position {
-        Position::new(caller.file().as_bytes(), caller.line(), b"")
     }
 
     /// Returns file and line, if both are known.
@@ -109,7 +125,10 @@ mod tests {
         assert_eq!(position.function(), Some(&b"main"[..]));
         assert_eq!(Position::new(b"file.c", 0, b"").file_and_line(), None);
         assert_eq!(Position::UNKNOWN.function(), None);
-        let here = Position::of(Location::caller());
+        assert!(Origin::Unknown.position().file_and_line().is_none());
+        let recorded = Origin::Recorded(position).position();
+        assert_eq!(recorded.file_and_line(), position.file_and_line());
+        let here = Origin::Rust(Location::caller()).position();
         assert!(here.file_and_line().is_some_and(|(file, _)| file.ends_with(b"position.rs")));
     }
 

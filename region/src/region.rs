@@ -6,7 +6,7 @@ use crate::discipline::Discipline;
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
 use crate::mode;
-use crate::position::Position;
+use crate::position::Origin;
 use crate::words::GRANULE;
 use allocator_api2::alloc::{AllocError, Allocator, Layout};
 use core::cell::{Cell, UnsafeCell};
@@ -63,16 +63,16 @@ impl<M: Method, D: Discipline> Region<M, D> {
     #[inline]
     #[track_caller]
     pub fn alloc(&self, size: usize) -> Option<NonNull<u8>> {
-        let position = Position::of(Location::caller());
-        pointer(self.enter_at(position, |call| M::alloc(call, size))??)
+        let caller = Location::caller();
+        pointer(self.enter_at(caller, |call| M::alloc(call, size))??)
     }
 
     /// As [`Region::alloc`], at an address that is a multiple of `align`, which need not be a power
     /// of two. Returns `None` if `align` is 0, and always with the method `Pool`.
     #[track_caller]
     pub fn align(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
-        let position = Position::of(Location::caller());
-        pointer(self.enter_at(position, |call| M::align(call, size, align))??)
+        let caller = Location::caller();
+        pointer(self.enter_at(caller, |call| M::align(call, size, align))??)
     }
 
     /// Frees a block, and returns its size. An address that is no block of the region is an error,
@@ -80,8 +80,8 @@ impl<M: Method, D: Discipline> Region<M, D> {
     #[inline]
     #[track_caller]
     pub fn free(&self, block: NonNull<u8>) -> Result<usize, Misuse> {
-        let position = Position::of(Location::caller());
-        self.enter_at(position, |call| M::free(call, address(block))).ok_or(Misuse::Entered)?
+        let caller = Location::caller();
+        self.enter_at(caller, |call| M::free(call, address(block))).ok_or(Misuse::Entered)?
     }
 
     /// Changes the size of a block. The block is unchanged after an error.
@@ -92,8 +92,8 @@ impl<M: Method, D: Discipline> Region<M, D> {
         size: usize,
         how: Resize,
     ) -> Result<NonNull<u8>, Misuse> {
-        let position = Position::of(Location::caller());
-        let resized = self.enter_at(position, |call| M::resize(call, address(block), size, how));
+        let caller = Location::caller();
+        let resized = self.enter_at(caller, |call| M::resize(call, address(block), size, how));
         pointer(resized.ok_or(Misuse::Entered)??).ok_or(Misuse::NoRoom)
     }
 
@@ -128,7 +128,7 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// block once.
     #[track_caller]
     pub fn check(&self) -> Option<usize> {
-        self.enter_at(Position::of(Location::caller()), |call| M::check(call))?
+        self.enter_at(Location::caller(), |call| M::check(call))?
     }
 
     /// Makes the method [`Debug`](crate::Debug) check all blocks at each call from now on, or not
@@ -187,15 +187,15 @@ impl<M: Method, D: Discipline> Region<M, D> {
         unsafe { Call::new(self.data, self.discipline.get_mut()) }
     }
 
-    /// As [`Region::enter`], for a call from a position.
+    /// As [`Region::enter`], for a call from a place in the program.
     #[inline]
     fn enter_at<T>(
         &self,
-        position: Position,
+        caller: &'static Location<'static>,
         f: impl FnOnce(&mut Call<'_, M, D>) -> T,
     ) -> Option<T> {
         self.enter(|call| {
-            call.at(position);
+            call.at(Origin::Rust(caller));
             f(call)
         })
     }

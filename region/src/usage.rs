@@ -246,8 +246,7 @@ pub type Shown = (usize, usize);
 pub fn summary(show: &dyn Fn(usize) -> Option<Shown>, write: &mut dyn FnMut(&[u8])) -> bool {
     let Some((records, room)) = copy() else { return false };
     // SAFETY: the copies were written, and are this function's.
-    let all = unsafe { core::slice::from_raw_parts_mut(records, room) };
-    all.sort_unstable_by(Record::order);
+    let all = unsafe { core::slice::from_raw_parts(records, room) };
     write_summary(all, show, write);
     // SAFETY: the block is not used any more.
     unsafe { raw::free(records.cast()) };
@@ -276,6 +275,20 @@ fn copy() -> Option<(*mut Record, usize)> {
     })
 }
 
+/// Iterates over records in their order. Each step looks at all of them, because sorting can panic.
+fn in_order<'a>(
+    records: &'a [Record],
+    wanted: impl Fn(&&'a Record) -> bool,
+) -> impl Iterator<Item = &'a Record> {
+    let mut last: Option<&Record> = None;
+    core::iter::from_fn(move || {
+        let is_later = |record: &&Record| last.is_none_or(|last| record.order(last).is_gt());
+        let rest = records.iter().filter(&wanted).filter(is_later);
+        last = rest.min_by(|one, other| one.order(other));
+        last
+    })
+}
+
 fn write_summary(
     records: &[Record],
     show: &dyn Fn(usize) -> Option<Shown>,
@@ -287,10 +300,11 @@ fn write_summary(
         records.for_each(|record| sum.add(record.counts));
         sum
     };
-    let wholes = || records.iter().filter(|record| record.is_whole).filter(shown);
-    let lines = || records.iter().filter(|record| !record.is_whole).filter(shown);
-    line(write, b"ALLOCATION USAGE SUMMARY:", sum(&mut wholes()), None);
-    for record in wholes() {
+    let is_whole = |record: &&Record| record.is_whole && shown(record);
+    let is_line = |record: &&Record| !record.is_whole && shown(record);
+    let all = sum(&mut records.iter().filter(is_whole));
+    line(write, b"ALLOCATION USAGE SUMMARY:", all, None);
+    for record in in_order(records, is_whole) {
         let Some((address, extent)) = show(record.region) else { continue };
         let mut start = Line::new();
         start.text(b"region=").hex(address).text(b":");
@@ -298,15 +312,15 @@ fn write_summary(
         line(write, start.get(), record.counts, most);
     }
     let mut file = None;
-    for record in lines() {
+    for record in in_order(records, is_line) {
         let Some((address, _)) = show(record.region) else { continue };
         if file != Some(record.file_text()) {
             file = Some(record.file_text());
             let name = record.file.text().unwrap_or(b"<>");
             let mut start = Line::new();
             start.text(b"file=").end_of(name).text(b":");
-            let same = |other: &&Record| other.file_text() == record.file_text();
-            line(write, start.get(), sum(&mut lines().filter(same)), None);
+            let same = |other: &&Record| is_line(other) && other.file_text() == record.file_text();
+            line(write, start.get(), sum(&mut records.iter().filter(same)), None);
         }
         let mut start = Line::new();
         start.text(b"\tline=").decimal(record.line as usize);

@@ -6,7 +6,7 @@ use super::warnings::vmdbwarn;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use lumalloc_region::raw::{Call, Data, Entry};
-use lumalloc_region::{Discipline, Method, Resized, Retry, Warning};
+use lumalloc_region::{Discipline, Method, Resized, Retry, Warning, mode};
 
 /// The discipline of a region, for one call.
 pub(super) struct Inside<'a> {
@@ -23,6 +23,15 @@ impl<'a> Inside<'a> {
     pub(super) fn enter(vm: &'a Vmalloc) -> Option<Inside<'a>> {
         let entry = vm.head().entry();
         vm.head().lock().enter(entry).then(|| Inside { vm, entry: Some(entry) })
+    }
+
+    /// Enters a region that belongs to one thread at a time and of which nobody is told anything.
+    /// Returns `None` for other regions, and if a call is in it.
+    #[inline]
+    pub(super) fn enter_plain(vm: &'a Vmalloc) -> Option<Inside<'a>> {
+        const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::SHARE | mode::ANNOUNCE;
+        let is_plain = vm.head().mode() & SPECIAL == 0 && vm.head().lock().enter(Entry::Alone);
+        is_plain.then(|| Inside { vm, entry: Some(Entry::Alone) })
     }
 
     /// Stands for the discipline of a handle that no other thread knows.

@@ -10,17 +10,18 @@ const NO_KEY: u32 = u32::MAX;
 /// The key of the threads' records. There is none until the first position.
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
 
-/// Returns the position that the thread recorded for this call, and forgets it.
+/// Returns whether a thread has recorded a position so far.
 #[inline]
-pub(super) fn take() -> Position {
-    match KEY.load(Ordering::Relaxed) {
-        NO_KEY => Position::UNKNOWN,
-        key => take_record(key),
-    }
+pub(super) fn are_recorded() -> bool {
+    KEY.load(Ordering::Relaxed) != NO_KEY
 }
 
-#[cold]
-fn take_record(key: u32) -> Position {
+/// Returns the position that the thread recorded for this call, and forgets it.
+pub(super) fn take() -> Position {
+    let key = KEY.load(Ordering::Relaxed);
+    if key == NO_KEY {
+        return Position::UNKNOWN;
+    }
     // SAFETY: the key exists.
     let record = unsafe { libc::pthread_getspecific(key) }.cast::<Position>();
     if record.is_null() {

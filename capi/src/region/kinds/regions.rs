@@ -1,13 +1,14 @@
 //! Regions of the region crate: one table for each of its methods.
 
-use super::super::abi::{Vmalloc, Vmethod, event, resize};
+use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
 use super::super::inside::{Inside, inside};
+use super::super::position;
 use super::super::trace::Record;
 use super::kind::{Caller, Failure, Kind, Span, pointer};
 use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{Call, Form, Head};
+use lumalloc_region::raw::{Call, Form, Head, Origin};
 use lumalloc_region::{
     Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, Stat, mode,
 };
@@ -76,6 +77,26 @@ fn enter<M: Method, T>(
     unsafe { inside(vm, f) }
 }
 
+/// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
+/// a call, or cannot be made now.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline]
+unsafe fn plain<M: Method, T>(
+    vm: *mut Vmalloc,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+) -> Option<T> {
+    if M::MODE & (mode::BEST | mode::LAST | mode::POOL) == 0 || position::are_recorded() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let mut inside = Inside::enter_plain(unsafe { handle(vm) }?)?;
+    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
+    let mut call = unsafe { inside.call::<M>() }?;
+    Some(f(&mut call))
+}
+
 /// Enters the region for a call that allocates or frees, and checks it first if it wants so.
 #[inline]
 fn enter_for<M: Method, T>(
@@ -83,7 +104,7 @@ fn enter_for<M: Method, T>(
     f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
 ) -> Option<T> {
     enter::<M, _>(caller.vm, |call| {
-        call.at(caller.position);
+        call.at(Origin::Recorded(caller.position));
         // The method for debugging does that itself.
         if M::MODE == Best::MODE && caller.vm.head().mode() & mode::DBCHECK != 0 {
             M::check(call);
@@ -112,8 +133,28 @@ fn finish(caller: &Caller<'_>, block: Option<Option<usize>>, record: Record) -> 
 /// As for [`Caller::new`].
 unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
     // SAFETY: the caller's promise.
+    match unsafe { plain::<M, _>(vm, |call| M::alloc(call, size)) } {
+        Some(Some(block)) => pointer(block),
+        // SAFETY: the caller's promise.
+        failed => unsafe { alloc_told::<M>(vm, size, local, failed) },
+    }
+}
+
+/// As [`alloc`], after an attempt that failed or was not made.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[cold]
+#[inline(never)]
+unsafe fn alloc_told<M: Method>(
+    vm: *mut Vmalloc,
+    size: usize,
+    local: c_int,
+    attempt: Option<Option<usize>>,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
-    let block = enter_for::<M, _>(&caller, |call| M::alloc(call, size));
+    let block = attempt.or_else(|| enter_for::<M, _>(&caller, |call| M::alloc(call, size)));
     finish(&caller, block, Record { size, ..Record::default() })
 }
 
@@ -142,13 +183,33 @@ unsafe extern "C" fn free<M: Method>(
     address: *mut c_void,
     local: c_int,
 ) -> c_int {
+    let old = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    match unsafe { plain::<M, _>(vm, |call| M::free(call, old)) } {
+        Some(Ok(_)) => 0,
+        // SAFETY: the caller's promise.
+        failed => unsafe { free_told::<M>(vm, old, local, failed) },
+    }
+}
+
+/// As [`free`], after an attempt that failed or was not made.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[cold]
+#[inline(never)]
+unsafe fn free_told<M: Method>(
+    vm: *mut Vmalloc,
+    old: usize,
+    local: c_int,
+    attempt: Option<Result<usize, Misuse>>,
+) -> c_int {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
-    if address.is_null() {
+    if old == 0 {
         return 0;
     }
-    let old = address.expose_provenance();
-    let freed = enter_for::<M, _>(&caller, |call| M::free(call, old));
+    let freed = attempt.or_else(|| enter_for::<M, _>(&caller, |call| M::free(call, old)));
     match freed.unwrap_or(Err(Misuse::Entered)) {
         Ok(size) => {
             caller.tell(event::FREE, Record { old, size, ..Record::default() });
@@ -298,7 +359,7 @@ fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
 
 fn check<M: Method>(vm: &Vmalloc, position: Position) -> Option<usize> {
     enter::<M, _>(vm, |call| {
-        call.at(position);
+        call.at(Origin::Recorded(position));
         M::check(call)
     })
     .flatten()
