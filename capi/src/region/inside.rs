@@ -30,7 +30,8 @@ impl<'a> Inside<'a> {
     #[inline]
     pub(super) fn enter_plain(vm: &'a Vmalloc) -> Option<Inside<'a>> {
         const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::SHARE | mode::ANNOUNCE;
-        let is_plain = vm.head().mode() & SPECIAL == 0 && vm.head().lock().enter(Entry::Alone);
+        let head = vm.head();
+        let is_plain = head.mode() & SPECIAL == 0 && head.lock().enter(Entry::Alone);
         is_plain.then(|| Inside { vm, entry: Some(Entry::Alone) })
     }
 
@@ -49,10 +50,10 @@ impl<'a> Inside<'a> {
     /// # Safety
     /// The region has the method `M`.
     #[inline]
-    pub(super) unsafe fn call<M: Method>(&mut self) -> Option<Call<'_, M, Inside<'a>>> {
-        let data = NonNull::new(self.vm.data().cast::<Data<M::State>>())?;
+    pub(super) unsafe fn call<M: Method>(&mut self) -> Call<'_, M, Inside<'a>> {
+        let data = NonNull::from(self.vm.head()).cast::<Data<M::State>>();
         // SAFETY: the region is open and locked, and has this method (the caller's promise).
-        Some(unsafe { Call::new(data, self) })
+        unsafe { Call::new(data, self) }
     }
 
     #[inline]
@@ -61,10 +62,18 @@ impl<'a> Inside<'a> {
         unsafe { Source::new(self.vm.address(), self.vm.disc()) }
     }
 
+    #[inline]
     fn leave(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            self.vm.head().lock().leave(entry);
+        match self.entry.take() {
+            Some(Entry::Alone) => self.vm.head().lock().leave(Entry::Alone),
+            Some(entry) => self.leave_shared(entry),
+            None => {}
         }
+    }
+
+    #[inline(never)]
+    fn leave_shared(&self, entry: Entry) {
+        self.vm.head().lock().leave(entry);
     }
 }
 
@@ -139,6 +148,6 @@ pub(super) unsafe fn inside<M: Method, T>(
 ) -> Option<T> {
     let mut inside = Inside::enter(vm)?;
     // SAFETY: the caller's promise.
-    let mut call = unsafe { inside.call::<M>() }?;
+    let mut call = unsafe { inside.call::<M>() };
     Some(f(&mut call))
 }

@@ -93,7 +93,7 @@ unsafe fn plain<M: Method, T>(
     // SAFETY: the caller's promise.
     let mut inside = Inside::enter_plain(unsafe { handle(vm) }?)?;
     // SAFETY: only handles of regions with the method `M` hold the table that leads here.
-    let mut call = unsafe { inside.call::<M>() }?;
+    let mut call = unsafe { inside.call::<M>() };
     Some(f(&mut call))
 }
 
@@ -327,9 +327,7 @@ fn close<M: Method>(vm: &Vmalloc) -> bool {
     let Some(mut inside) = Inside::enter(vm) else { return false };
     inside.forget_lock();
     // SAFETY: the table that leads here is that of the method.
-    if let Some(call) = unsafe { inside.call::<M>() } {
-        call.close();
-    }
+    unsafe { inside.call::<M>() }.close();
     true
 }
 
