@@ -11,7 +11,7 @@ use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::segments::{Number, Segment};
-use crate::words::GRANULE;
+use crate::words::{GRANULE, Words};
 
 /// Blocks of the size of the first one. Source: vmalloc(3), `Vmpool`.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Method for Pool {
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>) {
         let (words, state) = (call.words(), call.state());
         state.carving.note(words);
-        release_empty(call);
+        uncarve_free(call);
         for segment in call.segments() {
             call.shorten(segment, segment.carved());
         }
@@ -244,37 +244,80 @@ fn free_blocks<D: Discipline>(call: &Call<'_, Pool, D>) -> impl Iterator<Item = 
     })
 }
 
-/// Gives back the segments in which no block is busy.
-fn release_empty<D: Discipline>(call: &mut Call<'_, Pool, D>) {
-    let slot = call.state().slot.get();
-    // How many blocks of each segment are free. The numbers stand in the segments.
+/// The free blocks at the end of what was carved from a segment, as its tally notes them: how many
+/// there seem to be, and of how many it is known.
+#[derive(Clone, Copy)]
+struct Tail {
+    blocks: usize,
+    known: usize,
+}
+
+impl Tail {
+    const BITS: u32 = usize::BITS / 2;
+
+    fn of(segment: &Segment) -> Tail {
+        let tally = segment.tally();
+        Tail { blocks: tally >> Tail::BITS, known: tally & ((1 << Tail::BITS) - 1) }
+    }
+
+    fn note(self, segment: &Segment) {
+        segment.set_tally(self.blocks << Tail::BITS | self.known);
+    }
+
+    /// Returns where it begins.
+    fn start(self, segment: &Segment, slot: usize) -> usize {
+        segment.carved() - self.blocks * slot
+    }
+
+    /// Counts the blocks at the end of a segment that look free.
+    fn seen(words: Words, segment: &Segment, slot: usize) -> Tail {
+        let (first, mut start, mut blocks) = (segment.first(), segment.carved(), 0);
+        while slot != 0 && start - first >= slot && words.unseal(start - slot).is_some() {
+            start -= slot;
+            blocks += 1;
+        }
+        Tail { blocks, known: 0 }
+    }
+}
+
+/// Takes back what was carved behind the last busy block of each segment, and gives back segments
+/// without busy blocks. A block that only looks free stops that.
+fn uncarve_free<D: Discipline>(call: &mut Call<'_, Pool, D>) {
+    let (words, slot) = (call.words(), call.state().slot.get());
     for segment in call.segments() {
-        segment.set_tally(0);
+        Tail::seen(words, segment, slot).note(segment);
     }
     for free in free_blocks(call) {
         if let Some(segment) = call.segment_of(free) {
-            segment.set_tally(segment.tally() + 1);
+            let tail = Tail::of(segment);
+            let known = tail.known + usize::from(free >= tail.start(segment, slot));
+            Tail { known, ..tail }.note(segment);
         }
     }
-    let is_empty = |segment: &Segment| segment.tally() * slot == segment.carved() - segment.first();
-    forget_free(call, is_empty);
     for segment in call.segments() {
-        if is_empty(segment) {
-            segment.set_carved(segment.first());
+        let tail = Tail::of(segment);
+        if tail.known != tail.blocks {
+            segment.set_tally(0);
+        }
+    }
+    forget_free(call, |segment, free| free >= Tail::of(segment).start(segment, slot));
+    for segment in call.segments() {
+        segment.set_carved(Tail::of(segment).start(segment, slot));
+        if segment.carved() == segment.first() {
             call.give_back(segment);
         }
     }
 }
 
-/// Takes the free blocks of some segments off the list.
-fn forget_free<D: Discipline>(call: &Call<'_, Pool, D>, of: impl Fn(&Segment) -> bool) {
+/// Takes some free blocks off the list.
+fn forget_free<D: Discipline>(call: &Call<'_, Pool, D>, wanted: impl Fn(&Segment, usize) -> bool) {
     let (words, state) = (call.words(), call.state());
     let (mut next, mut last) = (state.free.get(), 0);
     state.free.set(0);
     while next != 0 {
         let (distance, free) = (next, words.address(next));
         next = words.linked(free);
-        if call.segment_of(free).is_some_and(&of) {
+        if call.segment_of(free).is_some_and(|segment| wanted(segment, free)) {
             words.erase(free);
             state.free_count.subtract(1);
             continue;
