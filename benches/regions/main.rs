@@ -5,8 +5,11 @@
 
 #[allow(unsafe_code)]
 mod heaps;
+#[allow(unsafe_code)]
+mod handles;
 mod workloads;
 
+use handles::{Handle, Vmbest, Vmlast, Vmpool};
 use heaps::{Blocks, Regional};
 use lumalloc::Lumalloc;
 use lumalloc_region::{Best, Heap, Last, Pool, System};
@@ -18,7 +21,8 @@ use std::time::Instant;
 static GLOBAL: Lumalloc = Lumalloc;
 
 const USAGE: &str = "usage: lumalloc-bench-regions replace|pairs|build|list|line \
-                     c|lumalloc|best-system|last-system|last-heap|pool-system OPERATIONS";
+                     c|lumalloc|best-system|last-system|last-heap|pool-system|\
+                     vmbest|vmlast|vmpool OPERATIONS";
 
 fn run(workload: &str, heap: &str, operations: usize) -> bool {
     let work = match heap {
@@ -28,6 +32,9 @@ fn run(workload: &str, heap: &str, operations: usize) -> bool {
         "last-system" => workloads::named::<Regional<Last, System>>(workload),
         "last-heap" => workloads::named::<Regional<Last, Heap>>(workload),
         "pool-system" => workloads::named::<Regional<Pool, System>>(workload),
+        "vmbest" => workloads::named::<Handle<Vmbest>>(workload),
+        "vmlast" => workloads::named::<Handle<Vmlast>>(workload),
+        "vmpool" => workloads::named::<Handle<Vmpool>>(workload),
         _ => None,
     };
     work.map(|work| work(operations)).is_some()

@@ -37,16 +37,16 @@ const LOADS: [Load; 5] = [
         what: "a random one of 4096 blocks is freed, and another of 1 to 512 bytes allocated",
         operations: 5_000_000,
         counted: COUNTED,
-        heaps: &["c", "lumalloc", "best-system"],
-        targets: &[("best-system", 3.0)],
+        heaps: &["c", "lumalloc", "best-system", "vmbest"],
+        targets: &[("best-system", 3.0), ("vmbest", 3.0)],
     },
     Load {
         name: "pairs",
         what: "a block of 64 bytes is allocated and freed",
         operations: 10_000_000,
         counted: COUNTED,
-        heaps: &["c", "lumalloc", "pool-system", "best-system"],
-        targets: &[("pool-system", 1.0)],
+        heaps: &["c", "lumalloc", "pool-system", "vmpool", "best-system"],
+        targets: &[("pool-system", 1.0), ("vmpool", 1.0)],
     },
     Load {
         name: "build",
@@ -54,16 +54,16 @@ const LOADS: [Load; 5] = [
                a whole, from malloc block by block",
         operations: 3_000_000,
         counted: COUNTED,
-        heaps: &["c", "lumalloc", "last-system", "last-heap", "best-system"],
-        targets: &[("last-system", 0.33), ("last-heap", 0.33)],
+        heaps: &["c", "lumalloc", "last-system", "last-heap", "vmlast", "best-system"],
+        targets: &[("last-system", 0.33), ("last-heap", 0.33), ("vmlast", 0.5)],
     },
     Load {
         name: "list",
         what: "lists of a million nodes of 32 bytes are built, and each node is freed",
         operations: 3_000_000,
         counted: COUNTED,
-        heaps: &["c", "lumalloc", "pool-system", "best-system"],
-        targets: &[("pool-system", 1.0)],
+        heaps: &["c", "lumalloc", "pool-system", "vmpool", "best-system"],
+        targets: &[("pool-system", 1.0), ("vmpool", 1.0)],
     },
     Load {
         name: "line",
@@ -123,8 +123,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 fn built(places: &Places) -> Result<PathBuf, String> {
-    let only = ["-p", "lumalloc-bench", "--bin", "lumalloc-bench-regions"];
-    prepare::cargo_build(&places.root.join("Cargo.toml"), &places.target, &only)?;
+    let program = ["-p", "lumalloc-bench", "--bin", "lumalloc-bench-regions"];
+    for only in [&program[..], &["-p", "lumalloc-capi"]] {
+        prepare::cargo_build(&places.root.join("Cargo.toml"), &places.target, only)?;
+    }
     Ok(places.target.join("release/lumalloc-bench-regions"))
 }
 

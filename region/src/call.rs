@@ -3,6 +3,7 @@
 use crate::data::{Data, Head};
 use crate::discipline::{Discipline, Resized, Retry};
 use crate::method::{Method, Stat};
+use crate::mode;
 use crate::position::{Origin, Position};
 use crate::segments::{BODY, OVERHEAD, Segment};
 use crate::warning::{Trouble, Warning};
@@ -59,10 +60,12 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         Call { data, discipline, words: data.head.words(), origin: Origin::Unknown }
     }
 
-    /// Notes where in its source the program calls from.
+    /// Notes where in its source the program calls from, if the method wants to know.
     #[inline]
     pub fn at(&mut self, origin: Origin) {
-        self.origin = origin;
+        if M::MODE & (mode::DEBUG | mode::PROFILE) != 0 {
+            self.origin = origin;
+        }
     }
 
     /// Opens a new region. Returns `None` if the discipline has no memory.
