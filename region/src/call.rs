@@ -19,7 +19,7 @@ const UNIT: usize = lumalloc::PAGE;
 /// What a new region is to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
-    /// Its flags: see [`mode`](crate::mode).
+    /// Its flags: see [`mode`].
     pub flags: u32,
     /// Bytes of a handle in its memory, behind its core data, or 0 for none.
     pub handle: usize,
