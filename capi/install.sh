@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs lumalloc for C programs: the library, its headers, manual pages and pkg-config file, and
-# the exporter's library and the command `lumalloc`, with mprof(1), where they were built.
+# the exporter's library and the command `lumalloc`, with mprof(1) and mtreplay(1), where they were built.
 #
 #   capi/install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR] [--as-jemalloc]
 #
@@ -112,6 +112,7 @@ if [ -f "$from/lumalloc" ]; then
   install -m 755 "$from/lumalloc" "$destdir$prefix/bin/lumalloc"
   install -d "$destdir$prefix/share/man/man1"
   install -m 644 "$here/man/mprof.1" "$destdir$prefix/share/man/man1/mprof.1"
+  install -m 644 "$here/man/mtreplay.1" "$destdir$prefix/share/man/man1/mtreplay.1"
 fi
 
 # pkg_config NAME VERSION LIBRARY

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::events::arguments::EventsArguments;
 use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
+use crate::replay::arguments::ReplayArguments;
 use clap::{Args, Parser, Subcommand, value_parser};
 
 /// lumalloc, an allocator that you can see into
@@ -20,6 +21,7 @@ lumalloc [OPTIONS]
        lumalloc heap [OPTIONS] FILE
        lumalloc flamegraph [OPTIONS] FILE
        lumalloc events [OPTIONS] FILE
+       lumalloc replay [OPTIONS] TRACE
        lumalloc serve [OPTIONS]")]
 #[command(after_help = "\
 Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     FlameGraph(FlameGraphArguments),
     /// Show each allocation and each deletion that the heap monitor recorded
     Events(EventsArguments),
+    /// Make the calls of a trace of vmalloc(3) on regions or malloc
+    Replay(ReplayArguments),
     /// Run the demonstration's service under load until interrupted, for dashboards
     Serve(ForeverArguments),
     /// The demonstration's service

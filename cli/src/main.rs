@@ -4,10 +4,11 @@
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library. `lumalloc map` shows the heap of a process.
 //! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles, `lumalloc events` shows recordings
-//! of the heap monitor.
+//! of the heap monitor. `lumalloc replay` makes the calls of a trace of vmalloc(3).
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`map`], [`profile`] (heap profiles), [`events`] (recordings), then the demonstration:
+//! [`run`], [`map`], [`profile`] (heap profiles), [`events`] (recordings), [`replay`], then the
+//! demonstration:
 //! [`service`] (the server), [`load`] (its traffic), [`demo`] (starts both and draws the table) and
 //! [`forever`] (starts both and does not end).
 
@@ -19,6 +20,7 @@ mod forever;
 mod load;
 mod map;
 mod profile;
+mod replay;
 mod run;
 mod service;
 #[allow(unsafe_code)] // implements GlobalAlloc, and calls getenv before the first allocation
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Heap(heap)) => profile::heap(&heap),
         Some(Command::FlameGraph(graph)) => profile::flame_graph(&graph),
         Some(Command::Events(events)) => events::show(&events),
+        Some(Command::Replay(replay)) => replay::replay(&replay),
         Some(Command::Serve(forever)) => forever::serve(&forever),
         Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),

@@ -170,6 +170,11 @@ impl<M: Method, D: Discipline> Region<M, D> {
         self.enter(|call| call.stat()).unwrap_or_default()
     }
 
+    /// Returns the sum of the segments' sizes.
+    pub fn extent(&self) -> usize {
+        self.enter(|call| call.head().extent()).unwrap_or(0)
+    }
+
     /// Returns the discipline.
     pub fn discipline(&mut self) -> &mut D {
         self.discipline.get_mut()

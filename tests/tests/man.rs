@@ -1,5 +1,5 @@
-//! lumalloc(3) and mprof(1), as `capi/install.sh` installs them: clean troff, every option with an
-//! effect, every name, and examples that compile and run.
+//! lumalloc(3), mprof(1) and mtreplay(1), as `capi/install.sh` installs them: clean troff, every
+//! option with an effect, every name, and examples that compile and run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ fn page() -> &'static (PathBuf, String) {
 fn the_pages_are_clean_troff() {
     // The page of the command is installed with the command, which is built with the library.
     let mprof = page().0.with_file_name("../man1/mprof.1");
-    for path in [&page().0, &mprof] {
+    let mtreplay = page().0.with_file_name("../man1/mtreplay.1");
+    for path in [&page().0, &mprof, &mtreplay] {
         let output =
             Run::plain(find_program("mandoc")).args(["-Tlint", "-Wwarning"]).args([path]).output();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");
@@ -48,6 +49,23 @@ fn the_page_of_mprof_has_each_option() {
     assert_eq!(options.len(), 6, "{options:?}");
     for option in options {
         assert!(text.contains(&format!("\n.B \\{option}\n")), "{option}");
+    }
+}
+
+/// mtreplay(1) describes each option of `lumalloc replay`.
+#[test]
+fn the_page_of_mtreplay_has_each_option() {
+    let page = fs::read_to_string(root().join("capi/man/mtreplay.1")).expect("the page");
+    let table =
+        fs::read_to_string(root().join("cli/src/replay/arguments.rs")).expect("the options");
+    let options = table.split("#[arg(long").skip(1).map(|rest| {
+        let field = rest.split("pub(crate) ").nth(1).expect("the field");
+        field.split(':').next().expect("its name")
+    });
+    let options: Vec<&str> = options.collect();
+    assert_eq!(options.len(), 5, "{options:?}");
+    for option in options {
+        assert!(page.contains(&format!("\\-\\-{option}")), "{option}");
     }
 }
 

@@ -4,16 +4,22 @@
 use std::fs;
 use std::path::Path;
 
+use lumalloc_tests::profiled::command;
 use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root, scratch};
 
 /// Compiles a program with the shared object, and returns what it prints.
 fn linked(source: &str) -> String {
+    linked_with(source, &[])
+}
+
+/// As [`linked`], with arguments of the program.
+fn linked_with(source: &str, arguments: &[&str]) -> String {
     let library = liblumalloc();
     let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
         .map(|part| part.expect("a file in a directory").to_string_lossy());
     let program = cc(source, &[&format!("-L{dir}"), &format!("-l:{file}"), "-lpthread"]);
     // Cargo sets this variable for tests, perhaps to an older build.
-    Run::plain(program).env("LD_LIBRARY_PATH", &*dir).stdout()
+    Run::plain(program).args(arguments).env("LD_LIBRARY_PATH", &*dir).stdout()
 }
 
 /// Compiles a static program with the archive, and returns what it prints.
@@ -48,6 +54,26 @@ programs! {
     threads "region_threads.c"
     debug "region_debug.c"
     profile "region_profile.c"
+}
+
+/// A trace leads to the same blocks in use when it is replayed.
+#[test]
+fn a_replayed_trace_ends_as_the_program_did() {
+    let directory = scratch("region-replayed");
+    let trace = directory.join("trace.txt");
+    let said = linked_with("region_replayed.c", &[trace.to_str().expect("a path in UTF-8")]);
+    for method in [&[][..], &["--method", "best"], &["--method", "malloc"]] {
+        let args = [&["replay", "--json", "trace.txt"], method].concat();
+        let (ending, text, errors) = command(&directory, &args);
+        assert_eq!((ending.as_str(), errors.as_str()), ("exit 0", ""));
+        let number = |name: &str| {
+            let value = text.split(&format!("\"{name}\": ")).nth(1).expect("the number");
+            value.split([',', '\n']).next().expect("its end").to_owned()
+        };
+        assert_eq!(format!("{} {}\n", number("live_blocks"), number("live_bytes")), said);
+        let left_out = ["unknown", "failed", "refused", "clears"].map(number);
+        assert_eq!(left_out, ["0"; 4]);
+    }
 }
 
 /// What the examples of the page print, in their order.

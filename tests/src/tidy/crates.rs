@@ -1,5 +1,6 @@
 //! The allowed dependencies between the crates of the workspace: cli → exporter → ctl → namespace →
-//! profile → the core, capi → namespace, capi → region → the core, cli and exporter → report.
+//! profile → the core, capi → namespace, capi and cli → region → the core, cli and exporter →
+//! report.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +27,14 @@ const EDGES: [(&str, &str, &[&str]); 10] = [
     (
         "cli",
         "lumalloc-cli",
-        &["lumalloc", "lumalloc-namespace", "lumalloc-ctl", "lumalloc-exporter", "lumalloc-report"],
+        &[
+            "lumalloc",
+            "lumalloc-namespace",
+            "lumalloc-ctl",
+            "lumalloc-exporter",
+            "lumalloc-report",
+            "lumalloc-region",
+        ],
     ),
 ];
 

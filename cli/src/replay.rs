@@ -1,0 +1,181 @@
+//! `lumalloc replay`: the calls of a trace that vmtrace(3) wrote, on regions or malloc. Source:
+//! vmalloc(3), which calls such a program mtreplay(1).
+
+pub(crate) mod arguments;
+mod line;
+mod plan;
+mod round;
+#[allow(unsafe_code)] // calls malloc and free
+mod target;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome, reason};
+use crate::profile::output::{self, Stop};
+use arguments::{MethodArgument, ReplayArguments};
+use line::parse;
+use plan::{Plan, Planner};
+
+/// What a replay showed.
+#[derive(Debug, Serialize)]
+struct Report {
+    regions: usize,
+    allocs: usize,
+    resizes: usize,
+    frees: usize,
+    compactions: usize,
+    clears: usize,
+    /// Calls about blocks that the trace had not seen.
+    unknown: usize,
+    /// Calls that got no memory, and frees that the method refused.
+    failed: usize,
+    refused: usize,
+    /// The median of the rounds.
+    nanoseconds: u128,
+    peak_busy: usize,
+    /// 0 for malloc.
+    peak_extent: usize,
+    extent: usize,
+    live_blocks: usize,
+    live_bytes: usize,
+    live: Vec<Place>,
+}
+
+/// The live blocks of a place in the program.
+#[derive(Debug, Serialize)]
+struct Place {
+    blocks: usize,
+    bytes: usize,
+    /// `None`: the trace does not say it.
+    place: Option<String>,
+}
+
+/// Replays a trace.
+pub(crate) fn replay(arguments: &ReplayArguments) -> Outcome {
+    let plan = read(&arguments.trace, arguments.method).map_err(failure)?;
+    let report = report(&plan, arguments).ok_or_else(|| failure("no memory for a region"))?;
+    let written = output::stream(None, |out| {
+        if arguments.json {
+            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+            return Ok(());
+        }
+        write(&report, arguments.top as usize, out).map_err(Stop::from)
+    });
+    written.map_err(failure)
+}
+
+fn failure(what: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("replay: {what}"))
+}
+
+/// Reads a trace. A last line without an end is left out: the program died while it wrote.
+fn read(path: &Path, only: Option<MethodArgument>) -> Result<Plan, String> {
+    let broken = |error| format!("{}: {}", path.display(), reason(&error));
+    let mut file = BufReader::new(File::open(path).map_err(broken)?);
+    let mut planner = Planner::default();
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        file.read_until(b'\n', &mut bytes).map_err(broken)?;
+        let Some(text) = bytes.strip_suffix(b"\n") else { break };
+        let text = String::from_utf8_lossy(text);
+        let Some(record) = parse(&text) else {
+            return Err(format!("{}:{number}: not a line of a trace", path.display()));
+        };
+        planner.add(&record, only);
+    }
+    Ok(planner.finish())
+}
+
+/// Makes the rounds. Returns `None` if there is no memory for a region.
+fn report(plan: &Plan, arguments: &ReplayArguments) -> Option<Report> {
+    let discipline = arguments.discipline;
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..arguments.rounds {
+        times.push(round::run(plan, discipline, false)?.time);
+    }
+    times.sort();
+    let seen = round::run(plan, discipline, true)?;
+    let counts = plan.counts;
+    Some(Report {
+        regions: plan.regions.len(),
+        allocs: counts.allocs,
+        resizes: counts.resizes,
+        frees: counts.frees,
+        compactions: counts.compactions,
+        clears: counts.clears,
+        unknown: counts.unknown,
+        failed: seen.failed,
+        refused: seen.refused,
+        nanoseconds: times.get(times.len() / 2)?.as_nanos(),
+        peak_busy: plan.peak,
+        peak_extent: seen.peak_extent,
+        extent: seen.extent,
+        live_blocks: plan.live.len(),
+        live_bytes: plan.live.iter().map(|live| live.size).sum(),
+        live: places(plan),
+    })
+}
+
+/// The live blocks by the places that allocated them, the most bytes first.
+fn places(plan: &Plan) -> Vec<Place> {
+    let mut sums: BTreeMap<Option<&str>, (usize, usize)> = BTreeMap::new();
+    for live in &plan.live {
+        let (blocks, bytes) = sums.entry(live.place.as_deref()).or_default();
+        *blocks += 1;
+        *bytes += live.size;
+    }
+    let place = |(place, (blocks, bytes)): (Option<&str>, _)| Place {
+        blocks,
+        bytes,
+        place: place.map(str::to_owned),
+    };
+    let mut places: Vec<Place> = sums.into_iter().map(place).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.bytes));
+    places
+}
+
+fn write(report: &Report, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
+    let calls = report.allocs + report.resizes + report.frees + report.compactions;
+    writeln!(out, "regions          {}", report.regions)?;
+    writeln!(
+        out,
+        "calls            {calls}: {} allocations, {} resizes, {} frees, {} compactions",
+        report.allocs, report.resizes, report.frees, report.compactions
+    )?;
+    for (count, what) in [
+        (report.clears, "times a region was cleared"),
+        (report.unknown, "calls about blocks that the trace had not seen"),
+        (report.failed, "calls that got no memory"),
+        (report.refused, "frees that the method refused"),
+    ] {
+        if count > 0 {
+            writeln!(out, "                 {count} {what}")?;
+        }
+    }
+    let each = report.nanoseconds as f64 / calls.max(1) as f64;
+    let millis = report.nanoseconds as f64 / 1e6;
+    writeln!(out, "time             {millis:.3} ms, {each:.1} ns a call")?;
+    writeln!(out, "peak in use      {} bytes", report.peak_busy)?;
+    if report.peak_extent > 0 {
+        let ratio = report.peak_extent as f64 / report.peak_busy.max(1) as f64;
+        writeln!(out, "peak extent      {} bytes, {ratio:.2} of it", report.peak_extent)?;
+        writeln!(out, "extent at end    {} bytes", report.extent)?;
+    }
+    writeln!(out, "live at end      {} blocks, {} bytes", report.live_blocks, report.live_bytes)?;
+    for place in report.live.iter().take(top) {
+        let name = place.place.as_deref().unwrap_or("?");
+        writeln!(out, "  {:>12} bytes {:>10} blocks  {name}", place.bytes, place.blocks)?;
+    }
+    if report.live.len() > top {
+        writeln!(out, "  and {} places more", report.live.len() - top)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `lumalloc replay` as a user sees it: what it writes, its messages and its exit status.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A file of a test, which is removed at its end.
+struct Trace(PathBuf);
+
+impl Trace {
+    fn new(name: &str, text: &str) -> Trace {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}"));
+        fs::write(&path, text).expect("written");
+        Trace(path)
+    }
+
+    /// Returns the exit status, the output and the messages.
+    fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lumalloc"));
+        let output = command.arg("replay").args(args).arg(&self.0).output();
+        let output = output.expect("lumalloc starts");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Returns the lines of the output without the numbers that differ from run to run.
+    fn lines(&self, args: &[&str]) -> Vec<String> {
+        let (status, text, errors) = self.run(args);
+        assert_eq!((status, errors.as_str()), (Some(0), ""));
+        text.lines().filter(|line| !line.starts_with("time ")).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Two regions; the second one frees a block that it never had.
+const TRACE: &str = "\
+0:10:100:0:7000:b:file=a.c,line=1:
+0:20:50:0:7000:b:file=b.c,line=2,func=f:
+10:30:200:0:7000:b:
+20:0:56:0:7000:b:
+0:40:8:0:9000:l:
+0:50:8:0:9000:l:
+40:0:16:0:9000:l:
+60:0:16:0:9000:l:
+0:0:0:0:7000:b:
+";
+
+#[test]
+fn the_report_counts_calls_and_what_is_left() {
+    let trace = Trace::new("report", TRACE);
+    let lines = trace.lines(&[]);
+    let expected = [
+        "regions          2",
+        "calls            8: 4 allocations, 1 resizes, 2 frees, 1 compactions",
+        "                 1 calls about blocks that the trace had not seen",
+        "                 1 frees that the method refused",
+        "peak in use      250 bytes",
+    ];
+    assert_eq!(lines[..5], expected);
+    assert!(lines[5].starts_with("peak extent      ") && lines[5].ends_with(" of it"), "{lines:?}");
+    assert_eq!(
+        lines[7..],
+        [
+            "live at end      2 blocks, 208 bytes",
+            "           200 bytes          1 blocks  a.c:1",
+            "             8 bytes          1 blocks  ?",
+        ]
+    );
+    assert_eq!(trace.lines(&["--top", "1"])[9], "  and 1 places more");
+}
+
+#[test]
+fn each_method_and_discipline_replays_it() {
+    let trace = Trace::new("methods", TRACE);
+    for method in ["best", "last", "debug", "profile", "malloc"] {
+        for discipline in ["system", "heap"] {
+            let lines = trace.lines(&["-m", method, "-d", discipline, "--rounds", "1"]);
+            let end = lines.iter().find(|line| line.starts_with("live at end"));
+            assert_eq!(end.unwrap(), "live at end      2 blocks, 208 bytes", "{method}");
+        }
+    }
+    let lines = trace.lines(&["-m", "pool"]);
+    assert!(lines.contains(&"                 2 calls that got no memory".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn json_has_the_same_numbers() {
+    let trace = Trace::new("json", TRACE);
+    let (_, text, _) = trace.run(&["--json"]);
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&report["allocs"], &report["live_bytes"]), (&4.into(), &208.into()));
+    assert_eq!(report["live"][0]["place"], "a.c:1");
+    assert_eq!((&report["unknown"], &report["refused"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_last_line_without_an_end_is_left_out() {
+    let trace = Trace::new("cut", "0:10:100:0:7000:b:\n0:20:5");
+    assert_eq!(
+        trace.lines(&[])[1],
+        "calls            1: 1 allocations, 0 resizes, 0 frees, 0 compactions"
+    );
+}
+
+#[test]
+fn broken_traces_and_wrong_arguments_are_refused() {
+    let trace = Trace::new("broken", "0:10:100:0:7000:b:\nhello\n");
+    let path = trace.0.display();
+    let message = format!("lumalloc: replay: {path}:2: not a line of a trace\n");
+    assert_eq!(trace.run(&[]), (Some(1), String::new(), message));
+    let nowhere = Trace(PathBuf::from("/nowhere/trace"));
+    let message = "lumalloc: replay: /nowhere/trace: no such file or directory\n".to_owned();
+    assert_eq!(nowhere.run(&[]), (Some(1), String::new(), message));
+    let (status, _, errors) = trace.run(&["--method", "worst"]);
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("invalid value 'worst' for '--method <METHOD>'"), "{errors}");
+}
