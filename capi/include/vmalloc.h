@@ -9,6 +9,7 @@
  *   Tracing        vmtrace vmtrbusy
  *   Debugging      vmdebug vmdbcheck vmdbwatch
  *   Profiling      vmprofile
+ *   Shared memory  vmmopen vmmopenat vmmvalue vmmset vmmcleanup vmmrelease vmmaddress
  *   malloc         setregmax cfree
  *
  * Sizes are bytes. A function that finds no memory, or is asked for more than PTRDIFF_MAX bytes,
@@ -421,6 +422,57 @@ extern Vmethod_t *Vmprofile;
  * the descriptor is negative, or the region has another method. (1998 and 2011 print void)
  */
 int vmprofile(Vmalloc_t *vm, int fd);
+
+/* ------------------------------------------------------------------------------------------------
+ * Regions in files and in shared memory.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* For vmmvalue: return the value; store it; add to it. (2011) */
+#define VM_MMGET 0
+#define VM_MMSET 1
+#define VM_MMADD 2
+
+/*
+ * Opens the region that lies in the file (project < 0), or in the shared memory segment of the key
+ * ftok(file, project); creates it, with room for at least `size` bytes, if there is none. Its method is
+ * Vmbest. All processes have it at the same address. NULL: it cannot be opened (the errno of the system),
+ * is no region, or is cut off (EINVAL), something else lies at its address (EADDRINUSE), or it cannot be
+ * so large (ENOMEM). (2011)
+ */
+Vmalloc_t *vmmopen(const char *file, int project, ssize_t size);
+
+/*
+ * vmmopen of 1998: opens the region that lies in the file, at the address `base` if that is not NULL;
+ * the region has room for `round` bytes, and of 256 KiB at least, and grows with the file to 16 GiB.
+ * NULL: as vmmopen, and EINVAL if the region lies at another address. (1998)
+ */
+Vmalloc_t *vmmopenat(const char *file, void *base, size_t round);
+
+/*
+ * Finds, stores (VM_MMSET) or increases (VM_MMADD, as a signed long that begins at 0) the value of a
+ * key. Returns the value afterwards; NULL when the key has none, and on errors: ENOMEM, or EINVAL for a
+ * pool and for Vmheap. Other regions of vmopen have values too. All processes see each change as one
+ * step. (2011)
+ */
+void *vmmvalue(Vmalloc_t *vm, int key, void *value, int op);
+
+/*
+ * If `set` is not 0 stores the value, and returns the previous one, or `value` if there was none.
+ * Otherwise returns the value of the key, or NULL. (1998)
+ */
+void *vmmset(Vmalloc_t *vm, int key, void *value, int set);
+
+/*
+ * Lets the last vmclose of this process remove the file or the segment. Returns vmdata(vm), or NULL when
+ * the region is not one of vmmopen. (2011)
+ */
+void *vmmcleanup(Vmalloc_t *vm);
+
+/* The same if type > 0; else nothing, because vmclose unmaps the memory anyway. (2011 library) */
+void vmmrelease(Vmalloc_t *vm, int type);
+
+/* An address at which `size` bytes can be mapped, far from stacks and libraries. NULL: none. (2011) */
+void *vmmaddress(size_t size);
 
 /* ------------------------------------------------------------------------------------------------
  * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc.

@@ -110,12 +110,31 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
     pub fn clear(&mut self) {
         M::forgets(self, false);
         let head = &self.data.head;
+        head.note_clearing(true);
         head.forget_blocks();
+        self.begin_again();
+    }
+
+    /// Starts over with all segments empty.
+    fn begin_again(&mut self) {
+        let head = &self.data.head;
         self.words = head.words();
         for segment in head.segments.each(self.words) {
             segment.set_carved(segment.first());
         }
         M::cleared(self);
+        head.note_clearing(false);
+    }
+
+    /// Makes the region whole again after a process ended in it. Blocks that the program has stay.
+    pub fn recover(&mut self) {
+        if self.data.head.is_clearing() {
+            self.data.head.forget_blocks_again();
+            self.begin_again();
+        } else {
+            M::recover(self);
+        }
+        self.data.head.lock().mended();
     }
 
     /// Returns start and size of the segment in whose memory an address lies.

@@ -7,12 +7,15 @@ use crate::lock::{Entry, Lock};
 use crate::mode;
 use crate::random::random;
 use crate::segments::{Link, Number, Segment, Segments};
-use crate::words::Words;
+use crate::words::{GRANULE, Words, in_order};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What the sealed word at the start of core data says: five letters, and the number of the layout,
 /// which changes when the layout does.
-const INTACT: u64 = 0x72_6567_696f << 4 | 1;
+const INTACT: u64 = 0x72_6567_696f << 4 | 2;
+
+/// Says that blocks are being forgotten. If the process ends meanwhile, this is done again.
+const CLEARING: u32 = u32::from_le_bytes(*b"clea");
 
 /// What every region has, whatever its method.
 #[repr(C)]
@@ -21,7 +24,8 @@ pub struct Head {
     key: AtomicU64,
     intact: Link,
     mode: AtomicU32,
-    spare: AtomicU32,
+    /// [`CLEARING`] while all blocks are forgotten, or 0.
+    clearing: AtomicU32,
     /// The distance to the handle, or 0 if it does not lie in the region's memory.
     handle: Number,
     /// What sizes of segments are multiples of.
@@ -29,6 +33,8 @@ pub struct Head {
     /// The header of the first segment. A link of 0 leads nowhere, so it is not the first field.
     pub(crate) first: Segment,
     pub(crate) segments: Segments,
+    /// Leads to the first value with a key.
+    pub(crate) values: Link,
     /// Blocks that the program has, and their bytes, for a method that counts them.
     busy: Number,
     busy_bytes: Number,
@@ -58,7 +64,11 @@ impl Head {
     /// Returns how threads enter the region.
     #[inline]
     pub fn entry(&self) -> Entry {
-        if self.mode() & mode::SHARE == 0 { Entry::Alone } else { Entry::Shared }
+        match self.mode() & (mode::SHARE | mode::PROCESSES) {
+            0 => Entry::Alone,
+            mode::SHARE => Entry::Shared,
+            _ => Entry::Processes,
+        }
     }
 
     /// Sets or clears flags. Returns method and flags as they were before.
@@ -79,7 +89,26 @@ impl Head {
     /// Returns whether this is the core data of a region with a method, of this layout.
     pub fn is_intact(&self, method: u32) -> bool {
         let is_sealed = self.words().unseal(self.intact.place()) == Some(INTACT);
-        is_sealed && self.mode() & mode::METHODS == method
+        (is_sealed || self.is_clearing()) && self.mode() & mode::METHODS == method
+    }
+
+    /// Returns whether this can be the head of a region of several processes, whose only segment
+    /// begins here and ends before `limit` bytes.
+    pub fn is_shared(&self, limit: usize) -> bool {
+        let (start, segment) = (self.address(), &self.first);
+        self.mode() & mode::PROCESSES != 0
+            && self.handle.get() == 0
+            && self.unit.get() == lumalloc::PAGE
+            && segment.memory() == start
+            && segment.extent() <= limit
+            && (start + size_of::<Head>()..=segment.end()).contains(&segment.first())
+            && segment.first().is_multiple_of(GRANULE)
+    }
+
+    /// Frees the lock, and clears the flags that programs set: no process has the region.
+    pub fn begin_again(&self) {
+        self.lock.begin();
+        self.change_mode(mode::FLAGS & !mode::SHARE | mode::ANNOUNCE, false);
     }
 
     /// Returns the sum of the segments' sizes.
@@ -111,21 +140,45 @@ impl Head {
         self.key.store(random(self.address()), Ordering::Relaxed);
         self.words().seal(self.intact.place(), INTACT);
         self.mode.store(mode, Ordering::Relaxed);
-        self.spare.store(0, Ordering::Relaxed);
+        self.clearing.store(0, Ordering::Relaxed);
         self.handle.set(handle);
         self.unit.set(unit);
         self.segments.begin(self.words());
+        self.words().set_link(self.values.place(), 0);
         self.busy.set(0);
         self.busy_bytes.set(0);
+    }
+
+    /// Returns whether a process ended while it forgot all blocks.
+    pub(crate) fn is_clearing(&self) -> bool {
+        self.clearing.load(Ordering::Relaxed) == CLEARING
+    }
+
+    /// Notes that all blocks are being forgotten, or were.
+    pub(crate) fn note_clearing(&self, now: bool) {
+        in_order();
+        self.clearing.store(if now { CLEARING } else { 0 }, Ordering::Relaxed);
+        in_order();
     }
 
     /// Forgets all blocks: takes another key, so that no word sealed before counts any
     /// more, and seals the segments anew.
     pub(crate) fn forget_blocks(&self) {
         let old = self.words();
+        self.take_another_key();
+        self.segments.reseal(old, self.words());
+    }
+
+    /// As [`Head::forget_blocks`], for a region whose only segment is the first.
+    pub(crate) fn forget_blocks_again(&self) {
+        self.take_another_key();
+        self.segments.begin_with(self.words(), &self.first);
+    }
+
+    fn take_another_key(&self) {
         self.key.store(random(self.address()), Ordering::Relaxed);
         self.words().seal(self.intact.place(), INTACT);
-        self.segments.reseal(old, self.words());
+        self.words().set_link(self.values.place(), 0);
         self.busy.set(0);
         self.busy_bytes.set(0);
     }

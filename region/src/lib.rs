@@ -24,6 +24,7 @@ extern crate std;
 
 mod line;
 mod damage;
+mod owner;
 mod lock;
 pub mod mode;
 mod words;
@@ -41,6 +42,8 @@ mod segments;
 mod data;
 mod call;
 mod method;
+mod values;
+mod shared;
 mod region;
 
 pub use discipline::{Discipline, Resized, Retry};
@@ -64,7 +67,10 @@ pub mod raw {
     pub use crate::call::{Call, Form};
     pub use crate::data::{Data, Head};
     pub use crate::line::Line;
-    pub use crate::lock::{Entry, Lock};
+    pub use crate::lock::{Entry, Holder, Lock};
+    pub use crate::owner::forget as forget_process;
     pub use crate::position::Origin;
+    pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of};
     pub use crate::usage::lock as usage_lock;
+    pub use crate::values::{Change, Value, change};
 }

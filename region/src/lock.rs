@@ -3,23 +3,36 @@
 //!
 //! A region of one thread has the word too: it finds calls from inside a call. Setting and clearing
 //! it then takes two plain stores.
+//!
+//! Where processes share a region, the word names the process that is in it, so that the others
+//! notice if that process has ended. One of them takes the lock over then, and is told that the
+//! region may be half changed.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::owner;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
+const FREE: u64 = 0;
+const HELD: u64 = 1;
 /// Held, and another thread sleeps until it is free.
-const AWAITED: u32 = 2;
+const AWAITED: u64 = 1 << 31;
+
+/// How long a thread sleeps before it looks whether the process that it waits for has ended, at
+/// first and at most.
+const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
 
 /// The lock of a region.
 #[repr(C)]
 pub struct Lock {
-    word: AtomicU32,
+    /// Zero, or who is in the region: 1, or a process as [`owner`] has it. And [`AWAITED`].
+    word: AtomicU64,
+    /// The thread that is in the region, as [`thread_number`](lumalloc::observe::thread_number) has
+    /// it, or 0. Another process may have the same number.
+    thread: AtomicUsize,
     /// Whether the lock is held for a fork: 1 or 0.
     forking: AtomicU32,
-    /// The thread that is in the region, as [`thread_number`](lumalloc::observe::thread_number) has
-    /// it, or 0.
-    owner: AtomicUsize,
+    /// Whether a process ended in the region, which was not mended since: 1 or 0.
+    damaged: AtomicU32,
 }
 
 /// How threads enter a region.
@@ -29,20 +42,28 @@ pub enum Entry {
     Alone,
     /// Threads take turns. Source: vmalloc(3), `VM_SHARE`.
     Shared,
+    /// Threads of several processes take turns. Source: vmalloc(3), `vmmopen`.
+    Processes,
 }
 
 impl Lock {
     /// A lock that is free.
     #[must_use]
     pub const fn new() -> Lock {
-        Lock { word: AtomicU32::new(FREE), forking: AtomicU32::new(0), owner: AtomicUsize::new(0) }
+        Lock {
+            word: AtomicU64::new(FREE),
+            thread: AtomicUsize::new(0),
+            forking: AtomicU32::new(0),
+            damaged: AtomicU32::new(0),
+        }
     }
 
     /// Makes the lock free, whatever it was.
     pub fn begin(&self) {
         self.word.store(FREE, Ordering::Relaxed);
         self.forking.store(0, Ordering::Relaxed);
-        self.owner.store(0, Ordering::Relaxed);
+        self.thread.store(0, Ordering::Relaxed);
+        self.damaged.store(0, Ordering::Relaxed);
     }
 
     /// Returns whether a call is in the region.
@@ -62,7 +83,8 @@ impl Lock {
                 }
                 is_free
             }
-            Entry::Shared => self.enter_shared(lumalloc::observe::thread_number()),
+            Entry::Shared => self.take_turn(HELD, wait),
+            Entry::Processes => self.take_turn(owner::own(), wait_for_processes),
         }
     }
 
@@ -71,7 +93,7 @@ impl Lock {
     pub fn leave(&self, entry: Entry) {
         match entry {
             Entry::Alone => self.word.store(FREE, Ordering::Relaxed),
-            Entry::Shared => self.leave_shared(),
+            Entry::Shared | Entry::Processes => self.leave_shared(),
         }
     }
 
@@ -90,36 +112,115 @@ impl Lock {
         }
     }
 
+    /// Returns whether a process ended in the region, and nobody mended it since. Only who is in
+    /// the region may ask.
     #[inline]
-    fn enter_shared(&self, thread: usize) -> bool {
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes that the region is whole again.
+    pub fn mended(&self) {
+        self.damaged.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the process that is in a region of several processes, or was when it ended.
+    pub fn holder(&self) -> Option<Holder> {
+        let word = self.word.load(Ordering::Relaxed) & !AWAITED;
+        (word != FREE).then(|| Holder { process: owner::process_of(word), owner: word })
+    }
+
+    #[inline]
+    fn take_turn(&self, own: u64, wait: fn(&Lock, u64)) -> bool {
+        let thread = lumalloc::observe::thread_number();
         // Acquire: pairs with the Release in `leave_shared`.
-        if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            // Only this thread writes its own number.
-            if self.owner.load(Ordering::Relaxed) == thread {
+        let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
+        if let Err(word) = taken {
+            // Only this thread writes its own number, and this process its own word.
+            if word & !AWAITED == own && self.thread.load(Ordering::Relaxed) == thread {
                 return false;
             }
-            self.wait();
+            wait(self, own);
         }
-        self.owner.store(thread, Ordering::Relaxed);
+        self.thread.store(thread, Ordering::Relaxed);
         true
     }
 
     #[inline]
     fn leave_shared(&self) {
-        self.owner.store(0, Ordering::Relaxed);
+        self.thread.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire of the thread that enters next.
-        if self.word.swap(FREE, Ordering::Release) == AWAITED {
-            futex(&self.word, libc::FUTEX_WAKE, 1);
+        if self.word.swap(FREE, Ordering::Release) & AWAITED != 0 {
+            futex(&self.word, libc::FUTEX_WAKE, 1, ptr::null());
         }
     }
+}
 
-    #[cold]
-    fn wait(&self) {
+/// A process that is in a region, or was when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub process: u32,
+    owner: u64,
+}
+
+impl Holder {
+    /// Returns whether the process still exists.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        owner::is_alive(self.owner)
+    }
+}
+
+/// Waits until the lock is free, and takes it.
+#[cold]
+fn wait(lock: &Lock, own: u64) {
+    // Acquire: pairs with the Release in `leave_shared`.
+    while lock.word.swap(own | AWAITED, Ordering::Acquire) != FREE {
+        futex(&lock.word, libc::FUTEX_WAIT, own | AWAITED, ptr::null());
+    }
+}
+
+/// Waits until the lock is free, or the process that has it is gone, and takes it.
+#[cold]
+fn wait_for_processes(lock: &Lock, own: u64) {
+    let (mut nanoseconds, longest) = PATIENCE;
+    let mut word = lock.word.load(Ordering::Relaxed);
+    loop {
+        let awaited = word | AWAITED;
+        // Others may wait too, so whoever had to wait leaves the mark.
+        let next = if word == FREE { own | AWAITED } else { awaited };
         // Acquire: pairs with the Release in `leave_shared`.
-        while self.word.swap(AWAITED, Ordering::Acquire) != FREE {
-            futex(&self.word, libc::FUTEX_WAIT, AWAITED);
+        match lock.word.compare_exchange(word, next, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(FREE) => return,
+            Err(now) => {
+                word = now;
+                continue;
+            }
+            Ok(_) => {}
+        }
+        let patience = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        futex(&lock.word, libc::FUTEX_WAIT, awaited, &raw const patience);
+        word = lock.word.load(Ordering::Relaxed);
+        if word == awaited {
+            if !owner::is_alive(word & !AWAITED) && take_over(lock, word, own) {
+                return;
+            }
+            nanoseconds = (nanoseconds * 2).min(longest);
+            word = lock.word.load(Ordering::Relaxed);
         }
     }
+}
+
+/// Takes the lock of a process that is gone, unless another one was faster.
+fn take_over(lock: &Lock, word: u64, own: u64) -> bool {
+    // Acquire: pairs with the Acquire of another process that took the lock over.
+    let taken =
+        lock.word.compare_exchange(word, own | AWAITED, Ordering::Acquire, Ordering::Relaxed);
+    if taken.is_ok() {
+        lock.damaged.store(1, Ordering::Relaxed);
+    }
+    taken.is_ok()
 }
 
 impl Default for Lock {
@@ -128,18 +229,18 @@ impl Default for Lock {
     }
 }
 
-/// Sleeps while the word has a value, or wakes a thread that sleeps on it. Keeps `errno`.
-fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
-    // SAFETY: the function always returns a valid pointer to this thread's variable.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let before = unsafe { *errno };
-    let forever = core::ptr::null::<libc::timespec>();
-    // SAFETY: the word is mapped, and a null timeout is none.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, forever) };
-    // SAFETY: as above.
-    unsafe { *errno = before };
+/// Sleeps while the lower half of a word has a value, but not longer than a time, unless that is
+/// null; or wakes a thread that sleeps on it. Keeps `errno`.
+fn futex(word: &AtomicU64, operation: libc::c_int, value: u64, time: *const libc::timespec) {
+    let value = value as u32;
+    let lower = word.as_ptr().cast::<u32>();
+    owner::keeping_errno(|| {
+        // SAFETY: the word is mapped, its lower half comes first, and the time is one or null.
+        unsafe { libc::syscall(libc::SYS_futex, lower, operation, value, time) };
+    });
 }
+
+const _: () = assert!(cfg!(target_endian = "little"));
 
 #[cfg(test)]
 mod tests {
@@ -150,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_call_from_inside_a_call_is_refused() {
-        for entry in [Entry::Alone, Entry::Shared] {
+        for entry in [Entry::Alone, Entry::Shared, Entry::Processes] {
             let lock = Lock::new();
             assert!(!lock.is_held());
             assert!(lock.enter(entry));
@@ -163,6 +264,15 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
+        take_turns(Entry::Shared);
+    }
+
+    #[test]
+    fn threads_take_turns_where_processes_do() {
+        take_turns(Entry::Processes);
+    }
+
+    fn take_turns(entry: Entry) {
         struct Counter(Lock, UnsafeCell<u64>);
         // SAFETY: the lock protects the number.
         unsafe impl Sync for Counter {}
@@ -171,10 +281,10 @@ mod tests {
         let count = || {
             let counter = &counter;
             for _ in 0..ROUNDS {
-                assert!(counter.0.enter(Entry::Shared));
+                assert!(counter.0.enter(entry));
                 // SAFETY: the lock is held.
                 unsafe { *counter.1.get() += 1 };
-                counter.0.leave(Entry::Shared);
+                counter.0.leave(entry);
             }
         };
         thread::scope(|scope| {
@@ -206,8 +316,26 @@ mod tests {
         // SAFETY: as above.
         unsafe { *errno = 77 };
         // The word has another value, so the call fails with EAGAIN.
-        futex(&AtomicU32::new(FREE), libc::FUTEX_WAIT, HELD);
+        futex(&AtomicU64::new(FREE), libc::FUTEX_WAIT, HELD, ptr::null());
         // SAFETY: as above.
         assert_eq!(unsafe { *errno }, 77);
+    }
+
+    #[test]
+    fn the_lock_of_a_process_that_is_gone_is_taken_over() {
+        let lock = Lock::new();
+        assert_eq!(lock.holder(), None);
+        // A process of the last boot.
+        lock.word.store(owner::own() ^ 1 << 63, Ordering::Relaxed);
+        lock.thread.store(lumalloc::observe::thread_number(), Ordering::Relaxed);
+        let holder = lock.holder().unwrap();
+        assert_eq!((holder.process, holder.is_alive()), (std::process::id(), false));
+        assert!(lock.enter(Entry::Processes));
+        assert!(lock.is_damaged());
+        assert!(!lock.enter(Entry::Processes));
+        lock.mended();
+        lock.leave(Entry::Processes);
+        assert!(lock.enter(Entry::Processes));
+        assert!(!lock.is_damaged());
     }
 }

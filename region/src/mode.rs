@@ -14,6 +14,8 @@ pub const MEMORYF: u32 = 0o20;
 pub const ANNOUNCE: u32 = 0o100_000;
 /// Blocks that are in use when the region is closed are reported, by the method for debugging.
 pub const LEAKS: u32 = 0o200_000;
+/// Several processes use the region, whose memory is a file's or a shared segment's.
+pub const PROCESSES: u32 = 0o400_000;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.

@@ -213,6 +213,15 @@ impl Segments {
         self.forget_found();
     }
 
+    /// Makes the table anew, of one segment only, which has its header.
+    pub(crate) fn begin_with(&self, words: Words, segment: &Segment) {
+        let (memory, extent) = (segment.memory(), segment.extent());
+        let (header, first) = (segment.address(), segment.first());
+        self.begin(words);
+        // SAFETY: the segment is one of the region, with its header and first block.
+        unsafe { self.add(words, memory, extent, header, first) };
+    }
+
     /// Takes a segment out of the table. It is not the first one.
     pub(crate) fn remove(&self, words: Words, segment: &Segment) {
         let header = segment.address();

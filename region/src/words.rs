@@ -5,7 +5,7 @@
 //! overwrites them. Each such word carries a tag of 20 bits: a keyed hash of the value and of the
 //! place where it lies. A word with a wrong tag is not used.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// The alignment of blocks.
 pub(crate) const GRANULE: usize = 16;
@@ -134,6 +134,14 @@ impl Words {
         let place = (self.distance(at) as u64).rotate_left(32);
         (value ^ place ^ self.key).wrapping_mul(TAG_FACTOR) >> VALUE_BITS
     }
+}
+
+/// Has all words before written before any after, also if the process ends in between.
+#[inline]
+pub(crate) fn in_order() {
+    // SeqCst: pairs with the end of the process, which leaves what was written until then. So only
+    // the compiler is held back.
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// Returns the least common multiple of a number and of the alignment of blocks.

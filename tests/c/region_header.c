@@ -134,6 +134,14 @@ void *(*check_vmdbwatch)(void *) = vmdbwatch;
 
 int (*check_vmprofile)(Vmalloc_t *, int) = vmprofile;
 
+Vmalloc_t *(*check_vmmopen)(const char *, int, ssize_t) = vmmopen;
+Vmalloc_t *(*check_vmmopenat)(const char *, void *, size_t) = vmmopenat;
+void *(*check_vmmvalue)(Vmalloc_t *, int, void *, int) = vmmvalue;
+void *(*check_vmmset)(Vmalloc_t *, int, void *, int) = vmmset;
+void *(*check_vmmcleanup)(Vmalloc_t *) = vmmcleanup;
+void (*check_vmmrelease)(Vmalloc_t *, int) = vmmrelease;
+void *(*check_vmmaddress)(size_t) = vmmaddress;
+
 int (*check_setregmax)(int) = setregmax;
 void (*check_cfree)(void *) = cfree;
 void (*check_vmfileline)(const char *, int, const char *) = vmfileline;

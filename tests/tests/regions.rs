@@ -14,12 +14,17 @@ fn linked(source: &str) -> String {
 
 /// As [`linked`], with arguments of the program.
 fn linked_with(source: &str, arguments: &[&str]) -> String {
+    program(source).args(arguments).stdout()
+}
+
+/// Compiles a program with the shared object.
+fn program(source: &str) -> Run {
     let library = liblumalloc();
     let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
         .map(|part| part.expect("a file in a directory").to_string_lossy());
     let program = cc(source, &[&format!("-L{dir}"), &format!("-l:{file}"), "-lpthread"]);
     // Cargo sets this variable for tests, perhaps to an older build.
-    Run::plain(program).args(arguments).env("LD_LIBRARY_PATH", &*dir).stdout()
+    Run::plain(program).env("LD_LIBRARY_PATH", &*dir)
 }
 
 /// Compiles a static program with the archive, and returns what it prints.
@@ -54,6 +59,25 @@ programs! {
     threads "region_threads.c"
     debug "region_debug.c"
     profile "region_profile.c"
+    shared "region_shared.c"
+}
+
+/// Processes are killed at random moments, which are sometimes inside a call.
+#[test]
+fn killed_processes_leave_regions_that_can_be_used() {
+    assert_eq!(linked("region_killed.c"), "ok\n");
+}
+
+#[test]
+fn a_process_that_ended_in_a_call_is_told_of() {
+    let output = program("region_killed.c").args(["message"]).output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (before, after) = said.split_once("region ").expect("a message");
+    let (address, rest) = after.split_once(": ").expect("an address");
+    assert_eq!(before, "<lumalloc>: ");
+    assert!(usize::from_str_radix(address, 16).is_ok(), "{said}");
+    assert_eq!(rest, "a process ended in a call of it; what is free was found anew\n");
 }
 
 /// A trace leads to the same blocks in use when it is replayed.
@@ -77,8 +101,13 @@ fn a_replayed_trace_ends_as_the_program_did() {
 }
 
 /// What the examples of the page print, in their order.
-const PRINTED: [&str; 4] =
-    ["4 words\n", "63 blocks, refused: 1\n", "1 block of 24 bytes, in segments\n", "1 corrupt\n"];
+const PRINTED: [&str; 5] = [
+    "4 words\n",
+    "63 blocks, refused: 1\n",
+    "1 block of 24 bytes, in segments\n",
+    "1 corrupt\n",
+    "4000\n",
+];
 
 #[test]
 fn the_examples_of_the_page_print_what_they_should() {

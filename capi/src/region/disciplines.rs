@@ -1,6 +1,7 @@
 //! The disciplines of the library, and calls of any discipline.
 
 use super::abi::{Memory, Vmalloc, Vmdisc};
+use super::shared::Shared;
 use alloc_core::PAGE;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -150,6 +151,9 @@ impl Source<'_> {
             System.growth(extent)
         } else if self.is(heap_memory) {
             Heap.growth(extent)
+        // SAFETY: the discipline exists as long as the value is used.
+        } else if let Some(shared) = unsafe { Shared::at(self.disc) } {
+            shared.mapping().growth(extent)
         } else {
             0
         }

@@ -9,7 +9,7 @@ use super::disciplines::Source;
 use super::kinds;
 use super::list::Regions;
 use core::sync::atomic::{AtomicBool, Ordering};
-use lumalloc_region::raw::{Entry, usage_lock};
+use lumalloc_region::raw::{Entry, forget_process, usage_lock};
 
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
@@ -43,6 +43,8 @@ unsafe extern "C" fn before() {
 }
 
 unsafe extern "C" fn after() {
+    // The child is another process.
+    forget_process();
     usage_lock().release_after_fork();
     let regions = Regions::hold();
     for vm in regions.each().filter(|vm| is_locked(vm)) {

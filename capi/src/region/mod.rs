@@ -16,6 +16,7 @@
 //! The folder has a module for each step, from the layouts of C up to the functions.
 
 mod abi;
+mod shared;
 mod disciplines;
 
 mod position;
@@ -27,6 +28,7 @@ mod list;
 
 mod fork;
 pub mod open;
+pub mod mmopen;
 pub mod calls;
 pub mod information;
 pub mod malloc;

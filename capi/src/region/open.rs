@@ -38,7 +38,7 @@ pub unsafe extern "C" fn vmopen(
         errno::set(libc::EINVAL);
         return ptr::null_mut();
     };
-    fork::register();
+    prepare();
     // SAFETY: the caller's promise.
     match unsafe { open(disc, kind, abi::flags(flags, OPEN_FLAGS)) } {
         Ok(vm) => vm,
@@ -47,6 +47,11 @@ pub unsafe extern "C" fn vmopen(
             ptr::null_mut()
         }
     }
+}
+
+/// Is called before a region is opened.
+pub(super) fn prepare() {
+    fork::register();
 }
 
 /// Opens a region. Returns its handle, or what `errno` is to be.
@@ -70,14 +75,28 @@ unsafe fn open(disc: *mut Vmdisc, kind: &Kind, flags: u32) -> Result<*mut Vmallo
         // SAFETY: the program promises that this is the core data of a region, or NULL.
         _ => unsafe { reopened(earlier, kind, flags) }.ok_or(libc::EINVAL)?,
     };
+    // SAFETY: the core data is that of the region, and its discipline exists.
+    let opened = unsafe { with_data(disc, kind, head) };
+    if opened.is_err() && earlier.is_null() {
+        (kind.close)(&Vmalloc::new(kind.method, disc, head.cast()));
+    }
+    opened
+}
+
+/// Makes the handle of a region, and adds it to the list.
+///
+/// # Safety
+/// The core data is that of a region with this method, which is open with this discipline.
+pub(super) unsafe fn with_data(
+    disc: *mut Vmdisc,
+    kind: &Kind,
+    head: *mut Head,
+) -> Result<*mut Vmalloc, c_int> {
     let vm = Vmalloc::new(kind.method, disc, head.cast());
     // SAFETY: the core data is that of the region.
     let place = unsafe { &*head }.handle().map(ptr::with_exposed_provenance_mut::<Vmalloc>);
     let place = place.unwrap_or_else(|| raw::malloc(size_of::<Vmalloc>()).cast());
     if place.is_null() {
-        if earlier.is_null() {
-            (kind.close)(&vm);
-        }
         return Err(libc::ENOMEM);
     }
     // SAFETY: the place is the region's own, or new, and long enough.

@@ -139,6 +139,13 @@ pub trait Method: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn compact<D: Discipline>(call: &mut Call<'_, Self, D>);
 
+    /// Makes the state anew after a process ended in the region, from what can be read in its
+    /// segments.
+    #[doc(hidden)]
+    fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        let _ = call;
+    }
+
     /// Calls `see` with address and size of each block that the program has, if the method knows
     /// them. Returns whether it does.
     #[doc(hidden)]

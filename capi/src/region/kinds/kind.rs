@@ -7,7 +7,7 @@ use super::super::trace::{self, Record};
 use crate::errno;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
-use lumalloc_region::raw::{Form, Head};
+use lumalloc_region::raw::{Change, Form, Head, Value};
 use lumalloc_region::{Misuse, Position, Stat, mode};
 
 /// A segment: its start and its bytes.
@@ -32,6 +32,8 @@ pub(in super::super) struct Kind {
     /// Calls a function with address and size of each block in use, if the method knows them.
     /// Returns whether it does.
     pub(in super::super) blocks: fn(&Vmalloc, &mut dyn FnMut(usize, usize)) -> bool,
+    /// Finds or changes the value of a key. Returns `None` if a call is in the region.
+    pub(in super::super) value: fn(&Vmalloc, u64, Change) -> Option<Value>,
     /// Checks all blocks, and returns how many are corrupt, if the method can tell.
     pub(in super::super) check: fn(&Vmalloc, Position) -> Option<usize>,
 }

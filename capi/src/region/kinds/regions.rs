@@ -8,7 +8,7 @@ use super::kind::{Caller, Failure, Kind, Span, pointer};
 use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{Call, Form, Head, Origin};
+use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
 use lumalloc_region::{
     Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, Stat, mode,
 };
@@ -63,6 +63,7 @@ const fn kind<M: Method>() -> Kind {
         segment: segment::<M>,
         segments: segments::<M>,
         blocks: blocks::<M>,
+        value: value::<M>,
         check: check::<M>,
     }
 }
@@ -353,6 +354,10 @@ fn segments<M: Method>(vm: &Vmalloc, after: usize, into: &mut [Span]) -> usize {
 
 fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
     enter::<M, _>(vm, |call| M::blocks(call, see)).unwrap_or(false)
+}
+
+fn value<M: Method>(vm: &Vmalloc, key: u64, change: Change) -> Option<Value> {
+    enter::<M, _>(vm, |call| raw::change(call, key, change))
 }
 
 fn check<M: Method>(vm: &Vmalloc, position: Position) -> Option<usize> {

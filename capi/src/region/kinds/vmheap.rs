@@ -40,6 +40,7 @@ pub(super) static KIND: Kind = Kind {
         observe::for_each_block(None, |block| see(block.address, block.usable));
         true
     },
+    value: |_, _, _| None,
     check: |_, _| Some(0),
 };
 

@@ -13,7 +13,7 @@
 //! program freed and that was not joined with its neighbours yet: for them it is busy. A segment
 //! ends with a header of size 0.
 
-use crate::words::{GRANULE, Words};
+use crate::words::{GRANULE, Words, in_order};
 
 /// The bytes of a header.
 pub(super) const HEADER: usize = 8;
@@ -134,12 +134,15 @@ impl Block {
     /// Writes the header of the block at an address.
     #[inline]
     pub(super) fn write(self, words: Words, at: usize) {
+        // A process may end at any instruction. What the header leads to is written before.
+        in_order();
         words.seal(at - HEADER, self.0);
     }
 
     /// Makes the header of a block that is no more invalid.
     #[inline]
     pub(super) fn erase(words: Words, at: usize) {
+        in_order();
         words.erase(at - HEADER);
     }
 }

@@ -12,6 +12,7 @@
 mod block;
 mod free_blocks;
 mod kept;
+mod recovery;
 mod state;
 
 use super::{Method, Resize, Stat, carry_over, clear, sealed};
@@ -62,7 +63,7 @@ impl Method for Best {
         let after_free = Block::read(words, old_end).is_some_and(Block::is_after_free);
         mark_end(words, end, false);
         let block = Block::busy(end - old_end).after(after_free);
-        block.write(words, old_end);
+        block.kept().write(words, old_end);
         call.state().put_back(words, old_end, block);
     }
 
@@ -144,6 +145,10 @@ impl Method for Best {
         for segment in call.segments() {
             compact_segment(call, segment);
         }
+    }
+
+    fn recover<D: Discipline>(call: &mut Call<'_, Self, D>) {
+        recovery::recover(call);
     }
 
     fn blocks<D: Discipline>(call: &Call<'_, Self, D>, see: &mut dyn FnMut(usize, usize)) -> bool {
@@ -328,7 +333,7 @@ mod tests {
     use std::vec::Vec;
 
     /// Checks that all words of a region's blocks agree with each other. Returns the blocks.
-    fn check<D: Discipline>(call: &Call<'_, Best, D>) -> BTreeMap<usize, Block> {
+    pub(super) fn check<D: Discipline>(call: &Call<'_, Best, D>) -> BTreeMap<usize, Block> {
         let (words, state) = (call.words(), call.state());
         let mut all = BTreeMap::new();
         for segment in call.segments() {

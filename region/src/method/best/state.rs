@@ -103,6 +103,7 @@ impl State {
             Some(next) => end += next.size(),
             None => set_after_free(words, end, true),
         }
+        let mut joined = None;
         if after_free
             && let Some((before, size)) = free_before(words, at)
             && let Some(other) = Block::read(words, before)
@@ -112,9 +113,13 @@ impl State {
         {
             start = before;
             after_free = other.is_after_free();
-            Block::erase(words, at);
+            joined = Some(at);
         }
         self.add_free(words, start, Block::free(end - start).after(after_free));
+        // The headers lead from each block to the next at any time, so this comes last.
+        if let Some(at) = joined {
+            Block::erase(words, at);
+        }
     }
 
     /// Notes how many bytes the program asked for of the busy block at an address. Returns the
@@ -144,8 +149,11 @@ impl State {
     pub(super) fn cut_back(&self, words: Words, at: usize, size: usize) {
         let block = Block::read(words, at).filter(|block| block.size() >= size + SMALLEST);
         let Some(block) = block else { return };
+        let rest = Block::busy(block.size() - size);
+        // The headers lead from each block to the next at any time, so the second comes first.
+        rest.kept().write(words, at + size);
         block.with_size(size).write(words, at);
-        self.put_back(words, at + size, Block::busy(block.size() - size));
+        self.put_back(words, at + size, rest);
     }
 
     /// Frees what a busy block has before its first address that has a multiple of `align` `lead`

@@ -1,0 +1,258 @@
+//! Making the state of a region anew from the headers of its blocks, after a process ended in it.
+//!
+//! At any time the headers lead from each block to the next. What else the process was changing is
+//! unknown: lists, tree, the marks after free blocks, the end of a segment that grew.
+
+use super::Best;
+use super::block::{Block, HEADER, SMALLEST};
+use super::state::{State, mark_end};
+use crate::call::Call;
+use crate::discipline::Discipline;
+use crate::segments::Segment;
+use crate::words::Words;
+
+/// Makes table, lists and tree of a region anew. Blocks that the program has stay as they are, and
+/// all others are free.
+pub(super) fn recover<D: Discipline>(call: &mut Call<'_, Best, D>) {
+    let (words, head) = (call.words(), call.head());
+    head.segments.begin_with(words, &head.first);
+    call.state().begin(words);
+    recover_segment(call.state(), words, &head.first);
+}
+
+fn recover_segment(state: &State, words: Words, segment: &Segment) {
+    let (mut at, end) = (segment.first(), segment.end());
+    let mut run = FreeRun { start: None };
+    while at < end {
+        let room = end - at;
+        at = match Block::read(words, at) {
+            Some(block) if block.is_used() && (SMALLEST..=room).contains(&block.size()) => {
+                let is_after_free = run.finish(state, words, at);
+                block.after(is_after_free).write(words, at);
+                at + block.size()
+            }
+            Some(block) if !block.is_used() && block.size() >= SMALLEST => {
+                run.add(at);
+                // The segment was made shorter: what lay behind its end was free.
+                at + block.size().min(room)
+            }
+            // The end of the segment before it grew.
+            Some(block) if block.size() == 0 => {
+                if room < SMALLEST && run.start.is_none() {
+                    break;
+                }
+                run.add(at);
+                end
+            }
+            _ => {
+                // What lies behind is not used again, but its blocks can be freed.
+                crate::damage::report(words.address(0), at - HEADER);
+                run.finish(state, words, at);
+                return;
+            }
+        };
+    }
+    let is_after_free = run.finish(state, words, at);
+    mark_end(words, at, is_after_free);
+}
+
+/// Blocks side by side of which none is the program's.
+struct FreeRun {
+    start: Option<usize>,
+}
+
+impl FreeRun {
+    fn add(&mut self, at: usize) {
+        self.start.get_or_insert(at);
+    }
+
+    /// Makes one free block of the run, which ends here. Returns whether there is one.
+    fn finish(&mut self, state: &State, words: Words, end: usize) -> bool {
+        let Some(start) = self.start.take() else { return false };
+        state.add_free(words, start, Block::free(end - start));
+        true
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::super::tests::check;
+    use super::*;
+    use crate::call::Form;
+    use crate::data::Data;
+    use crate::discipline::Resized;
+    use crate::method::{Method, Resize};
+    use core::ptr::NonNull;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::vec::Vec;
+
+    /// Bytes for the region, and behind them what the child says.
+    const ROOM: usize = 64 << 10;
+    const BLOCKS: usize = 24;
+
+    /// What the child had done when it ended: the blocks that it had, and the one that it was about
+    /// to free or resize, or 1 while it clears the region.
+    #[repr(C)]
+    struct Said {
+        blocks: [AtomicUsize; BLOCKS],
+        leaves: AtomicUsize,
+    }
+
+    /// A segment that grows and shrinks in steps of 1 KiB.
+    struct Buffer(usize);
+
+    // SAFETY: the buffer belongs to the region alone.
+    unsafe impl Discipline for Buffer {
+        fn round(&self) -> usize {
+            1024
+        }
+
+        fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+            let start = core::ptr::with_exposed_provenance_mut(self.0);
+            NonNull::new(start).filter(|_| size <= 4096)
+        }
+
+        unsafe fn resize(&mut self, _segment: NonNull<u8>, _: usize, new_size: usize) -> Resized {
+            if new_size <= ROOM { Resized::InPlace } else { Resized::Refused }
+        }
+
+        unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
+            false
+        }
+    }
+
+    fn map() -> usize {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (size, flags) = (2 * ROOM, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: the mapping is new.
+        let start = unsafe { libc::mmap(core::ptr::null_mut(), size, protection, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        start.expose_provenance()
+    }
+
+    fn said<'a>(memory: usize) -> &'a Said {
+        // SAFETY: the memory is mapped until the test ends, and any bytes are a value.
+        unsafe { &*core::ptr::with_exposed_provenance::<Said>(memory + ROOM) }
+    }
+
+    fn data(memory: usize) -> NonNull<Data<State>> {
+        NonNull::new(core::ptr::with_exposed_provenance_mut(memory)).unwrap()
+    }
+
+    fn bytes(memory: usize) -> &'static mut [u8] {
+        let start = core::ptr::with_exposed_provenance_mut(memory);
+        // SAFETY: the memory is mapped, and one process uses it at a time.
+        unsafe { core::slice::from_raw_parts_mut(start, 2 * ROOM) }
+    }
+
+    /// What the child does: all that a region can do, without memory of its own.
+    fn work(memory: usize) {
+        let mut discipline = Buffer(memory);
+        // SAFETY: the region was opened by the parent.
+        let mut call = unsafe { Call::<Best, Buffer>::new(data(memory), &mut discipline) };
+        let said = said(memory);
+        let mut number = 12345usize;
+        for round in 0..150 {
+            number = number.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let slot = &said.blocks[(number >> 33) % BLOCKS];
+            let size = [24, 40, 700, 24, 100, 1500][(number >> 40) % 6];
+            let old = slot.load(Ordering::Relaxed);
+            if round % 40 == 39 {
+                Best::compact(&mut call);
+            }
+            if old == 0 {
+                let new = match number >> 50 & 3 {
+                    0 => Best::align(&mut call, size, 64),
+                    _ => Best::alloc(&mut call, size),
+                };
+                slot.store(new.unwrap() - memory, Ordering::SeqCst);
+                continue;
+            }
+            said.leaves.store(old, Ordering::SeqCst);
+            let new = match number >> 50 & 1 {
+                0 => Best::free(&mut call, memory + old).map(|_| memory).unwrap(),
+                _ => Best::resize(&mut call, memory + old, size, Resize::MOVE).unwrap(),
+            };
+            slot.store(new - memory, Ordering::SeqCst);
+            said.leaves.store(0, Ordering::SeqCst);
+        }
+        said.leaves.store(1, Ordering::SeqCst);
+        call.clear();
+        said.blocks.iter().for_each(|slot| slot.store(0, Ordering::SeqCst));
+        said.leaves.store(0, Ordering::SeqCst);
+    }
+
+    /// Runs the work in a child, and calls `look` after each of its instructions.
+    fn step_by_step(memory: usize, mut look: impl FnMut()) {
+        let nothing = core::ptr::null_mut::<core::ffi::c_void>();
+        // SAFETY: the child calls nothing but the region and the system.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            // SAFETY: the call takes no memory.
+            unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) };
+            // SAFETY: the call takes no memory.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            work(memory);
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(0) };
+        }
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is writable.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            if libc::WIFEXITED(status) {
+                assert_eq!(libc::WEXITSTATUS(status), 0);
+                return;
+            }
+            assert!(libc::WIFSTOPPED(status), "the child was killed: {status:x}");
+            let signal = libc::WSTOPSIG(status);
+            assert!([libc::SIGSTOP, libc::SIGTRAP].contains(&signal), "signal {signal}");
+            look();
+            // SAFETY: the call takes no memory.
+            let step = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, nothing, nothing) };
+            assert_eq!(step, 0);
+        }
+    }
+
+    #[test]
+    fn a_region_is_whole_again_wherever_a_process_ended() {
+        let (memory, copy) = (map(), map());
+        let mut discipline = Buffer(memory);
+        Call::<Best, Buffer>::open(&mut discipline, Form::default()).unwrap();
+        let mut before = Vec::new();
+        let mut changes = 0;
+        step_by_step(memory, || {
+            let now = bytes(memory);
+            if now == before.as_slice() {
+                return;
+            }
+            before = now.to_vec();
+            changes += 1;
+            // A region works at any address.
+            bytes(copy).copy_from_slice(now);
+            let mut discipline = Buffer(copy);
+            // SAFETY: the copy is that of a region, and nobody else has it.
+            let mut call = unsafe { Call::<Best, Buffer>::new(data(copy), &mut discipline) };
+            call.recover();
+            let blocks = check(&call);
+            let said = said(copy);
+            let leaves = said.leaves.load(Ordering::Relaxed);
+            let used = blocks.values().filter(|block| block.is_used()).count();
+            let mut kept = 0;
+            for slot in &said.blocks {
+                let block = slot.load(Ordering::Relaxed);
+                if block != 0 && block != leaves && leaves != 1 {
+                    assert!(blocks.get(&(copy + block)).is_some_and(|block| block.is_used()));
+                    kept += 1;
+                }
+            }
+            // A call in which the process ended has taken two blocks at most.
+            assert!(leaves == 1 || (kept..=kept + 2).contains(&used), "{kept}, {used}");
+            let more = Best::alloc(&mut call, 200).unwrap();
+            check(&call);
+            assert!(Best::free(&mut call, more).is_ok());
+        });
+        assert!(changes > 1000, "{changes}");
+    }
+}

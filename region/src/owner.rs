@@ -1,0 +1,243 @@
+//! Who holds the lock of a region that several processes share: a process, in a number that says
+//! later whether the process still exists.
+//!
+//! ```text
+//!   bits 63..52  the boot of the system     31      a thread waits (the lock's own bit)
+//!        51..32  when the process began     30..22  the namespace of process numbers
+//!                                           21..0   the process number
+//! ```
+//!
+//! A process number alone does not do: the system gives it to another process later.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+const NUMBER: u64 = (1 << 22) - 1;
+const SPACE_SHIFT: u32 = 22;
+const SPACE: u64 = 0x1ff << SPACE_SHIFT;
+const START_SHIFT: u32 = 32;
+const START: u64 = 0xf_ffff << START_SHIFT;
+const BOOT_SHIFT: u32 = 52;
+const BOOT: u64 = 0xfff << BOOT_SHIFT;
+
+/// The number of this process, computed once, or 0.
+static OWN: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of this process. It is not 0.
+pub(crate) fn own() -> u64 {
+    let process = process();
+    let known = OWN.load(Ordering::Relaxed);
+    if known & NUMBER == process {
+        return known;
+    }
+    let own = compute(process);
+    OWN.store(own, Ordering::Relaxed);
+    own
+}
+
+/// Makes the next [`own`] look again. A child of a fork calls it, because it is another process.
+pub fn forget() {
+    OWN.store(0, Ordering::Relaxed);
+}
+
+/// Returns the process number that the system knows a process by.
+pub(crate) fn process_of(owner: u64) -> u32 {
+    (owner & NUMBER) as u32
+}
+
+/// Returns whether the process that a number was made for still exists. A process of another
+/// namespace cannot be seen, and counts as alive until the system starts anew.
+pub(crate) fn is_alive(owner: u64) -> bool {
+    let own = own();
+    let differs = |part: u64| (owner ^ own) & part != 0;
+    if differs(BOOT) {
+        return false;
+    }
+    if differs(SPACE) {
+        return true;
+    }
+    let process = owner & NUMBER;
+    if is_gone(process) {
+        return false;
+    }
+    match status(process) {
+        Some(status) => !status.is_dead && status.start << START_SHIFT & START == owner & START,
+        None => !is_gone(process),
+    }
+}
+
+fn process() -> u64 {
+    // SAFETY: the call has no arguments and cannot fail.
+    u64::from(unsafe { libc::getpid() }.cast_unsigned()) & NUMBER
+}
+
+fn compute(process: u64) -> u64 {
+    let start = status(process).map_or(0, |status| status.start);
+    process
+        | namespace() << SPACE_SHIFT & SPACE
+        | start << START_SHIFT & START
+        | boot() << BOOT_SHIFT & BOOT
+}
+
+/// Returns whether the system knows that there is no such process.
+fn is_gone(process: u64) -> bool {
+    let number = libc::pid_t::try_from(process).unwrap_or(0);
+    keeping_errno(|| {
+        // SAFETY: signal 0 is not sent, only the process is looked for.
+        let is_refused = unsafe { libc::kill(number, 0) } != 0;
+        is_refused && std_errno() == libc::ESRCH
+    })
+}
+
+/// What `/proc` says of a process.
+struct Status {
+    /// It has ended, and its parent has not noticed yet.
+    is_dead: bool,
+    /// When it began, in ticks since the system's start.
+    start: u64,
+}
+
+fn status(process: u64) -> Option<Status> {
+    let mut path = [0; 40];
+    let path = path_of(process, &mut path)?;
+    let mut text = [0; 1024];
+    parse(read(path, &mut text)?)
+}
+
+/// Reads a line of `/proc/PID/stat`. The name of the program, in parentheses, may hold anything.
+fn parse(line: &[u8]) -> Option<Status> {
+    let end = line.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = line.get(end + 1..)?.split(|&byte| byte == b' ').filter(|one| !one.is_empty());
+    let state = fields.next()?;
+    let threads = number(fields.nth(16)?)?;
+    let start = number(fields.nth(1)?)?;
+    // A first thread that has ended looks the same while others go on.
+    let is_dead = matches!(state, b"Z" | b"X") && threads <= 1;
+    Some(Status { is_dead, start })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    core::str::from_utf8(digits).ok()?.trim_ascii_end().parse().ok()
+}
+
+/// Makes the path `/proc/PID/stat`.
+fn path_of(process: u64, into: &mut [u8; 40]) -> Option<&CStr> {
+    let mut line = crate::line::Line::new();
+    line.text(b"/proc/").decimal(process as usize).text(b"/stat\0");
+    let text = line.get();
+    into.get_mut(..text.len())?.copy_from_slice(text);
+    CStr::from_bytes_until_nul(into).ok()
+}
+
+/// Returns a number of the system's start, or 0.
+fn boot() -> u64 {
+    let mut text = [0; 64];
+    let path = c"/proc/sys/kernel/random/boot_id";
+    let text = read(path, &mut text).unwrap_or_default();
+    // FNV-1a, so that each letter counts.
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325, hash);
+    hash >> (64 - 12)
+}
+
+/// Returns a number of the namespace of process numbers, or 0.
+fn namespace() -> u64 {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    let path = c"/proc/self/ns/pid";
+    keeping_errno(|| {
+        // SAFETY: the path is a string of C, and the status is writable.
+        unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) };
+    });
+    // SAFETY: all bytes are zeros, or what the system wrote.
+    let inode = unsafe { status.assume_init() }.st_ino;
+    inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9)
+}
+
+/// Reads the start of a file.
+fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = keeping_errno(|| {
+        // SAFETY: the path is a string of C.
+        let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if file < 0 {
+            return None;
+        }
+        // SAFETY: the place has so many bytes.
+        let length = unsafe { libc::read(file, into.as_mut_ptr().cast::<c_void>(), into.len()) };
+        // SAFETY: the descriptor was opened here.
+        unsafe { libc::close(file) };
+        usize::try_from(length).ok()
+    })?;
+    into.get(..length)
+}
+
+fn std_errno() -> c_int {
+    // SAFETY: the function always returns a valid pointer to this thread's variable.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *place }
+}
+
+/// Runs `f`, and leaves `errno` as it was.
+pub(crate) fn keeping_errno<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: the function always returns a valid pointer to this thread's variable.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *place };
+    let result = f();
+    // SAFETY: as above.
+    unsafe { *place = before };
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn this_process_is_alive_and_keeps_its_number() {
+        assert_eq!(own(), own());
+        assert_eq!(own() & NUMBER, u64::from(std::process::id()));
+        assert!(is_alive(own()));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_before_and_after_its_parent_notices() {
+        let sleeps = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn();
+        let mut child = sleeps.expect("the program sleep");
+        let number = compute(u64::from(child.id()));
+        assert!(is_alive(number));
+        child.kill().expect("a child");
+        while is_alive(number) {
+            std::thread::yield_now();
+        }
+        child.wait().expect("a child");
+        assert!(!is_alive(number));
+    }
+
+    #[test]
+    fn another_start_and_another_boot_are_another_process() {
+        assert!(!is_alive(own() ^ 1 << START_SHIFT));
+        assert!(!is_alive(own() ^ 1 << BOOT_SHIFT));
+        assert!(is_alive(own() ^ 1 << SPACE_SHIFT));
+    }
+
+    #[test]
+    fn a_program_may_have_any_name() {
+        let line = |state: &str, threads: u32| {
+            std::format!(
+                "7 (a) b (c) {state} 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 {threads} 0 4711 8 9\n"
+            )
+        };
+        let parsed = |line: std::string::String| {
+            let status = parse(line.as_bytes()).unwrap();
+            (status.is_dead, status.start)
+        };
+        assert_eq!(parsed(line("S", 1)), (false, 4711));
+        assert_eq!(parsed(line("Z", 1)), (true, 4711));
+        assert_eq!(parsed(line("Z", 2)), (false, 4711));
+        assert!(parse(b"7 (a").is_none());
+        assert!(parse(b"7 (a) S 1 2").is_none());
+    }
+}

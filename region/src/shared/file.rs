@@ -1,0 +1,192 @@
+//! The file that holds a region.
+
+use crate::line::Line;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// How [`File::lock`] locks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locked {
+    /// With others: the file is in use.
+    Together,
+    /// Alone. Fails at once if others use the file.
+    Alone,
+}
+
+/// An open file. Programs close descriptors that are not theirs, and open others with the same
+/// number, so each use looks whether it is the same file.
+pub(super) struct File {
+    descriptor: c_int,
+    device: u64,
+    inode: u64,
+    /// Whether closing removes the file.
+    is_removed: AtomicBool,
+}
+
+/// Returns what `errno` says.
+pub(super) fn errno() -> c_int {
+    // SAFETY: the function always returns a valid pointer to this thread's variable.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *place }
+}
+
+impl File {
+    /// Opens a regular file for reading and writing, and makes it if there is none.
+    pub(super) fn open(path: &CStr) -> Result<File, c_int> {
+        const FLAGS: c_int = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        // SAFETY: the path is a string of C.
+        let descriptor = unsafe { libc::open(path.as_ptr(), FLAGS | libc::O_NOCTTY, 0o644) };
+        if descriptor < 0 {
+            return Err(errno());
+        }
+        let Some(status) = status(descriptor) else {
+            let failed = errno();
+            close(descriptor);
+            return Err(failed);
+        };
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG {
+            close(descriptor);
+            return Err(libc::EINVAL);
+        }
+        let (device, inode) = (status.st_dev, status.st_ino);
+        Ok(File { descriptor, device, inode, is_removed: AtomicBool::new(false) })
+    }
+
+    /// The descriptor, for a mapping.
+    pub(super) fn descriptor(&self) -> c_int {
+        self.descriptor
+    }
+
+    /// Returns device and number of the file.
+    pub(super) fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Returns the file's length, or `None` if the descriptor is another file's by now.
+    pub(super) fn length(&self) -> Option<usize> {
+        let status = status(self.descriptor)?;
+        let is_same = (status.st_dev, status.st_ino) == self.identity();
+        usize::try_from(status.st_size).ok().filter(|_| is_same)
+    }
+
+    /// Locks the file, as long as it is open here or in a child of this process. Returns whether it
+    /// is locked.
+    pub(super) fn lock(&self, how: Locked) -> bool {
+        let operation = match how {
+            Locked::Together => libc::LOCK_SH,
+            Locked::Alone => libc::LOCK_EX | libc::LOCK_NB,
+        };
+        loop {
+            // SAFETY: the call takes no memory.
+            if unsafe { libc::flock(self.descriptor, operation) } == 0 {
+                return true;
+            }
+            if errno() != libc::EINTR {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn unlock(&self) {
+        // SAFETY: the call takes no memory.
+        unsafe { libc::flock(self.descriptor, libc::LOCK_UN) };
+    }
+
+    /// Makes the file at least so long, with space on the disk from `from` on if the file system
+    /// can promise it.
+    pub(super) fn reserve(&self, from: usize, length: usize) -> Result<(), c_int> {
+        let now = self.length().ok_or(libc::EBADF)?;
+        let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
+        let (start, more) = (offset(from)?, offset(length.saturating_sub(from))?);
+        // SAFETY: the call takes no memory.
+        if more == 0 || unsafe { libc::fallocate(self.descriptor, 0, start, more) } == 0 {
+            return Ok(());
+        }
+        let failed = errno();
+        if failed != libc::EOPNOTSUPP && failed != libc::ENOSYS {
+            return Err(failed);
+        }
+        // SAFETY: the call takes no memory.
+        if now < length && unsafe { libc::ftruncate(self.descriptor, offset(length)?) } != 0 {
+            return Err(errno());
+        }
+        Ok(())
+    }
+
+    /// Reads the start of the file. Returns how many bytes there were.
+    pub(super) fn read_start(&self, into: &mut [u64]) -> Result<usize, c_int> {
+        let (start, bytes) = (into.as_mut_ptr().cast::<c_void>(), size_of_val(into));
+        // SAFETY: the place has so many bytes, and any are a value.
+        let read = unsafe { libc::pread(self.descriptor, start, bytes, 0) };
+        usize::try_from(read).map_err(|_| errno())
+    }
+
+    /// Writes the first word.
+    pub(super) fn write_start(&self, word: u64) -> Result<(), c_int> {
+        let bytes = size_of::<u64>();
+        // SAFETY: the word has so many bytes.
+        let written = unsafe { libc::pwrite(self.descriptor, (&raw const word).cast(), bytes, 0) };
+        if written < 0 { Err(errno()) } else { Ok(()) }
+    }
+
+    /// Lets closing remove the file.
+    pub(super) fn remove_when_closed(&self) {
+        self.is_removed.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes the file, wherever it was moved meanwhile.
+    fn remove(&self) {
+        let mut line = Line::new();
+        line.text(b"/proc/self/fd/").decimal(self.descriptor as usize).text(b"\0");
+        let mut path: [c_char; 4096] = [0; 4096];
+        let link = line.get().as_ptr().cast();
+        // SAFETY: the link's name ends with NUL, and the place has one byte more.
+        let length = unsafe { libc::readlink(link, path.as_mut_ptr(), path.len() - 1) };
+        if length <= 0 {
+            return;
+        }
+        // SAFETY: the path ends with NUL.
+        let path = unsafe { CStr::from_ptr(path.as_ptr()) };
+        if identity_of(path) == Some(self.identity()) {
+            // SAFETY: the path ends with NUL.
+            unsafe { libc::unlink(path.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if self.length().is_none() {
+            return;
+        }
+        if self.is_removed.load(Ordering::Relaxed) {
+            self.remove();
+        }
+        close(self.descriptor);
+    }
+}
+
+/// Returns device and number of a file.
+pub(super) fn identity_of(path: &CStr) -> Option<(u64, u64)> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the path ends with NUL, and the status is writable.
+    let result = unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) };
+    // SAFETY: all bytes are zeros, or what the system wrote.
+    let status = unsafe { status.assume_init() };
+    (result == 0).then_some((status.st_dev, status.st_ino))
+}
+
+fn close(descriptor: c_int) {
+    // SAFETY: the descriptor was opened here.
+    unsafe { libc::close(descriptor) };
+}
+
+fn status(descriptor: c_int) -> Option<libc::stat> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the status is writable.
+    let result = unsafe { libc::fstat(descriptor, status.as_mut_ptr()) };
+    // SAFETY: all bytes are zeros, or what the system wrote.
+    (result == 0).then(|| unsafe { status.assume_init() })
+}

@@ -1,0 +1,191 @@
+//! The page before a shared region: what says where it lies and how large it can be.
+
+use crate::owner;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes before the region.
+pub(super) const FRONT: usize = lumalloc::PAGE;
+
+/// The first word: `lumavm` and the number of the layout.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"lumavm\x00\x01");
+
+/// The first word of a region that is being made.
+pub(super) const MAKING: u64 = u64::from_le_bytes(*b"lumavm?\x01");
+
+/// The second word, once the region can be used.
+const READY: u64 = u64::from_le_bytes(*b"isready\x00");
+
+/// The most addresses of a region.
+const MOST: usize = 1 << 46;
+
+/// The first words of the page.
+#[repr(C)]
+pub(super) struct Front {
+    magic: AtomicU64,
+    /// 0, the process that makes the region, or [`READY`].
+    state: AtomicU64,
+    /// Where the region's pages lie in each process.
+    base: AtomicU64,
+    /// How many addresses belong to them, from `base`.
+    window: AtomicU64,
+    /// The most bytes of the region, which begins behind the page.
+    limit: AtomicU64,
+}
+
+pub(super) const WORDS: usize = size_of::<Front>() / size_of::<u64>();
+
+/// Where a region lies, and how large it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) base: usize,
+    pub(super) window: usize,
+    pub(super) limit: usize,
+}
+
+/// What the first words of a file or a segment say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing was written yet, or a process ended while it made the region.
+    Nothing,
+    /// A region.
+    Region(Place),
+    /// Something else.
+    Foreign,
+}
+
+impl Found {
+    /// Reads the first words.
+    pub(super) fn read(words: &[u64; WORDS]) -> Found {
+        let [magic, state, base, window, limit] = *words;
+        if words.iter().all(|word| *word == 0) || magic == MAKING && state != READY {
+            return Found::Nothing;
+        }
+        let number = |word: u64| usize::try_from(word).unwrap_or(usize::MAX);
+        let place = Place { base: number(base), window: number(window), limit: number(limit) };
+        let is_region = [MAGIC, MAKING].contains(&magic) && state == READY && place.is_possible();
+        if is_region { Found::Region(place) } else { Found::Foreign }
+    }
+}
+
+impl Found {
+    /// Reads the page at an address. A page of zeros holds nothing yet.
+    ///
+    /// # Safety
+    /// It is mapped.
+    pub(super) unsafe fn at(address: usize) -> Found {
+        let page = core::ptr::with_exposed_provenance::<[AtomicU64; FRONT / 8]>(address);
+        // SAFETY: the caller's promise. All bytes are values.
+        let page = unsafe { &*page };
+        let mut words = [0; WORDS];
+        for (word, place) in words.iter_mut().zip(page) {
+            // Acquire: pairs with the Release in `ready`.
+            *word = place.load(Ordering::Acquire);
+        }
+        let is_used = || page.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+        match Found::read(&words) {
+            Found::Nothing if words.first() != Some(&MAKING) && is_used() => Found::Foreign,
+            found => found,
+        }
+    }
+}
+
+impl Place {
+    fn is_possible(&self) -> bool {
+        self.base != 0
+            && self.base.is_multiple_of(lumalloc::PAGE)
+            && self.base < MOST * 2
+            && self.window <= MOST
+            && self.limit <= self.window.saturating_sub(FRONT)
+    }
+}
+
+impl Front {
+    /// The page at an address.
+    ///
+    /// # Safety
+    /// It is mapped as long as the reference is used.
+    pub(super) unsafe fn at<'a>(address: usize) -> &'a Front {
+        // SAFETY: the caller's promise. All fields are atomic.
+        unsafe { &*core::ptr::with_exposed_provenance::<Front>(address) }
+    }
+
+    /// Takes on the making of the region. Returns false if it is made. Waits as long as another
+    /// process makes it.
+    pub(super) fn claim(&self) -> bool {
+        let own = owner::own();
+        loop {
+            // Acquire: pairs with the Release in `ready`.
+            let state = self.state.load(Ordering::Acquire);
+            if state == READY {
+                return false;
+            }
+            if state != 0 && state != own && owner::is_alive(state) {
+                pause();
+                continue;
+            }
+            let claimed =
+                self.state.compare_exchange(state, own, Ordering::Relaxed, Ordering::Relaxed);
+            if claimed.is_ok() {
+                self.magic.store(MAKING, Ordering::Relaxed);
+                return true;
+            }
+        }
+    }
+
+    pub(super) fn place(&self, place: Place) {
+        self.base.store(place.base as u64, Ordering::Relaxed);
+        self.window.store(place.window as u64, Ordering::Relaxed);
+        self.limit.store(place.limit as u64, Ordering::Relaxed);
+    }
+
+    /// Notes that the region can be used.
+    pub(super) fn ready(&self) {
+        // Release: pairs with the Acquire in `claim`.
+        self.state.store(READY, Ordering::Release);
+        self.magic.store(MAGIC, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        // Acquire: pairs with the Release in `ready`.
+        self.state.load(Ordering::Acquire) == READY
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed) as usize
+    }
+
+    /// Lets the region grow to so many bytes.
+    pub(super) fn raise_limit(&self, limit: usize) {
+        self.limit.fetch_max(limit as u64, Ordering::Relaxed);
+    }
+}
+
+/// Waits a moment for another process.
+pub(super) fn pause() {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: the time is readable, and nothing is written.
+    unsafe { libc::nanosleep(&raw const moment, core::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_say_what_there_is() {
+        let words = [MAGIC, READY, 1 << 40, 1 << 34, 1 << 20];
+        let place = Place { base: 1 << 40, window: 1 << 34, limit: 1 << 20 };
+        assert_eq!(Found::read(&words), Found::Region(place));
+        assert_eq!(Found::read(&[0; WORDS]), Found::Nothing);
+        assert_eq!(Found::read(&[MAKING, 0, 0, 0, 0]), Found::Nothing);
+        assert_eq!(Found::read(&[MAKING, owner::own(), 9, 9, 9]), Found::Nothing);
+        assert_eq!(Found::read(&[MAKING, READY, 1 << 40, 1 << 34, 1 << 20]), Found::Region(place));
+        assert_eq!(Found::read(&[MAGIC, 0, 0, 0, 0]), Found::Foreign);
+        for (at, word) in [(0, MAGIC + 1), (2, 0), (2, 4097), (3, 1 << 47), (3, 4096), (4, 1 << 35)]
+        {
+            let mut wrong = words;
+            wrong[at] = word;
+            assert_eq!(Found::read(&wrong), Found::Foreign);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Memory that processes share and that outlives them: a file, or a segment of System V. Source:
+//! vmalloc(3), `vmmopen`.
+//!
+//! ```text
+//!   base                FRONT                             limit                 window
+//!     │ front, one page   │ core data │ blocks  │ not used  │ only addresses      │
+//!                                               │ the end of the file, which grows
+//! ```
+//!
+//! All addresses of the window are mapped from the start, so a region that one process lets grow
+//! has grown for all. A region lies at the same address in each process, because programs keep
+//! pointers in it; the region itself would work at any.
+
+mod file;
+mod front;
+mod memory;
+mod segment;
+
+use crate::discipline::{Discipline, Resized};
+use core::ffi::{CStr, c_int};
+use core::ptr::NonNull;
+use file::{File, Locked};
+use front::{FRONT, Found, Front, Place, WORDS};
+use segment::Identity;
+
+pub use memory::any_address;
+
+/// The least bytes of a region.
+const LEAST: usize = 64 * lumalloc::PAGE;
+
+/// What a region grows by at least.
+const GROWTH: usize = 64 << 10;
+
+/// Addresses for a file that can grow, if the system allows so many.
+const WINDOW: usize = 16 << 30;
+
+/// What holds the memory.
+enum Backing {
+    File(File),
+    Segment(Identity),
+}
+
+/// The memory of a shared region in this process.
+pub struct Mapping {
+    start: usize,
+    window: usize,
+    backing: Backing,
+    /// Whether the region is still to be made.
+    is_new: bool,
+    /// Whether no other process has the region, as far as is known.
+    is_alone: bool,
+}
+
+/// A file or a segment, by its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// Device and number of a file.
+    File(u64, u64),
+    /// The number of a segment of System V.
+    Segment(c_int),
+}
+
+/// What a file of a region is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileForm {
+    /// Where the region is to lie, or 0. A region that exists lies where it did.
+    pub base: usize,
+    /// How many bytes it has room for, at least.
+    pub size: usize,
+    /// Whether it can grow as far as there are addresses.
+    pub grows: bool,
+}
+
+impl Mapping {
+    /// Maps the region that lies in a file. Makes the file if there is none.
+    ///
+    /// # Errors
+    /// A number of `errno`: `EINVAL` if the file holds something else, or was cut off;
+    /// `EADDRINUSE` if something else lies at the region's addresses.
+    pub fn of_file(path: &CStr, form: FileForm) -> Result<Mapping, c_int> {
+        let file = File::open(path)?;
+        let (found, is_alone) = claim(&file)?;
+        let mut place = match found {
+            Found::Foreign => return Err(libc::EINVAL),
+            Found::Region(place) => place,
+            Found::Nothing => {
+                let limit = room(form.size).ok_or(libc::ENOMEM)?;
+                let base = form.base;
+                if !base.is_multiple_of(lumalloc::PAGE) {
+                    return Err(libc::EINVAL);
+                }
+                file.write_start(front::MAKING)?;
+                file.reserve(0, FRONT)?;
+                Place { base, window: WINDOW.max(limit.saturating_mul(2)), limit }
+            }
+        };
+        let is_new = found == Found::Nothing;
+        let differs = form.base != 0 && form.base != place.base;
+        let is_short = file.length().ok_or(libc::EBADF)? < FRONT + lumalloc::PAGE;
+        if differs || !is_new && is_short {
+            return Err(libc::EINVAL);
+        }
+        let least = FRONT + place.limit;
+        let start = loop {
+            let base = if is_new && place.base == 0 { any_address(place.window) } else { None };
+            match memory::map_shared(base.unwrap_or(place.base), place.window, file.descriptor()) {
+                Ok(start) => break start,
+                Err(libc::ENOMEM) if is_new && place.window / 2 >= least => place.window /= 2,
+                Err(code) => return Err(code),
+            }
+        };
+        place.base = start;
+        if form.grows {
+            place.limit = place.window - FRONT;
+        }
+        let backing = Backing::File(file);
+        let mapping = Mapping { start, window: place.window, backing, is_new, is_alone };
+        mapping.settle(place, form.size)?;
+        Ok(mapping)
+    }
+
+    /// Attaches the region in the segment of a file and a project. Makes the segment if there is
+    /// none.
+    ///
+    /// # Errors
+    /// As for [`Mapping::of_file`].
+    pub fn of_segment(path: &CStr, project: c_int, size: usize) -> Result<Mapping, c_int> {
+        let bytes = room(size).and_then(|room| room.checked_add(FRONT)).ok_or(libc::ENOMEM)?;
+        let identity = Identity::of(path, project, bytes)?;
+        let (window, _) = identity.status()?;
+        if window < FRONT + lumalloc::PAGE {
+            return Err(libc::EINVAL);
+        }
+        let found = look(&identity)?;
+        let start = match found {
+            Found::Foreign => return Err(libc::EINVAL),
+            Found::Region(place) => identity.attach(place.base)?,
+            Found::Nothing => identity.attach(any_address(window).unwrap_or(0))?,
+        };
+        let (_, attached) = identity.status()?;
+        let backing = Backing::Segment(identity);
+        let mut mapping =
+            Mapping { start, window, backing, is_new: false, is_alone: attached == 1 };
+        mapping.is_new = mapping.front().claim();
+        if !mapping.is_new && found == Found::Nothing {
+            // Another process was faster, and has it elsewhere.
+            drop(mapping);
+            return Mapping::of_segment(path, project, size);
+        }
+        mapping.settle(Place { base: start, window, limit: window - FRONT }, size)?;
+        Ok(mapping)
+    }
+
+    /// Returns the numbers of the file or the segment.
+    pub fn object(&self) -> Object {
+        match &self.backing {
+            Backing::File(file) => {
+                let (device, inode) = file.identity();
+                Object::File(device, inode)
+            }
+            Backing::Segment(identity) => Object::Segment(identity.number()),
+        }
+    }
+
+    /// Returns where the core data of the region lies.
+    pub fn data(&self) -> usize {
+        self.start + FRONT
+    }
+
+    /// Returns where the region's pages begin.
+    pub fn base(&self) -> usize {
+        self.start
+    }
+
+    /// Returns whether the region lies in a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.backing, Backing::File(_))
+    }
+
+    /// Returns the most bytes that the region can have now.
+    pub fn limit(&self) -> usize {
+        let length = match &self.backing {
+            Backing::File(file) => file.length().unwrap_or(0),
+            Backing::Segment(_) => self.window,
+        };
+        length.saturating_sub(FRONT).min(self.front().limit())
+    }
+
+    /// Returns whether the region is still to be made, at [`Mapping::data`].
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Returns whether no other process had the region when it was opened.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Notes that the region was made or is whole, so that other processes may use it.
+    pub fn ready(&self) {
+        self.front().ready();
+        if let Backing::File(file) = &self.backing {
+            file.lock(Locked::Together);
+        }
+    }
+
+    /// Lets the end of the mapping remove the file or the segment.
+    pub fn remove_when_closed(&self) {
+        match &self.backing {
+            Backing::File(file) => file.remove_when_closed(),
+            Backing::Segment(identity) => identity.remove_when_closed(),
+        }
+    }
+
+    fn front(&self) -> &Front {
+        // SAFETY: the page is mapped as long as the value exists.
+        unsafe { Front::at(self.start) }
+    }
+
+    /// Lets the region be as large as is wanted, if there are so many addresses.
+    ///
+    /// # Errors
+    /// `ENOMEM`, a number of `errno`.
+    pub fn make_room(&self, size: usize) -> Result<(), c_int> {
+        let wanted = room(size).filter(|room| *room <= self.window - FRONT);
+        self.front().raise_limit(wanted.ok_or(libc::ENOMEM)?);
+        Ok(())
+    }
+
+    /// Writes what a new region is, or lets an old one be as large as is wanted.
+    fn settle(&self, place: Place, size: usize) -> Result<(), c_int> {
+        let front = self.front();
+        if self.is_new {
+            front.claim();
+            front.place(place);
+            return Ok(());
+        }
+        front.raise_limit(place.limit);
+        self.make_room(size)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        match &self.backing {
+            Backing::File(_) => memory::unmap(self.start, self.window),
+            Backing::Segment(identity) => identity.detach(self.start),
+        }
+    }
+}
+
+// SAFETY: the one segment of the region lies behind the front, which nothing else uses, and grows
+// within the window.
+unsafe impl Discipline for Mapping {
+    fn round(&self) -> usize {
+        lumalloc::PAGE
+    }
+
+    fn growth(&self, extent: usize) -> usize {
+        (extent / 8).max(GROWTH).min(self.front().limit().saturating_sub(extent))
+    }
+
+    fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
+        let is_first = !self.front().is_ready();
+        let is_obtained = is_first && size <= self.front().limit() && self.reserve(0, size);
+        NonNull::new(core::ptr::with_exposed_provenance_mut(self.data())).filter(|_| is_obtained)
+    }
+
+    unsafe fn resize(&mut self, segment: NonNull<u8>, size: usize, new_size: usize) -> Resized {
+        let start = segment.as_ptr().expose_provenance();
+        let is_done = if new_size > size {
+            new_size <= self.front().limit() && self.reserve(size, new_size)
+        } else {
+            memory::discard(start + new_size, start + size)
+        };
+        if is_done { Resized::InPlace } else { Resized::Refused }
+    }
+
+    unsafe fn release(&mut self, _segment: NonNull<u8>, _size: usize) -> bool {
+        false
+    }
+}
+
+impl Mapping {
+    /// Sees to it that the region can have so many bytes, of which it has `size`.
+    fn reserve(&self, size: usize, new_size: usize) -> bool {
+        match &self.backing {
+            Backing::File(file) => file.reserve(FRONT + size, FRONT + new_size).is_ok(),
+            Backing::Segment(_) => FRONT + new_size <= self.window,
+        }
+    }
+}
+
+/// Returns how many bytes a region has room for, if so many are wanted.
+fn room(size: usize) -> Option<usize> {
+    size.max(LEAST).checked_next_multiple_of(lumalloc::PAGE).filter(|size| *size <= 1 << 45)
+}
+
+/// Locks a file, and reads its front. Returns that, and whether no other process has the region.
+/// Only a process that is alone makes a region.
+fn claim(file: &File) -> Result<(Found, bool), c_int> {
+    loop {
+        let is_alone = file.lock(Locked::Alone);
+        if !is_alone && !file.lock(Locked::Together) {
+            return Err(libc::ENOLCK);
+        }
+        let mut words = [0; WORDS];
+        let length = file.read_start(&mut words)?;
+        // Zeros in a file are something else's.
+        let is_foreign = length != 0 && words.first() == Some(&0);
+        let found = if is_foreign { Found::Foreign } else { Found::read(&words) };
+        if is_alone || found != Found::Nothing {
+            return Ok((found, is_alone));
+        }
+        file.unlock();
+        front::pause();
+    }
+}
+
+/// Reads the front of a segment, which is longer.
+fn look(identity: &Identity) -> Result<Found, c_int> {
+    let start = identity.attach(0)?;
+    // SAFETY: the segment is attached, and longer.
+    let found = unsafe { Found::at(start) };
+    segment::detach(start);
+    Ok(found)
+}
+
+/// Returns the numbers of the file, or for a project of at least 0 of the segment, if there is one.
+pub fn object_of(path: &CStr, project: c_int) -> Option<Object> {
+    if project < 0 {
+        return file::identity_of(path).map(|(device, inode)| Object::File(device, inode));
+    }
+    Identity::find(path, project).ok().map(|identity| Object::Segment(identity.number()))
+}
