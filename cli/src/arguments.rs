@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::events::arguments::EventsArguments;
 use crate::map::heap::{Address, parse_address};
 use crate::profile::arguments::{FlameGraphArguments, HeapArguments, MprofArguments};
+use crate::region::arguments::RegionArguments;
 use crate::replay::arguments::ReplayArguments;
 use clap::{Args, Parser, Subcommand, value_parser};
 
@@ -22,6 +23,7 @@ lumalloc [OPTIONS]
        lumalloc flamegraph [OPTIONS] FILE
        lumalloc events [OPTIONS] FILE
        lumalloc replay [OPTIONS] TRACE
+       lumalloc region <stat|walk|check|compact> [OPTIONS] FILE
        lumalloc serve [OPTIONS]")]
 #[command(after_help = "\
 Without a subcommand it shows the allocator at work: an HTTP key-value service under load, on
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Events(EventsArguments),
     /// Make the calls of a trace of vmalloc(3) on regions or malloc
     Replay(ReplayArguments),
+    /// Look at a region of vmmopen in a file, check it, or compact it
+    Region(RegionArguments),
     /// Run the demonstration's service under load until interrupted, for dashboards
     Serve(ForeverArguments),
     /// The demonstration's service

@@ -4,11 +4,12 @@
 //! on lumalloc, then on the system's allocator, and a table that compares them. `lumalloc run`
 //! starts any program on the shared library. `lumalloc map` shows the heap of a process.
 //! `lumalloc mprof`, `heap` and `flamegraph` show heap profiles, `lumalloc events` shows recordings
-//! of the heap monitor. `lumalloc replay` makes the calls of a trace of vmalloc(3).
+//! of the heap monitor. `lumalloc replay` makes the calls of a trace of vmalloc(3),
+//! `lumalloc region` looks at a region in a file.
 //!
 //! Reading order: [`arguments`] (the command line), [`switch`] (one executable, two allocators),
-//! [`run`], [`map`], [`profile`] (heap profiles), [`events`] (recordings), [`replay`], then the
-//! demonstration:
+//! [`run`], [`map`], [`profile`] (heap profiles), [`events`] (recordings), [`replay`],
+//! [`region`], then the demonstration:
 //! [`service`] (the server), [`load`] (its traffic), [`demo`] (starts both and draws the table) and
 //! [`forever`] (starts both and does not end).
 
@@ -20,6 +21,7 @@ mod forever;
 mod load;
 mod map;
 mod profile;
+mod region;
 mod replay;
 mod run;
 mod service;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Some(Command::FlameGraph(graph)) => profile::flame_graph(&graph),
         Some(Command::Events(events)) => events::show(&events),
         Some(Command::Replay(replay)) => replay::replay(&replay),
+        Some(Command::Region(region)) => region::region(&region),
         Some(Command::Serve(forever)) => forever::serve(&forever),
         Some(Command::Service(serve)) => service::serve(&serve),
         Some(Command::Load(load)) => load::generate(&load),

@@ -93,14 +93,17 @@ impl Head {
     }
 
     /// Returns whether this can be the head of a region of several processes, whose only segment
-    /// begins here and ends before `limit` bytes.
-    pub fn is_shared(&self, limit: usize) -> bool {
+    /// begins here and ends before `limit` bytes. Another process may let it grow meanwhile, so its
+    /// size is read before the limit.
+    pub fn is_shared(&self, limit: impl FnOnce() -> usize) -> bool {
         let (start, segment) = (self.address(), &self.first);
+        let extent = segment.extent();
+        in_order();
         self.mode() & mode::PROCESSES != 0
             && self.handle.get() == 0
             && self.unit.get() == lumalloc::PAGE
             && segment.memory() == start
-            && segment.extent() <= limit
+            && extent <= limit()
             && (start + size_of::<Head>()..=segment.end()).contains(&segment.first())
             && segment.first().is_multiple_of(GRANULE)
     }

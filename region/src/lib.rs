@@ -44,6 +44,7 @@ mod call;
 mod method;
 mod values;
 mod shared;
+mod shared_region;
 mod region;
 
 pub use discipline::{Discipline, Resized, Retry};
@@ -57,6 +58,7 @@ pub use method::{Method, Resize, Stat};
 pub use misuse::Misuse;
 pub use position::Position;
 pub use region::Region;
+pub use shared_region::SharedRegion;
 pub use system::System;
 pub use usage::{Shown, summary};
 pub use warning::{Action, Moment, Trouble, Warning};

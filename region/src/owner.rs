@@ -36,7 +36,7 @@ pub(crate) fn own() -> u64 {
     own
 }
 
-/// Makes the next [`own`] look again. A child of a fork calls it, because it is another process.
+/// Forgets which process this is. A child of a fork calls it, because it is another one.
 pub fn forget() {
     OWN.store(0, Ordering::Relaxed);
 }

@@ -18,6 +18,7 @@ static void use_for_ever(int number)
   unsigned char *blocks[SLOTS] = {NULL};
   unsigned state = (unsigned)getpid() * 2654435761u + 1;
   Vmalloc_t *vm = vmmopen(path, -1, 16 << 20);
+  if (vm == NULL) perror("vmmopen");
   CHECK(vm != NULL);
   for (;;) {
     int at;

@@ -80,6 +80,60 @@ fn a_process_that_ended_in_a_call_is_told_of() {
     assert_eq!(rest, "a process ended in a call of it; what is free was found anew\n");
 }
 
+/// The command looks at a region that a program left, and loses nothing.
+#[test]
+fn the_command_shows_regions_in_files() {
+    let directory = scratch("region-left");
+    let _ = fs::remove_file(directory.join("left"));
+    let file = directory.join("left").display().to_string();
+    let blocks = linked_with("region_left.c", &[&file]);
+    let region = |action: &str, file: &str| command(&directory, &["region", action, file]);
+    let good = |text: &str| ("exit 0".to_owned(), text.to_owned(), String::new());
+    assert_eq!(region("walk", "left"), good(&blocks));
+    assert_eq!(region("check", "left"), good(""));
+    assert_eq!(region("compact", "left"), good(""));
+    let (ending, text, errors) = region("stat", "left");
+    assert_eq!((ending.as_str(), errors.as_str()), ("exit 0", ""));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("address   "), "{text}");
+    assert_eq!(lines[1], "in use    3 blocks, 5128 bytes, the largest 3048");
+    assert!(lines[2].starts_with("free      2 blocks, "), "{text}");
+    assert_eq!(lines[3], "extent    8192 bytes, room for 1048576");
+    assert_eq!(lines[4..], ["lock      free"]);
+    let (ending, json, _) = command(&directory, &["region", "stat", "--json", "left"]);
+    assert_eq!(ending, "exit 0");
+    assert!(json.contains("\"busy\": 3,") && json.contains("\"process\": null,"), "{json}");
+    assert_eq!(region("walk", "left"), good(&blocks));
+}
+
+#[test]
+fn the_command_tells_what_is_wrong_with_a_file() {
+    let directory = scratch("region-wrong");
+    for (name, text) in [("empty", ""), ("text", "hello"), ("zeros", "\0\0\0\0\0\0\0\0\0")] {
+        fs::write(directory.join(name), text).expect("a file");
+    }
+    for (name, what) in [
+        ("none", "no such file or directory"),
+        ("empty", "no region"),
+        ("text", "no region, or cut off"),
+        ("zeros", "no region, or cut off"),
+        (".", "is a directory"),
+    ] {
+        let (ending, text, errors) = command(&directory, &["region", "stat", name]);
+        let message = format!("lumalloc: region: {name}: {what}\n");
+        assert_eq!((ending.as_str(), text.as_str(), errors), ("exit 1", "", message));
+    }
+    assert!(!directory.join("none").exists());
+    assert_eq!(fs::read(directory.join("empty")).expect("the file"), b"");
+    let _ = fs::remove_file(directory.join("overrun"));
+    let file = directory.join("overrun").display().to_string();
+    linked_with("region_left.c", &[&file, "overrun"]);
+    let (ending, _, errors) = command(&directory, &["region", "check", "overrun"]);
+    assert_eq!(ending, "exit 1");
+    let last = "lumalloc: region: overrun: words between blocks were overwritten\n";
+    assert!(errors.ends_with(last), "{errors}");
+}
+
 /// A trace leads to the same blocks in use when it is replayed.
 #[test]
 fn a_replayed_trace_ends_as_the_program_did() {

@@ -10,7 +10,7 @@ use crate::errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use lumalloc_region::mode;
-use lumalloc_region::raw::{Change, FileForm, Form, Head, Mapping, Value, any_address, object_of};
+use lumalloc_region::raw::{Change, FileForm, Form, Mapping, Value, any_address, object_of};
 
 /// What `vmmvalue` does.
 mod op {
@@ -121,7 +121,12 @@ unsafe fn with_discipline(
         let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
         (kind.open)(&temporary, form).ok_or(libc::ENOSPC)?.as_ptr()
     } else {
-        existing(mapping, kind).ok_or(libc::EINVAL)?
+        let head = mapping.existing(mode::BEST).ok_or(libc::EINVAL)?;
+        if mapping.is_alone() && mapping.is_file() {
+            // SAFETY: the memory is mapped. Whoever was in the region is gone.
+            unsafe { head.as_ref() }.begin_again();
+        }
+        head.as_ptr()
     };
     let vm = Vmalloc::new(kind.method, disc, head.cast());
     if mapping.is_alone() && !mapping.is_new() {
@@ -130,20 +135,6 @@ unsafe fn with_discipline(
     mapping.ready();
     // SAFETY: the discipline exists, and the region has this core data.
     unsafe { open::with_data(disc, kind, head) }
-}
-
-/// Returns the core data of a region that was made earlier, if it looks like it.
-fn existing(mapping: &Mapping, kind: &Kind) -> Option<*mut Head> {
-    let data = ptr::with_exposed_provenance_mut::<Head>(mapping.data());
-    // SAFETY: the memory is mapped, and any bytes are a value.
-    let head = unsafe { &*data };
-    if !head.is_intact(kind.method.bit()) || !head.is_shared(mapping.limit()) {
-        return None;
-    }
-    if mapping.is_alone() && mapping.is_file() {
-        head.begin_again();
-    }
-    Some(data)
 }
 
 /// `vmmvalue`: finds or changes the value of a key. Returns the value afterwards. Source:

@@ -16,6 +16,7 @@ mod front;
 mod memory;
 mod segment;
 
+use crate::data::Head;
 use crate::discipline::{Discipline, Resized};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
@@ -165,6 +166,21 @@ impl Mapping {
     /// Returns where the core data of the region lies.
     pub fn data(&self) -> usize {
         self.start + FRONT
+    }
+
+    /// Returns the core data of a region that was made earlier, if it looks like that of a region
+    /// with this method.
+    pub fn existing(&self, method: u32) -> Option<NonNull<Head>> {
+        let data = NonNull::new(core::ptr::with_exposed_provenance_mut::<Head>(self.data()))?;
+        // SAFETY: the memory is mapped, the file is longer, and any bytes are a value.
+        let head = unsafe { data.as_ref() };
+        let is_sound = !self.is_new && head.is_intact(method) && head.is_shared(|| self.limit());
+        is_sound.then_some(data)
+    }
+
+    /// Returns how many bytes the region can grow to.
+    pub fn room(&self) -> usize {
+        self.front().limit()
     }
 
     /// Returns where the region's pages begin.
