@@ -45,6 +45,7 @@ mod method;
 mod values;
 mod shared;
 mod shared_region;
+mod persistent;
 mod region;
 
 pub use discipline::{Discipline, Resized, Retry};
@@ -56,6 +57,7 @@ pub use method::pool::Pool;
 pub use method::profile::Profile;
 pub use method::{Method, Resize, Stat};
 pub use misuse::Misuse;
+pub use persistent::{AtomicLink, Link, OpenError, Persist, Persistent};
 pub use position::Position;
 pub use region::Region;
 pub use shared_region::SharedRegion;

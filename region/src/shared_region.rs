@@ -1,24 +1,31 @@
-//! A region in a file, as tools see it: they look at it, check it and compact it, and do not know
-//! what is in its blocks.
+//! A region in a file, whatever is in its blocks.
 
-use crate::call::Call;
+use crate::call::{Call, Form};
 use crate::data::Data;
-use crate::lock::{Entry, Holder};
+use crate::lock::{Entry, Holder, Lock};
 use crate::method::best::{Best, State};
 use crate::method::{Method, Stat};
+use crate::mode;
 use crate::shared::{FileForm, Mapping};
+use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 
-/// A region that `vmmopen` made, opened from its file.
+/// A region in a file, which other processes may use at the same time, as `vmmopen` makes it.
 ///
 /// Each call waits until no process is in the region, and finds anew what is free if one ended
 /// there. Source: vmalloc(3), `vmmopen`.
 pub struct SharedRegion {
-    mapping: Mapping,
+    mapping: UnsafeCell<Mapping>,
     data: NonNull<Data<State>>,
     holder: Option<Holder>,
 }
+
+// SAFETY: the mapping is the same in all threads.
+unsafe impl Send for SharedRegion {}
+
+// SAFETY: the lock in the core data lets one thread at a time use mapping and words.
+unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
     /// Opens the region in a file, which exists.
@@ -28,23 +35,47 @@ impl SharedRegion {
     /// something else lies at the region's addresses; and those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
         let mapping = Mapping::of_file(path, FileForm::default())?;
-        let data = mapping.existing(Best::MODE).ok_or(libc::EINVAL)?;
+        SharedRegion::existing(mapping)
+    }
+
+    /// Opens the region in a file, with room for at least `size` bytes. Makes the file and the
+    /// region if there is none.
+    ///
+    /// # Errors
+    /// As for [`SharedRegion::open`]; `ENOMEM` if the region cannot be so large; `ENOSPC` if the
+    /// disk is full.
+    pub fn open_or_make(path: &CStr, size: usize) -> Result<SharedRegion, c_int> {
+        let mut mapping = Mapping::of_file(path, FileForm { size, ..FileForm::default() })?;
+        if !mapping.is_new() {
+            return SharedRegion::existing(mapping);
+        }
+        let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
+        let data = Call::<Best, Mapping>::open(&mut mapping, form).ok_or(libc::ENOSPC)?;
+        mapping.ready();
+        Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder: None })
+    }
+
+    /// Opens a region that was made earlier. If no other process has it, nobody else makes it
+    /// whole.
+    fn existing(mapping: Mapping) -> Result<SharedRegion, c_int> {
+        let head = mapping.existing(Best::MODE).ok_or(libc::EINVAL)?;
+        let is_alone = mapping.is_alone();
         // SAFETY: the core data is mapped as long as the mapping exists.
-        let lock = unsafe { data.as_ref() }.lock();
-        let holder = lock.holder();
-        let mut region = SharedRegion { mapping, data: data.cast(), holder };
-        region.begin();
+        let holder = unsafe { head.as_ref() }.lock().holder();
+        let mapping = UnsafeCell::new(mapping);
+        let mut region = SharedRegion { mapping, data: head.cast(), holder };
+        if is_alone {
+            // SAFETY: as above.
+            unsafe { head.as_ref() }.begin_again();
+            region.enter(|call| call.recover());
+        }
+        region.mapping.get_mut().ready();
         Ok(region)
     }
 
-    /// Makes the region whole if no other process has it, because nobody else does.
-    fn begin(&mut self) {
-        if self.mapping.is_alone() {
-            // SAFETY: the core data is mapped as long as the mapping exists.
-            unsafe { self.data.as_ref() }.head.begin_again();
-            self.enter(|call| call.recover());
-        }
-        self.mapping.ready();
+    /// Lets the end of the value remove the file.
+    pub fn remove_when_closed(&mut self) {
+        self.mapping.get_mut().remove_when_closed();
     }
 
     /// Returns the process that was in the region when it was opened, or ended there.
@@ -53,47 +84,69 @@ impl SharedRegion {
     }
 
     /// Returns where the region lies in each process.
-    pub fn base(&self) -> usize {
-        self.mapping.base()
+    pub fn base(&mut self) -> usize {
+        self.mapping.get_mut().base()
     }
 
     /// Returns how many bytes the region can grow to.
-    pub fn room(&self) -> usize {
-        self.mapping.room()
+    pub fn room(&mut self) -> usize {
+        self.mapping.get_mut().room()
     }
 
-    /// Counts blocks and segments.
-    pub fn stat(&mut self) -> Stat {
-        self.enter(|call| call.stat())
+    /// Counts blocks and segments. All counts are 0 in a call from [`for_each_block`].
+    ///
+    /// [`for_each_block`]: SharedRegion::for_each_block
+    pub fn stat(&self) -> Stat {
+        self.enter(|call| call.stat()).unwrap_or_default()
     }
 
-    /// Calls `see` with address and size of each block in use.
-    pub fn for_each_block(&mut self, see: &mut dyn FnMut(usize, usize)) {
+    /// Calls `see` with address and size of each block in use. `see` may not use the region: calls
+    /// of it fail.
+    pub fn for_each_block(&self, see: &mut dyn FnMut(usize, usize)) {
         self.enter(|call| Best::blocks(call, see));
     }
 
     /// Returns whether the words between all blocks are whole.
-    pub fn is_whole(&mut self) -> bool {
-        self.enter(Best::check) == Some(0)
+    pub fn is_whole(&self) -> bool {
+        self.enter(Best::check).flatten() == Some(0)
     }
 
     /// Gives free pages at the end back to the file system.
-    pub fn compact(&mut self) {
+    pub fn compact(&self) {
         self.enter(Best::compact);
     }
 
-    fn enter<T>(&mut self, f: impl FnOnce(&mut Call<'_, Best, Mapping>) -> T) -> T {
+    /// Returns the address that distances are counted from.
+    pub(crate) fn origin(&self) -> usize {
+        self.data.as_ptr().expose_provenance()
+    }
+
+    /// Runs `f` in the region. Returns `None` if this thread is in it.
+    pub(crate) fn enter<T>(&self, f: impl FnOnce(&mut Call<'_, Best, Mapping>) -> T) -> Option<T> {
         // SAFETY: the core data is mapped as long as the mapping exists.
         let lock = unsafe { self.data.as_ref() }.head.lock();
-        // This thread is in no call, because `&mut self` keeps others out.
-        lock.enter(Entry::Processes);
+        if !lock.enter(Entry::Processes) {
+            return None;
+        }
+        let leave = Leave(lock);
+        // SAFETY: the lock is held, so nobody else uses the mapping.
+        let mapping = unsafe { &mut *self.mapping.get() };
         // SAFETY: the region has this method, and the lock is held.
-        let mut call = unsafe { Call::new(self.data, &mut self.mapping) };
+        let mut call = unsafe { Call::new(self.data, mapping) };
         if lock.is_damaged() {
             call.recover();
         }
         let result = f(&mut call);
-        lock.leave(Entry::Processes);
-        result
+        drop(leave);
+        Some(result)
+    }
+}
+
+/// Leaves the region, also if a function of the program panicked.
+struct Leave<'a>(&'a Lock);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.leave(Entry::Processes);
     }
 }
