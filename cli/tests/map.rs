@@ -1,7 +1,7 @@
 //! `lumalloc map` beside an exporter of this process.
 
 use lumalloc_exporter::Exporter;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -87,9 +87,13 @@ fn a_block_that_came_and_one_that_went_are_told() {
 #[test]
 fn a_process_names_its_exporter_in_its_environment() {
     let (_exporter, address) = exporter();
-    let mut other = Command::new("sleep");
-    other.arg("1000").env("LUMALLOC_EXPORTER", format!("{address},program:x"));
-    let mut other = other.stdin(Stdio::null()).spawn().unwrap();
+    let mut other = Command::new("cat");
+    other.env("LUMALLOC_EXPORTER", format!("{address},program:x"));
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // A process has its environment only when its program has begun.
+    let (into, from) = (other.stdin.as_mut().unwrap(), other.stdout.as_mut().unwrap());
+    into.write_all(b"x").unwrap();
+    from.read_exact(&mut [0]).unwrap();
     let (status, text, complaint) = map(&["--pid", &other.id().to_string()]);
     other.kill().unwrap();
     other.wait().unwrap();
