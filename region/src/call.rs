@@ -126,8 +126,16 @@ impl<'a, M: Method, D: Discipline> Call<'a, M, D> {
         head.note_clearing(false);
     }
 
-    /// Makes the region whole again after a process ended in it. Blocks that the program has stay.
-    pub fn recover(&mut self) {
+    /// Makes the region whole again if a process ended in it, and says so.
+    pub fn mend(&mut self) {
+        if self.data.head.lock().is_damaged() {
+            crate::damage::ended(self.words.address(0));
+            self.recover();
+        }
+    }
+
+    /// Makes the region whole, wherever a process ended in it. Blocks that the program has stay.
+    pub(crate) fn recover(&mut self) {
         if self.data.head.is_clearing() {
             self.data.head.forget_blocks_again();
             self.begin_again();

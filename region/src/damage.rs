@@ -20,3 +20,11 @@ pub(crate) fn report(region: usize, at: usize) {
     line.text(b" between two blocks was overwritten; free memory near it is not used again\n");
     lumalloc::message::write(line.get());
 }
+
+/// Says that a process ended in a region, which was made whole again.
+pub(crate) fn ended(region: usize) {
+    let mut line = Line::new();
+    line.text(b"<lumalloc>: region ").hex(region);
+    line.text(b": a process ended in a call of it; what is free was found anew\n");
+    lumalloc::message::write(line.get());
+}

@@ -24,6 +24,7 @@ extern crate std;
 
 mod line;
 mod damage;
+mod errno;
 mod owner;
 mod lock;
 pub mod mode;
@@ -75,6 +76,7 @@ pub mod raw {
     pub use crate::owner::forget as forget_process;
     pub use crate::position::Origin;
     pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of};
+    pub use crate::shared_region::begin;
     pub use crate::usage::lock as usage_lock;
     pub use crate::values::{Change, Value, change};
 }

@@ -8,6 +8,7 @@
 //! notice if that process has ended. One of them takes the lock over then, and is told that the
 //! region may be half changed.
 
+use crate::errno;
 use crate::owner;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -26,8 +27,7 @@ const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
 pub struct Lock {
     /// Zero, or who is in the region: 1, or a process as [`owner`] has it. And [`AWAITED`].
     word: AtomicU64,
-    /// The thread that is in the region, as [`thread_number`](lumalloc::observe::thread_number) has
-    /// it, or 0. Another process may have the same number.
+    /// The thread that is in the region, as [`mark_of_thread`] has it, or 0.
     thread: AtomicUsize,
     /// Whether the lock is held for a fork: 1 or 0.
     forking: AtomicU32,
@@ -132,12 +132,12 @@ impl Lock {
 
     #[inline]
     fn take_turn(&self, own: u64, wait: fn(&Lock, u64)) -> bool {
-        let thread = lumalloc::observe::thread_number();
+        let thread = mark_of_thread(own);
         // Acquire: pairs with the Release in `leave_shared`.
         let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
-        if let Err(word) = taken {
-            // Only this thread writes its own number, and this process its own word.
-            if word & !AWAITED == own && self.thread.load(Ordering::Relaxed) == thread {
+        if taken.is_err() {
+            // Only this thread writes its own mark.
+            if self.thread.load(Ordering::Relaxed) == thread {
                 return false;
             }
             wait(self, own);
@@ -170,6 +170,15 @@ impl Holder {
     pub fn is_alive(&self) -> bool {
         owner::is_alive(self.owner)
     }
+}
+
+/// Returns a number of this thread of a process. Threads of two processes may have the same number
+/// in each, so the process counts too: a mark that a process left when it ended is no thread's.
+#[inline]
+fn mark_of_thread(own: u64) -> usize {
+    /// An odd number without structure: the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    lumalloc::observe::thread_number() ^ own.wrapping_mul(FACTOR) as usize
 }
 
 /// Waits until the lock is free, and takes it.
@@ -214,7 +223,8 @@ fn wait_for_processes(lock: &Lock, own: u64) {
 
 /// Takes the lock of a process that is gone, unless another one was faster.
 fn take_over(lock: &Lock, word: u64, own: u64) -> bool {
-    // Acquire: pairs with the Acquire of another process that took the lock over.
+    // Acquire: pairs with the Release in `leave_shared` of the process before. The one that ended
+    // has left all that it wrote.
     let taken =
         lock.word.compare_exchange(word, own | AWAITED, Ordering::Acquire, Ordering::Relaxed);
     if taken.is_ok() {
@@ -234,7 +244,7 @@ impl Default for Lock {
 fn futex(word: &AtomicU64, operation: libc::c_int, value: u64, time: *const libc::timespec) {
     let value = value as u32;
     let lower = word.as_ptr().cast::<u32>();
-    owner::keeping_errno(|| {
+    errno::keeping(|| {
         // SAFETY: the word is mapped, its lower half comes first, and the time is one or null.
         unsafe { libc::syscall(libc::SYS_futex, lower, operation, value, time) };
     });
@@ -311,14 +321,11 @@ mod tests {
 
     #[test]
     fn errno_is_kept() {
-        // SAFETY: the function always returns a valid pointer to this thread's variable.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        unsafe { *errno = 77 };
+        let file = std::fs::File::open("/no/such/file");
+        let before = file.map_err(|error| error.raw_os_error());
         // The word has another value, so the call fails with EAGAIN.
         futex(&AtomicU64::new(FREE), libc::FUTEX_WAIT, HELD, ptr::null());
-        // SAFETY: as above.
-        assert_eq!(unsafe { *errno }, 77);
+        assert_eq!(before.err(), Some(Some(errno::get())));
     }
 
     #[test]
@@ -327,7 +334,7 @@ mod tests {
         assert_eq!(lock.holder(), None);
         // A process of the last boot.
         lock.word.store(owner::own() ^ 1 << 63, Ordering::Relaxed);
-        lock.thread.store(lumalloc::observe::thread_number(), Ordering::Relaxed);
+        lock.thread.store(mark_of_thread(owner::own() ^ 1 << 63), Ordering::Relaxed);
         let holder = lock.holder().unwrap();
         assert_eq!((holder.process, holder.is_alive()), (std::process::id(), false));
         assert!(lock.enter(Entry::Processes));

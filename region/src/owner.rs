@@ -9,7 +9,9 @@
 //!
 //! A process number alone does not do: the system gives it to another process later.
 
-use core::ffi::{CStr, c_int, c_void};
+use crate::errno;
+use crate::line::Line;
+use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,11 +60,12 @@ pub(crate) fn is_alive(owner: u64) -> bool {
         return true;
     }
     let process = owner & NUMBER;
-    if is_gone(process) {
+    if process == 0 || is_gone(process) {
         return false;
     }
     match status(process) {
         Some(status) => !status.is_dead && status.start << START_SHIFT & START == owner & START,
+        // It has ended since, or the system hides it.
         None => !is_gone(process),
     }
 }
@@ -83,10 +86,10 @@ fn compute(process: u64) -> u64 {
 /// Returns whether the system knows that there is no such process.
 fn is_gone(process: u64) -> bool {
     let number = libc::pid_t::try_from(process).unwrap_or(0);
-    keeping_errno(|| {
+    errno::keeping(|| {
         // SAFETY: signal 0 is not sent, only the process is looked for.
         let is_refused = unsafe { libc::kill(number, 0) } != 0;
-        is_refused && std_errno() == libc::ESRCH
+        is_refused && errno::get() == libc::ESRCH
     })
 }
 
@@ -123,7 +126,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// Makes the path `/proc/PID/stat`.
 fn path_of(process: u64, into: &mut [u8; 40]) -> Option<&CStr> {
-    let mut line = crate::line::Line::new();
+    let mut line = Line::new();
     line.text(b"/proc/").decimal(process as usize).text(b"/stat\0");
     let text = line.get();
     into.get_mut(..text.len())?.copy_from_slice(text);
@@ -145,7 +148,7 @@ fn boot() -> u64 {
 fn namespace() -> u64 {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     let path = c"/proc/self/ns/pid";
-    keeping_errno(|| {
+    errno::keeping(|| {
         // SAFETY: the path is a string of C, and the status is writable.
         unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) };
     });
@@ -156,7 +159,7 @@ fn namespace() -> u64 {
 
 /// Reads the start of a file.
 fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
-    let length = keeping_errno(|| {
+    let length = errno::keeping(|| {
         // SAFETY: the path is a string of C.
         let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         if file < 0 {
@@ -169,25 +172,6 @@ fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
         usize::try_from(length).ok()
     })?;
     into.get(..length)
-}
-
-fn std_errno() -> c_int {
-    // SAFETY: the function always returns a valid pointer to this thread's variable.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { *place }
-}
-
-/// Runs `f`, and leaves `errno` as it was.
-pub(crate) fn keeping_errno<T>(f: impl FnOnce() -> T) -> T {
-    // SAFETY: the function always returns a valid pointer to this thread's variable.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let before = unsafe { *place };
-    let result = f();
-    // SAFETY: as above.
-    unsafe { *place = before };
-    result
 }
 
 #[cfg(test)]
@@ -221,6 +205,7 @@ mod tests {
         assert!(!is_alive(own() ^ 1 << START_SHIFT));
         assert!(!is_alive(own() ^ 1 << BOOT_SHIFT));
         assert!(is_alive(own() ^ 1 << SPACE_SHIFT));
+        assert!(!is_alive(own() & !NUMBER));
     }
 
     #[test]

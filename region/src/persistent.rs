@@ -187,6 +187,9 @@ impl core::error::Error for OpenError {}
 /// A region in a file, with a root of type `T`. Several processes use it at once, and it is there
 /// when they start again. C opens the same files by `vmmopen`. Source: vmalloc(3), `vmmopen`.
 ///
+/// Programs that have the region change the file through it only. If one cuts the file off
+/// meanwhile, the next access to what is gone ends the process by `SIGBUS`.
+///
 /// ```
 /// use lumalloc_region::Persistent;
 /// use std::ffi::CString;
@@ -228,7 +231,7 @@ impl<T: Persist> Persistent<T> {
                 return if is_same { Ok(distance) } else { Err(OpenError::OtherRoot) };
             }
             let distance = put(call, root).ok_or(OpenError::NoRoom)?;
-            // The root counts from its own key on.
+            // There is a root once this key has a value, so it comes last.
             let is_noted = change(call, TYPE, Change::Set(fingerprint::<T>())).after.is_some()
                 && change(call, ROOT, Change::Set(distance)).after.is_some();
             if is_noted { Ok(distance) } else { Err(OpenError::NoRoom) }
@@ -250,10 +253,12 @@ impl<T: Persist> Persistent<T> {
         self.region.enter(|call| put(call, value))?.map(Link::to)
     }
 
-    /// Returns what a link leads to, or `None` if there is no such block in use.
+    /// Returns what a link leads to, or `None` if there is no such block in use. Like all calls but
+    /// [`Persistent::root`], this one takes the region's lock.
     pub fn get<U: Persist>(&self, link: Link<U>) -> Option<&U> {
         let block = block_at::<U>(&self.region, link.distance)?;
-        // SAFETY: the block is in use and long enough, and any bytes are a value.
+        // SAFETY: the block is in use and long enough, any bytes are a value, and whoever frees it
+        // promises that no process uses a reference to it.
         Some(unsafe { block.as_ref() })
     }
 

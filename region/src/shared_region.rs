@@ -1,7 +1,8 @@
 //! A region in a file, whatever is in its blocks.
 
 use crate::call::{Call, Form};
-use crate::data::Data;
+use crate::data::{Data, Head};
+use crate::errno;
 use crate::lock::{Entry, Holder, Lock};
 use crate::method::best::{Best, State};
 use crate::method::{Method, Stat};
@@ -35,7 +36,7 @@ impl SharedRegion {
     /// something else lies at the region's addresses; and those of the system.
     pub fn open(path: &CStr) -> Result<SharedRegion, c_int> {
         let mapping = Mapping::of_file(path, FileForm::default())?;
-        SharedRegion::existing(mapping)
+        if mapping.is_new() { Err(libc::EINVAL) } else { SharedRegion::of(mapping) }
     }
 
     /// Opens the region in a file, with room for at least `size` bytes. Makes the file and the
@@ -45,32 +46,15 @@ impl SharedRegion {
     /// As for [`SharedRegion::open`]; `ENOMEM` if the region cannot be so large; `ENOSPC` if the
     /// disk is full.
     pub fn open_or_make(path: &CStr, size: usize) -> Result<SharedRegion, c_int> {
-        let mut mapping = Mapping::of_file(path, FileForm { size, ..FileForm::default() })?;
-        if !mapping.is_new() {
-            return SharedRegion::existing(mapping);
-        }
-        let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
-        let data = Call::<Best, Mapping>::open(&mut mapping, form).ok_or(libc::ENOSPC)?;
-        mapping.ready();
-        Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder: None })
+        SharedRegion::of(Mapping::of_file(path, FileForm { size, ..FileForm::default() })?)
     }
 
-    /// Opens a region that was made earlier. If no other process has it, nobody else makes it
-    /// whole.
-    fn existing(mapping: Mapping) -> Result<SharedRegion, c_int> {
-        let head = mapping.existing(Best::MODE).ok_or(libc::EINVAL)?;
-        let is_alone = mapping.is_alone();
+    fn of(mut mapping: Mapping) -> Result<SharedRegion, c_int> {
         // SAFETY: the core data is mapped as long as the mapping exists.
-        let holder = unsafe { head.as_ref() }.lock().holder();
-        let mapping = UnsafeCell::new(mapping);
-        let mut region = SharedRegion { mapping, data: head.cast(), holder };
-        if is_alone {
-            // SAFETY: as above.
-            unsafe { head.as_ref() }.begin_again();
-            region.enter(|call| call.recover());
-        }
-        region.mapping.get_mut().ready();
-        Ok(region)
+        let head = mapping.existing(Best::MODE).map(|head| unsafe { head.as_ref() });
+        let holder = head.and_then(|head| head.lock().holder());
+        let data = begin(&mut mapping)?.cast();
+        Ok(SharedRegion { mapping: UnsafeCell::new(mapping), data, holder })
     }
 
     /// Lets the end of the value remove the file.
@@ -133,13 +117,52 @@ impl SharedRegion {
         let mapping = unsafe { &mut *self.mapping.get() };
         // SAFETY: the region has this method, and the lock is held.
         let mut call = unsafe { Call::new(self.data, mapping) };
-        if lock.is_damaged() {
-            call.recover();
-        }
+        call.mend();
         let result = f(&mut call);
         drop(leave);
         Some(result)
     }
+}
+
+/// Makes the region of new memory. One that was made earlier is made whole if no other process has
+/// it, because then nobody else does. Returns its core data.
+///
+/// # Errors
+/// A number of `errno`: the system's if it gives no memory; `EINVAL` if there is no region.
+pub fn begin(mapping: &mut Mapping) -> Result<NonNull<Head>, c_int> {
+    if mapping.is_new() {
+        let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
+        let data = errno::keeping(|| {
+            // What is left if no call of the system was refused.
+            errno::set(libc::ENOSPC);
+            Call::<Best, Mapping>::open(mapping, form).ok_or_else(errno::get)
+        })?;
+        mapping.ready();
+        return Ok(data.cast());
+    }
+    let head = mapping.existing(Best::MODE).ok_or(libc::EINVAL)?;
+    if mapping.is_alone() {
+        make_whole(mapping, head)?;
+    }
+    mapping.ready();
+    Ok(head)
+}
+
+fn make_whole(mapping: &mut Mapping, head: NonNull<Head>) -> Result<(), c_int> {
+    // SAFETY: the core data is mapped as long as the mapping exists.
+    let region = unsafe { head.as_ref() };
+    if mapping.is_file() {
+        // A file shows for certain that no process has the region, so nobody holds the lock.
+        region.begin_again();
+    }
+    if !region.lock().enter(Entry::Processes) {
+        return Err(libc::EBUSY);
+    }
+    let leave = Leave(region.lock());
+    // SAFETY: the region has this method, and the lock is held.
+    unsafe { Call::<Best, Mapping>::new(head.cast(), mapping) }.recover();
+    drop(leave);
+    Ok(())
 }
 
 /// Leaves the region, also if a function of the program panicked.

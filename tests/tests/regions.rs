@@ -134,6 +134,15 @@ fn the_command_tells_what_is_wrong_with_a_file() {
     assert!(errors.ends_with(last), "{errors}");
 }
 
+/// A system call that a shared region needs is refused, each alone.
+#[test]
+fn refused_calls_of_shared_regions() {
+    let directory = scratch("region-refused");
+    let _ = fs::remove_file(directory.join("refused"));
+    let directory = directory.display().to_string();
+    assert_eq!(linked_with("region_refused.c", &[&directory]), "ok\n");
+}
+
 /// A trace leads to the same blocks in use when it is replayed.
 #[test]
 fn a_replayed_trace_ends_as_the_program_did() {

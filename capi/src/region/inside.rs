@@ -5,7 +5,7 @@ use super::disciplines::Source;
 use super::warnings::vmdbwarn;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use lumalloc_region::raw::{Call, Data, Entry, Line};
+use lumalloc_region::raw::{Call, Data, Entry};
 use lumalloc_region::{Best, Discipline, Method, Resized, Retry, Warning, mode};
 
 /// The discipline of a region, for one call.
@@ -31,19 +31,10 @@ impl<'a> Inside<'a> {
     /// Makes the region whole again if a process ended in it.
     #[inline]
     fn mend(&mut self) {
-        if self.entry == Some(Entry::Processes) && self.vm.head().lock().is_damaged() {
-            self.mend_damaged();
+        if self.entry == Some(Entry::Processes) {
+            // SAFETY: only regions with the method `Best` belong to several processes.
+            unsafe { self.call::<Best>() }.mend();
         }
-    }
-
-    #[cold]
-    fn mend_damaged(&mut self) {
-        let mut line = Line::new();
-        line.text(b"<lumalloc>: region ").hex(self.vm.data().addr());
-        line.text(b": a process ended in a call of it; what is free was found anew\n");
-        alloc_core::message::write(line.get());
-        // SAFETY: only regions with the method `Best` belong to several processes.
-        unsafe { self.call::<Best>() }.recover();
     }
 
     /// Enters a region that belongs to one thread at a time and of which nobody is told anything.
@@ -152,14 +143,6 @@ unsafe impl Discipline for Inside<'_> {
     fn warn(&mut self, warning: &Warning, _region: usize) {
         vmdbwarn(self.vm, warning);
     }
-}
-
-/// Finds anew what is free in a region with the method `Best`. Returns `None` if a call is in it.
-pub(super) fn recover(vm: &Vmalloc) -> Option<()> {
-    let mut inside = Inside::enter(vm)?;
-    // SAFETY: only regions with the method `Best` belong to several processes.
-    unsafe { inside.call::<Best>() }.recover();
-    Some(())
 }
 
 /// A number where an event has a pointer.

@@ -1,8 +1,7 @@
 //! Regions in files and in shared memory, and the values that regions hold.
 
 use super::abi::{Vmalloc, handle};
-use super::inside::recover;
-use super::kinds::{self, Kind};
+use super::kinds;
 use super::list::Regions;
 use super::open;
 use super::shared::Shared;
@@ -10,7 +9,7 @@ use crate::errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use lumalloc_region::mode;
-use lumalloc_region::raw::{Change, FileForm, Form, Mapping, Value, any_address, object_of};
+use lumalloc_region::raw::{Change, FileForm, Mapping, Value, any_address, begin, object_of};
 
 /// What `vmmvalue` does.
 mod op {
@@ -90,51 +89,20 @@ fn open_path(path: &CStr, project: c_int, form: FileForm) -> Result<*mut Vmalloc
         // SAFETY: the region is open, and its discipline exists.
         return unsafe { open::with_data(shared.disc(), kind, data) };
     }
-    let mapping = if project < 0 {
+    let mut mapping = if project < 0 {
         Mapping::of_file(path, form)?
     } else {
         Mapping::of_segment(path, project, form.size)?
     };
+    let head = begin(&mut mapping)?;
     let disc = Shared::make(mapping).ok_or(libc::ENOMEM)?;
-    // SAFETY: the discipline is new.
-    let vm = unsafe { with_discipline(disc, kind) };
+    // SAFETY: the region is open, and the discipline is new.
+    let vm = unsafe { open::with_data(disc, kind, head.as_ptr()) };
     if vm.is_err() {
         // SAFETY: the discipline is new, and has no handle.
         unsafe { Shared::release(disc) };
     }
     vm
-}
-
-/// Opens the region of a new discipline.
-///
-/// # Safety
-/// It came from [`Shared::make`].
-unsafe fn with_discipline(
-    disc: *mut super::abi::Vmdisc,
-    kind: &Kind,
-) -> Result<*mut Vmalloc, c_int> {
-    // SAFETY: the caller's promise.
-    let shared = unsafe { Shared::at(disc) }.ok_or(libc::EINVAL)?;
-    let mapping = shared.mapping();
-    let head = if mapping.is_new() {
-        let temporary = Vmalloc::new(kind.method, disc, ptr::null_mut());
-        let form = Form { flags: mode::SHARE | mode::PROCESSES, handle: 0 };
-        (kind.open)(&temporary, form).ok_or(libc::ENOSPC)?.as_ptr()
-    } else {
-        let head = mapping.existing(mode::BEST).ok_or(libc::EINVAL)?;
-        if mapping.is_alone() && mapping.is_file() {
-            // SAFETY: the memory is mapped. Whoever was in the region is gone.
-            unsafe { head.as_ref() }.begin_again();
-        }
-        head.as_ptr()
-    };
-    let vm = Vmalloc::new(kind.method, disc, head.cast());
-    if mapping.is_alone() && !mapping.is_new() {
-        recover(&vm).ok_or(libc::EBUSY)?;
-    }
-    mapping.ready();
-    // SAFETY: the discipline exists, and the region has this core data.
-    unsafe { open::with_data(disc, kind, head) }
 }
 
 /// `vmmvalue`: finds or changes the value of a key. Returns the value afterwards. Source:

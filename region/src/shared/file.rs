@@ -1,5 +1,6 @@
 //! The file that holds a region.
 
+use crate::errno;
 use crate::line::Line;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -24,14 +25,6 @@ pub(super) struct File {
     is_removed: AtomicBool,
 }
 
-/// Returns what `errno` says.
-pub(super) fn errno() -> c_int {
-    // SAFETY: the function always returns a valid pointer to this thread's variable.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { *place }
-}
-
 impl File {
     /// Opens a regular file for reading and writing, and makes it if there is none.
     pub(super) fn open(path: &CStr) -> Result<File, c_int> {
@@ -39,10 +32,10 @@ impl File {
         // SAFETY: the path is a string of C.
         let descriptor = unsafe { libc::open(path.as_ptr(), FLAGS | libc::O_NOCTTY, 0o644) };
         if descriptor < 0 {
-            return Err(errno());
+            return Err(errno::get());
         }
         let Some(status) = status(descriptor) else {
-            let failed = errno();
+            let failed = errno::get();
             close(descriptor);
             return Err(failed);
         };
@@ -83,7 +76,7 @@ impl File {
             if unsafe { libc::flock(self.descriptor, operation) } == 0 {
                 return true;
             }
-            if errno() != libc::EINTR {
+            if errno::get() != libc::EINTR {
                 return false;
             }
         }
@@ -104,13 +97,13 @@ impl File {
         if more == 0 || unsafe { libc::fallocate(self.descriptor, 0, start, more) } == 0 {
             return Ok(());
         }
-        let failed = errno();
+        let failed = errno::get();
         if failed != libc::EOPNOTSUPP && failed != libc::ENOSYS {
             return Err(failed);
         }
         // SAFETY: the call takes no memory.
         if now < length && unsafe { libc::ftruncate(self.descriptor, offset(length)?) } != 0 {
-            return Err(errno());
+            return Err(errno::get());
         }
         Ok(())
     }
@@ -120,7 +113,7 @@ impl File {
         let (start, bytes) = (into.as_mut_ptr().cast::<c_void>(), size_of_val(into));
         // SAFETY: the place has so many bytes, and any are a value.
         let read = unsafe { libc::pread(self.descriptor, start, bytes, 0) };
-        usize::try_from(read).map_err(|_| errno())
+        usize::try_from(read).map_err(|_| errno::get())
     }
 
     /// Writes the first word.
@@ -128,7 +121,7 @@ impl File {
         let bytes = size_of::<u64>();
         // SAFETY: the word has so many bytes.
         let written = unsafe { libc::pwrite(self.descriptor, (&raw const word).cast(), bytes, 0) };
-        if written < 0 { Err(errno()) } else { Ok(()) }
+        if written < 0 { Err(errno::get()) } else { Ok(()) }
     }
 
     /// Lets closing remove the file.

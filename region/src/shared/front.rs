@@ -65,9 +65,7 @@ impl Found {
         let is_region = [MAGIC, MAKING].contains(&magic) && state == READY && place.is_possible();
         if is_region { Found::Region(place) } else { Found::Foreign }
     }
-}
 
-impl Found {
     /// Reads the page at an address. A page of zeros holds nothing yet.
     ///
     /// # Safety
@@ -95,6 +93,7 @@ impl Place {
             && self.base.is_multiple_of(lumalloc::PAGE)
             && self.base < MOST * 2
             && self.window <= MOST
+            && self.window.is_multiple_of(lumalloc::PAGE)
             && self.limit <= self.window.saturating_sub(FRONT)
     }
 }
@@ -109,8 +108,8 @@ impl Front {
         unsafe { &*core::ptr::with_exposed_provenance::<Front>(address) }
     }
 
-    /// Takes on the making of the region. Returns false if it is made. Waits as long as another
-    /// process makes it.
+    /// Takes on the making of the region, unless it is made. Returns whether it did. Waits as long
+    /// as another process makes it.
     pub(super) fn claim(&self) -> bool {
         let own = owner::own();
         loop {
@@ -132,6 +131,19 @@ impl Front {
         }
     }
 
+    /// Takes on the making of the region, whoever did before. The caller knows that no other
+    /// process does.
+    pub(super) fn take(&self) {
+        self.state.store(owner::own(), Ordering::Relaxed);
+        self.magic.store(MAKING, Ordering::Relaxed);
+    }
+
+    /// Gives up the making of the region, so that another process can.
+    pub(super) fn abandon(&self) {
+        self.state.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes where the region lies.
     pub(super) fn place(&self, place: Place) {
         self.base.store(place.base as u64, Ordering::Relaxed);
         self.window.store(place.window as u64, Ordering::Relaxed);
@@ -145,11 +157,13 @@ impl Front {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
+    /// Returns whether the region can be used.
     pub(super) fn is_ready(&self) -> bool {
         // Acquire: pairs with the Release in `ready`.
         self.state.load(Ordering::Acquire) == READY
     }
 
+    /// Returns how many bytes the region can grow to.
     pub(super) fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed) as usize
     }
@@ -181,8 +195,15 @@ mod tests {
         assert_eq!(Found::read(&[MAKING, owner::own(), 9, 9, 9]), Found::Nothing);
         assert_eq!(Found::read(&[MAKING, READY, 1 << 40, 1 << 34, 1 << 20]), Found::Region(place));
         assert_eq!(Found::read(&[MAGIC, 0, 0, 0, 0]), Found::Foreign);
-        for (at, word) in [(0, MAGIC + 1), (2, 0), (2, 4097), (3, 1 << 47), (3, 4096), (4, 1 << 35)]
-        {
+        for (at, word) in [
+            (0, MAGIC + 1),
+            (2, 0),
+            (2, 4097),
+            (3, 1 << 47),
+            (3, 4096),
+            (3, 1 << 34 | 1),
+            (4, 1 << 35),
+        ] {
             let mut wrong = words;
             wrong[at] = word;
             assert_eq!(Found::read(&wrong), Found::Foreign);

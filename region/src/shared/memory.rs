@@ -1,6 +1,6 @@
 //! Addresses for regions that processes share.
 
-use super::file::errno;
+use crate::errno;
 use crate::random::random;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -46,7 +46,7 @@ fn map(
     // SAFETY: the mapping is new and replaces none.
     let start = unsafe { libc::mmap(hint, size, protection, flags | fixed, descriptor, 0) };
     if start == libc::MAP_FAILED {
-        return Err(in_use(errno()));
+        return Err(in_use(errno::get()));
     }
     let start = start.expose_provenance();
     if address != 0 && start != address {

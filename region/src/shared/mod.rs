@@ -81,42 +81,46 @@ impl Mapping {
     pub fn of_file(path: &CStr, form: FileForm) -> Result<Mapping, c_int> {
         let file = File::open(path)?;
         let (found, is_alone) = claim(&file)?;
-        let mut place = match found {
-            Found::Foreign => return Err(libc::EINVAL),
-            Found::Region(place) => place,
-            Found::Nothing => {
-                let limit = room(form.size).ok_or(libc::ENOMEM)?;
-                let base = form.base;
-                if !base.is_multiple_of(lumalloc::PAGE) {
-                    return Err(libc::EINVAL);
-                }
-                file.write_start(front::MAKING)?;
-                file.reserve(0, FRONT)?;
-                Place { base, window: WINDOW.max(limit.saturating_mul(2)), limit }
-            }
-        };
-        let is_new = found == Found::Nothing;
+        match found {
+            Found::Foreign => Err(libc::EINVAL),
+            Found::Region(place) => Mapping::of_old_file(file, place, is_alone, form),
+            Found::Nothing => Mapping::of_new_file(file, form),
+        }
+    }
+
+    fn of_old_file(
+        file: File,
+        place: Place,
+        is_alone: bool,
+        form: FileForm,
+    ) -> Result<Mapping, c_int> {
         let differs = form.base != 0 && form.base != place.base;
-        let is_short = file.length().ok_or(libc::EBADF)? < FRONT + lumalloc::PAGE;
-        if differs || !is_new && is_short {
+        if differs || file.length().ok_or(libc::EBADF)? < FRONT + lumalloc::PAGE {
             return Err(libc::EINVAL);
         }
-        let least = FRONT + place.limit;
-        let start = loop {
-            let base = if is_new && place.base == 0 { any_address(place.window) } else { None };
-            match memory::map_shared(base.unwrap_or(place.base), place.window, file.descriptor()) {
-                Ok(start) => break start,
-                Err(libc::ENOMEM) if is_new && place.window / 2 >= least => place.window /= 2,
-                Err(code) => return Err(code),
-            }
-        };
-        place.base = start;
+        let start = memory::map_shared(place.base, place.window, file.descriptor())?;
+        let (window, backing) = (place.window, Backing::File(file));
+        let mapping = Mapping { start, window, backing, is_new: false, is_alone };
+        mapping.make_room(form.size)?;
         if form.grows {
-            place.limit = place.window - FRONT;
+            mapping.make_room(window - FRONT)?;
         }
+        Ok(mapping)
+    }
+
+    fn of_new_file(file: File, form: FileForm) -> Result<Mapping, c_int> {
+        let room = room(form.size).ok_or(libc::ENOMEM)?;
+        if !form.base.is_multiple_of(lumalloc::PAGE) {
+            return Err(libc::EINVAL);
+        }
+        file.write_start(front::MAKING)?;
+        file.reserve(0, FRONT)?;
+        let (start, window) = map_window(&file, form.base, room)?;
         let backing = Backing::File(file);
-        let mapping = Mapping { start, window: place.window, backing, is_new, is_alone };
-        mapping.settle(place, form.size)?;
+        let mapping = Mapping { start, window, backing, is_new: true, is_alone: true };
+        let limit = if form.grows { window - FRONT } else { room };
+        mapping.front().take();
+        mapping.front().place(Place { base: start, window, limit });
         Ok(mapping)
     }
 
@@ -127,29 +131,32 @@ impl Mapping {
     /// As for [`Mapping::of_file`].
     pub fn of_segment(path: &CStr, project: c_int, size: usize) -> Result<Mapping, c_int> {
         let bytes = room(size).and_then(|room| room.checked_add(FRONT)).ok_or(libc::ENOMEM)?;
-        let identity = Identity::of(path, project, bytes)?;
-        let (window, _) = identity.status()?;
-        if window < FRONT + lumalloc::PAGE {
-            return Err(libc::EINVAL);
-        }
-        let found = look(&identity)?;
-        let start = match found {
-            Found::Foreign => return Err(libc::EINVAL),
-            Found::Region(place) => identity.attach(place.base)?,
-            Found::Nothing => identity.attach(any_address(window).unwrap_or(0))?,
-        };
-        let (_, attached) = identity.status()?;
-        let backing = Backing::Segment(identity);
-        let mut mapping =
-            Mapping { start, window, backing, is_new: false, is_alone: attached == 1 };
-        mapping.is_new = mapping.front().claim();
-        if !mapping.is_new && found == Found::Nothing {
+        loop {
+            let identity = Identity::of(path, project, bytes)?;
+            let (window, _) = identity.status()?;
+            if window < FRONT + lumalloc::PAGE {
+                return Err(libc::EINVAL);
+            }
+            let found = look(&identity)?;
+            let start = match found {
+                Found::Foreign => return Err(libc::EINVAL),
+                Found::Region(place) => identity.attach(place.base)?,
+                Found::Nothing => identity.attach(any_address(window).unwrap_or(0))?,
+            };
+            let is_alone = identity.status().is_ok_and(|(_, attached)| attached == 1);
+            let backing = Backing::Segment(identity);
+            let mut mapping = Mapping { start, window, backing, is_new: false, is_alone };
+            mapping.is_new = mapping.front().claim();
+            if mapping.is_new {
+                mapping.front().place(Place { base: start, window, limit: window - FRONT });
+                return Ok(mapping);
+            }
+            if found != Found::Nothing {
+                mapping.make_room(size)?;
+                return Ok(mapping);
+            }
             // Another process was faster, and has it elsewhere.
-            drop(mapping);
-            return Mapping::of_segment(path, project, size);
         }
-        mapping.settle(Place { base: start, window, limit: window - FRONT }, size)?;
-        Ok(mapping)
     }
 
     /// Returns the numbers of the file or the segment.
@@ -193,8 +200,8 @@ impl Mapping {
         matches!(self.backing, Backing::File(_))
     }
 
-    /// Returns the most bytes that the region can have now.
-    pub fn limit(&self) -> usize {
+    /// Returns the most bytes that the region can have as long as its file.
+    fn limit(&self) -> usize {
         let length = match &self.backing {
             Backing::File(file) => file.length().unwrap_or(0),
             Backing::Segment(_) => self.window,
@@ -243,21 +250,20 @@ impl Mapping {
         Ok(())
     }
 
-    /// Writes what a new region is, or lets an old one be as large as is wanted.
-    fn settle(&self, place: Place, size: usize) -> Result<(), c_int> {
-        let front = self.front();
-        if self.is_new {
-            front.claim();
-            front.place(place);
-            return Ok(());
+    /// Sees to it that the region can have so many bytes, of which it has `size`.
+    fn reserve(&self, size: usize, new_size: usize) -> bool {
+        match &self.backing {
+            Backing::File(file) => file.reserve(FRONT + size, FRONT + new_size).is_ok(),
+            Backing::Segment(_) => FRONT + new_size <= self.window,
         }
-        front.raise_limit(place.limit);
-        self.make_room(size)
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.is_new && !self.front().is_ready() {
+            self.front().abandon();
+        }
         match &self.backing {
             Backing::File(_) => memory::unmap(self.start, self.window),
             Backing::Segment(identity) => identity.detach(self.start),
@@ -297,19 +303,25 @@ unsafe impl Discipline for Mapping {
     }
 }
 
-impl Mapping {
-    /// Sees to it that the region can have so many bytes, of which it has `size`.
-    fn reserve(&self, size: usize, new_size: usize) -> bool {
-        match &self.backing {
-            Backing::File(file) => file.reserve(FRONT + size, FRONT + new_size).is_ok(),
-            Backing::Segment(_) => FRONT + new_size <= self.window,
-        }
-    }
-}
-
 /// Returns how many bytes a region has room for, if so many are wanted.
 fn room(size: usize) -> Option<usize> {
     size.max(LEAST).checked_next_multiple_of(lumalloc::PAGE).filter(|size| *size <= 1 << 45)
+}
+
+/// Maps the addresses of a new region with so much room: [`WINDOW`], or fewer if the system does
+/// not allow so many. Returns where they begin, and how many there are.
+fn map_window(file: &File, base: usize, room: usize) -> Result<(usize, usize), c_int> {
+    let mut window = WINDOW.max(room.saturating_mul(2));
+    loop {
+        let base = if base == 0 { any_address(window).unwrap_or(0) } else { base };
+        match memory::map_shared(base, window, file.descriptor()) {
+            Ok(start) => return Ok((start, window)),
+            Err(libc::ENOMEM) if window / 2 >= FRONT + room => {
+                window = (window / 2).next_multiple_of(lumalloc::PAGE);
+            }
+            Err(code) => return Err(code),
+        }
+    }
 }
 
 /// Locks a file, and reads its front. Returns that, and whether no other process has the region.

@@ -1,6 +1,6 @@
 //! Shared memory segments of System V.
 
-use super::file::errno;
+use crate::errno;
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
 use core::ptr;
@@ -40,11 +40,15 @@ impl Identity {
         // SAFETY: the path is a string of C.
         let key = unsafe { libc::ftok(path.as_ptr(), project) };
         if key == -1 {
-            return Err(errno());
+            return Err(errno::get());
         }
         // SAFETY: the call takes no memory.
         let id = unsafe { libc::shmget(key, bytes, flags) };
-        if id < 0 { Err(errno()) } else { Ok(Identity { id, is_removed: AtomicBool::new(false) }) }
+        if id < 0 {
+            Err(errno::get())
+        } else {
+            Ok(Identity { id, is_removed: AtomicBool::new(false) })
+        }
     }
 
     /// Returns the number of the segment.
@@ -57,7 +61,7 @@ impl Identity {
         let mut status = MaybeUninit::<libc::shmid_ds>::zeroed();
         // SAFETY: the status is writable.
         if unsafe { libc::shmctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
-            return Err(errno());
+            return Err(errno::get());
         }
         // SAFETY: the system wrote it.
         let status = unsafe { status.assume_init() };
@@ -72,7 +76,7 @@ impl Identity {
         if start.addr() != usize::MAX {
             return Ok(start.expose_provenance());
         }
-        let failed = errno();
+        let failed = errno::get();
         Err(if !address.is_null() && failed == libc::EINVAL { libc::EADDRINUSE } else { failed })
     }
 
@@ -106,7 +110,7 @@ fn make_file(path: &CStr) -> Result<(), c_int> {
     // SAFETY: the path is a string of C.
     let descriptor = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
     if descriptor < 0 {
-        return Err(errno());
+        return Err(errno::get());
     }
     // SAFETY: the descriptor was opened here.
     unsafe { libc::close(descriptor) };
