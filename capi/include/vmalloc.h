@@ -6,11 +6,11 @@
  *   Disciplines    Vmdcsystem Vmdcsbrk Vmdcheap, or a Vmdisc_t of the program
  *   Allocation     vmalloc vmalign vmresize vmfree vmnewof vmoldof vmgetmem vmstrdup
  *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata
- *   Tracing        vmtrace vmtrbusy
+ *   Tracing        vmtrace vmtracetimed vmtrbusy
  *   Debugging      vmdebug vmdbcheck vmdbwatch
  *   Profiling      vmprofile
  *   Shared memory  vmmopen vmmopenat vmmvalue vmmset vmmcleanup vmmrelease vmmaddress
- *   malloc         setregmax cfree
+ *   malloc         Vmregion setregmax cfree
  *
  * Sizes are bytes. A function that finds no memory, or is asked for more than PTRDIFF_MAX bytes,
  * returns NULL and sets errno to ENOMEM. A region of NULL is refused: the function returns NULL or -1,
@@ -385,6 +385,12 @@ void *vmdata(Vmalloc_t *vm);
 int vmtrace(int fd);
 
 /*
+ * Sets whether trace lines end with a further field, time=SECONDS,tid=THREAD: with nine digits behind the
+ * point, since 1970, and the system's number of the thread. Returns whether they did, at first 0. (lumalloc)
+ */
+int vmtracetimed(int on);
+
+/*
  * Writes a trace line for each allocated block. Returns 0; -1 without a descriptor, and for regions
  * other than Vmbest, Vmdebug and Vmprofile.
  */
@@ -475,8 +481,21 @@ void vmmrelease(Vmalloc_t *vm, int type);
 void *vmmaddress(size_t size);
 
 /* ------------------------------------------------------------------------------------------------
- * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc.
+ * malloc over regions. <stdlib.h> and <malloc.h> declare the other functions of malloc. The environment
+ * variable VMALLOC_OPTIONS chooses method, checks and traces: vmalloc(3).
  * ---------------------------------------------------------------------------------------------- */
+
+/*
+ * The region in which malloc, calloc, realloc, operator new and their kin allocate: at first Vmheap. A
+ * program may store another one. Each thread then uses it from its next call on that the thread's cache
+ * cannot serve, and threads take turns in it, as with VM_SHARE. Blocks are freed to the region that they
+ * came from, so the region must stay open until then. Closing the region puts Vmheap back. For a pool,
+ * requests that it does not serve go to Vmheap. A discipline's memoryf must not free blocks of this
+ * region. A call that the region refuses fails like malloc; free ends the program with a message, unless
+ * the method is Vmlast or Vmdebug, or the discipline has an exceptf. Calls that name an arena or a cache
+ * (mallocx) stay in the heap. (2011)
+ */
+extern Vmalloc_t *Vmregion;
 
 /*
  * Sets how many further regions malloc may open for threads that would wait for each other: 64 at
@@ -490,8 +509,10 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * Files and lines. If VMFL is defined before this file is included, calls of vmalloc, vmalign, vmresize,
- * vmfree, vmnewof and vmoldof record where they stand; traces, Vmdebug and Vmprofile show it. Include
- * headers that declare functions of these names before this one.
+ * vmfree, vmnewof and vmoldof record where they stand; traces, Vmdebug and Vmprofile show it. In C, so do
+ * calls of malloc, calloc, realloc, free, cfree, memalign, aligned_alloc, posix_memalign, valloc, pvalloc
+ * and strdup, unless VMFL_NOMALLOC is defined too. Include headers that declare functions of these names
+ * before this one.
  * ---------------------------------------------------------------------------------------------- */
 
 /*
@@ -499,6 +520,12 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
  * copied. NULL or an empty string, and a line of 0, mean that it is unknown. (lumalloc)
  */
 void vmfileline(const char *file, int line, const char *func);
+
+/*
+ * The same for the next call of malloc or its kin. It does nothing as long as malloc allocates in Vmheap
+ * without a trace. (lumalloc)
+ */
+void vmfilelinemalloc(const char *file, int line, const char *func);
 
 #ifdef __cplusplus
 }
@@ -550,6 +577,81 @@ VMFL_INLINE int vmfl_free(Vmalloc_t *vm, void *addr, const char *file, int line,
 #  define vmalign(vm, size, align) vmfl_align((vm), (size), (align), VMFL_HERE)
 #  define vmresize(vm, addr, size, type) vmfl_resize((vm), (addr), (size), (type), VMFL_HERE)
 #  define vmfree(vm, addr) vmfl_free((vm), (addr), VMFL_HERE)
+
+/* In C++ these names are also those of members, and of functions of std. */
+#  if !defined(__cplusplus) && !defined(VMFL_NOMALLOC)
+
+#    if defined(__GNUC__)
+#      define VMFL_UNUSED __attribute__((__unused__))
+#    else
+#      define VMFL_UNUSED
+#    endif
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_malloc(size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), malloc(size);
+}
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_calloc(size_t n, size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), calloc(n, size);
+}
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_realloc(void *addr, size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), realloc(addr, size);
+}
+
+VMFL_UNUSED VMFL_INLINE void vmfl_of_free(void *addr, const char *file, int line, const char *func)
+{
+  vmfilelinemalloc(file, line, func);
+  free(addr);
+}
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_memalign(size_t align, size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), memalign(align, size);
+}
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_valloc(size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), valloc(size);
+}
+
+VMFL_UNUSED VMFL_INLINE void *vmfl_of_pvalloc(size_t size, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), pvalloc(size);
+}
+
+/* <stdlib.h> and <string.h> hide these two in the strict levels of C. */
+extern int(posix_memalign)(void **place, size_t align, size_t size);
+#    undef strdup
+extern char *(strdup)(const char *string);
+
+VMFL_UNUSED VMFL_INLINE int vmfl_of_posix_memalign(void **place, size_t align, size_t size, const char *file, int line,
+                                                   const char *func)
+{
+  return vmfilelinemalloc(file, line, func), posix_memalign(place, align, size);
+}
+
+VMFL_UNUSED VMFL_INLINE char *vmfl_of_strdup(const char *string, const char *file, int line, const char *func)
+{
+  return vmfilelinemalloc(file, line, func), strdup(string);
+}
+
+#    define malloc(size) vmfl_of_malloc((size), VMFL_HERE)
+#    define calloc(n, size) vmfl_of_calloc((n), (size), VMFL_HERE)
+#    define realloc(addr, size) vmfl_of_realloc((addr), (size), VMFL_HERE)
+#    define free(addr) vmfl_of_free((addr), VMFL_HERE)
+#    define cfree(addr) vmfl_of_free((addr), VMFL_HERE)
+#    define memalign(align, size) vmfl_of_memalign((align), (size), VMFL_HERE)
+#    define aligned_alloc(align, size) vmfl_of_memalign((align), (size), VMFL_HERE)
+#    define posix_memalign(place, align, size) vmfl_of_posix_memalign((place), (align), (size), VMFL_HERE)
+#    define valloc(size) vmfl_of_valloc((size), VMFL_HERE)
+#    define pvalloc(size) vmfl_of_pvalloc((size), VMFL_HERE)
+#    define strdup(string) vmfl_of_strdup((string), VMFL_HERE)
+
+#  endif /* malloc */
 
 #endif /* VMFL */
 

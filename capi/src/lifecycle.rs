@@ -3,6 +3,7 @@
 //! The functions for start and end are listed in the sections `.init_array` and `.fini_array`,
 //! because `atexit` would allocate.
 use crate::mallctl;
+use crate::region;
 use crate::spare_stderr;
 use crate::variables;
 use alloc_core::control::profile;
@@ -22,6 +23,7 @@ extern "C" fn at_load() {
         spare_stderr::make();
     }
     actions::begin();
+    region::malloc::begin();
 }
 
 /// Prints the statistics. Called each time that `opt.stats_interval` bytes were allocated.
@@ -37,6 +39,7 @@ fn print(by: Option<WriteCallback>, letters: &Letters) {
 
 /// Does what the options ask for at the end. Called when the process exits.
 extern "C" fn at_exit() {
+    region::malloc::end();
     let has_leaks = actions::end();
     if options::current().stats_print {
         print(spare_stderr::instead(), &options::current().stats_print_opts);

@@ -20,7 +20,7 @@ use crate::failure::{Failure, Outcome, reason};
 use crate::profile::output::{self, Stop};
 use arguments::{MethodArgument, ReplayArguments};
 use line::parse;
-use plan::{Plan, Planner};
+use plan::{Plan, Planner, Recorded};
 
 /// What a replay showed.
 #[derive(Debug, Serialize)]
@@ -36,6 +36,10 @@ struct Report {
     /// Calls that got no memory, and frees that the method refused.
     failed: usize,
     refused: usize,
+    /// How long the calls took when they were recorded, and how many threads made them, if the
+    /// trace says it.
+    recorded_nanoseconds: Option<u64>,
+    recorded_threads: Option<usize>,
     /// The median of the rounds.
     nanoseconds: u128,
     peak_busy: usize,
@@ -114,6 +118,8 @@ fn report(plan: &Plan, arguments: &ReplayArguments) -> Option<Report> {
         unknown: counts.unknown,
         failed: seen.failed,
         refused: seen.refused,
+        recorded_nanoseconds: plan.recorded.as_ref().map(Recorded::nanoseconds),
+        recorded_threads: plan.recorded.as_ref().map(Recorded::threads),
         nanoseconds: times.get(times.len() / 2)?.as_nanos(),
         peak_busy: plan.peak,
         peak_extent: seen.peak_extent,
@@ -159,6 +165,12 @@ fn write(report: &Report, top: usize, out: &mut dyn Write) -> std::io::Result<()
         if count > 0 {
             writeln!(out, "                 {count} {what}")?;
         }
+    }
+    if let (Some(nanoseconds), Some(threads)) =
+        (report.recorded_nanoseconds, report.recorded_threads)
+    {
+        let (seconds, plural) = (nanoseconds as f64 / 1e9, if threads == 1 { "" } else { "s" });
+        writeln!(out, "recorded         {seconds:.3} s, by {threads} thread{plural}")?;
     }
     let each = report.nanoseconds as f64 / calls.max(1) as f64;
     let millis = report.nanoseconds as f64 / 1e6;

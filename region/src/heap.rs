@@ -2,6 +2,7 @@
 
 use crate::discipline::{Discipline, Resized};
 use core::ptr::NonNull;
+use lumalloc::control::diversion::past;
 use lumalloc::raw::{self, Flags};
 
 /// What a region asks for at least, and at most unless a block needs more.
@@ -31,18 +32,19 @@ unsafe impl Discipline for Heap {
     }
 
     fn obtain(&mut self, size: usize) -> Option<NonNull<u8>> {
-        NonNull::new(raw::malloc(size))
+        NonNull::new(past(|| raw::malloc(size)))
     }
 
     unsafe fn resize(&mut self, segment: NonNull<u8>, _size: usize, new_size: usize) -> Resized {
         // SAFETY: the segment is a block of the heap.
-        let usable = unsafe { raw::resize_in_place(segment.as_ptr(), new_size, 0, Flags::NONE) };
+        let resize = || unsafe { raw::resize_in_place(segment.as_ptr(), new_size, 0, Flags::NONE) };
+        let usable = past(resize);
         if usable < new_size { Resized::Refused } else { Resized::InPlace }
     }
 
     unsafe fn release(&mut self, segment: NonNull<u8>, _size: usize) -> bool {
         // SAFETY: the segment is a block of the heap, and not used any more.
-        unsafe { raw::free(segment.as_ptr()) };
+        past(|| unsafe { raw::free(segment.as_ptr()) });
         true
     }
 }

@@ -28,6 +28,7 @@ mod errno;
 mod owner;
 mod lock;
 pub mod mode;
+mod malloc_options;
 mod words;
 mod tree;
 mod random;
@@ -73,6 +74,7 @@ pub mod raw {
     pub use crate::data::{Data, Head};
     pub use crate::line::Line;
     pub use crate::lock::{Entry, Holder, Lock};
+    pub use crate::malloc_options::{MallocOptions, Problem, WATCHED};
     pub use crate::owner::forget as forget_process;
     pub use crate::position::Origin;
     pub use crate::shared::{FileForm, Mapping, Object, any_address, object_of};

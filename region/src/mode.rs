@@ -16,6 +16,8 @@ pub const ANNOUNCE: u32 = 0o100_000;
 pub const LEAKS: u32 = 0o200_000;
 /// Several processes use the region, whose memory is a file's or a shared segment's.
 pub const PROCESSES: u32 = 0o400_000;
+/// malloc allocates or has allocated in the region.
+pub const MALLOC: u32 = 0o1_000_000;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.

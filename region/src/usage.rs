@@ -9,6 +9,7 @@ use crate::position::{Name, Position};
 use core::cell::UnsafeCell;
 use core::cmp::Ordering;
 use core::ptr;
+use lumalloc::control::diversion::past;
 use lumalloc::raw;
 
 static LOCK: Lock = Lock::new();
@@ -97,7 +98,7 @@ impl Table {
         let made = self.made;
         let chunk = self.chunks.get_mut(made as usize / CHUNK)?;
         if chunk.is_null() {
-            *chunk = raw::malloc_zeroed(CHUNK * size_of::<Record>()).cast();
+            *chunk = past(|| raw::malloc_zeroed(CHUNK * size_of::<Record>())).cast();
             if chunk.is_null() {
                 return None;
             }
@@ -249,7 +250,7 @@ pub fn summary(show: &dyn Fn(usize) -> Option<Shown>, write: &mut dyn FnMut(&[u8
     let all = unsafe { core::slice::from_raw_parts(records, room) };
     write_summary(all, show, write);
     // SAFETY: the block is not used any more.
-    unsafe { raw::free(records.cast()) };
+    past(|| unsafe { raw::free(records.cast()) });
     true
 }
 
@@ -257,7 +258,7 @@ pub fn summary(show: &dyn Fn(usize) -> Option<Shown>, write: &mut dyn FnMut(&[u8
 fn copy() -> Option<(*mut Record, usize)> {
     with(|table| {
         let bytes = (table.made as usize).checked_mul(size_of::<Record>())?;
-        let block = raw::malloc(bytes).cast::<Record>();
+        let block = past(|| raw::malloc(bytes)).cast::<Record>();
         if block.is_null() {
             return None;
         }

@@ -3,6 +3,7 @@
 //! * [`build`]: the shared object under test and the C and C++ programs in `tests/c`;
 //! * [`run`]: children with and without `LD_PRELOAD`, bounded in time and always reaped;
 //! * [`identities`]: facts that hold for every snapshot;
+//! * [`linked`]: programs that are linked with the library, as programs of users are;
 //! * [`machine`]: the machine under test: this one, or another in an emulator;
 //! * [`memory`]: how much memory a process occupies;
 //! * [`profile_reports`]: what jeprof and pprof report of a profile;
@@ -19,6 +20,7 @@
 
 pub mod build;
 pub mod identities;
+pub mod linked;
 pub mod machine;
 pub mod memory;
 pub mod profiled;

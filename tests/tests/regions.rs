@@ -2,35 +2,19 @@
 //! and static; and the examples of vmalloc(3).
 
 use std::fs;
-use std::path::Path;
 
+use lumalloc_tests::linked;
 use lumalloc_tests::profiled::command;
-use lumalloc_tests::{Run, cc, liblumalloc, liblumalloc_archive, root, scratch};
+use lumalloc_tests::{root, scratch};
 
 /// Compiles a program with the shared object, and returns what it prints.
 fn linked(source: &str) -> String {
-    linked_with(source, &[])
+    linked::linked(source).stdout()
 }
 
 /// As [`linked`], with arguments of the program.
 fn linked_with(source: &str, arguments: &[&str]) -> String {
-    program(source).args(arguments).stdout()
-}
-
-/// Compiles a program with the shared object.
-fn program(source: &str) -> Run {
-    let library = liblumalloc();
-    let [dir, file] = [library.parent().map(Path::as_os_str), library.file_name()]
-        .map(|part| part.expect("a file in a directory").to_string_lossy());
-    let program = cc(source, &[&format!("-L{dir}"), &format!("-l:{file}"), "-lpthread"]);
-    // Cargo sets this variable for tests, perhaps to an older build.
-    Run::plain(program).env("LD_LIBRARY_PATH", &*dir)
-}
-
-/// Compiles a static program with the archive, and returns what it prints.
-fn fully_static(source: &str) -> String {
-    let archive = liblumalloc_archive().display().to_string();
-    Run::plain(cc(source, &["-static", &archive])).stdout()
+    linked::linked(source).args(arguments).stdout()
 }
 
 /// Defines a module per program.
@@ -44,7 +28,7 @@ macro_rules! programs {
 
             #[test]
             fn fully_static() {
-                assert_eq!(super::fully_static($source), "ok\n");
+                assert_eq!(super::linked::fully_static($source).stdout(), "ok\n");
             }
         }
     )*};
@@ -70,7 +54,7 @@ fn killed_processes_leave_regions_that_can_be_used() {
 
 #[test]
 fn a_process_that_ended_in_a_call_is_told_of() {
-    let output = program("region_killed.c").args(["message"]).output();
+    let output = linked::linked("region_killed.c").args(["message"]).output();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let (before, after) = said.split_once("region ").expect("a message");

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod profile;
 pub mod thread;
 pub mod monitor;
+pub mod diversion;
 #[allow(unsafe_code)]
 pub(crate) mod arena_handle;
 

@@ -1,5 +1,5 @@
-//! Functions of the program that the allocator calls: extent hooks, the limit callback, and the
-//! hooks of the heap profiler.
+//! Functions of the program that the allocator calls: extent hooks, the limit callback, the hooks
+//! of the heap profiler, and functions that take the place of malloc.
 //!
 //! They run under no lock of an arena, a bin or a cache, and may call the allocator. While one
 //! runs, its thread bypasses all caches, and its allocations come from the first arena.
@@ -20,6 +20,8 @@ pub(crate) enum Callback {
     Limit,
     /// A hook of the heap profiler.
     Profiler,
+    /// A function that takes the place of malloc or free.
+    Diversion,
 }
 
 /// How a thread bypasses its caches and returns to them. The front tier supplies the functions.

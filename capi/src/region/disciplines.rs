@@ -126,6 +126,11 @@ impl Source<'_> {
         Some(unsafe { exceptf(self.vm, event, object, self.disc) })
     }
 
+    /// Returns whether anybody is told of events.
+    pub(super) fn has_exceptf(self) -> bool {
+        self.parts.exceptf.is_some()
+    }
+
     /// Returns whether both get memory from the same function.
     pub(super) fn has_same_memory(self, other: Source<'_>) -> bool {
         let address = |memoryf: Memory| memoryf as usize;

@@ -6,7 +6,6 @@
 
 use super::abi::Vmalloc;
 use super::disciplines::Source;
-use super::kinds;
 use super::list::Regions;
 use core::sync::atomic::{AtomicBool, Ordering};
 use lumalloc_region::raw::{Entry, forget_process, usage_lock};
@@ -29,7 +28,7 @@ pub(super) fn register() {
 fn is_locked(vm: &Vmalloc) -> bool {
     // SAFETY: handle and discipline exist while the region is open.
     let source = unsafe { Source::new(vm.address(), vm.disc()) };
-    !kinds::is_heap(vm) && vm.head().entry() == Entry::Shared && source.is_private()
+    vm.head().entry() == Entry::Shared && source.is_private()
 }
 
 unsafe extern "C" fn before() {

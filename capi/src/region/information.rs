@@ -3,7 +3,7 @@
 use super::abi::{Vmalloc, Vmdisc, Vmstat, count, handle};
 use super::kinds::{self, Span};
 use super::list::Regions;
-use super::{position, trace};
+use super::{position, trace, vmregion};
 use crate::errno;
 use alloc_core::observe;
 use core::ffi::{c_int, c_uint, c_void};
@@ -133,7 +133,7 @@ impl Walk<'_> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmstat(vm: *mut Vmalloc, st: *mut Vmstat) -> c_int {
     // SAFETY: the caller's promise.
-    let region = unsafe { handle(vm) }.unwrap_or(kinds::first());
+    let region = unsafe { handle(vm) }.unwrap_or(vmregion::current());
     if st.is_null() {
         return c_int::from(region.head().lock().is_held());
     }
@@ -151,7 +151,11 @@ pub unsafe extern "C" fn vmstat(vm: *mut Vmalloc, st: *mut Vmstat) -> c_int {
         n_seg: count(stat.segments),
         extent: stat.extent,
         mode: region.head().mode().cast_signed(),
-        ..if vm.is_null() { numbers_of_malloc() } else { Vmstat::default() }
+        ..match (vm.is_null(), kinds::is_heap(region)) {
+            (true, true) => numbers_of_malloc(),
+            (true, false) => vmregion::numbers(),
+            _ => Vmstat::default(),
+        }
     };
     // SAFETY: the caller's promise.
     unsafe { st.write(numbers) };

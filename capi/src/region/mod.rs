@@ -26,16 +26,19 @@ mod inside;
 mod kinds;
 mod list;
 
+mod vmregion;
+
 mod fork;
 pub mod open;
 pub mod mmopen;
 pub mod calls;
 pub mod information;
-pub mod malloc;
 pub mod profile;
+pub mod malloc;
 
 pub use disciplines::{Vmdcheap, Vmdcsbrk, Vmdcsystem};
 pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool, Vmprofile};
 pub use position::vmfileline;
-pub use trace::vmtrace;
+pub use trace::{vmtrace, vmtracetimed};
+pub use vmregion::Vmregion;
 pub use warnings::{vmdbwatch, vmdebug};

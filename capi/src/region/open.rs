@@ -5,7 +5,9 @@ use super::disciplines::Source;
 use super::fork;
 use super::kinds::{self, Kind};
 use super::list::Regions;
+use super::vmregion;
 use crate::errno;
+use alloc_core::control::diversion::past;
 use alloc_core::raw;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -95,7 +97,7 @@ pub(super) unsafe fn with_data(
     let vm = Vmalloc::new(kind.method, disc, head.cast());
     // SAFETY: the core data is that of the region.
     let place = unsafe { &*head }.handle().map(ptr::with_exposed_provenance_mut::<Vmalloc>);
-    let place = place.unwrap_or_else(|| raw::malloc(size_of::<Vmalloc>()).cast());
+    let place = place.unwrap_or_else(|| past(|| raw::malloc(size_of::<Vmalloc>()).cast()));
     if place.is_null() {
         return Err(libc::ENOMEM);
     }
@@ -154,6 +156,7 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     if answer < 0 || !Regions::hold().remove(region) {
         return fail(libc::EINVAL);
     }
+    vmregion::forget(region);
     let has_own_place = region.head().handle().is_none();
     // What the discipline sees at the end, when the handle may be gone with the segments.
     let temporary = Vmalloc::new(region.meth, disc, region.data());
@@ -165,7 +168,7 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     unsafe { Source::new(temporary.address(), disc) }.announce(event::ENDCLOSE, ptr::null_mut());
     if has_own_place {
         // SAFETY: the handle came from malloc, and is not used any more (the caller's promise).
-        unsafe { raw::free(vm.cast()) };
+        past(|| unsafe { raw::free(vm.cast()) });
     }
     0
 }

@@ -1,5 +1,6 @@
 //! Where the program calls from: file, line and function, for each thread.
 
+use alloc_core::control::diversion::past;
 use alloc_core::raw;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -90,11 +91,11 @@ fn record(key: u32) -> Option<*mut Position> {
     if !record.is_null() {
         return Some(record);
     }
-    let record = raw::malloc(size_of::<Position>());
+    let record = past(|| raw::malloc(size_of::<Position>()));
     // SAFETY: the key exists.
     if record.is_null() || unsafe { libc::pthread_setspecific(key, record.cast()) } != 0 {
         // SAFETY: the block is nobody else's.
-        unsafe { raw::free(record) };
+        past(|| unsafe { raw::free(record) });
         return None;
     }
     Some(record.cast())
@@ -103,5 +104,5 @@ fn record(key: u32) -> Option<*mut Position> {
 /// Frees the record of a thread that ends.
 unsafe extern "C" fn forget(record: *mut c_void) {
     // SAFETY: the record is a block that `record` made.
-    unsafe { raw::free(record.cast()) };
+    past(|| unsafe { raw::free(record.cast()) });
 }

@@ -2,6 +2,7 @@
 //! `vmdisc`.
 
 use super::abi::{Memory, Vmalloc, Vmdisc, event};
+use alloc_core::control::diversion::past;
 use alloc_core::{PAGE, raw};
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -21,7 +22,7 @@ pub(super) struct Shared {
 impl Shared {
     /// Makes the discipline of a mapping, for one handle. Returns `None` if there is no memory.
     pub(super) fn make(mapping: Mapping) -> Option<*mut Vmdisc> {
-        let place = raw::malloc(size_of::<Shared>()).cast::<Shared>();
+        let place = past(|| raw::malloc(size_of::<Shared>())).cast::<Shared>();
         if place.is_null() {
             return None;
         }
@@ -79,7 +80,7 @@ impl Shared {
             // SAFETY: nobody else uses it any more.
             unsafe { ptr::drop_in_place(place) };
             // SAFETY: the place came from malloc.
-            unsafe { raw::free(place.cast()) };
+            past(|| unsafe { raw::free(place.cast()) });
         }
     }
 }

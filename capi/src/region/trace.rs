@@ -10,6 +10,9 @@ use lumalloc_region::{Position, mode};
 /// Where lines are written to. Negative: nowhere.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 
+/// Whether lines have the time and the thread: 1 or 0.
+static TIMED: AtomicI32 = AtomicI32::new(0);
+
 /// What a call did.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Record {
@@ -27,6 +30,13 @@ pub(super) struct Record {
 #[unsafe(no_mangle)]
 pub extern "C" fn vmtrace(fd: c_int) -> c_int {
     DESCRIPTOR.swap(fd.max(-1), Ordering::Relaxed)
+}
+
+/// `vmtracetimed`: sets whether trace lines have a further field with the time and the thread, and
+/// returns whether they had it, at first 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn vmtracetimed(on: c_int) -> c_int {
+    TIMED.swap(c_int::from(on != 0), Ordering::Relaxed)
 }
 
 /// Returns whether there is a descriptor to write to.
@@ -55,6 +65,9 @@ fn write_line(vm: &Vmalloc, record: Record, letter: &[u8], position: Position) {
     line.text(b":").decimal(record.size).text(b":").decimal(record.align);
     line.text(b":").hex(vm.address().addr()).text(b":").text(letter).text(b":");
     add_position(&mut line, position);
+    if TIMED.load(Ordering::Relaxed) != 0 {
+        add_time(&mut line);
+    }
     line.text(b"\n");
     write_to(descriptor, line.get());
 }
@@ -73,6 +86,22 @@ fn add_position(line: &mut Line, position: Position) {
     if file.is_some() || function.is_some() {
         line.text(b":");
     }
+}
+
+/// Adds the field with seconds since 1970 and the system's number of the thread.
+fn add_time(line: &mut Line) {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place for the time is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    // SAFETY: gettid has no requirements.
+    let thread = unsafe { libc::gettid() };
+    let number = |number: i64| usize::try_from(number).unwrap_or(0);
+    // Nine digits behind the point: those of the number with a one before them.
+    let mut fraction = Line::new();
+    fraction.decimal(number(now.tv_nsec) + 1_000_000_000);
+    line.text(b"time=").decimal(number(now.tv_sec)).text(b".");
+    line.text(fraction.get().get(1..).unwrap_or_default());
+    line.text(b",tid=").decimal(number(thread.into())).text(b":");
 }
 
 fn letter(method: u32) -> &'static [u8] {

@@ -1,7 +1,9 @@
-//! The lines of a trace, in the four forms that the versions of vmalloc(3) wrote.
+//! The lines of a trace, in the four forms that the versions of vmalloc(3) wrote, and with the time
+//! that lumalloc adds on wish.
 //!
 //! ```text
 //!   0:7fbb2ba96190:100:0:7fbb2ba97060:b:file=p.c,line=7:      2011, and lumalloc
+//!   0:7fbb2ba96190:100:0:7fbb2ba97060:b:time=1.000000002,tid=3:   lumalloc, with time and thread
 //!   0x0:0x5000:100:0:0x7000:best:p.c,7:                       1999
 //!   0x0:0x5000:29:0:0x7000:b:tid=12,pid=34:                   2013
 //!   0:5000:100:7000:best                                      as the manual pages describe it
@@ -30,6 +32,15 @@ pub(super) struct Record {
     pub(super) method: Option<MethodArgument>,
     /// Where the program called from.
     pub(super) place: Option<String>,
+    /// When, and in which thread.
+    pub(super) moment: Option<Moment>,
+}
+
+/// When a call was made, in nanoseconds since 1970, and by which thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) time: u64,
+    pub(super) thread: u32,
 }
 
 /// Returns what a line says, or `None` if it is no line of a trace.
@@ -51,7 +62,23 @@ pub(super) fn parse(line: &str) -> Option<Record> {
         (old, 0) => Event::Free { old },
         (old, new) => Event::Resize { old, new },
     };
-    Some(Record { event, size, align, region, method, place: place(&rest.join(":")) })
+    let (rest, moment) = match rest {
+        [before @ .., last, ""] => match moment(last) {
+            Some(moment) => (before, Some(moment)),
+            None => (rest, None),
+        },
+        _ => (rest, None),
+    };
+    Some(Record { event, size, align, region, method, place: place(&rest.join(":")), moment })
+}
+
+/// The field `time=SECONDS.NANOSECONDS,tid=THREAD`.
+fn moment(text: &str) -> Option<Moment> {
+    let (time, thread) = text.strip_prefix("time=")?.split_once(",tid=")?;
+    let (seconds, nanoseconds) = time.split_once('.').filter(|(_, digits)| digits.len() == 9)?;
+    let seconds = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+    let time = seconds.checked_add(nanoseconds.parse().ok()?)?;
+    Some(Moment { time, thread: thread.parse().ok()? })
 }
 
 /// Hexadecimal digits, with 0x before them or without.
@@ -148,6 +175,19 @@ mod tests {
         assert_eq!(said("a.c,12:").as_deref(), Some("a.c:12"));
         assert_eq!(said("tid=1,pid=2:"), None);
         assert_eq!(said(""), None);
+    }
+
+    #[test]
+    fn the_time_and_the_thread_are_read() {
+        let moment = |rest: &str| parse(&format!("0:40:10:0:7:b:{rest}")).unwrap().moment;
+        let expected = Some(Moment { time: 12_000_000_345, thread: 6 });
+        assert_eq!(moment("time=12.000000345,tid=6:"), expected);
+        assert_eq!(moment("file=a.c,line=1:time=12.000000345,tid=6:"), expected);
+        let place = place_of("0:40:10:0:7:b:file=a.c,line=1,func=f:time=12.000000345,tid=6:");
+        assert_eq!(place.as_deref(), Some("a.c:1 (f)"));
+        for other in ["", "time=12.345,tid=6:", "time=12.000000345:", "tid=6,pid=7:"] {
+            assert_eq!(moment(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::arguments::MethodArgument;
-use super::line::{Event, Record};
+use super::line::{Event, Moment, Record};
 
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,37 @@ pub(super) struct Plan {
     /// The most bytes in use at one time, as they were asked for.
     pub(super) peak: usize,
     pub(super) live: Vec<Live>,
+    /// When the calls were made, if the trace says it.
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// When the calls of a trace were made: the first and the last moment, in nanoseconds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Recorded {
+    first: u64,
+    last: u64,
+    threads: HashSet<u32>,
+}
+
+impl Recorded {
+    fn add(&mut self, moment: Moment) {
+        if self.threads.is_empty() {
+            (self.first, self.last) = (moment.time, moment.time);
+        }
+        self.first = self.first.min(moment.time);
+        self.last = self.last.max(moment.time);
+        self.threads.insert(moment.thread);
+    }
+
+    /// Returns how long the calls took, in nanoseconds.
+    pub(super) fn nanoseconds(&self) -> u64 {
+        self.last - self.first
+    }
+
+    /// Returns how many threads made them.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
 }
 
 /// A block in use.
@@ -97,6 +128,9 @@ pub(super) struct Planner {
 impl Planner {
     /// Takes a line in. All regions have the method `only`, if it is given.
     pub(super) fn add(&mut self, record: &Record, only: Option<MethodArgument>) {
+        if let Some(moment) = record.moment {
+            self.plan.recorded.get_or_insert_default().add(moment);
+        }
         let region = self.region(record, only);
         match record.event {
             Event::Alloc { new } if record.method.is_some() => self.alloc(region, record, new),

@@ -1,5 +1,6 @@
 //! What a thread's word points to while a callback of the program runs in the allocator: an extent
-//! hook, the function that is asked for memory at a bound, or a hook of the heap profiler.
+//! hook, the function that is asked for memory at a bound, a hook of the heap profiler, or a
+//! function that takes the place of malloc.
 
 use super::real_cache::RealCache;
 use super::switch;
@@ -13,7 +14,7 @@ pub(crate) static SCOPE: Scope = Scope {
         let before = tls::word_for(tls::current());
         tls::set_current(match which {
             Callback::Hook => &HOOK,
-            Callback::Limit | Callback::Profiler => &CALLBACK,
+            Callback::Limit | Callback::Profiler | Callback::Diversion => &CALLBACK,
         });
         before
     },

@@ -13,6 +13,7 @@ use super::registry::{self, REGISTRY};
 use super::thread::Moves;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
+use crate::front::modes::diversion;
 use crate::front::modes::watch::{self, Observer, State};
 use crate::ground::fill_mode::{self, Fill};
 use crate::ground::sync::following;
@@ -81,6 +82,18 @@ pub(crate) fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHoo
     if done {
         hooks::ALLOCATED.set(allocated);
         hooks::FREED.set(freed);
+    }
+    done
+}
+
+/// Leads all operations to functions that take the place of malloc from now on, except the one
+/// operation of each thread that is under way. Returns `false` if there is no memory or the system
+/// cannot do it.
+pub(crate) fn divert() -> bool {
+    let registry = REGISTRY.lock();
+    let done = set_observer(&registry, Observer::Diversion, true);
+    if done {
+        diversion::turn_on();
     }
     done
 }

@@ -13,7 +13,7 @@ use crate::front::miss::large_blocks;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::retry::with_retry;
 use crate::front::miss::small as small_blocks;
-use crate::front::miss::{recorded, sampled};
+use crate::front::miss::{diverted, recorded, sampled};
 use crate::front::modes::block_size::{self, Given, usable};
 use crate::front::modes::judge;
 use crate::ground::intervals;
@@ -207,9 +207,16 @@ fn large(arena: &'static Arena, size: usize, flags: Flags) -> *mut u8 {
 #[must_use]
 #[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn reallocate(ptr: *mut u8, size: usize, flags: Flags) -> *mut u8 {
+    if flags.cache == Cache::Own
+        && !flags.zero
+        && let Some(new) = diverted::resize(ptr, size, flags.align)
+    {
+        return new;
+    }
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };
-    let stays = flags.arena.is_none_or(|index| arena_of(ptr as usize) == Some(index));
+    let stays = !diverted::holds(ptr)
+        && flags.arena.is_none_or(|index| arena_of(ptr as usize) == Some(index));
     // SAFETY: the caller's promise.
     if stays && unsafe { fits_in_place(ptr, old, size, flags.align, flags.zero) } {
         return ptr;
@@ -248,6 +255,9 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
     // SAFETY: the caller's promise.
     let old = unsafe { usable_size(ptr) };
     let most = size.saturating_add(extra);
+    if diverted::holds(ptr) {
+        return old;
+    }
     if old >= size && old <= most {
         return old;
     }
@@ -268,6 +278,9 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
 #[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
     if flags.cache != Cache::Own {
+        if diverted::free(ptr) {
+            return;
+        }
         let entry = page_map::lookup(ptr as usize);
         if let Some(slab) = Slab::of(entry) {
             recorded::freed(ptr);

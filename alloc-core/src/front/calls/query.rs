@@ -3,6 +3,7 @@
 use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::front::life::thread_begin;
+use crate::front::miss::diverted;
 use crate::front::modes::block_size::{self, usable};
 use crate::front::modes::guarded;
 use crate::ground::fatal;
@@ -18,7 +19,7 @@ use crate::middle::slabs::slab::Slab;
 /// message.)
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
-    match block_size(ptr) {
+    match block_size(ptr).or_else(|| diverted::size(ptr)) {
         Some(size) => size,
         None => fatal::foreign_query(ptr as usize),
     }
@@ -38,16 +39,7 @@ pub unsafe fn usable_size(ptr: *mut u8) -> usize {
 #[must_use]
 #[inline]
 pub fn block_size(ptr: *const u8) -> Option<usize> {
-    let address = ptr as usize;
-    let entry = page_map::lookup(address);
-    if let Some(slab) = Slab::of(entry) {
-        let slot = slab.class().slot_at(address.wrapping_sub(slab.base()));
-        return slot.map(|_| usable(slab.class()));
-    }
-    match entry.extent() {
-        Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),
-        None => guarded::usable_size(address),
-    }
+    block_size::of_block(ptr)
 }
 
 /// Returns the usable size that [`malloc_aligned`](super::malloc::malloc_aligned) would give for a

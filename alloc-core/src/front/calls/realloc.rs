@@ -8,7 +8,7 @@ use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
 use crate::front::miss::recorded::{self, Moving};
-use crate::front::miss::{give, sampled, sealed};
+use crate::front::miss::{diverted, give, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::fill;
 use crate::ground::fill_mode;
@@ -98,6 +98,9 @@ pub(super) unsafe fn move_small(
 #[must_use]
 #[unsafe(link_section = "lumalloc_entries")]
 pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u8 {
+    if let Some(new) = diverted::resize(ptr, size, align) {
+        return new;
+    }
     // All classes of the hardened tier are multiples of 16.
     if align <= 16
         // SAFETY: the caller's promise.

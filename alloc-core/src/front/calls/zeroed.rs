@@ -8,7 +8,7 @@ use super::query::usable_size;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
-use crate::front::miss::{large_blocks, take};
+use crate::front::miss::{diverted, large_blocks, take};
 use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 
@@ -56,6 +56,9 @@ fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 fn after_miss(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    if let Some(block) = diverted::malloc_zeroed(size, align) {
+        return block;
+    }
     let block = take::malloc(size, align, cache);
     if !block.is_null() {
         // SAFETY: a fresh block of this allocator.

@@ -4,7 +4,8 @@ use super::started::{self, START};
 use super::{background, fork, thread_end};
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
-use crate::front::modes::{guarded, watch};
+use crate::front::modes::watch::{self, Observer};
+use crate::front::modes::{diversion, guarded};
 use crate::front::supply::layouts;
 use crate::ground::callback;
 use crate::ground::intervals;
@@ -55,6 +56,10 @@ unsafe fn read_options() {
     // SAFETY: as above.
     unsafe { options::freeze(read) };
     fill_mode::set(fill_mode::of(options::current()));
+    if diversion::begin() {
+        watch::set_observer(Observer::Diversion, true);
+        watch::begin();
+    }
     if options::current().is_watching() {
         watch::begin();
     }

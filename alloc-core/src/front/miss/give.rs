@@ -5,7 +5,7 @@
 //! bin, a thread without modes ([`small::free_plain`]), a façade ([`watched`]), and all other
 //! cases.
 
-use super::{large_blocks, recorded, sampled, sealed, small, watched};
+use super::{diverted, large_blocks, recorded, sampled, sealed, small, watched};
 use crate::back::map::{class_map, page_map};
 use crate::back::runs::contents;
 use crate::front::bins::thread_cache::ThreadCache;
@@ -30,6 +30,9 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    if diverted::free(block) {
+        return;
+    }
     // SAFETY: the caller's promise.
     if !unsafe { sealed::free(cache, block, units) } {
         // SAFETY: the caller's promise.
@@ -62,9 +65,11 @@ unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCac
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn unknown(block: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { free_watched(block, None) };
-    backtrace::keep_frame();
+    if !diverted::free(block) {
+        // SAFETY: the caller's promise.
+        unsafe { free_watched(block, None) };
+        backtrace::keep_frame();
+    }
 }
 
 /// As [`known`], but for a block that was asked for with this size and alignment.
@@ -75,8 +80,9 @@ pub(crate) unsafe fn unknown(block: *mut u8) {
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
-    // SAFETY: the caller's promise.
-    let is_done = unsafe { sealed::free_sized(cache, block, size, align) }
+    let is_done = diverted::free(block)
+        // SAFETY: the caller's promise.
+        || unsafe { sealed::free_sized(cache, block, size, align) }
         || (guarded::is_on() && put_known(cache, block));
     if !is_done {
         // SAFETY: the caller's promise.
@@ -94,6 +100,9 @@ pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'s
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
+    if diverted::free(block) {
+        return;
+    }
     judge::check_roomy(block as usize, Given { size, align });
     // SAFETY: the caller's promise.
     let is_done =

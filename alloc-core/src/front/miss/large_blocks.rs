@@ -2,7 +2,7 @@
 
 use super::out_of_memory::no_memory;
 use super::retry::with_retry;
-use super::{recorded, sampled};
+use super::{diverted, recorded, sampled};
 use crate::back::map::extent::Extent;
 use crate::back::runs::contents;
 use crate::front::cache::real_cache::RealCache;
@@ -29,7 +29,8 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
-    let block = malloc_run(large::usable(size), size, align, zero);
+    let block = diverted(size, align, zero)
+        .unwrap_or_else(|| malloc_run(large::usable(size), size, align, zero));
     backtrace::keep_frame();
     probes::allocated(block, size);
     block
@@ -40,9 +41,15 @@ pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
-    let block = malloc_run(large::whole_pages(size), size, align, zero);
+    let block = diverted(size, align, zero)
+        .unwrap_or_else(|| malloc_run(large::whole_pages(size), size, align, zero));
     backtrace::keep_frame();
     block
+}
+
+#[inline]
+fn diverted(size: usize, align: usize, zero: bool) -> Option<*mut u8> {
+    if zero { diverted::malloc_zeroed(size, align) } else { diverted::malloc(size, align) }
 }
 
 fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *mut u8 {

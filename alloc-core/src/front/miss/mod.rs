@@ -9,6 +9,8 @@ pub(crate) mod sampled;
 #[allow(unsafe_code)]
 pub(crate) mod recorded;
 #[allow(unsafe_code)]
+pub(crate) mod diverted;
+#[allow(unsafe_code)]
 pub(crate) mod large_blocks;
 #[allow(unsafe_code)]
 pub(crate) mod small;

@@ -4,7 +4,7 @@
 //! that missed tells whether the hardened tier is the only mode ([`sealed`]). For all other cases
 //! the cache's kind is checked once.
 
-use super::{sealed, small, watched};
+use super::{diverted, sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::real_cache::RealCache;
 use crate::front::supply::layouts;
@@ -24,6 +24,9 @@ pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> 
 
 #[inline(always)]
 fn take(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    if let Some(block) = diverted::malloc(size, align) {
+        return block;
+    }
     let mut block = sealed::malloc(cache, size, align);
     if block.is_null() {
         block = malloc_by_kind(size, align, cache);

@@ -3,9 +3,12 @@
 //! In the hardened tier every small block ends with a canary, so that any thread may free what any
 //! other thread allocated, cached or not. The options decide this once, at start.
 
+use super::guarded;
 use super::hardened::canary;
+use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::middle::slabs::slab::Slab;
 
 /// What a sized free says of its block: the requested size and alignment.
 #[derive(Clone, Copy)]
@@ -49,6 +52,22 @@ pub(crate) fn room(size: usize, align: usize) -> Option<usize> {
 #[inline]
 pub(crate) fn usable(class: SizeClass) -> usize {
     if options::current().hardened { class.size() - canary::BYTES } else { class.size() }
+}
+
+/// Returns the number of bytes that the block at an address may hold, or `None` if no block of this
+/// allocator begins there. A small block may be one that was freed.
+#[inline]
+pub(crate) fn of_block(ptr: *const u8) -> Option<usize> {
+    let address = ptr as usize;
+    let entry = page_map::lookup(address);
+    if let Some(slab) = Slab::of(entry) {
+        let slot = slab.class().slot_at(address.wrapping_sub(slab.base()));
+        return slot.map(|_| usable(slab.class()));
+    }
+    match entry.extent() {
+        Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),
+        None => guarded::usable_size(address),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The rare modes: what they do with a block, and the state of each.
 
 pub(crate) mod watch;
+#[allow(unsafe_code)]
+pub(crate) mod diversion;
 pub(crate) mod until_sample;
 #[allow(unsafe_code)]
 pub(crate) mod fill;

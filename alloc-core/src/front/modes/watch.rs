@@ -17,6 +17,8 @@ pub(crate) enum Observer {
     Recorder = 1,
     /// Functions of the program.
     Hooks = 2,
+    /// Functions that take the place of malloc.
+    Diversion = 4,
 }
 
 static OBSERVERS: AtomicU32 = AtomicU32::new(0);

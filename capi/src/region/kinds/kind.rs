@@ -85,22 +85,19 @@ impl<'a> Caller<'a> {
         Some(Caller { vm, position, is_told: local == 0 })
     }
 
-    /// Tells what a call did, if anybody wants to know.
+    /// Writes the line of a call, if the region is traced. The region is still locked, so that the
+    /// lines of all threads stand in the order of their calls.
     #[inline]
-    pub(super) fn tell(&self, event: c_int, record: Record) {
-        let mode = self.vm.head().mode();
-        if mode & (mode::TRACE | mode::ANNOUNCE) != 0 && self.is_told {
-            self.tell_all(mode, event, record);
+    pub(super) fn trace(&self, record: Record) {
+        if self.vm.head().mode() & mode::TRACE != 0 && self.is_told {
+            trace::write(self.vm, record, self.position);
         }
     }
 
-    #[cold]
-    fn tell_all(&self, mode: u32, event: c_int, record: Record) {
-        if mode & mode::TRACE != 0 {
-            trace::write(self.vm, record, self.position);
-        }
-        if mode & mode::ANNOUNCE != 0 && event != 0 {
-            let block = if event == event::FREE { record.old } else { record.new };
+    /// Announces that a call was made, if the discipline wants to know. The region is not locked.
+    #[inline]
+    pub(super) fn tell(&self, event: c_int, block: usize) {
+        if self.vm.head().mode() & mode::ANNOUNCE != 0 && self.is_told {
             self.announce(event, block);
         }
     }

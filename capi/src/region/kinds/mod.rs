@@ -5,12 +5,19 @@ mod regions;
 mod vmheap;
 
 use super::abi::Vmalloc;
+use super::disciplines::Source;
 use lumalloc_region::mode;
 
 pub(super) use kind::{Kind, Span};
 pub use regions::{Vmbest, Vmdebug, Vmlast, Vmpool, Vmprofile};
 pub use vmheap::Vmheap;
-pub(super) use vmheap::{first, is_heap};
+pub(super) use vmheap::{first, first_address, is_heap};
+
+/// Returns whether the discipline of a region is told of events.
+pub(super) fn has_exceptf(vm: &Vmalloc) -> bool {
+    // SAFETY: handle and discipline exist while the region is open.
+    unsafe { Source::new(vm.address(), vm.disc()) }.has_exceptf()
+}
 
 /// Returns the kind of the region of a handle.
 pub(super) fn of(vm: &Vmalloc) -> &'static Kind {

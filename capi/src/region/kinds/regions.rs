@@ -114,12 +114,24 @@ fn enter_for<M: Method, T>(
     })
 }
 
+/// Enters the region for a call that allocates a block, and traces it.
+#[inline]
+fn enter_to_alloc<M: Method>(
+    caller: &Caller<'_>,
+    record: Record,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> Option<usize>,
+) -> Option<Option<usize>> {
+    enter_for::<M, _>(caller, |call| {
+        f(call).inspect(|new| caller.trace(Record { new: *new, ..record }))
+    })
+}
+
 /// Returns a new block, or NULL with `errno`.
 #[inline]
-fn finish(caller: &Caller<'_>, block: Option<Option<usize>>, record: Record) -> *mut c_void {
+fn finish(caller: &Caller<'_>, block: Option<Option<usize>>) -> *mut c_void {
     match block {
         Some(Some(new)) => {
-            caller.tell(event::ALLOC, Record { new, ..record });
+            caller.tell(event::ALLOC, new);
             pointer(new)
         }
         failed => {
@@ -155,8 +167,10 @@ unsafe fn alloc_told<M: Method>(
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
-    let block = attempt.or_else(|| enter_for::<M, _>(&caller, |call| M::alloc(call, size)));
-    finish(&caller, block, Record { size, ..Record::default() })
+    let record = Record { size, ..Record::default() };
+    let block =
+        attempt.or_else(|| enter_to_alloc::<M>(&caller, record, |call| M::alloc(call, size)));
+    finish(&caller, block)
 }
 
 /// # Safety
@@ -173,8 +187,8 @@ unsafe extern "C" fn align<M: Method>(
         caller.fail(Failure::Invalid, 0);
         return ptr::null_mut();
     }
-    let block = enter_for::<M, _>(&caller, |call| M::align(call, size, align));
-    finish(&caller, block, Record { size, align, ..Record::default() })
+    let record = Record { size, align, ..Record::default() };
+    finish(&caller, enter_to_alloc::<M>(&caller, record, |call| M::align(call, size, align)))
 }
 
 /// # Safety
@@ -210,10 +224,15 @@ unsafe fn free_told<M: Method>(
     if old == 0 {
         return 0;
     }
-    let freed = attempt.or_else(|| enter_for::<M, _>(&caller, |call| M::free(call, old)));
+    let freed = attempt.or_else(|| {
+        enter_for::<M, _>(&caller, |call| {
+            M::free(call, old)
+                .inspect(|size| caller.trace(Record { old, size: *size, ..Record::default() }))
+        })
+    });
     match freed.unwrap_or(Err(Misuse::Entered)) {
-        Ok(size) => {
-            caller.tell(event::FREE, Record { old, size, ..Record::default() });
+        Ok(_) => {
+            caller.tell(event::FREE, old);
             0
         }
         Err(misuse) => {
@@ -254,10 +273,13 @@ unsafe extern "C" fn resize<M: Method>(
         move_: how & resize::MOVE != 0,
         zero: how & resize::ZERO != 0,
     };
-    let resized = enter_for::<M, _>(&caller, |call| M::resize(call, old, size, how));
+    let resized = enter_for::<M, _>(&caller, |call| {
+        M::resize(call, old, size, how)
+            .inspect(|new| caller.trace(Record { old, new: *new, size, align: 0 }))
+    });
     match resized.unwrap_or(Err(Misuse::Entered)) {
         Ok(new) => {
-            caller.tell(event::RESIZE, Record { old, new, size, align: 0 });
+            caller.tell(event::RESIZE, new);
             pointer(new)
         }
         Err(misuse) => {
@@ -309,13 +331,16 @@ pub(super) unsafe fn measure(
 unsafe extern "C" fn compact<M: Method>(vm: *mut Vmalloc, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
-    if enter::<M, _>(caller.vm, |call| M::compact(call)).is_none() {
+    let compacted = enter::<M, _>(caller.vm, |call| {
+        M::compact(call);
+        // The methods that are built on another one write no line, as in the library of 2011.
+        if M::MODE & (mode::BEST | mode::LAST | mode::POOL) != 0 {
+            caller.trace(Record::default());
+        }
+    });
+    if compacted.is_none() {
         caller.fail(Failure::Busy, 0);
         return -1;
-    }
-    // The methods that are built on another one write no line, as in the library of 2011.
-    if M::MODE & (mode::BEST | mode::LAST | mode::POOL) != 0 {
-        caller.tell(0, Record::default());
     }
     0
 }

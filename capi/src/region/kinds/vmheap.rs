@@ -5,12 +5,13 @@ use super::super::disciplines::{SYSTEM, Source};
 use super::super::trace::Record;
 use super::kind::{Caller, Failure, Kind, Span, pointer};
 use super::regions::measure;
+use alloc_core::control::diversion::past;
 use alloc_core::raw::{self, Flags};
 use alloc_core::{control, observe};
 use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::Head;
+use lumalloc_region::raw::{Entry, Head};
 use lumalloc_region::{Stat, mode};
 
 /// All blocks are aligned so.
@@ -53,11 +54,16 @@ static HANDLE: Vmalloc =
 /// `Vmheap`: the region that is always open.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
-pub static Vmheap: AtomicPtr<Vmalloc> = AtomicPtr::new((&raw const HANDLE).cast_mut());
+pub static Vmheap: AtomicPtr<Vmalloc> = AtomicPtr::new(first_address());
 
 /// Returns whether a handle is that of the region that is always open.
 pub(in super::super) fn is_heap(vm: &Vmalloc) -> bool {
     ptr::eq(vm, &HANDLE)
+}
+
+/// Returns the address of the handle of the region that is always open.
+pub(in super::super) const fn first_address() -> *mut Vmalloc {
+    (&raw const HANDLE).cast_mut()
 }
 
 /// Returns the handle that the list of regions begins with.
@@ -83,6 +89,30 @@ fn with_memory(caller: &Caller<'_>, size: usize, attempt: impl Fn() -> *mut u8) 
     }
 }
 
+/// Runs a call of the heap. While it is traced threads take turns, so that the lines stand in the
+/// order of the calls.
+fn in_turn<T>(call: impl FnOnce() -> T) -> T {
+    let has_entered = HEAD.mode() & mode::TRACE != 0 && HEAD.lock().enter(Entry::Shared);
+    let result = call();
+    if has_entered {
+        HEAD.lock().leave(Entry::Shared);
+    }
+    result
+}
+
+/// Returns the block that `attempt` allocates, as [`with_memory`] does, and traces the call.
+fn traced(caller: &Caller<'_>, record: Record, attempt: impl Fn() -> *mut u8) -> *mut u8 {
+    with_memory(caller, record.size, || {
+        in_turn(|| {
+            let block = past(&attempt);
+            if !block.is_null() {
+                caller.trace(Record { new: block.expose_provenance(), ..record });
+            }
+            block
+        })
+    })
+}
+
 /// Returns a new block, or NULL with `errno`. What it has beyond `size` bytes is zero, so that
 /// `VM_RSZERO` has to clear nothing but new memory.
 fn finish(caller: &Caller<'_>, block: *mut u8, record: Record) -> *mut c_void {
@@ -93,8 +123,7 @@ fn finish(caller: &Caller<'_>, block: *mut u8, record: Record) -> *mut c_void {
     // SAFETY: the block is new.
     unsafe { clear_behind(block, record.size) };
     let new = block.expose_provenance();
-    let event = if record.old == 0 { event::ALLOC } else { event::RESIZE };
-    caller.tell(event, Record { new, ..record });
+    caller.tell(if record.old == 0 { event::ALLOC } else { event::RESIZE }, new);
     pointer(new)
 }
 
@@ -113,8 +142,8 @@ unsafe fn clear_behind(block: *mut u8, bytes: usize) {
 unsafe extern "C" fn alloc(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
-    let block = with_memory(&caller, size, || raw::malloc_aligned(size, ALIGN));
-    finish(&caller, block, Record { size, ..Record::default() })
+    let record = Record { size, ..Record::default() };
+    finish(&caller, traced(&caller, record, || raw::malloc_aligned(size, ALIGN)), record)
 }
 
 /// # Safety
@@ -131,14 +160,15 @@ unsafe extern "C" fn align(
         caller.fail(Failure::Invalid, 0);
         return ptr::null_mut();
     }
-    let block = with_memory(&caller, size, || {
+    let record = Record { size, align, ..Record::default() };
+    let block = traced(&caller, record, || {
         if align.is_power_of_two() {
             raw::malloc_aligned(size, align.max(ALIGN))
         } else {
             at_multiple(size, align)
         }
     });
-    finish(&caller, block, Record { size, align, ..Record::default() })
+    finish(&caller, block, record)
 }
 
 /// Returns a block at a multiple of a number that is no power of two: sizes that differ lie at
@@ -183,9 +213,12 @@ unsafe extern "C" fn free(vm: *mut Vmalloc, address: *mut c_void, local: c_int) 
         caller.fail(Failure::BadAddress, old);
         return -1;
     };
-    // SAFETY: a block of the heap begins there, and the program does not use it any more.
-    unsafe { raw::free(address.cast()) };
-    caller.tell(event::FREE, Record { old, size, ..Record::default() });
+    in_turn(|| {
+        // SAFETY: a block of the heap begins there, and the program does not use it any more.
+        past(|| unsafe { raw::free(address.cast()) });
+        caller.trace(Record { old, size, ..Record::default() });
+    });
+    caller.tell(event::FREE, old);
     0
 }
 
@@ -220,21 +253,24 @@ unsafe extern "C" fn resize(
         caller.fail(Failure::BadAddress, old);
         return ptr::null_mut();
     };
+    let record = Record { old, size, ..Record::default() };
     // SAFETY: a block of the heap begins there.
-    let usable = unsafe { raw::resize_in_place(block, size, 0, Flags::NONE) };
-    let new = if usable >= size {
-        block
-    } else if how & (resize::COPY | resize::MOVE) != 0 {
-        // SAFETY: as above; the old block is not used after it moved.
-        with_memory(&caller, size, || unsafe { raw::realloc_aligned(block, size, ALIGN) })
-    } else {
-        ptr::null_mut()
-    };
+    let longer = || unsafe { raw::resize_in_place(block, size, 0, Flags::NONE) };
+    let new = traced(&caller, record, || {
+        if longer() >= size {
+            block
+        } else if how & (resize::COPY | resize::MOVE) != 0 {
+            // SAFETY: as above; the old block is not used after it moved.
+            unsafe { raw::realloc_aligned(block, size, ALIGN) }
+        } else {
+            ptr::null_mut()
+        }
+    });
     if how & resize::ZERO != 0 && !new.is_null() && size > before {
         // SAFETY: the block is so long now.
         unsafe { new.wrapping_add(before).write_bytes(0, size - before) };
     }
-    finish(&caller, new, Record { old, size, ..Record::default() })
+    finish(&caller, new, record)
 }
 
 /// # Safety
@@ -261,7 +297,7 @@ unsafe extern "C" fn compact(vm: *mut Vmalloc, local: c_int) -> c_int {
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
     control::flush_thread_cache();
     control::purge(control::ARENAS_ALL);
-    caller.tell(0, Record::default());
+    caller.trace(Record::default());
     0
 }
 

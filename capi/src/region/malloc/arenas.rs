@@ -1,4 +1,4 @@
-//! malloc over regions: the arenas that threads open for themselves are the further regions of
+//! The arenas that threads open for themselves, which are the further regions of malloc in
 //! vmalloc(3).
 
 use alloc_core::{control, observe};
