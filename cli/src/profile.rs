@@ -48,14 +48,18 @@ pub(crate) fn heap(arguments: &HeapArguments) -> Outcome {
     let inputs = [Some(&arguments.file), arguments.diff.as_ref()];
     command.check_output(inputs.into_iter().flatten())?;
     let open = |path: &Path| command.open(path, arguments.program.as_deref(), &arguments.names);
-    let new = open(&arguments.file)?;
-    let old = arguments.diff.as_deref().map(open).transpose()?;
     let title = arguments.file.display().to_string();
-    let text = match (old, &arguments.diff) {
-        (Some(old), Some(path)) => {
-            difference(arguments, &new, &old, [&title, &path.display().to_string()])
+    let text = if let Some(path) = &arguments.diff {
+        let (new, old) = (open(&arguments.file)?, open(path)?);
+        difference(arguments, &new, &old, [&title, &path.display().to_string()])
+    } else {
+        match command.open_parts(&arguments.file, arguments)? {
+            (whole, None) => single(arguments, &whole, &title),
+            (more, Some(less)) => {
+                let titles = [&format!("{title}: what was added"), "what was taken away"];
+                difference(arguments, &more, &less, titles)
+            }
         }
-        _ => single(arguments, &new, &title),
     };
     command.write(&text)
 }
@@ -72,7 +76,7 @@ pub(crate) fn flame_graph(arguments: &FlameGraphArguments) -> Outcome {
 fn single(arguments: &HeapArguments, report: &Report, title: &str) -> String {
     let value = value(arguments.value);
     if arguments.collapsed {
-        views::folded(report, value)
+        views::folded(report, value, views::Shown::Functions)
     } else if arguments.dhat {
         views::dhat(report, title, value)
     } else if arguments.json {
@@ -143,10 +147,26 @@ impl Command<'_> {
     fn open(&self, path: &Path, program: Option<&Path>, names: &NamesArguments) -> Outcome<Report> {
         let report =
             Report::open(path, &names.search(program)).map_err(|error| self.failure(error))?;
+        self.warn(&report);
+        Ok(report)
+    }
+
+    /// The same for a file that may be a difference.
+    fn open_parts(
+        &self,
+        path: &Path,
+        arguments: &HeapArguments,
+    ) -> Outcome<(Report, Option<Report>)> {
+        let search = arguments.names.search(arguments.program.as_deref());
+        let parts = Report::open_parts(path, &search).map_err(|error| self.failure(error))?;
+        self.warn(&parts.0);
+        Ok(parts)
+    }
+
+    fn warn(&self, report: &Report) {
         for note in report.symbols().notes() {
             eprintln!("lumalloc: {}: warning: {note}", self.name);
         }
-        Ok(report)
     }
 
     fn write(&self, text: &str) -> Outcome {

@@ -1,8 +1,9 @@
 //! The builder with which a program configures and starts an exporter.
 use crate::context::Context;
 use crate::counts::Snapshot;
-use crate::heap_profile::LeftOut;
+use crate::memory::OwnMemory;
 use crate::namespace::{Linked, Namespace};
+use crate::quiet_thread;
 use crate::server::{self, Running};
 use crate::settings::{Address, Limits, Settings};
 use crate::start_error::StartError;
@@ -158,8 +159,16 @@ impl Builder {
     ///
     /// # Errors
     /// An error if the exporter cannot or must not listen. The program may go on without it.
-    pub fn start(mut self) -> Result<Exporter, StartError> {
-        let _left_out = LeftOut::begin(self.namespace);
+    pub fn start(self) -> Result<Exporter, StartError> {
+        // What the exporter keeps is made by a thread of its arena, so it is not the program's.
+        let start = move || {
+            OwnMemory::of(self.namespace).enter();
+            self.start_here()
+        };
+        quiet_thread::result_of("lumalloc-start", start).map_err(StartError::Thread)?
+    }
+
+    fn start_here(mut self) -> Result<Exporter, StartError> {
         self.read_token()?;
         match self.settings.admin {
             Address::Tcp(address) if !is_local(address) && self.settings.token.is_none() => {

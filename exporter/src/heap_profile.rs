@@ -82,36 +82,6 @@ pub(crate) fn failure(error: Error) -> Failure {
     if error == Error::NoEntry { Failure::Off } else { Failure::Unwritten(error) }
 }
 
-/// Leaves what the calling thread allocates out of profiles, until this value is dropped.
-pub(crate) struct LeftOut {
-    namespace: &'static dyn Namespace,
-    was_active: bool,
-}
-
-impl LeftOut {
-    pub(crate) fn begin(namespace: &'static dyn Namespace) -> LeftOut {
-        let key = namespace.find(THREAD);
-        let was_active = key.and_then(|key| namespace.read(&key)) == Ok(Value::Bool(true));
-        set_thread(namespace, false);
-        LeftOut { namespace, was_active }
-    }
-}
-
-impl Drop for LeftOut {
-    fn drop(&mut self) {
-        set_thread(self.namespace, self.was_active);
-    }
-}
-
-/// The key that says it.
-const THREAD: &str = "thread.prof.active";
-
-/// Sets whether what the calling thread allocates is in profiles.
-pub(crate) fn set_thread(namespace: &dyn Namespace, is_active: bool) {
-    // Without the profiler the key does not exist.
-    let _ = namespace.find(THREAD).and_then(|key| namespace.write(&key, Value::Bool(is_active)));
-}
-
 /// Takes the present profile.
 pub(crate) fn take(namespace: &dyn Namespace, format: Format) -> Result<Vec<u8>, Failure> {
     let mut file = memory_file(MOST_BYTES).map_err(Failure::File)?;

@@ -5,7 +5,6 @@
 //! before it has checked that it can: before the exporter takes in a connection or begins a job, it
 //! allocates a block of the size that may be needed, and frees it at once. The pages of the block
 //! stay in the arena, from which no other code allocates.
-use crate::heap_profile;
 use crate::namespace::{Namespace, Target};
 use lumalloc_ctl::Value;
 use std::sync::Mutex;
@@ -61,10 +60,8 @@ impl OwnMemory {
         }
     }
 
-    /// Makes the calling thread allocate from the arena from now on, and leaves it out of heap
-    /// profiles.
+    /// Makes the calling thread allocate from the arena from now on, which heap profiles leave out.
     pub(crate) fn enter(&self) {
-        heap_profile::set_thread(self.namespace, false);
         let Some(arena) = self.arena else { return };
         if let Ok(target) = self.namespace.find("thread.arena") {
             let _ = self.namespace.write(&target, Value::Unsigned(arena));
@@ -182,9 +179,12 @@ fn make(namespace: &'static dyn Namespace) -> Option<u32> {
             let _ = namespace.write(&target, Value::Ssize(-1));
         }
     }
-    // The arena is exempt, because a client must be able to raise a limit that is reached.
-    if let Ok(target) = namespace.find(&format!("arena.{arena}.limit_exempt")) {
-        let _ = namespace.write(&target, Value::Bool(true));
+    // The arena is exempt, because a client must be able to raise a limit that is reached. Profiles
+    // are of the program.
+    for (key, is_on) in [("limit_exempt", true), ("profiled", false)] {
+        if let Ok(target) = namespace.find(&format!("arena.{arena}.{key}")) {
+            let _ = namespace.write(&target, Value::Bool(is_on));
+        }
     }
     let sizes = [("oversize_threshold", 0), ("reserve", RESERVE)];
     for (key, bytes) in sizes {

@@ -2,6 +2,7 @@
 //! program's handlers run on the program's threads.
 use std::io;
 use std::mem::MaybeUninit;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,17 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     let _blocked = Blocked::all();
     let thread = Builder::new().name(name.into()).stack_size(STACK).spawn(run)?;
     Ok(Quiet { thread: Some(thread), ended: Mutex::new(ended), process: std::process::id() })
+}
+
+/// Runs a function on such a thread, and waits for what it returns. The calling thread keeps no
+/// memory of it. A panic goes on in the calling thread.
+pub(crate) fn result_of<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let _blocked = Blocked::all();
+    let thread = Builder::new().name(name.into()).stack_size(STACK).spawn(run)?;
+    Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
 impl Quiet {
@@ -93,6 +105,8 @@ mod tests {
             assert_eq!(blocked() | open, u64::MAX, "{:x}", blocked());
         });
         assert!(thread.unwrap().join(Duration::from_secs(60)));
+        let open = (1 << 8) | (1 << 18) | (1 << 31) | (1 << 32);
+        assert_eq!(result_of("lumalloc-test", move || blocked() | open).unwrap(), u64::MAX);
         assert_eq!(blocked(), before);
     }
 }

@@ -223,6 +223,11 @@ fn limits_are_read_and_written() {
     assert_eq!(write("arena.0.limit_exempt", &true), Ok(()));
     assert_eq!(read("arena.0.limit_exempt"), Ok(true));
     assert_eq!(write("arena.0.limit_exempt", &false), Ok(()));
+    assert_eq!(read("arena.0.profiled"), Ok(true));
+    assert_eq!(write("arena.0.profiled", &false), Ok(()));
+    assert_eq!(read("arena.0.profiled"), Ok(false));
+    assert_eq!(write("arena.0.profiled", &true), Ok(()));
+    assert_eq!(write("arena.3000.profiled", &true), Err(Error::NoEntry));
     assert_eq!(write("limit.held", &1usize), Err(Error::NotPermitted));
     let mut before = (1usize, 1usize);
     assert_eq!(call::<_, u8>("limit.callback", Some(&mut before), None), Ok(()));

@@ -185,6 +185,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taken_away_is_read_apart() {
+        let file = |live| File::default().comment("pid=7").path("main > f", 10, 9, live);
+        let (old, new) = (file(9), file(4).path("main > g", 8, 3, 3));
+        let difference = difference(&new.encode(), &old.encode()).expect("a difference");
+        let path = std::env::temp_dir().join(format!("lumalloc-delta-{}", std::process::id()));
+        std::fs::write(&path, &difference).expect("written");
+        let refused = read::read_file(&path).expect_err("it has negative numbers").to_string();
+        let (more, less) = read::read_parts(&path).expect("a difference");
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(refused.contains("has negative numbers"), "{refused}");
+        let live = |profile: &crate::profile::Profile| {
+            let total = profile.total();
+            (total.allocs, total.live, profile.comment("pid").is_some())
+        };
+        assert_eq!(live(&more), (3, 3, true));
+        assert_eq!(less.as_ref().map(live), Some((0, 5, false)));
+        std::fs::write(&path, new.encode()).expect("written");
+        let whole = read::read_parts(&path).expect("a profile");
+        std::fs::remove_file(&path).expect("it is there");
+        assert_eq!(whole, (read(&new.encode()).expect("a profile"), None));
+    }
+
+    #[test]
     fn values_are_subtracted_by_stack_and_labels() {
         let old = File::default()
             .mapping(0x1000, 0x9000, "/bin/x", "ab")

@@ -51,7 +51,7 @@ mod tests {
         [
             views::overview(report, "x", &options),
             views::difference(report, report, ["x", "x"], &options),
-            views::folded(report, value),
+            views::folded(report, value, views::Shown::Functions),
             views::folded_difference(report, report, value),
             views::dhat(report, "x", value),
             views::json(report, "x"),

@@ -18,6 +18,17 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// All four numbers.
+    fn numbers(self) -> [i64; 4] {
+        [self.allocs, self.alloc_bytes, self.live, self.live_bytes]
+    }
+
+    /// Changes each number.
+    fn map(self, change: impl Fn(i64) -> i64) -> Counts {
+        let [allocs, alloc_bytes, live, live_bytes] = self.numbers().map(change);
+        Counts { allocs, alloc_bytes, live, live_bytes }
+    }
+
     /// Adds with a check for overflow.
     pub(crate) fn checked_add(self, other: Counts) -> Option<Counts> {
         Some(Counts {
@@ -151,7 +162,32 @@ pub struct Profile {
     pub(crate) classes: Vec<ClassErrors>,
 }
 
+/// Why most commands refuse a profile with negative numbers.
+const IS_DIFFERENCE: &str =
+    "it has negative numbers, as a difference of two profiles has; lumalloc heap shows it";
+
 impl Profile {
+    /// Takes a profile with negative numbers apart: what was added, and what was taken away.
+    /// Returns the profile unchanged if it has none.
+    pub(crate) fn parts(mut self) -> (Profile, Option<Profile>) {
+        let is_negative = |sample: &Sample| sample.counts.numbers().iter().any(|it| *it < 0);
+        if !self.samples.iter().any(is_negative) {
+            return (self, None);
+        }
+        let mut less = self.clone();
+        for (more, less) in self.samples.iter_mut().zip(&mut less.samples) {
+            let change = more.counts;
+            more.counts = change.map(|number| number.max(0));
+            less.counts = change.map(|number| number.saturating_neg().max(0));
+        }
+        for part in [&mut self, &mut less] {
+            part.samples.retain(|sample| sample.counts != Counts::default());
+        }
+        // The notes are of the newer moment.
+        less.comments.clear();
+        (self, Some(less))
+    }
+
     /// Returns whether the numbers are estimates from samples.
     pub fn is_sampled(&self) -> bool {
         self.period > 1
@@ -174,9 +210,8 @@ impl Profile {
         let mut requested: i64 = 0;
         for sample in &self.samples {
             let counts = sample.counts;
-            let numbers = [counts.allocs, counts.alloc_bytes, counts.live, counts.live_bytes];
-            if numbers.iter().any(|number| *number < 0) {
-                return Err("it has negative numbers, as a difference of two profiles has".into());
+            if counts.numbers().iter().any(|number| *number < 0) {
+                return Err(IS_DIFFERENCE.into());
             }
             let blocks = counts.allocs.max(counts.live);
             let bytes = i64::try_from(sample.size.unwrap_or(0)).ok();
@@ -216,8 +251,23 @@ mod tests {
         assert_eq!(of(counts(1, i64::MAX, 0, 0), None), overflow);
         assert_eq!(of(counts(1, 1, 1, 1), Some(u64::MAX)), overflow);
         assert_eq!(of(counts(1 << 40, 1, 1, 1), Some(1 << 40)), overflow);
-        let negative = "it has negative numbers, as a difference of two profiles has".to_owned();
-        assert_eq!(of(counts(1, 1, -1, 1), None), Err(negative));
+        let negative =
+            "it has negative numbers, as a difference of two profiles has; lumalloc heap shows it";
+        assert_eq!(of(counts(1, 1, -1, 1), None), Err(negative.to_owned()));
+    }
+
+    #[test]
+    fn a_difference_has_two_parts() {
+        let of = |all: &[Counts]| {
+            let sample = |counts: &Counts| Sample { counts: *counts, ..Sample::default() };
+            Profile { samples: all.iter().map(sample).collect(), ..Profile::default() }
+        };
+        let plain = of(&[counts(1, 2, 0, 0)]);
+        assert_eq!(plain.clone().parts(), (plain, None));
+        let mixed = of(&[counts(5, 50, -3, -30), counts(2, 20, 0, 0), counts(0, 0, i64::MIN, 0)]);
+        let (more, less) = mixed.parts();
+        assert_eq!(more, of(&[counts(5, 50, 0, 0), counts(2, 20, 0, 0)]));
+        assert_eq!(less, Some(of(&[counts(0, 0, 3, 30), counts(0, 0, i64::MAX, 0)])));
     }
 
     #[test]

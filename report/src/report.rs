@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::calls;
 use crate::error::Result;
 use crate::profile::Profile;
-use crate::read::read_file;
+use crate::read::{read_file, read_parts};
 use crate::symbols::{Frame, Search, Symbols};
 
 /// A profile and its stacks.
@@ -26,6 +26,18 @@ impl Report {
     pub fn open(path: &Path, search: &Search) -> Result<Report> {
         search.check()?;
         Ok(Report::new(read_file(path)?, search))
+    }
+
+    /// As [`open`](Report::open), also of a difference of two profiles, which has negative
+    /// numbers: then the second report has what was taken away, and the first one what was added.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open`](Report::open).
+    pub fn open_parts(path: &Path, search: &Search) -> Result<(Report, Option<Report>)> {
+        search.check()?;
+        let (more, less) = read_parts(path)?;
+        Ok((Report::new(more, search), less.map(|less| Report::new(less, search))))
     }
 
     /// Finds the names of the frames of a profile.

@@ -1,7 +1,9 @@
 // Allocates known numbers of blocks at places of different shares, frees some of them, and writes a
-// profile to the file that the first argument names.
+// profile to the file that the first argument names. With a second argument it prints a line before
+// and after, and waits for the end of its input.
 #include "api_check.h"
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void *kept[40000];
@@ -38,8 +40,10 @@ int main(int argc, char **argv)
 {
   typedef int (*Mallctl)(const char *, void *, size_t *, void *, size_t);
   Mallctl mallctl = (Mallctl)dlsym(RTLD_DEFAULT, "mallctl");
-  CHECK(argc == 2 && mallctl != NULL);
+  CHECK((argc == 2 || argc == 3) && mallctl != NULL);
+  if (argc == 3) { puts("begins"); fflush(stdout); }
   most(); some(); few(); longer(); pages(); single(); large(); larger();
   CHECK(mallctl("prof.dump", NULL, NULL, &argv[1], sizeof argv[1]) == 0);
+  if (argc == 3) { puts("has written"); fflush(stdout); while (getchar() != EOF) {} }
   return 0;
 }

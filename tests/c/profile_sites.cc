@@ -118,7 +118,11 @@ static void serve()
   dropped(500);
   puts("ready");
   fflush(stdout);
-  while (getchar() != EOF) large(1 << 20);
+  // A byte frees the last large block, others allocate one.
+  for (int byte = getchar(); byte != EOF; byte = getchar()) {
+    if (byte == '-') { free(kept.back()); kept.pop_back(); }
+    else large(1 << 20);
+  }
 }
 
 template <typename T> static T value(const char *name)

@@ -1,10 +1,14 @@
 //! How far the estimates of a sampled profile are from the truth, and whether their errors say so.
 
 use lumalloc_tests::profiled::command;
+use lumalloc_tests::serving::{ask, free_port, start};
 use lumalloc_tests::{Run, cc, scratch};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The places of `profile_shares.c`: live blocks, and allocations.
 const PLACES: [(&str, i64, i64); 8] = [
@@ -21,14 +25,19 @@ const PLACES: [(&str, i64, i64); 8] = [
 /// A number and its error.
 type Estimate = (f64, f64);
 
-/// The live blocks and the allocations of each place, as the profile estimates them.
-fn estimates(profile: &Path) -> BTreeMap<String, [Estimate; 2]> {
+/// The profile as JSON.
+fn report(profile: &Path) -> Value {
     let (status, json, notes) = command(
         profile.parent().expect("a directory"),
         &["heap", &profile.display().to_string(), "--json"],
     );
     assert_eq!((notes.as_str(), status.as_str()), ("", "exit 0"));
-    let report: Value = serde_json::from_str(&json).expect("JSON");
+    serde_json::from_str(&json).expect("JSON")
+}
+
+/// The live blocks and the allocations of each place, as the profile estimates them.
+fn estimates(profile: &Path) -> BTreeMap<String, [Estimate; 2]> {
+    let report = report(profile);
     let mut places: BTreeMap<String, [Estimate; 2]> = BTreeMap::new();
     for sample in report["samples"].as_array().expect("samples") {
         let stack = sample["stack"].as_u64().expect("a number") as usize;
@@ -69,4 +78,63 @@ fn estimates_of_200_runs_lie_within_their_errors() {
         near.values().fold((0, 0), |sum, [all, inside]| (sum.0 + all, sum.1 + inside));
     assert!(all > 3000 && inside * 100 >= all * 95, "{inside} of {all}: {near:?}");
     assert!(near.values().all(|[all, inside]| inside * 100 >= all * 90), "{near:?}");
+}
+
+/// Asks for everything in turn, until told to end.
+fn ask_on(port: u16, is_done: &AtomicBool) -> u32 {
+    let paths = ["/metrics", "/stats", "/debug/pprof/heap", "/map", "/flamegraph"];
+    for (number, path) in (0..).zip(paths.iter().cycle()) {
+        if is_done.load(Relaxed) {
+            return number;
+        }
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let answer = ask(stream, &format!("GET {path}"));
+        assert!(answer.starts_with("HTTP/1.1 200 ") || answer.starts_with("HTTP/1.1 409 "));
+    }
+    unreachable!()
+}
+
+/// The exporter's threads have an arena that is in no profile and in no count of a class. So the
+/// counts are of what the program allocates, and the estimates are corrected to them.
+#[test]
+fn estimates_are_exact_in_sum_while_the_exporter_is_scraped() {
+    let program = cc("profile_shares.c", &["-ldl"]);
+    let file = scratch("profile-shares-served").join("shares.pb.gz");
+    let port = free_port();
+    let conf = "prof:true,lg_prof_sample:14,prof_seed:7";
+    let arguments = [&file.display().to_string(), "serve"];
+    let mut running = start(&program, &arguments, &format!("127.0.0.1:{port}"), conf);
+    let is_done = AtomicBool::new(false);
+    let asked = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ask_on(port, &is_done));
+        let mut output = BufReader::new(running.0.stdout.take().expect("piped")).lines();
+        let written = output.find_map(|line| (line.ok()? == "has written").then_some(()));
+        is_done.store(true, Relaxed);
+        assert!(written.is_some());
+        asked.join().expect("all answers")
+    });
+    assert!(asked > 0);
+
+    let report = report(&file);
+    assert_eq!(report["notes"]["prof.since_start"], "1", "{}", report["notes"]);
+    // The estimates of all samples of some requested sizes together.
+    let sum = |sizes: &[u64], kind: &str| -> f64 {
+        let samples = report["samples"].as_array().expect("samples").iter();
+        let samples = samples
+            .filter(|sample| sample["size"].as_u64().is_some_and(|size| sizes.contains(&size)));
+        samples.map(|sample| sample[kind].as_f64().expect("a number")).sum()
+    };
+    for (class, sizes, live, allocations) in [
+        (64, &[64, 60][..], 19_600, 22_600),
+        (512, &[500], 1000, 4000),
+        (20_480, &[20_000], 300, 300),
+        (114_688, &[100_000, 110_000], 40, 80),
+    ] {
+        let note = report["notes"][format!("class.{class}")].as_str().expect("a note");
+        let estimates = [sum(sizes, "live_blocks"), sum(sizes, "allocations")];
+        assert_eq!(note, format!("{} {}", estimates[0], estimates[1]), "{class}");
+        // The libraries that the program uses, and its start of the exporter, have a few more.
+        let others = [estimates[0] - f64::from(live), estimates[1] - f64::from(allocations)];
+        assert!(others.iter().all(|others| (0.0..30.0).contains(others)), "{class}: {note}");
+    }
 }

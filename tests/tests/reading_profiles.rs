@@ -9,15 +9,7 @@ use std::fs;
 #[test]
 fn the_tables_of_a_program_in_c_are_exact() {
     let profiled = Profiled::c("reading-mprof");
-    let text = profiled.shown(&["mprof"]);
-    // The first line has the depth of the stacks, with the functions of the C library.
-    let (first, tables) = text.split_once('\n').expect("lines");
-    assert!(first.contains("MPROF") && !first.contains("m0"), "{first}");
-    let golden = root().join("tests/golden/mprof-parser.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&golden, tables).expect("written");
-    }
-    assert_eq!(tables, fs::read_to_string(golden).expect("the file"));
+    let text = are_the_tables(&profiled, "mprof-parser.txt");
     for args in [
         &["mprof", "program"][..],
         &["mprof", "program", "mprof.data"],
@@ -29,6 +21,42 @@ fn the_tables_of_a_program_in_c_are_exact() {
     }
     let without = profiled.shown(&["mprof", "-offsets", "-noleaktable"]);
     assert!(!without.contains("Memory Leaks") && without.contains("<TOTAL>"), "{without}");
+}
+
+/// Compares the tables of `lumalloc mprof` with a file, and returns all that it printed.
+fn are_the_tables(profiled: &Profiled, golden: &str) -> String {
+    let text = profiled.shown(&["mprof"]);
+    // The first line has the depth of the stacks, with the functions of the C library.
+    let (first, tables) = text.split_once('\n').expect("lines");
+    assert!(first.contains("MPROF") && !first.contains("m0"), "{first}");
+    let golden = root().join("tests/golden").join(golden);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, tables).expect("written");
+    }
+    assert_eq!(tables, fs::read_to_string(golden).expect("the file"));
+    text
+}
+
+/// The numbers that the paper on mprof tells of its example: 10,000 widgets of 204 bytes, of which
+/// 4981 were freed, 1,023,876 bytes were lost, all of them by red widgets, and 50 % of what was
+/// allocated.
+#[test]
+fn the_example_of_the_paper_has_the_tables_of_the_paper() {
+    let profiled = Profiled::new(&cc("mprof_paper.c", &[]), "reading-paper");
+    let text = are_the_tables(&profiled, "mprof-paper.txt");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [
+        "204 10000 2040000 (**) 4981 1023876 (**) widget",
+        "1023876 (**) 5019 1023876 (**) || > main > make_red_widget > make_widget",
+        "100.0 2040000 | ** | 1023876 | ** | 10000 make_widget",
+        "[0] 100.0 0 | | ----------- | 0 main [0]",
+        "[1] 100.0 2040000 (**) | ** | ----------- | 10000 make_widget [1]",
+        "1023876 (50) | ** | 50 | 5019/5019 make_red_widget [2]",
+        "1016124 (49) | ** | 49 | 4981/4981 make_blue_widget [3]",
+    ] {
+        let row: Vec<&str> = row.split(' ').collect();
+        assert!(rows.contains(&row), "{row:?}\n{text}");
+    }
 }
 
 /// An offset leads to the call: addr2line finds the function and the line there.

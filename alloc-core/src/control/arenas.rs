@@ -373,7 +373,7 @@ pub fn set_reserve(index: u32, bytes: usize) -> bool {
 }
 
 /// Returns the arena with an index, if it lives.
-fn find(index: u32) -> Option<&'static Arena> {
+pub(super) fn find(index: u32) -> Option<&'static Arena> {
     real_cache();
     arena_list::by_id(index).filter(|arena| arena.is_live())
 }

@@ -16,11 +16,14 @@
 //! - A hook must not unwind: a panic aborts the process.
 //! - [`reset`] forgets samples. Their frees are not told.
 
+use super::arenas;
 use crate::front::cache::{current, switch};
 use crate::front::life::thread_begin;
 use crate::front::supply::freed_samples;
 use crate::ground::prof_prefix as prefix;
 pub use crate::ground::prof_prefix::Prefix;
+use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_settings;
 use crate::observe::SampleLog;
 pub use crate::profile::backtrace::Unwinder;
 pub use crate::profile::hooks::{
@@ -84,6 +87,30 @@ pub fn set_thread_active(active: bool) -> bool {
         thread.set_profiled(active);
     }
     before
+}
+
+/// Whether allocations of an arena are in heap profiles, and in the counts beside them.
+#[must_use]
+pub fn is_arena_profiled(index: u32) -> Option<bool> {
+    arenas::find(index).map(Arena::is_profiled)
+}
+
+/// Sets what [`is_arena_profiled`] returns. Returns `false` if there is no arena with this index.
+///
+/// An arena for tools inside the process is best set so before its first allocation. Later, the
+/// counts of [`class_counts`](crate::observe::class_counts()) and the samples are not of the same
+/// allocations any more, and [`since_start`](crate::observe::ProfileCounts::since_start) says so.
+/// The counts may be wrong by the blocks that threads of such arenas and others have of each other.
+///
+/// ```
+/// use lumalloc::control::{arenas, profile};
+/// let arena = arenas::create().unwrap();
+/// assert!(profile::set_arena_profiled(arena, false));
+/// assert_eq!(profile::is_arena_profiled(arena), Some(false));
+/// ```
+#[must_use]
+pub fn set_arena_profiled(index: u32, is_profiled: bool) -> bool {
+    arenas::find(index).map(|arena| arena_settings::set_profiled(arena, is_profiled)).is_some()
 }
 
 /// Returns the calling thread's name in profiles, which is empty at first: the one that was set, or

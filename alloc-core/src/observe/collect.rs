@@ -21,7 +21,6 @@ use crate::ground::size_class::{SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_pages::ArenaPages;
-use crate::middle::arenas::bin::ArenaBin;
 use crate::middle::arenas::{arena_list, choose_arena};
 use crate::middle::events::UNCACHED;
 use crate::middle::owners::ledger::Account;
@@ -43,9 +42,10 @@ pub fn totals() -> Totals {
     counted().totals
 }
 
-/// Calls `see` with the counts of each class that the program used, the smallest first. `see` may
-/// allocate. The walk takes some time, so while other threads run, the counts are not those of one
-/// moment. Guarded samples (`opt.guarded_sample`) are in no class.
+/// Calls `see` with the counts of each class that the program used, the smallest first, without
+/// arenas that are [not profiled](crate::control::profile::set_arena_profiled). `see` may allocate.
+/// The walk takes some time, so while other threads run, the counts are not those of one moment.
+/// Guarded samples (`opt.guarded_sample`) are in no class.
 ///
 /// ```
 /// let block = vec![0u8; 100];
@@ -177,12 +177,17 @@ fn add_accounts(
     let (ledger, size) = (&cache.owner.ledger, class.size() as u64);
     let requests = cache.requests(class);
     sum.totals.requests += requests;
-    let counts = cache.owner.counts(class);
-    let out = counts.filled as i64 - counts.flushed as i64;
-    sum.classes.add_small(class, out - cache.level(class) as i64, requests);
-    sum.taken += counts.filled * size;
-    sum.returned += counts.flushed * size;
+    if cache.owner.home.get().is_profiled() {
+        sum.classes.add_small(class, -(cache.level(class) as i64), 0);
+    }
     for account in ledger.accounts(class.index()) {
+        let (filled, flushed) = (account.filled.get(), account.flushed.get());
+        sum.taken += filled * size;
+        sum.returned += flushed * size;
+        if is_profiled(account.arena()) {
+            let requests = ledger.requests(class.index(), account, requests);
+            sum.classes.add_small(class, filled as i64 - flushed as i64, requests);
+        }
         sum.sent += account.sent.get() * size;
         sum.absorbed += account.absorbed.get() * size;
         sum.totals.remote_frees += account.remote.get();
@@ -230,14 +235,18 @@ fn add_kept(
     mut records: Option<&mut Records>,
 ) {
     for run in runs {
-        sum.classes.add_large(page_class_ceil(run.pages()), -1, 0);
+        if is_profiled(run.arena()) {
+            sum.classes.add_large(page_class_ceil(run.pages()), -1, 0);
+        }
         let arena = records.as_deref_mut().and_then(|records| records.arena_mut(run.arena()));
         arena.into_iter().for_each(|arena| arena.space.kept_bytes += run.bytes());
     }
     for length in (0..run_cache::LENGTHS).filter(|n| served >> (BINS + n) & 1 != 0) {
         let run = run_cache::page_class(length);
         for account in cache.owner.ledger.accounts(BINS + length) {
-            sum.classes.add_large(run, 0, account.filled.get());
+            if is_profiled(account.arena()) {
+                sum.classes.add_large(run, 0, account.filled.get());
+            }
             let arena = records.as_deref_mut();
             let arena = arena.and_then(|records| records.arena_mut(account.arena()));
             let class = lextent_of_run(run);
@@ -248,10 +257,15 @@ fn add_kept(
     }
 }
 
+/// Whether allocations of the arena with this index are in heap profiles.
+fn is_profiled(arena: u32) -> bool {
+    arena_list::by_id(arena).is_none_or(Arena::is_profiled)
+}
+
 fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats>, now: u64) {
     let mut stats = stats;
     for class in SizeClass::all().filter(|class| !arena.bin(*class).is_untouched()) {
-        add_bin(sum, arena.bin(class), class, stats.as_deref_mut());
+        add_bin(sum, arena, class, stats.as_deref_mut());
     }
     sum.totals.work.add_pages_lock(arena.pages.counts());
     let mut pages = arena.pages.lock();
@@ -270,7 +284,8 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;
     sum.totals.purged_pages += counts.purges.dirty.pages + counts.purges.muzzy.pages;
-    for class in 0..PAGE_RUN_CLASSES {
+    let counted = if arena.is_profiled() { PAGE_RUN_CLASSES } else { 0 };
+    for class in 0..counted {
         let blocks = pages.large.of(class);
         sum.classes.add_large(class, blocks.made as i64 - blocks.gone as i64, blocks.made);
     }
@@ -302,7 +317,8 @@ fn purges(of: Purges) -> PurgeStats {
 }
 
 /// Adds what a bin did past the caches, and its slabs.
-fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut ArenaStats>) {
+fn add_bin(sum: &mut Sum, arena: &Arena, class: SizeClass, stats: Option<&mut ArenaStats>) {
+    let bin = arena.bin(class);
     sum.totals.work.add_bin_lock(bin.slabs.counts());
     let slabs = bin.slabs.lock();
     let size = class.size() as u64;
@@ -310,7 +326,9 @@ fn add_bin(sum: &mut Sum, bin: &ArenaBin, class: SizeClass, stats: Option<&mut A
     let (filled, flushed) = (bin.filled.get(), bin.flushed.get());
     sum.taken += filled * size;
     sum.returned += flushed * size;
-    sum.classes.add_small(class, filled as i64 - flushed as i64, filled);
+    if arena.is_profiled() {
+        sum.classes.add_small(class, filled as i64 - flushed as i64, filled);
+    }
     sum.sent += bin.sent.get() * size;
     sum.absorbed += bin.absorbed.get() * size;
     let Some(stats) = stats else { return };

@@ -44,6 +44,10 @@ pub const NAME: Key<Bytes, 1> = Key::new("arena.<i>.name");
 /// they are freed; 0: none does.
 pub const OVERSIZE_THRESHOLD: Key<ReadWrite<usize>, 1> = Key::new("arena.<i>.oversize_threshold");
 
+/// `arena.<i>.profiled`: heap profiles have the arena's allocations; set it to false before the
+/// first one.
+pub const PROFILED: Key<ReadWrite<bool>, 1> = Key::new("arena.<i>.profiled");
+
 /// `arena.<i>.purge`: gives all unused pages of the arena back to the system; index 4096 means all
 /// arenas.
 pub const PURGE: Key<Act, 1> = Key::new("arena.<i>.purge");

@@ -15,7 +15,7 @@ use crate::symbols::Symbols;
 use hyper::StatusCode;
 use lumalloc_report::profile::{Line, Profile};
 use lumalloc_report::symbols::Search;
-use lumalloc_report::views::{Value, folded, folded_places, sites, stacks};
+use lumalloc_report::views::{Shown, Value, folded, sites, stacks};
 use lumalloc_report::{Report, flame_graph, read};
 use serde_json::{Value as Json, json};
 
@@ -62,18 +62,18 @@ pub(crate) fn flamegraph(context: &Context, asked: &Asked) -> Answer {
         Ok(report) => report,
         Err(reason) => return line(StatusCode::INTERNAL_SERVER_ERROR, reason),
     };
+    let shown = if has_lines { Shown::Places } else { Shown::Functions };
     match format.as_str() {
         "svg" => body(SVG, flame_graph(&report, &program(), *value)),
-        "json" => body(JSON, numbers(&report, has_lines).to_string()),
-        _ if has_lines => body(TEXT, folded_places(&report, *value)),
-        _ => body(TEXT, folded(&report, *value)),
+        "json" => body(JSON, numbers(&report, shown).to_string()),
+        _ => body(TEXT, folded(&report, *value, shown)),
     }
 }
 
 /// All values of all stacks, and of the functions that allocated.
-fn numbers(report: &Report, has_lines: bool) -> Json {
+fn numbers(report: &Report, shown: Shown) -> Json {
     let of = |(name, value): (&str, Value)| {
-        let stacks = stacks(report, value, has_lines);
+        let stacks = stacks(report, value, shown);
         (name.to_owned(), json!({ "stacks": stacks, "sites": sites(report, value) }))
     };
     Json::Object(VALUES.into_iter().map(of).collect())

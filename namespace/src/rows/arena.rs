@@ -6,7 +6,7 @@ use crate::{Error, Value};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use lumalloc::control::arenas::{self, NAME_BYTES, Pages};
-use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED};
+use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED, profile};
 use lumalloc::options::{self, Dss};
 
 /// The rows of `arena.<i>.*`.
@@ -106,6 +106,14 @@ pub static ROWS: &[Row] = &[
         |mib| arenas::is_limit_exempt(one(mib)?).ok_or(Error::Fault),
         |mib, on| done(arenas::set_limit_exempt(one(mib)?, on)),
         "limit.hard refuses the arena no pages, as it must not for threads that can raise it"
+    ),
+    rw!(
+        "arena.<i>.profiled",
+        Bool,
+        None,
+        |mib| profile::is_arena_profiled(one(mib)?).ok_or(Error::Fault),
+        |mib, on| done(profile::set_arena_profiled(one(mib)?, on)),
+        "heap profiles have the arena's allocations; set it to false before the first one"
     ),
     rw!(
         "arena.<i>.reserve",

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::analysis::{Analysis, Anomaly, Options};
 use super::choice::kind;
 use super::decoder::Event;
+use super::document::document;
 use super::ledger::Block;
 use super::names::Names;
 use super::recording::Recording;
@@ -24,24 +25,22 @@ pub fn dump_json(
 ) -> Result<(), Stop> {
     let recording = names.recording();
     let analysis = Analysis::new(names, options)?;
-    let mut head = process(recording, names, analysis.end);
     let anomalies = analysis.anomalies.iter().map(|it| anomaly(recording, names, it));
     let messages = recording.messages().iter().map(
         |message| json!({ "time": recording.microseconds(message.time), "text": message.text }),
     );
-    for (name, value) in [
+    let anomalies: Json = anomalies.collect();
+    let members = [
         ("allocations", json!(analysis.allocations)),
         ("deletions", json!(analysis.deletions)),
         ("old_blocks", json!(recording.old_blocks().len())),
         ("deleted_unseen", json!(analysis.deleted_unseen)),
         ("messages", messages.collect()),
-        ("anomalies", anomalies.collect()),
+        ("anomalies", anomalies),
         ("more_anomalies", json!(analysis.more_anomalies)),
-    ] {
-        head.insert(name.to_owned(), value);
-    }
+    ];
     // There may be so many blocks that they are not put together first.
-    let head = Json::Object(head).to_string();
+    let head = document(names, analysis.end, members).to_string();
     write!(out, "{},\"blocks\":[", head.strip_suffix('}').unwrap_or(&head))?;
     let live = analysis.live.iter().map(|block| (block, None, analysis.end));
     let deleted = analysis.deleted.iter();
@@ -51,27 +50,6 @@ pub fn dump_json(
         write!(out, "{separator}{}", one(recording, names, block, deletion, end))?;
     }
     Ok(writeln!(out, "]}}")?)
-}
-
-/// What every document begins with.
-pub(super) fn process(recording: &Recording, names: &Names<'_>, end: u64) -> Map<String, Json> {
-    let process = recording.process();
-    let warnings: Vec<String> =
-        recording.notes().into_iter().chain(names.notes().iter().cloned()).collect();
-    let mut out = Map::new();
-    for (name, value) in [
-        ("version", json!(1)),
-        ("pid", json!(process.pid)),
-        ("program", json!(process.program)),
-        ("allocator", json!(process.allocator)),
-        ("start", json!(recording.microseconds(process.start))),
-        ("end", json!(recording.microseconds(end))),
-        ("dropped", json!(recording.dropped())),
-        ("warnings", json!(warnings)),
-    ] {
-        out.insert(name.to_owned(), value);
-    }
-    out
 }
 
 fn event(recording: &Recording, names: &Names<'_>, event: &Event) -> Json {

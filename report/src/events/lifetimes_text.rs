@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value as Json, json};
 
-use super::dump_json::process;
+use super::document::document;
 use super::lifetimes::{Lifetimes, Lives, Options};
 use super::names::Names;
 use super::stop::Stop;
@@ -84,23 +84,20 @@ pub fn lifetimes_json(
 ) -> Result<(), Stop> {
     let recording = names.recording();
     let found = Lifetimes::new(names, options)?;
-    let mut document = process(recording, names, found.end);
     let rows = found.rows.iter().take(options.top);
     let rows = rows.map(|(lines, lives)| {
         let mut row = numbers(lives);
         row["functions"] = json!(lines);
         row
     });
-    for (name, value) in [
+    let members = [
         ("by", json!(options.by.name())),
         ("old_blocks", json!(recording.old_blocks().len())),
         ("total", numbers(&found.total)),
         ("rows", rows.collect()),
         ("more_rows", json!(found.rows.len().saturating_sub(options.top))),
-    ] {
-        document.insert(name.to_owned(), value);
-    }
-    Ok(writeln!(out, "{}", Json::Object(document))?)
+    ];
+    Ok(writeln!(out, "{}", document(names, found.end, members))?)
 }
 
 fn numbers(lives: &Lives) -> Json {

@@ -23,6 +23,7 @@ mod selection;
 mod stop;
 mod lines;
 mod analysis;
+mod document;
 mod dump;
 mod dump_json;
 mod texts;

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use serde_json::{Value as Json, json};
 
-use super::dump_json::{one, process};
+use super::document::document;
+use super::dump_json::one;
 use super::names::Names;
 use super::pages::PageSize;
 use super::pins::{Holding, Kept, Options, Pins};
@@ -23,14 +24,14 @@ pub fn pins_json(
 ) -> Result<(), Stop> {
     let recording = names.recording();
     let found = Pins::new(names, options)?;
-    let mut document = process(recording, names, found.end);
     let rows = found.rows.iter().take(options.top).map(|(lines, row)| {
         let mut row = numbers(row, options.page);
         row["functions"] = json!(lines);
         row
     });
     let emptiest = found.emptiest.iter().map(|it| kept(it, recording, names, found.end));
-    for (name, value) in [
+    let emptiest: Json = emptiest.collect();
+    let members = [
         ("by", json!(options.by.name())),
         ("page_size", json!(options.page.bytes())),
         ("old_blocks", json!(recording.old_blocks().len())),
@@ -38,11 +39,9 @@ pub fn pins_json(
         ("shown", numbers(&found.shown, options.page)),
         ("rows", rows.collect()),
         ("more_rows", json!(found.rows.len().saturating_sub(options.top))),
-        ("emptiest", emptiest.collect()),
-    ] {
-        document.insert(name.to_owned(), value);
-    }
-    Ok(writeln!(out, "{}", Json::Object(document))?)
+        ("emptiest", emptiest),
+    ];
+    Ok(writeln!(out, "{}", document(names, found.end, members))?)
 }
 
 fn numbers(holding: &Holding, page: PageSize) -> Json {

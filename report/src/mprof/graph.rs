@@ -188,13 +188,15 @@ impl Graph {
         self.cycle_of(function).map_or(Vertex::Function(function), Vertex::Cycle)
     }
 
-    /// Orders all vertices. A function of a cycle has the place of its own bytes.
+    /// Orders all vertices. A function of a cycle has the place of its own bytes. Of functions with
+    /// equal sums those come first that allocate less themselves, so `main` does before what it
+    /// calls.
     fn rank(&mut self) {
         let functions = (0..self.nodes.len()).filter(|function| self.nodes[*function].is_there);
         let functions = functions.map(Vertex::Function);
         let cycles = (0..self.cycles.len()).map(Vertex::Cycle);
         let mut ranks: Vec<Vertex> = cycles.chain(functions).collect();
-        ranks.sort_by_key(|vertex| Reverse(self.ranking_bytes(*vertex)));
+        ranks.sort_by_key(|vertex| (Reverse(self.ranking_bytes(*vertex)), self.own_bytes(*vertex)));
         self.cycle_indices = vec![0; self.cycles.len()];
         for (index, vertex) in ranks.iter().enumerate() {
             match vertex {
@@ -206,10 +208,14 @@ impl Graph {
     }
 
     fn ranking_bytes(&self, vertex: Vertex) -> i64 {
-        match (vertex, self.bytes.get(&vertex)) {
-            (_, Some(bytes)) => *bytes,
-            (Vertex::Function(function), None) => self.nodes[function].own.cell.bytes,
-            (Vertex::Cycle(_), None) => 0,
+        self.bytes.get(&vertex).copied().unwrap_or_else(|| self.own_bytes(vertex))
+    }
+
+    /// The bytes that a function allocates itself.
+    fn own_bytes(&self, vertex: Vertex) -> i64 {
+        match vertex {
+            Vertex::Function(function) => self.nodes[function].own.cell.bytes,
+            Vertex::Cycle(_) => 0,
         }
     }
 

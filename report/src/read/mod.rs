@@ -33,6 +33,23 @@ pub fn read_file(path: &Path) -> Result<Profile> {
     read(&bytes).map_err(|what| Error::of_file(path, what))
 }
 
+/// Reads a profile of any known kind. If it is a difference with negative numbers, as
+/// `/debug/pprof/heap?seconds=` writes it, the second profile has what was taken away, and the
+/// first one what was added.
+///
+/// # Errors
+///
+/// The message names the file and says what is wrong with it.
+pub(crate) fn read_parts(path: &Path) -> Result<(Profile, Option<Profile>)> {
+    let bytes = std::fs::read(path).map_err(|error| Error::of_file(path, reason(&error)))?;
+    let parts = match kind(&bytes) {
+        Ok(Kind::Gzip) => pprof::unpack(&bytes).and_then(|bytes| pprof::read_parts(&bytes)),
+        Ok(Kind::Pprof) => pprof::read_parts(&bytes),
+        _ => read(&bytes).map(|profile| (profile, None)),
+    };
+    parts.map_err(|what| Error::of_file(path, what))
+}
+
 /// Returns whether a file begins as a compressed pprof or a heap_v2 does. A file that cannot be
 /// read does not.
 pub fn is_profile(path: &Path) -> bool {
@@ -48,6 +65,24 @@ pub fn is_profile(path: &Path) -> bool {
 ///
 /// The message says what is wrong.
 pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
+    match kind(bytes)? {
+        Kind::Gzip => pprof::read_gzip(bytes),
+        Kind::Pprof => pprof::read(bytes),
+        Kind::HeapV2 => heap_v2::read(bytes),
+    }
+}
+
+/// The kinds of files that are read.
+enum Kind {
+    /// pprof, compressed.
+    Gzip,
+    /// pprof, not compressed.
+    Pprof,
+    HeapV2,
+}
+
+/// The kind of a file, by its first bytes.
+fn kind(bytes: &[u8]) -> std::result::Result<Kind, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
@@ -55,10 +90,10 @@ pub fn read(bytes: &[u8]) -> std::result::Result<Profile, String> {
         return Err((*what).into());
     }
     match bytes[0] {
-        0x1f if bytes.get(1).is_none_or(|second| *second == 0x8b) => pprof::read_gzip(bytes),
-        b'h' | b'%' => heap_v2::read(bytes),
+        0x1f if bytes.get(1).is_none_or(|second| *second == 0x8b) => Ok(Kind::Gzip),
+        b'h' | b'%' => Ok(Kind::HeapV2),
         // A field of the message, with its length.
-        first if first & 7 <= 2 && first >> 3 <= 16 && first != 0 => pprof::read(bytes),
+        first if first & 7 <= 2 && first >> 3 <= 16 && first != 0 => Ok(Kind::Pprof),
         _ => Err("it is neither pprof nor heap_v2".into()),
     }
 }

@@ -38,6 +38,28 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Reads a file that is not compressed.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
+    let mut profile = unchecked(bytes)?;
+    profile.check()?;
+    calibrate(&mut profile);
+    // The corrected sums may be larger.
+    profile.check()?;
+    Ok(profile)
+}
+
+/// Reads a file that is not compressed. If it is a difference, what was taken away is the second
+/// profile.
+pub(super) fn read_parts(bytes: &[u8]) -> Result<(Profile, Option<Profile>)> {
+    match unchecked(bytes)?.parts() {
+        (more, Some(less)) => {
+            more.check()?;
+            less.check()?;
+            Ok((more, Some(less)))
+        }
+        _ => Ok((read(bytes)?, None)),
+    }
+}
+
+fn unchecked(bytes: &[u8]) -> Result<Profile> {
     let file = decode(bytes)?;
     let tables = Tables::new(&file)?;
     let columns = columns(&file, &tables)?;
@@ -61,10 +83,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
     let mut ordered: Vec<(Vec<usize>, usize)> = stacks.into_iter().collect();
     ordered.sort_by_key(|(_, index)| *index);
     profile.stacks = ordered.into_iter().map(|(stack, _)| stack).collect();
-    profile.check()?;
-    calibrate(&mut profile);
-    // The corrected sums may be larger.
-    profile.check()?;
     Ok(profile)
 }
 

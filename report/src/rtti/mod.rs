@@ -83,6 +83,9 @@ mod tests {
             ("packed", &["-O2", "-pie", "-Wl,-z,pack-relative-relocs"]),
             ("static", &["-O2", "-static"]),
             ("static-pie", &["-O2", "-static-pie"]),
+            ("lto", &["-O2", "-flto", "-fPIE", "-pie"]),
+            ("lto-fixed", &["-O3", "-flto", "-fno-pie", "-no-pie"]),
+            ("lto-static", &["-O2", "-flto", "-static"]),
         ] {
             let (said, _directory) = run(name, flags, true);
             assert_eq!(wrong(&said), [], "{name}");
@@ -91,7 +94,13 @@ mod tests {
 
     #[test]
     fn classes_without_type_info_are_found_by_symbols() {
-        let (said, _directory) = run("no-rtti", &["-O2", "-fno-rtti"], false);
-        assert_eq!(wrong(&said), []);
+        for (name, flags) in [
+            ("no-rtti", &["-O2", "-fno-rtti"][..]),
+            ("no-rtti-lto", &["-O2", "-flto", "-fno-rtti"]),
+            ("no-rtti-lto-static", &["-O2", "-flto", "-fno-rtti", "-static"]),
+        ] {
+            let (said, _directory) = run(name, flags, false);
+            assert_eq!(wrong(&said), [], "{name}");
+        }
     }
 }

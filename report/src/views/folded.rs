@@ -7,20 +7,34 @@ use crate::report::Report;
 use crate::symbols::Frame;
 use crate::views::value::Value;
 
+/// What is shown of each frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The name of the function.
+    Functions,
+    /// The function, and its place in the source if that is known: `f (src/f.rs:7)`.
+    Places,
+}
+
 /// Returns the lines `main;f;g 4096`, in the order of the names. Stacks without a value have none.
-pub fn folded(report: &Report, value: Value) -> String {
-    lines(sums(report, value, function))
+pub fn folded(report: &Report, value: Value, shown: Shown) -> String {
+    let line = |(stack, number)| format!("{stack} {number}\n");
+    let sums = stacks(report, value, shown).into_iter();
+    sums.filter(|(_, number)| *number != 0).map(line).collect()
 }
 
-/// Returns lines as [`folded`] does, with the place in the source after each function that has
-/// one: `main (src/main.rs:3);f (src/f.rs:7) 4096`.
-pub fn folded_places(report: &Report, value: Value) -> String {
-    lines(sums(report, value, function_and_place))
-}
-
-/// Returns the numbers of [`folded`], or of [`folded_places`] if `has_places`, by the stack.
-pub fn stacks(report: &Report, value: Value, has_places: bool) -> BTreeMap<String, i64> {
-    sums(report, value, if has_places { function_and_place } else { function })
+/// Returns the numbers of [`folded`] by the stack, those of stacks without a value too.
+pub fn stacks(report: &Report, value: Value, shown: Shown) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for sample in &report.profile().samples {
+        let frames = report.stack_below_main(sample.stack).iter().rev();
+        // A semicolon separates the functions.
+        let names = frames.map(|frame| shown.name(report, frame).replace(';', ":"));
+        let stack = names.collect::<Vec<_>>().join(";");
+        let stack = if stack.is_empty() { "(no stack)".to_owned() } else { stack };
+        *sums.entry(stack).or_default() += value.of(&sample.counts);
+    }
+    sums
 }
 
 /// Returns the numbers by the functions of the program that allocated, with their places in the
@@ -28,27 +42,20 @@ pub fn stacks(report: &Report, value: Value, has_places: bool) -> BTreeMap<Strin
 pub fn sites(report: &Report, value: Value) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
     for sample in &report.profile().samples {
-        let site = report.site(sample.stack).map(|frame| function_and_place(report, frame));
+        let site = report.site(sample.stack).map(|frame| Shown::Places.name(report, frame));
         let site = site.unwrap_or_else(|| "(no stack)".to_owned());
         *sums.entry(site).or_default() += value.of(&sample.counts);
     }
     sums
 }
 
-fn lines(sums: BTreeMap<String, i64>) -> String {
-    let line = |(stack, number)| format!("{stack} {number}\n");
-    sums.into_iter().filter(|(_, number)| *number != 0).map(line).collect()
-}
-
-fn function(report: &Report, frame: &Frame) -> String {
-    report.function(frame.function).to_owned()
-}
-
-fn function_and_place(report: &Report, frame: &Frame) -> String {
-    let name = report.function(frame.function);
-    match (frame.file.as_str(), frame.line) {
-        ("", _) | (_, 0) => name.to_owned(),
-        (file, line) => format!("{name} ({file}:{line})"),
+impl Shown {
+    fn name(self, report: &Report, frame: &Frame) -> String {
+        let name = report.function(frame.function);
+        match (self, frame.file.as_str(), frame.line) {
+            (Shown::Functions, ..) | (_, "", _) | (_, _, 0) => name.to_owned(),
+            (_, file, line) => format!("{name} ({file}:{line})"),
+        }
     }
 }
 
@@ -56,29 +63,12 @@ fn function_and_place(report: &Report, frame: &Frame) -> String {
 pub fn folded_difference(new: &Report, old: &Report, value: Value) -> String {
     let mut both: BTreeMap<String, [i64; 2]> = BTreeMap::new();
     for (place, report) in [old, new].into_iter().enumerate() {
-        for (stack, number) in sums(report, value, function) {
+        for (stack, number) in stacks(report, value, Shown::Functions) {
             both.entry(stack).or_default()[place] = number;
         }
     }
     let both = both.into_iter().filter(|(_, numbers)| *numbers != [0, 0]);
     both.map(|(stack, [before, now])| format!("{stack} {before} {now}\n")).collect()
-}
-
-fn sums(
-    report: &Report,
-    value: Value,
-    name: fn(&Report, &Frame) -> String,
-) -> BTreeMap<String, i64> {
-    let mut sums = BTreeMap::new();
-    for sample in &report.profile().samples {
-        let frames = report.stack_below_main(sample.stack).iter().rev();
-        // A semicolon separates the functions.
-        let names = frames.map(|frame| name(report, frame).replace(';', ":"));
-        let stack = names.collect::<Vec<_>>().join(";");
-        let stack = if stack.is_empty() { "(no stack)".to_owned() } else { stack };
-        *sums.entry(stack).or_default() += value.of(&sample.counts);
-    }
-    sums
 }
 
 #[cfg(test)]
@@ -98,11 +88,14 @@ mod tests {
 
     #[test]
     fn stacks_have_a_line_each() {
-        assert_eq!(folded(&new(), Value::LiveBytes), "main;a:b 80\nmain;f;g 208\n");
+        assert_eq!(
+            folded(&new(), Value::LiveBytes, Shown::Functions),
+            "main;a:b 80\nmain;f;g 208\n"
+        );
         let allocations = "main;a:b 10\nmain;f;g 5\nmain;quit 1\n";
-        assert_eq!(folded(&new(), Value::Allocations), allocations);
+        assert_eq!(folded(&new(), Value::Allocations, Shown::Functions), allocations);
         let empty = File::default().stack(&[], &[1, 9, 1, 9], &[]);
-        assert_eq!(folded(&report(empty), Value::LiveBlocks), "(no stack) 1\n");
+        assert_eq!(folded(&report(empty), Value::LiveBlocks, Shown::Functions), "(no stack) 1\n");
     }
 
     #[test]
@@ -112,7 +105,7 @@ mod tests {
         let name = line.function.clone();
         (line.file, line.line) = ("src/a;b.rs".into(), 7);
         let report = Report::new(profile, &Search::default());
-        let text = folded_places(&report, Value::LiveBytes);
+        let text = folded(&report, Value::LiveBytes, Shown::Places);
         assert!(text.contains(&format!("{name} (src/a:b.rs:7)")), "{text}");
         assert_eq!(text.matches(".rs").count(), text.matches(&*name).count(), "{text}");
     }

@@ -12,7 +12,7 @@ mod dhat;
 mod json;
 
 pub use dhat::dhat;
-pub use folded::{folded, folded_difference, folded_places, sites, stacks};
+pub use folded::{Shown, folded, folded_difference, sites, stacks};
 pub use format::Bytes;
 pub(crate) use format::percent;
 pub use json::{json, json_difference};

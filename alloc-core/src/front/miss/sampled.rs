@@ -17,14 +17,21 @@ use crate::front::modes::judge;
 use crate::front::supply::countdown;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arenas::arena::Arena;
+use crate::middle::arenas::arena_list;
 use crate::middle::blocks::uncached;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::names;
 use crate::profile::sampler::{self, Block};
 
-/// Returns whether the calling thread's allocations are sampled.
-fn is_profiled(cache: &RealCache) -> bool {
-    sampler::is_active() && cache.thread().is_some_and(|thread| thread.is_profiled())
+/// Returns whether the calling thread's allocations in an arena are sampled.
+fn is_profiled(cache: &RealCache, arena: &Arena) -> bool {
+    let is_thread = cache.thread().is_some_and(|thread| thread.is_profiled());
+    sampler::is_active() && is_thread && arena.is_profiled()
+}
+
+/// As [`is_profiled`], in the arena from which the thread allocates.
+fn is_profiled_at_home(cache: &RealCache) -> bool {
+    is_profiled(cache, cache.owner.home.get())
 }
 
 /// Allocates a sample for a request of `size` bytes. `None`: it gets no sample.
@@ -34,7 +41,7 @@ pub(super) fn small(
     class: SizeClass,
     size: usize,
 ) -> Option<*mut u8> {
-    if !is_profiled(cache) {
+    if !is_profiled(cache, arena) {
         return None;
     }
     let block = uncached::allocate_sample(arena, class);
@@ -72,7 +79,8 @@ pub(crate) fn small_exactly(block: *mut u8, size: usize) {
 
 #[inline(never)]
 fn note_exactly(block: *mut u8, size: usize) {
-    let Some(cache) = current::real_cache().filter(|cache| is_profiled(cache)) else { return };
+    let cache = current::real_cache().filter(|cache| is_profiled_at_home(cache));
+    let Some(cache) = cache else { return };
     let address = block.expose_provenance();
     // A guarded sample is in no slab.
     if let Some(slab) = Slab::of(page_map::lookup(address)) {
@@ -100,7 +108,10 @@ pub(crate) fn large(extent: &'static Extent, size: usize) {
 #[inline(never)]
 fn large_if_due(extent: &'static Extent, size: usize) {
     let Some(cache) = current::real_cache() else { return };
-    if countdown::samples_bytes(cache, extent.bytes()) && is_profiled(cache) {
+    let arena = arena_list::by_id(extent.arena());
+    if countdown::samples_bytes(cache, extent.bytes())
+        && arena.is_some_and(|arena| is_profiled(cache, arena))
+    {
         note(cache, extent.base(), size, extent.bytes(), extent.arena());
     }
 }
@@ -116,7 +127,7 @@ fn note(cache: &RealCache, address: usize, requested: usize, usable: usize, aren
 pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena: u32) {
     let address = block.expose_provenance();
     sampler::note_and_tell_freed(address);
-    let cache = current::real_cache().filter(|cache| is_profiled(cache));
+    let cache = current::real_cache().filter(|cache| is_profiled_at_home(cache));
     cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
 }
 

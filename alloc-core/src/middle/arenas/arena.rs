@@ -39,6 +39,8 @@ pub(crate) struct Arena {
     is_purge_put_off: AtomicBool,
     /// How often the arena's blocks were discarded.
     resets: AtomicU32,
+    /// Heap profiles and the counts beside them leave the arena's allocations out.
+    unprofiled: AtomicBool,
     /// The arena's pages.
     pub(crate) pages: RankedMutex<ArenaPages>,
     bins: [ArenaBin; CLASSES],
@@ -64,6 +66,7 @@ impl Arena {
             hooked: AtomicBool::new(false),
             is_purge_put_off: AtomicBool::new(false),
             resets: AtomicU32::new(0),
+            unprofiled: AtomicBool::new(false),
             pages: RankedMutex::new(LockRank::Pages, ArenaPages::new(id, created, provider)),
             bins: [const { ArenaBin::new() }; CLASSES],
             born: AtomicU64::new(os::nanoseconds()),
@@ -166,6 +169,17 @@ impl Arena {
     /// Whether the arena's blocks were ever discarded.
     pub(crate) fn was_reset(&self) -> bool {
         self.resets.load(Relaxed) > 0
+    }
+
+    /// Whether allocations of the arena are in heap profiles.
+    #[inline]
+    pub(crate) fn is_profiled(&self) -> bool {
+        !self.unprofiled.load(Relaxed)
+    }
+
+    /// Sets [`Arena::is_profiled`], and returns what it was.
+    pub(in crate::middle) fn note_profiled(&self, is_profiled: bool) -> bool {
+        !self.unprofiled.swap(!is_profiled, Relaxed)
     }
 
     /// Counts one more thread that is bound to the arena. `false`: the arena has been destroyed.

@@ -6,6 +6,7 @@ use super::arena_name::Name;
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::{page_class_floor, page_class_pages};
 use crate::ground::units::{LG_PAGE, PAGE};
+use crate::profile::sampler;
 use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
 
 /// A kind of unused pages.
@@ -82,6 +83,7 @@ pub(in crate::middle) fn begin_with_defaults(arena: &Arena) {
     let dirty = default_decay_ms(Aging::Dirty);
     arena.forget_hooks();
     arena.forget_reserve();
+    set_profiled(arena, true);
     {
         let mut pages = arena.pages.lock();
         pages.name = Name::of_arena(arena.id(), arena.is_created());
@@ -186,6 +188,15 @@ pub(crate) fn is_limit_exempt(arena: &Arena) -> bool {
 /// Sets whether the bound of all arenas together does not apply to an arena.
 pub(crate) fn set_limit_exempt(arena: &Arena, is_exempt: bool) {
     arena.pages.lock().allocator.bounds().set_exempt(is_exempt);
+}
+
+/// Sets whether allocations of an arena are in heap profiles. If it had allocations that were
+/// judged otherwise, the profiler's counts no longer tell what its samples are estimates of.
+pub(crate) fn set_profiled(arena: &Arena, is_profiled: bool) {
+    let was_profiled = arena.note_profiled(is_profiled);
+    if was_profiled != is_profiled && arena.pages.lock().allocator.counts().taken > 0 {
+        sampler::note_left_out();
+    }
 }
 
 /// Bytes from which on a freed run is given back at once; 0: no run is.

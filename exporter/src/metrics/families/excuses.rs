@@ -17,6 +17,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("arena.<i>.initialized", "only arenas that are there are shown"),
     ("arena.<i>.oversize_threshold", "a setting that nobody watches"),
     ("arena.<i>.limit_exempt", "a setting that nobody watches"),
+    ("arena.<i>.profiled", "a setting that nobody watches"),
     ("arena.<i>.retain_grow_limit", "a setting that nobody watches"),
     ("arenas.bin.<i>.nshards", "always 1"),
     ("arenas.create", "an action"),
