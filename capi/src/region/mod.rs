@@ -27,6 +27,7 @@ mod kinds;
 mod list;
 
 mod fork;
+mod publish;
 pub mod open;
 pub mod mmopen;
 pub mod calls;
@@ -37,5 +38,6 @@ pub mod profile;
 pub use disciplines::{Vmdcheap, Vmdcsbrk, Vmdcsystem};
 pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool, Vmprofile};
 pub use position::vmfileline;
+pub use publish::vmname;
 pub use trace::vmtrace;
 pub use warnings::{vmdbwatch, vmdebug};
