@@ -83,13 +83,13 @@ extern "C" {
  * Returns 0; EINVAL when the alignment is no power of two or smaller than sizeof(void *); ENOMEM.
  * On failure *memptr and errno stay as they were.
  */
-int posix_memalign(void **memptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
+int(posix_memalign)(void **memptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
 
 /*
  * A block whose address is a multiple of `alignment`, which is any power of two; `size` need not be
  * a multiple of it. (C11, as C17 has it) NULL and EINVAL when the alignment is no power of two.
  */
-void *aligned_alloc(size_t alignment, size_t size) LUMALLOC_NOTHROW LUMALLOC_FRESH LUMALLOC_SIZE(2);
+void *(aligned_alloc)(size_t alignment, size_t size) LUMALLOC_NOTHROW LUMALLOC_FRESH LUMALLOC_SIZE(2);
 
 /* realloc(ptr, count * size); ENOMEM when the product overflows. (POSIX 2024) */
 void *reallocarray(void *ptr, size_t count, size_t size) LUMALLOC_NOTHROW LUMALLOC_SIZE2(2, 3);
@@ -103,7 +103,7 @@ void free_sized(void *ptr, size_t size) LUMALLOC_NOTHROW;
 /* The same for a block of aligned_alloc(alignment, size). (C23) */
 void free_aligned_sized(void *ptr, size_t alignment, size_t size) LUMALLOC_NOTHROW;
 
-/* free(ptr). The parentheses keep the macro of vmalloc.h away. (SunOS) */
+/* free(ptr). The parentheses here and above keep macros of vmalloc.h away. (SunOS) */
 void (cfree)(void *ptr) LUMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------

@@ -339,8 +339,8 @@ char *vmstrdup(Vmalloc_t *vm, const char *string);
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * The open region that has allocated the block; NULL if there is none. Regions with Vmbest,
- * Vmdebug and Vmprofile are searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
+ * The open region that has allocated the block; NULL if there is none. Regions with Vmbest, Vmdebug and
+ * Vmprofile are searched, those of other threads too, but not one in which a call stays.
  */
 Vmalloc_t *vmregion(void *addr);
 
@@ -351,7 +351,7 @@ void *vmsegment(Vmalloc_t *vm, void *addr);
  * Calls walkf(region, segment, size, discipline, handle) for each segment of the region, or of all
  * regions if it is NULL. Ends when walkf returns a negative number, and returns that; otherwise returns
  * 0. The region is not locked then; the function may look at it, and may close it. (1998 and 2011 print
- * four arguments, without `handle`)
+ * four arguments, without `handle`) For NULL, a region in which a call of another thread stays is left out.
  */
 int vmwalk(Vmalloc_t *vm, int (*walkf)(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle),
            void *handle);
@@ -373,6 +373,13 @@ int vmbusy(Vmalloc_t *vm);
 
 /* The same. (2011 library) */
 unsigned int vmlocked(Vmalloc_t *vm);
+
+/*
+ * Names the region for the keys vm.region.<i>.* of mallctl, metrics and the page; 31 bytes are kept. NULL
+ * takes the name away. A region of vmmopen has the name of its file. Returns 0; -1 for NULL and for
+ * Vmheap. (lumalloc)
+ */
+int vmname(Vmalloc_t *vm, const char *name);
 
 /* The state of the region, which VM_OPEN takes to open it again. (2011) */
 void *vmdata(Vmalloc_t *vm);
@@ -509,10 +516,10 @@ void (cfree)(void *addr) VMALLOC_NOTHROW;
 
 /* ------------------------------------------------------------------------------------------------
  * Files and lines. If VMFL is defined before this file is included, calls of vmalloc, vmalign, vmresize,
- * vmfree, vmnewof and vmoldof record where they stand; traces, Vmdebug and Vmprofile show it. In C, so do
- * calls of malloc, calloc, realloc, free, cfree, memalign, aligned_alloc, posix_memalign, valloc, pvalloc
- * and strdup, unless VMFL_NOMALLOC is defined too. Include headers that declare functions of these names
- * before this one.
+ * vmfree, vmnewof and vmoldof record where they stand; traces, Vmdebug and Vmprofile show it. In C so do
+ * calls of malloc, calloc, realloc, free, cfree, memalign, aligned_alloc, posix_memalign, valloc, pvalloc and
+ * strdup, unless VMFL_NOMALLOC is defined too. Include headers that declare functions of these names before
+ * this one.
  * ---------------------------------------------------------------------------------------------- */
 
 /*
@@ -578,78 +585,43 @@ VMFL_INLINE int vmfl_free(Vmalloc_t *vm, void *addr, const char *file, int line,
 #  define vmresize(vm, addr, size, type) vmfl_resize((vm), (addr), (size), (type), VMFL_HERE)
 #  define vmfree(vm, addr) vmfl_free((vm), (addr), VMFL_HERE)
 
-/* In C++ these names are also those of members, and of functions of std. */
+/* In C++ these are also names of members, which are declared like functions, and of functions of std. */
 #  if !defined(__cplusplus) && !defined(VMFL_NOMALLOC)
 
-#    if defined(__GNUC__)
-#      define VMFL_UNUSED __attribute__((__unused__))
-#    else
-#      define VMFL_UNUSED
-#    endif
-
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_malloc(size_t size, const char *file, int line, const char *func)
+/*
+ * The names of malloc and its kin stay, so that members of structures may have them too. The record is
+ * made at the end of each argument.
+ */
+VMFL_INLINE size_t vmfl_size(size_t size, const char *file, int line, const char *func)
 {
-  return vmfilelinemalloc(file, line, func), malloc(size);
+  return vmfilelinemalloc(file, line, func), size;
 }
 
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_calloc(size_t n, size_t size, const char *file, int line, const char *func)
+VMFL_INLINE void *vmfl_addr(void *addr, const char *file, int line, const char *func)
 {
-  return vmfilelinemalloc(file, line, func), calloc(n, size);
+  return vmfilelinemalloc(file, line, func), addr;
 }
 
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_realloc(void *addr, size_t size, const char *file, int line, const char *func)
+VMFL_INLINE const char *vmfl_text(const char *text, const char *file, int line, const char *func)
 {
-  return vmfilelinemalloc(file, line, func), realloc(addr, size);
+  return vmfilelinemalloc(file, line, func), text;
 }
 
-VMFL_UNUSED VMFL_INLINE void vmfl_of_free(void *addr, const char *file, int line, const char *func)
-{
-  vmfilelinemalloc(file, line, func);
-  free(addr);
-}
+#    define VMFL_SIZE(size) vmfl_size((size), VMFL_HERE)
+#    define VMFL_ADDR(addr) vmfl_addr((addr), VMFL_HERE)
 
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_memalign(size_t align, size_t size, const char *file, int line, const char *func)
-{
-  return vmfilelinemalloc(file, line, func), memalign(align, size);
-}
-
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_valloc(size_t size, const char *file, int line, const char *func)
-{
-  return vmfilelinemalloc(file, line, func), valloc(size);
-}
-
-VMFL_UNUSED VMFL_INLINE void *vmfl_of_pvalloc(size_t size, const char *file, int line, const char *func)
-{
-  return vmfilelinemalloc(file, line, func), pvalloc(size);
-}
-
-/* <stdlib.h> and <string.h> hide these two in the strict levels of C. */
-extern int(posix_memalign)(void **place, size_t align, size_t size);
+#    define malloc(size) malloc(VMFL_SIZE(size))
+#    define calloc(n, size) calloc(VMFL_SIZE(n), VMFL_SIZE(size))
+#    define realloc(addr, size) realloc(VMFL_ADDR(addr), VMFL_SIZE(size))
+#    define free(addr) free(VMFL_ADDR(addr))
+#    define cfree(addr) cfree(VMFL_ADDR(addr))
+#    define memalign(align, size) memalign(VMFL_SIZE(align), VMFL_SIZE(size))
+#    define aligned_alloc(align, size) aligned_alloc(VMFL_SIZE(align), VMFL_SIZE(size))
+#    define posix_memalign(place, align, size) posix_memalign((void **)VMFL_ADDR(place), VMFL_SIZE(align), VMFL_SIZE(size))
+#    define valloc(size) valloc(VMFL_SIZE(size))
+#    define pvalloc(size) pvalloc(VMFL_SIZE(size))
 #    undef strdup
-extern char *(strdup)(const char *string);
-
-VMFL_UNUSED VMFL_INLINE int vmfl_of_posix_memalign(void **place, size_t align, size_t size, const char *file, int line,
-                                                   const char *func)
-{
-  return vmfilelinemalloc(file, line, func), posix_memalign(place, align, size);
-}
-
-VMFL_UNUSED VMFL_INLINE char *vmfl_of_strdup(const char *string, const char *file, int line, const char *func)
-{
-  return vmfilelinemalloc(file, line, func), strdup(string);
-}
-
-#    define malloc(size) vmfl_of_malloc((size), VMFL_HERE)
-#    define calloc(n, size) vmfl_of_calloc((n), (size), VMFL_HERE)
-#    define realloc(addr, size) vmfl_of_realloc((addr), (size), VMFL_HERE)
-#    define free(addr) vmfl_of_free((addr), VMFL_HERE)
-#    define cfree(addr) vmfl_of_free((addr), VMFL_HERE)
-#    define memalign(align, size) vmfl_of_memalign((align), (size), VMFL_HERE)
-#    define aligned_alloc(align, size) vmfl_of_memalign((align), (size), VMFL_HERE)
-#    define posix_memalign(place, align, size) vmfl_of_posix_memalign((place), (align), (size), VMFL_HERE)
-#    define valloc(size) vmfl_of_valloc((size), VMFL_HERE)
-#    define pvalloc(size) vmfl_of_pvalloc((size), VMFL_HERE)
-#    define strdup(string) vmfl_of_strdup((string), VMFL_HERE)
+#    define strdup(string) strdup(vmfl_text((string), VMFL_HERE))
 
 #  endif /* malloc */
 

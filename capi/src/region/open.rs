@@ -5,7 +5,7 @@ use super::disciplines::Source;
 use super::fork;
 use super::kinds::{self, Kind};
 use super::list::Regions;
-use super::vmregion;
+use super::{publish, vmregion};
 use crate::errno;
 use alloc_core::control::diversion::past;
 use alloc_core::raw;
@@ -43,7 +43,11 @@ pub unsafe extern "C" fn vmopen(
     prepare();
     // SAFETY: the caller's promise.
     match unsafe { open(disc, kind, abi::flags(flags, OPEN_FLAGS)) } {
-        Ok(vm) => vm,
+        Ok(vm) => {
+            // SAFETY: the handle is new.
+            publish::add(unsafe { &*vm }, b"");
+            vm
+        }
         Err(code) => {
             errno::set(code);
             ptr::null_mut()
@@ -127,7 +131,7 @@ unsafe fn reopened(data: *mut c_void, kind: &Kind, flags: u32) -> Option<*mut He
     }
     if head.entry() == Entry::Alone {
         // The thread that was in the region is gone.
-        head.lock().begin();
+        head.free_lock();
     }
     head.change_mode(flags, true);
     Some(data)
@@ -153,7 +157,11 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     // SAFETY: handle and discipline exist while the region is open.
     let source = unsafe { Source::new(vm, disc) };
     let answer = source.announce(event::CLOSE, ptr::without_provenance_mut(1)).unwrap_or(0);
-    if answer < 0 || !Regions::hold().remove(region) {
+    if answer < 0 || !Regions::hold().has(region) {
+        return fail(libc::EINVAL);
+    }
+    publish::remove(region);
+    if !Regions::hold().remove(region) {
         return fail(libc::EINVAL);
     }
     vmregion::forget(region);
@@ -162,6 +170,7 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     let temporary = Vmalloc::new(region.meth, disc, region.data());
     if answer == 0 && !(kinds::of(region).close)(region) {
         Regions::hold().add(region);
+        publish::add(region, b"");
         return fail(libc::EBUSY);
     }
     // SAFETY: the discipline exists, and so does the handle.

@@ -2,19 +2,14 @@
 
 use super::abi::{Vmalloc, Vmstat, count};
 use super::kinds;
-use super::list::Regions;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use lumalloc_region::mode;
-use lumalloc_region::raw::Entry;
 
 /// `Vmregion`: where malloc allocates, at first `Vmheap`. Programs may store another region, which
 /// each thread uses from its next call on that its cache cannot serve. Source: vmalloc(3).
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name of vmalloc(3)")]
 pub static Vmregion: AtomicPtr<Vmalloc> = AtomicPtr::new(kinds::first_address());
-
-/// How often a thread waits for a call that is in a region, before malloc uses the region.
-const PATIENCE: usize = 1000;
 
 /// Calls that entered a region at once, and calls that had to wait.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -49,23 +44,8 @@ pub(super) fn diverted_to() -> Option<&'static Vmalloc> {
 /// Makes a region one in which malloc allocates: threads take turns in it. Returns `None` if it
 /// stays inside a call.
 fn adopt(vm: &'static Vmalloc) -> Option<&'static Vmalloc> {
-    const MARKS: u32 = mode::SHARE | mode::MALLOC;
-    let head = vm.head();
-    if head.mode() & MARKS == MARKS {
-        return Some(vm);
-    }
-    for _ in 0..PATIENCE {
-        // Who has entered such a region wakes nobody when it leaves.
-        if head.entry() != Entry::Alone || !head.lock().is_held() {
-            // Not during a fork, which locks the regions of threads.
-            let _regions = Regions::hold();
-            head.change_mode(MARKS, true);
-            return Some(vm);
-        }
-        // SAFETY: sched_yield has no requirements.
-        unsafe { libc::sched_yield() };
-    }
-    None
+    let is_ready = vm.head().is_of_malloc() || vm.head().share_with_malloc();
+    is_ready.then_some(vm)
 }
 
 /// Lets malloc use `Vmheap` again if it uses a region, which is closed.

@@ -159,7 +159,7 @@ fn owner(block: *mut u8) -> Option<&'static Vmalloc> {
         return Some(now);
     }
     let regions = Regions::hold();
-    let is_of_malloc = |vm: &&Vmalloc| vm.head().mode() & mode::MALLOC != 0 && !kinds::is_heap(vm);
+    let is_of_malloc = |vm: &&Vmalloc| vm.head().is_of_malloc();
     let found = regions.each().filter(is_of_malloc).find(has_it)?;
     // SAFETY: the program keeps a region open as long as it uses a block of it.
     unsafe { ptr::from_ref(found).as_ref() }
