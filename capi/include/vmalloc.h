@@ -617,7 +617,8 @@ VMFL_INLINE const char *vmfl_text(const char *text, const char *file, int line, 
 #    define cfree(addr) cfree(VMFL_ADDR(addr))
 #    define memalign(align, size) memalign(VMFL_SIZE(align), VMFL_SIZE(size))
 #    define aligned_alloc(align, size) aligned_alloc(VMFL_SIZE(align), VMFL_SIZE(size))
-#    define posix_memalign(place, align, size) posix_memalign((void **)VMFL_ADDR(place), VMFL_SIZE(align), VMFL_SIZE(size))
+#    define posix_memalign(place, align, size) \
+      posix_memalign((void **)VMFL_ADDR(place), VMFL_SIZE(align), VMFL_SIZE(size))
 #    define valloc(size) valloc(VMFL_SIZE(size))
 #    define pvalloc(size) pvalloc(VMFL_SIZE(size))
 #    undef strdup

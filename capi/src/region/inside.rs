@@ -167,8 +167,8 @@ unsafe impl Discipline for Inside<'_> {
     }
 }
 
-/// Enters a region, and returns how. It may become one of several threads meanwhile, if malloc is to
-/// use it.
+/// Enters a region, and returns how. It may become one of several threads meanwhile, if malloc is
+/// to use it.
 #[inline]
 fn entry_of_call(vm: &Vmalloc) -> Option<Entry> {
     let entry = vm.head().entry();

@@ -1,6 +1,8 @@
 //! The kinds of regions: those of the region crate, and `Vmheap`.
 
 mod kind;
+mod enter;
+mod inquiry;
 mod regions;
 mod vmheap;
 

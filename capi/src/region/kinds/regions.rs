@@ -1,17 +1,17 @@
 //! Regions of the region crate: one table for each of its methods.
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
-use super::super::inside::{Inside, Way, inside};
+use super::super::inside::{Inside, Way};
 use super::super::position;
 use super::super::trace::Record;
-use super::kind::{Caller, Failure, Kind, Span, pointer};
-use core::ffi::{c_int, c_long, c_ushort, c_void};
+use super::enter::{enter, enter_by};
+use super::inquiry;
+use super::kind::{Caller, Failure, Kind, pointer};
+use core::ffi::{c_int, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
 use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
-use lumalloc_region::{
-    Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, Stat, mode,
-};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
@@ -50,8 +50,8 @@ const fn kind<M: Method>() -> Kind {
             allocf: alloc::<M>,
             resizef: resize::<M>,
             freef: free::<M>,
-            addrf: offset::<M>,
-            sizef: size::<M>,
+            addrf: inquiry::offset::<M>,
+            sizef: inquiry::size::<M>,
             compactf: compact::<M>,
             alignf: align::<M>,
             meth: M::MODE as c_ushort,
@@ -59,35 +59,15 @@ const fn kind<M: Method>() -> Kind {
         open: open::<M>,
         close: close::<M>,
         clear: clear::<M>,
-        stat: stat::<M>,
-        segment: segment::<M>,
-        segments: segments::<M>,
-        has_block: has_block::<M>,
+        stat: inquiry::stat::<M>,
+        segment: inquiry::segment::<M>,
+        segments: inquiry::segments::<M>,
+        has_block: inquiry::has_block::<M>,
         compact: give_back::<M>,
-        blocks: blocks::<M>,
+        blocks: inquiry::blocks::<M>,
         value: value::<M>,
-        check: check::<M>,
+        check: inquiry::check::<M>,
     }
-}
-
-/// Enters the region of a handle with the method `M`.
-#[inline]
-fn enter<M: Method, T>(
-    vm: &Vmalloc,
-    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
-) -> Option<T> {
-    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
-    unsafe { inside(vm, Way::Call, f) }
-}
-
-/// As [`enter`], for a visitor too.
-fn enter_by<M: Method, T>(
-    vm: &Vmalloc,
-    way: Way,
-    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
-) -> Option<T> {
-    // SAFETY: as above.
-    unsafe { inside(vm, way, f) }
 }
 
 /// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
@@ -303,43 +283,6 @@ unsafe extern "C" fn resize<M: Method>(
 
 /// # Safety
 /// As for [`Caller::new`].
-unsafe extern "C" fn offset<M: Method>(
-    vm: *mut Vmalloc,
-    address: *mut c_void,
-    _local: c_int,
-) -> c_long {
-    let address = address.expose_provenance();
-    // SAFETY: the caller's promise.
-    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::offset(call, address)).flatten()) }
-}
-
-/// # Safety
-/// As for [`Caller::new`].
-unsafe extern "C" fn size<M: Method>(
-    vm: *mut Vmalloc,
-    address: *mut c_void,
-    _local: c_int,
-) -> c_long {
-    let address = address.expose_provenance();
-    // SAFETY: the caller's promise.
-    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::size(call, address)).flatten()) }
-}
-
-/// Returns a number, or -1 for `None` and for NULL.
-///
-/// # Safety
-/// As for [`Caller::new`].
-pub(super) unsafe fn measure(
-    vm: *mut Vmalloc,
-    number: impl FnOnce(&Vmalloc) -> Option<usize>,
-) -> c_long {
-    // SAFETY: the caller's promise.
-    let number = unsafe { vm.as_ref() }.and_then(number);
-    number.and_then(|number| c_long::try_from(number).ok()).unwrap_or(-1)
-}
-
-/// # Safety
-/// As for [`Caller::new`].
 unsafe extern "C" fn compact<M: Method>(vm: *mut Vmalloc, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
@@ -373,41 +316,10 @@ fn clear<M: Method>(vm: &Vmalloc) -> bool {
     enter::<M, _>(vm, |call| call.clear()).is_some()
 }
 
-fn stat<M: Method>(vm: &Vmalloc, way: Way) -> Option<Stat> {
-    enter_by::<M, _>(vm, way, |call| call.stat())
-}
-
-fn has_block<M: Method>(vm: &Vmalloc, way: Way, address: usize) -> bool {
-    enter_by::<M, _>(vm, way, |call| M::size(call, address).is_some()).unwrap_or(false)
-}
-
 fn give_back<M: Method>(vm: &Vmalloc, way: Way) -> bool {
     enter_by::<M, _>(vm, way, |call| M::compact(call)).is_some()
 }
 
-fn segment<M: Method>(vm: &Vmalloc, address: usize) -> Option<usize> {
-    enter::<M, _>(vm, |call| call.segment_around(address).map(|(start, _)| start)).flatten()
-}
-
-fn segments<M: Method>(vm: &Vmalloc, way: Way, after: usize, into: &mut [Span]) -> usize {
-    let copy = |call: &mut Call<'_, M, Inside<'_>>| {
-        let found = call.each_segment().skip(after);
-        into.iter_mut().zip(found).map(|(place, segment)| *place = segment).count()
-    };
-    enter_by::<M, _>(vm, way, copy).unwrap_or(0)
-}
-
-fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
-    enter::<M, _>(vm, |call| M::blocks(call, see)).unwrap_or(false)
-}
-
 fn value<M: Method>(vm: &Vmalloc, key: u64, change: Change) -> Option<Value> {
     enter::<M, _>(vm, |call| raw::change(call, key, change))
-}
-
-fn check<M: Method>(vm: &Vmalloc, way: Way, position: Position) -> Option<Option<usize>> {
-    enter_by::<M, _>(vm, way, |call| {
-        call.at(Origin::Recorded(position));
-        M::check(call)
-    })
 }
