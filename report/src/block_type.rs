@@ -79,6 +79,8 @@ const CONTAINERS: [&str; 34] = [
     "unique_ptr",
     "function",
 ];
+/// The containers that have one element, which may be a closure.
+const BOXES: [&str; 3] = ["Box", "Rc", "Arc"];
 /// Parts of containers, besides those that begin with `_`. A function of the container itself,
 /// farther out, names it better.
 const PARTS: [&str; 9] = [
@@ -275,7 +277,8 @@ fn type_of(name: &str) -> Option<Type> {
     {
         return Some(node);
     }
-    let elements: Vec<String> = arguments.into_iter().filter_map(element).collect();
+    let elements = arguments.into_iter().filter_map(|argument| element_of(container, argument));
+    let elements: Vec<String> = elements.collect();
     let container = container.to_owned();
     (!elements.is_empty()).then_some(Type { container, elements })
 }
@@ -285,7 +288,8 @@ fn type_of_node(node: &str) -> Option<Type> {
     let (begin, container, count) =
         NODES.iter().find(|(begin, ..)| node.trim().starts_with(begin))?;
     let arguments = node.trim().strip_prefix(begin)?.strip_suffix('>')?;
-    let elements = split(arguments, ",").into_iter().take(*count).filter_map(element);
+    let elements = split(arguments, ",").into_iter().take(*count);
+    let elements = elements.filter_map(|argument| element_of(container, argument));
     let elements: Vec<String> = elements.collect();
     (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
 }
@@ -299,7 +303,8 @@ fn type_of_module(parts: &[&str]) -> Option<Type> {
         modules.windows(names.len()).any(|window| window == *names)
     };
     let (_, container, count) = MODULES.iter().find(find)?;
-    let elements = split(arguments, ",").into_iter().take(*count).filter_map(element);
+    let elements = split(arguments, ",").into_iter().take(*count);
+    let elements = elements.filter_map(|argument| element_of(container, argument));
     let elements: Vec<String> = elements.collect();
     (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
 }
@@ -316,7 +321,21 @@ fn is_placeholder(argument: &str) -> bool {
     argument.len() == 1 && argument.starts_with(char::is_uppercase)
 }
 
-/// An argument that says something.
+/// An argument of a container that says something. What is in a box may be a closure.
+fn element_of(container: &str, argument: &str) -> Option<String> {
+    let of_box = || BOXES.contains(&container).then(|| closure(argument)).flatten();
+    element(argument).or_else(of_box)
+}
+
+/// A closure, with the name that all builds have: `main::{closure#0}`.
+fn closure(argument: &str) -> Option<String> {
+    let argument = argument.trim();
+    let last = split(argument, "::").last()?.trim_start_matches('{');
+    let is_closure = last.starts_with("closure") && last.ends_with('}');
+    is_closure.then(|| argument.replace("{closure_env#", "{closure#"))
+}
+
+/// An argument that says something, and is no code.
 fn element(argument: &str) -> Option<String> {
     let argument = argument.trim();
     let helper = argument.trim_start_matches('&');
@@ -379,6 +398,17 @@ mod tests {
                 "Vec<x::Widget>",
             ),
             ("alloc::boxed::Box<T>::new::<x::Widget>", "Box<x::Widget>"),
+            ("alloc::boxed::Box<T>::new::<x::f::{closure_env#0}>", "Box<x::f::{closure#0}>"),
+            (
+                "<alloc::boxed::Box<x::f::{closure#0}::{closure#1}>>::new",
+                "Box<x::f::{closure#0}::{closure#1}>",
+            ),
+            (
+                "alloc::boxed::Box<T>::new::<alloc::sync::ArcInner<x::f::{closure_env#2}>>",
+                "Arc<x::f::{closure#2}>",
+            ),
+            ("alloc::boxed::new<x::f::{closure_env#0}>", "Box<x::f::{closure#0}>"),
+            ("alloc::vec::Vec<x::W>::extend::<x::f::{closure#0}>", "Vec<x::W>"),
             ("alloc::vec::Vec<T,A>::push::<x::W, alloc::alloc::Global>", "Vec<x::W>"),
             ("<alloc::vec::Vec<x::W> as core::clone::Clone>::clone", "Vec<x::W>"),
             ("alloc::raw_vec::RawVec<(u64, x::W)>::grow", "(u64, x::W)"),

@@ -164,6 +164,13 @@ static void pins(const char *file) {
   CHECK(kept[999] != NULL);
 }
 
+/* The system refuses something, which has this error number. */
+static void refused(const char *file, int begins, int ends) {
+  CHECK(lumalloc_monitor_start(file) == begins);
+  work((void *)10);
+  CHECK(lumalloc_monitor_stop() == ends && !active());
+}
+
 int main(int count, char **words) {
   const char *what = count > 1 ? words[1] : "", *file = count > 2 ? words[2] : NULL;
   if (strcmp(what, "record") == 0)
@@ -176,6 +183,13 @@ int main(int count, char **words) {
     full(file);
   else if (strcmp(what, "pins") == 0)
     pins(file);
+  else if (strcmp(what, "barred") == 0)
+    refused(file, ENOMEM, EAGAIN);
+  else if (strcmp(what, "nowhere") == 0) {
+    refused("own.events", EINVAL, EAGAIN);
+    refused(file, 0, 0);
+  } else if (strcmp(what, "unnamed") == 0)
+    refused(file, 0, EACCES);
   else if (strcmp(what, "work") == 0)
     work((void *)1000);
   else if (strcmp(what, "killed") == 0) {

@@ -2,13 +2,15 @@
  * place of the C library's wrappers, and has calls of one kind fail as the kernel would:
  *
  *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
- *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any
+ *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any of these;
+ *                        process_vm_readv, rename, getcwd, seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
  *   REFUSE_AFTER=K       the first K of them pass (0)
  *
  * Without REFUSE it refuses nothing. Two threads may call sbrk at once, as the C library's own sbrk
  * does not allow. Calls that the C library makes inside itself are not seen here. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static const char *kind = "";
@@ -51,12 +54,16 @@ __attribute__((constructor)) static void begin(void) {
 /* How many calls were refused so far; for the program, if it asks. */
 long refused_calls(void) { return atomic_load(&refused); }
 
-static bool is_refused(const char *name) {
-    if (every <= 0 || (strcmp(kind, name) != 0 && strcmp(kind, "any") != 0)) return false;
+static bool is_counted(const char *name) {
+    if (every <= 0 || strcmp(kind, name) != 0) return false;
     long call = atomic_fetch_add(&calls, 1) + 1 - after;
     if (call <= 0 || call % every != 0) return false;
     atomic_fetch_add(&refused, 1);
     return true;
+}
+
+static bool is_refused(const char *name) {
+    return is_counted(strcmp(kind, "any") == 0 ? kind : name);
 }
 
 /* A system call itself: the wrappers that this file replaces would come back here. */
@@ -170,4 +177,40 @@ void *sbrk(intptr_t increment) {
     long now = increment == 0 ? before : raw(SYS_brk, before + increment, 0, 0, 0, 0, 0);
     atomic_flag_clear(&moving);
     return now == before + increment ? (void *)before : (void *)refuse(ENOMEM);
+}
+
+ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long count,
+                         const struct iovec *from, unsigned long from_count, unsigned long flags) {
+    if (is_counted("process_vm_readv")) return refuse(EPERM);
+    return told(raw(SYS_process_vm_readv, process, (long)to, (long)count, (long)from,
+                    (long)from_count, (long)flags));
+}
+
+int rename(const char *from, const char *to) {
+    if (is_counted("rename")) return (int)refuse(EACCES);
+    return (int)told(raw(SYS_renameat2, AT_FDCWD, (long)from, AT_FDCWD, (long)to, 0, 0));
+}
+
+char *getcwd(char *buffer, size_t length) {
+    bool is_there = !is_counted("getcwd");
+    if (!is_there) errno = ENOENT;
+    return is_there && told(raw(SYS_getcwd, (long)buffer, (long)length, 0, 0, 0, 0)) >= 0 ? buffer : NULL;
+}
+
+/* Each command has at most one argument, which fits a word. */
+int fcntl(int file, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    long more = va_arg(list, long);
+    va_end(list);
+    if (command == F_ADD_SEALS && is_counted("seals")) return (int)refuse(EPERM);
+    return (int)told(raw(SYS_fcntl, file, command, more, 0, 0, 0));
+}
+
+int fcntl64(int file, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    long more = va_arg(list, long);
+    va_end(list);
+    return fcntl(file, command, more);
 }

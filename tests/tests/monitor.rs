@@ -1,10 +1,16 @@
 //! The heap monitor: what known programs allocate and free, as `lumalloc events` shows it.
 
 use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use lumalloc_tests::build::liblumalloc;
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::run::{ending, find_program};
+use lumalloc_tests::serving::{Serving, free_port};
 use lumalloc_tests::{Run, cc, scratch};
 
 /// A line of `lumalloc events`.
@@ -23,6 +29,8 @@ fn shown(directory: &Path, file: &str) -> (Vec<Line>, String) {
     assert_eq!(status, "exit 0", "{errors}");
     assert!(text.starts_with("# lumalloc events 1\n"), "{text}");
     let line = |line: &str| {
+        // After a message of the allocator.
+        let line = line.strip_prefix('*').unwrap_or(line);
         let fields: Vec<&str> = line.split('\t').collect();
         let [thread, time, address, size, kind, stack] = fields[..] else { panic!("{line:?}") };
         let [thread, time, address, size, kind] =
@@ -30,7 +38,8 @@ fn shown(directory: &Path, file: &str) -> (Vec<Line>, String) {
         let stack = stack.split('|').map(str::to_owned).collect();
         Line { thread, time, address, size, kind, stack }
     };
-    let lines = text.lines().filter(|line| !line.starts_with('#')).map(line).collect();
+    let is_event = |line: &&str| !["#", "* ", "**"].iter().any(|begin| line.starts_with(begin));
+    let lines = text.lines().filter(is_event).map(line).collect();
     (lines, errors)
 }
 
@@ -249,6 +258,83 @@ fn the_last_events_of_a_process_with_a_misuse_are_there() {
     let freed: Vec<&Line> = lines.iter().rev().take(2).collect();
     assert!(freed.iter().all(|line| line.size == "del"));
     assert_eq!(freed[0].address, freed[1].address);
+    let (_, text, _) = command(&directory, &["events", name]);
+    let (_, message) = text.split_once("\n***").expect("the message");
+    assert!(message.contains("\n* <lumalloc>: "), "{message}");
+}
+
+/// Whether messages say nothing but that programs were stripped.
+fn is_about_symbols(messages: &str) -> bool {
+    messages.lines().all(|line| line.contains(": it has no symbols for some addresses"))
+}
+
+/// Returns a view as JSON.
+fn view(directory: &Path, file: &str, args: &[&str]) -> serde_json::Value {
+    let (status, text, errors) = command(directory, &[&["events", file, "--json"], args].concat());
+    assert!(status == "exit 0" && is_about_symbols(&errors), "{args:?}: {errors}");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["dropped"], 0, "{args:?}");
+    json
+}
+
+/// Checks that all views of a whole recording have the counts of its lines. Returns the lines.
+fn views_agree(directory: &Path, file: &str) -> Vec<Line> {
+    let (lines, errors) = shown(directory, file);
+    assert!(is_about_symbols(&errors), "{errors}");
+    check(&lines);
+    let old = count(&lines, |line| line.time == "old");
+    let deleted = count(&lines, |line| line.size == "del");
+    let (allocated, live) = (lines.len() - old - deleted, lines.len() - 2 * deleted);
+    let analysis = view(directory, file, &["--analyze", "--deleted", "0"]);
+    let numbers = ["allocations", "deletions", "old_blocks", "more_anomalies"];
+    let numbers = numbers.map(|name| analysis[name].as_u64().expect("a number") as usize);
+    assert_eq!(numbers, [allocated, deleted, old, 0]);
+    assert_eq!(analysis["anomalies"], serde_json::json!([]));
+    assert_eq!(analysis["blocks"].as_array().map(Vec::len), Some(live));
+    let lifetimes = view(directory, file, &["--lifetimes", "--top", "1000000"]);
+    let rows = lifetimes["rows"].as_array().expect("rows");
+    let sum = |name: &str| rows.iter().filter_map(|row| row[name].as_u64()).sum::<u64>() as usize;
+    assert_eq!(
+        (sum("allocations"), lifetimes["old_blocks"].as_u64()),
+        (allocated, Some(old as u64))
+    );
+    let freed = ["below_1ms", "below_100ms", "below_10s", "older"].map(sum);
+    assert_eq!(freed.iter().sum::<usize>() + sum("live"), allocated);
+    let pins = view(directory, file, &["--pins", "--top", "1000000"]);
+    let rows = pins["rows"].as_array().expect("rows");
+    let blocks: u64 = rows.iter().filter_map(|row| row["blocks"].as_u64()).sum();
+    assert_eq!((blocks, pins["total"]["blocks"].as_u64()), (live as u64, Some(live as u64)));
+    lines
+}
+
+#[test]
+fn redis_is_recorded_and_all_views_agree() {
+    let directory = scratch("monitor-redis");
+    let port = free_port();
+    let mut server = Command::new(find_program("redis-server"));
+    server.args(["--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
+    server.current_dir(&directory).env("LD_PRELOAD", liblumalloc());
+    server.env("LUMALLOC_CONF", "monitor:true,prof_prefix:own").stdout(Stdio::null());
+    let mut server = Serving(server.spawn().expect("it starts"));
+    let connect = || TcpStream::connect(("127.0.0.1", port)).ok();
+    let wait = || std::thread::sleep(Duration::from_millis(20));
+    let mut stream = (0..500).find_map(|_| connect().or_else(|| (wait(), None).1)).expect("redis");
+    let mut commands = String::new();
+    for number in 0..3000 {
+        commands += &format!("SET key{number} {}\r\nRPUSH list {number}\r\n", "x".repeat(200));
+        commands += &format!("DEL key{}\r\n", number / 2);
+    }
+    let answers = 3 * 3000;
+    stream.write_all(commands.as_bytes()).expect("redis reads");
+    let read = BufReader::new(stream.try_clone().expect("a descriptor")).lines().take(answers);
+    assert!(read.map(|line| line.expect("an answer")).all(|line| !line.starts_with('-')));
+    stream.write_all(b"SHUTDOWN NOSAVE\r\n").expect("redis reads");
+    assert_eq!(ending(server.0.wait().expect("it ends")), "exit 0");
+    let [name] = &files(&directory)[..] else { panic!("{:?}", files(&directory)) };
+    let lines = views_agree(&directory, name);
+    // Each key has a block for its value at least, and half of them are deleted.
+    assert!(count(&lines, |line| line.time != "old" && line.size != "del") > 6000);
+    assert!(count(&lines, |line| line.size == "del") > 3000);
 }
 
 #[test]

@@ -19,9 +19,14 @@ struct Served {
 
 impl Served {
     fn start(conf: &str) -> Served {
+        Served::start_with(conf, "")
+    }
+
+    /// The same, with more wishes for the exporter.
+    fn start_with(conf: &str, wishes: &str) -> Served {
         let program = cc("profile_sites.cc", &[]);
         let port = free_port();
-        let running = start(&program, &["serve"], &format!("127.0.0.1:{port}"), conf);
+        let running = start(&program, &["serve"], &format!("127.0.0.1:{port}{wishes}"), conf);
         Served { program, port, running }
     }
 
@@ -199,6 +204,21 @@ fn a_peak_has_its_profile() {
     assert!(large > 100 << 20 && large <= (100 + 8 * written) << 20, "{large}");
     assert!(large.is_multiple_of(1 << 20), "{large}");
     assert_eq!((live.alone("leaf"), live.alone("dropped")), (112_000, 0));
+}
+
+/// A dump has the heap profile too.
+#[test]
+fn a_dump_has_the_profile() {
+    let directory = scratch("profile-dump");
+    let served = Served::start_with(EXACT, &format!(",dumps:{}", directory.display()));
+    let (status, names) = served.post("/dump", "");
+    assert_eq!(status, "200", "{names}");
+    let names: serde_json::Value = serde_json::from_str(&names).expect("JSON");
+    let path = Path::new(names["profile"].as_str().expect("a path"));
+    assert!(path.starts_with(&directory) && names["text"].is_string() && names["json"].is_string());
+    assert_eq!(std::fs::read_dir(&directory).expect("the directory").count(), 3);
+    let live = pprof(Path::new(""), path, "-sample_index=inuse_space", &[]);
+    assert_eq!((live.alone("leaf"), live.alone("large")), (112_000, 100 << 20));
 }
 
 #[test]

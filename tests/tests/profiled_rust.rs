@@ -101,10 +101,18 @@ fn linked() -> LinkedList<Widget> {
 #[inline(never)]
 fn set() -> HashSet<Widget> { (0..100).map(widget).collect() }
 #[inline(never)]
+fn calls() -> Vec<Box<dyn Fn() -> u64>> {
+    let one = |number| {
+        let own = widget(number);
+        Box::new(move || own.0[number as usize].into()) as Box<dyn Fn() -> u64>
+    };
+    (0..70).map(one).collect()
+}
+#[inline(never)]
 fn words() -> [Arc<str>; 60] { std::array::from_fn(|_| Arc::from("x".repeat(100))) }
 fn main() {
     std::mem::forget((shared(), locked(), counted(), inserted(), sorted()));
-    std::mem::forget((queue(), heap(), linked(), set(), words()));
+    std::mem::forget((queue(), heap(), linked(), set(), words(), calls()));
 }
 "#;
 
@@ -144,6 +152,8 @@ fn containers_of_rust_are_named() {
         assert_eq!(of("Arc<str>"), (60 * 128, 60), "{name}");
         assert_eq!(of("LinkedList<shop::Widget>"), (30 * 224, 30), "{name}");
         assert_eq!(of("VecDeque<shop::Widget>").1, 1, "{name}");
+        let closure = "Box<shop::calls::{closure#0}::{closure#0}>";
+        assert_eq!(of(closure), (70 * 224, 70), "{name}: {text}");
         // A heap is a vector.
         assert_eq!(of("Vec<shop::Widget>").1, 1, "{name}");
         assert_eq!(of("HashSet<shop::Widget>").1, 1, "{name}");

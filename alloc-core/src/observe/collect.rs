@@ -284,11 +284,7 @@ fn add_arena(sum: &mut Sum, arena: &'static Arena, stats: Option<&mut ArenaStats
     sum.totals.work.runs_taken += counts.taken;
     sum.totals.work.runs_given += counts.given;
     sum.totals.purged_pages += counts.purges.dirty.pages + counts.purges.muzzy.pages;
-    let counted = if arena.is_profiled() { PAGE_RUN_CLASSES } else { 0 };
-    for class in 0..counted {
-        let blocks = pages.large.of(class);
-        sum.classes.add_large(class, blocks.made as i64 - blocks.gone as i64, blocks.made);
-    }
+    add_large(sum, arena, &pages, stats.as_deref_mut());
     let Some(stats) = stats else { return };
     stats.initialized = arena.is_live();
     stats.uptime = now.saturating_sub(arena.born.load(Relaxed));
@@ -344,7 +340,23 @@ fn add_bin(sum: &mut Sum, arena: &Arena, class: SizeClass, stats: Option<&mut Ar
     }
 }
 
-/// Adds slabs, large blocks and unused runs by class, under the lock of the pages.
+/// Adds large blocks by class.
+fn add_large(sum: &mut Sum, arena: &Arena, pages: &ArenaPages, mut stats: Option<&mut ArenaStats>) {
+    for class in 0..PAGE_RUN_CLASSES {
+        let blocks = pages.large.of(class);
+        let (made, gone) = (blocks.made, blocks.gone);
+        if arena.is_profiled() {
+            sum.classes.add_large(class, made as i64 - gone as i64, made);
+        }
+        let lextents = stats.as_deref_mut().map(|stats| &mut stats.lextents);
+        if let Some(large) = lextents.and_then(|all| all.get_mut(lextent_of_run(class))) {
+            let (nmalloc, ndalloc, nrequests) = (made, gone, made);
+            large.add(&LargeStats { nmalloc, ndalloc, nrequests, curlextents: 0 });
+        }
+    }
+}
+
+/// Adds slabs and unused runs by class, under the lock of the pages.
 fn add_classes(stats: &mut ArenaStats, pages: &ArenaPages) {
     for class in SizeClass::all() {
         let slabs = pages.slabs.of(class);
@@ -358,15 +370,6 @@ fn add_classes(stats: &mut ArenaStats, pages: &ArenaPages) {
     }
     stats.large.allocated = pages.large.bytes.saturating_sub(stats.space.kept_bytes);
     for class in 0..PAGE_RUN_CLASSES {
-        let blocks = pages.large.of(class);
-        if let Some(large) = stats.lextents.get_mut(lextent_of_run(class)) {
-            large.add(&LargeStats {
-                nmalloc: blocks.made,
-                ndalloc: blocks.gone,
-                nrequests: blocks.made,
-                curlextents: 0,
-            });
-        }
         let unused = |state| pages.allocator.filed(state, class);
         if let Some(extents) = stats.extents.get_mut(class) {
             let (dirty, muzzy) = (unused(ExtentState::Dirty), unused(ExtentState::Muzzy));

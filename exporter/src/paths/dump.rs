@@ -1,16 +1,19 @@
-//! `POST /dump`: writes the current statistics, as text and as JSON, to the configured directory.
+//! `POST /dump`: writes the current statistics, as text and as JSON, to the configured directory,
+//! and with the profiler the heap profile.
 //!
-//! Both files are of one snapshot. They are made anew: an existing file or link is never written
-//! to. A file that could not be written completely is removed.
+//! Both files of statistics are of one snapshot. All files are made anew: an existing file or link
+//! is never written to. A file that could not be written completely is removed.
 use crate::answer::{Answer, JSON, body, line};
 use crate::context::Context;
 use crate::format::only;
+use crate::heap_profile;
 use crate::namespace::Namespace;
 use crate::paths::stats::printed_text;
 use crate::routes::Asked;
 use hyper::StatusCode;
 use lumalloc_ctl::Value;
-use serde_json::json;
+use serde_json::{Value as Json, json};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -34,6 +37,7 @@ pub(super) enum Failure {
     TooMany(PathBuf),
     TooLarge(usize),
     NoSnapshot,
+    Profile(heap_profile::Failure),
     File(PathBuf, io::Error),
 }
 
@@ -53,6 +57,7 @@ impl fmt::Display for Failure {
                 write!(to, "the statistics have {bytes} bytes; {LARGEST} are written at most")
             }
             Failure::NoSnapshot => to.write_str("no snapshot can be taken"),
+            Failure::Profile(failure) => failure.fmt(to),
             Failure::File(path, error) => write!(to, "cannot write {}: {error}", path.display()),
         }
     }
@@ -61,6 +66,7 @@ impl fmt::Display for Failure {
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Answer {
         let status = match failure {
+            Failure::Profile(failure) => return failure.into(),
             Failure::NoDirectory => StatusCode::NOT_FOUND,
             Failure::TooMany(_) | Failure::TooLarge(_) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::NoSnapshot => StatusCode::SERVICE_UNAVAILABLE,
@@ -76,44 +82,62 @@ pub(crate) fn dump(context: &Context, asked: &Asked) -> Answer {
         return bad.into();
     }
     let directory = context.settings.load().dump_directory.clone();
-    match write_both(context.namespace, directory.as_deref()) {
-        Ok([text, json]) => {
-            let names = json!({ "text": text.to_string_lossy(), "json": json.to_string_lossy() });
-            body(JSON, format!("{names}\n"))
-        }
+    match write_all(context.namespace, directory.as_deref()) {
+        Ok(names) => body(JSON, format!("{names}\n")),
         Err(failure) => failure.into(),
     }
 }
 
-fn write_both(
-    namespace: &dyn Namespace,
-    directory: Option<&Path>,
-) -> Result<[PathBuf; 2], Failure> {
+/// Writes the files, and returns their paths by what they are. If one fails, none stays.
+fn write_all(namespace: &dyn Namespace, directory: Option<&Path>) -> Result<Json, Failure> {
     let stem = new_name(directory)?;
+    let profile = profile(namespace)?;
     let [text, json] = printed(namespace).ok_or(Failure::NoSnapshot)?;
-    let paths = ["txt", "json"].map(|end| stem.with_added_extension(end));
-    write(&paths[0], text.as_bytes())?;
-    write(&paths[1], json.as_bytes()).inspect_err(|_| remove(&paths[0]))?;
-    Ok(paths)
+    let [text, json] = [text, json].map(|text| Some(text.into_bytes()));
+    let files = [("text", "txt", text), ("json", "json", json), ("profile", "pb.gz", profile)];
+    let mut written: Vec<PathBuf> = Vec::new();
+    let mut names = serde_json::Map::new();
+    for (what, end, bytes) in files {
+        let path = bytes.as_ref().map(|_| stem.with_added_extension(end));
+        if let (Some(path), Some(bytes)) = (&path, bytes) {
+            write(path, &bytes).inspect_err(|_| written.iter().for_each(|path| remove(path)))?;
+            written.push(path.clone());
+        }
+        names.insert(what.to_owned(), json!(path.map(|path| path.to_string_lossy().into_owned())));
+    }
+    Ok(Json::Object(names))
+}
+
+/// The heap profile for pprof, if the process has one.
+fn profile(namespace: &dyn Namespace) -> Result<Option<Vec<u8>>, Failure> {
+    match heap_profile::compressed(namespace) {
+        Ok(profile) => Ok(Some(profile)),
+        Err(heap_profile::Failure::Off) => Ok(None),
+        Err(failure) => Err(Failure::Profile(failure)),
+    }
 }
 
 /// Returns the beginning of a path in the directory that no file has yet.
 pub(super) fn new_name(directory: Option<&Path>) -> Result<PathBuf, Failure> {
     let directory = directory.ok_or(Failure::NoDirectory)?;
     let prefix = format!("lumalloc.{}.", std::process::id());
-    if count(directory, &prefix)? >= 2 * MOST {
+    if count(directory, &prefix)? >= MOST {
         return Err(Failure::TooMany(directory.into()));
     }
     Ok(directory.join(format!("{prefix}{}", moment())))
 }
 
-/// Counts the files of this process in the directory.
+/// Counts the dumps and recordings of this process in the directory, each of which may have several
+/// files: `<prefix><milliseconds>.<number>.<end>`.
 fn count(directory: &Path, prefix: &str) -> Result<usize, Failure> {
     let failed = |error| Failure::File(directory.into(), error);
     let files = fs::read_dir(directory).map_err(failed)?.filter_map(Result::ok);
-    let is_ours =
-        |file: &fs::DirEntry| file.file_name().as_encoded_bytes().starts_with(prefix.as_bytes());
-    Ok(files.filter(is_ours).count())
+    let stem = |file: fs::DirEntry| {
+        let name = file.file_name().into_string().ok()?;
+        let mut parts = name.strip_prefix(prefix)?.split('.');
+        Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
+    };
+    Ok(files.filter_map(stem).collect::<HashSet<_>>().len())
 }
 
 /// Returns the text and the JSON of one snapshot.

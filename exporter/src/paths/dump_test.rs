@@ -11,6 +11,8 @@ fn both_files_are_of_one_snapshot() {
     let names = told(dump(&into(Some(&directory.0)), &post("/dump", "")));
     let [text, json] = ["text", "json"].map(|end| PathBuf::from(names[end].as_str().unwrap()));
     assert_eq!(directory.files().len(), 2);
+    // The tests run without the profiler.
+    assert!(names["profile"].is_null());
     for file in [&text, &json] {
         assert_eq!(file.parent(), Some(directory.0.as_path()));
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -58,9 +60,12 @@ fn what_is_there_stays_and_links_are_not_followed() {
 #[test]
 fn too_many_and_too_long_are_refused() {
     let directory = Directory::new("many");
-    for number in 0..2 * MOST {
-        let name = format!("lumalloc.{}.{number}", std::process::id());
-        fs::write(directory.0.join(name), "").unwrap();
+    for number in 0..MOST {
+        assert!(new_name(Some(&directory.0)).is_ok());
+        for end in ["txt", "json", "pb.gz"] {
+            let name = format!("lumalloc.{}.1700000000000.{number}.{end}", std::process::id());
+            fs::write(directory.0.join(name), "").unwrap();
+        }
     }
     let expected =
         format!("64 dumps of this process lie in {}: remove some first\n", directory.0.display());
@@ -69,9 +74,12 @@ fn too_many_and_too_long_are_refused() {
         write(&directory.0.join("long"), &vec![0; LARGEST + 1]).unwrap_err().into();
     let expected = "the statistics have 67108865 bytes; 67108864 are written at most\n";
     assert_eq!(said(answer), (507, expected.into()));
-    assert_eq!(directory.files().len(), 2 * MOST);
+    assert_eq!(directory.files().len(), 3 * MOST);
     let answer: Answer = Failure::NoSnapshot.into();
     assert_eq!(said(answer), (503, "no snapshot can be taken\n".into()));
+    let answer: Answer = Failure::Profile(heap_profile::Failure::TooLarge).into();
+    let text = "the profile has more than 67108864 bytes: write it to a file with prof.dump\n";
+    assert_eq!(said(answer), (507, text.into()));
 }
 
 /// The second file cannot be made if something exists at its path.

@@ -6,14 +6,11 @@ use super::analysis::{Analysis, Anomaly, Options};
 use super::choice::kind;
 use super::decoder::Event;
 use super::ledger::Block;
-use super::lines::{NO_THREAD, OLD, head};
+use super::lines::{NO_THREAD, OLD, block, head};
 use super::names::Names;
 use super::recording::Recording;
 use super::stop::Stop;
-use crate::symbols::printable;
 
-/// Stands around a message of the allocator.
-const ASTERISKS: &str = "************************************************************************";
 /// The columns of blocks.
 const COLUMNS: &str = "# Address\tSize\tType\tAge\tAllocation thread\tAllocation time\t\
                        Allocation stack\tDeletion thread\tDeletion stack";
@@ -64,12 +61,7 @@ impl Dump<'_, '_> {
 
     fn messages(&mut self) -> Result<(), Stop> {
         for message in self.recording.messages() {
-            let time = self.recording.microseconds(message.time);
-            writeln!(self.out, "\n{ASTERISKS}\n* {time}")?;
-            for line in message.text.lines() {
-                writeln!(self.out, "* {}", printable(line.to_owned()))?;
-            }
-            writeln!(self.out, "{ASTERISKS}")?;
+            write!(self.out, "\n{}", block(self.recording, message))?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::io::Write;
 use super::choice::Choice;
 use super::decoder::{Event, Kind};
 use super::filter::Filter;
+use super::index::Message;
 use super::names::{NO_VTABLE, Names};
 use super::recording::Recording;
 use super::selection::Selection;
@@ -17,8 +18,15 @@ pub(super) const NO_THREAD: &str = "0-0";
 /// The time of their allocation.
 pub(super) const OLD: &str = "old";
 
+/// What the lines after a message begin with, because the heap may be corrupt.
+const MARK: char = '*';
+/// Stands around a message of the allocator.
+const ASTERISKS: &str = "************************************************************************";
+
 /// Writes a line for each old block, then for each event in the order of time:
 /// `thread TAB time TAB address TAB size|del TAB type TAB stack`. Lines before them begin with `#`.
+/// A message of the allocator stands between lines of asterisks, whatever is chosen, and all lines
+/// after it begin with `*`.
 ///
 /// # Errors
 ///
@@ -32,17 +40,35 @@ pub fn lines(names: &mut Names<'_>, filter: &Filter, out: &mut dyn Write) -> Res
         old(recording, names, selection.as_ref(), out)?;
     }
     let mut text = String::new();
+    let mut messages = recording.messages().iter().peekable();
+    let mut is_marked = false;
     for (number, event) in recording.events().enumerate() {
         let event = event?;
+        while let Some(message) = messages.next_if(|message| message.time < event.time) {
+            out.write_all(block(recording, message).as_bytes())?;
+            is_marked = true;
+        }
         let is_shown = selection.as_ref().is_none_or(|it| it.has_event(number as u64))
             && choice.has_line(&event);
         if is_shown {
             text.clear();
+            text.extend(is_marked.then_some(MARK));
             line(names, &event, &mut text).map_err(std::io::Error::other)?;
             out.write_all(text.as_bytes())?;
         }
     }
+    for message in messages {
+        out.write_all(block(recording, message).as_bytes())?;
+    }
     Ok(out.flush()?)
+}
+
+/// The lines of a message.
+pub(super) fn block(recording: &Recording, message: &Message) -> String {
+    let time = recording.microseconds(message.time).to_string();
+    let lines = message.text.lines().map(|line| printable(line.to_owned()));
+    let lines = std::iter::once(time).chain(lines).map(|line| format!("{MARK} {line}\n"));
+    format!("{ASTERISKS}\n{}{ASTERISKS}\n", lines.collect::<String>())
 }
 
 /// The lines before those of events.
@@ -152,6 +178,27 @@ mod tests {
         assert_eq!(shown(&file().end(9000, 0), &Filter::default()).expect("lines"), expected);
         let dropped = shown(&file().end(9000, 4), &Filter::default()).expect("lines");
         assert_eq!(dropped, expected.replace("000000\n", "000000\n# dropped 4\n"));
+    }
+
+    /// Taligent's heap monitor marks the lines after a corruption so.
+    #[test]
+    fn a_message_stands_between_asterisks_and_marks_what_follows() {
+        let file = file().message(2500, "double free\nof 0x10");
+        let lines = shown(&file.end(9000, 0), &Filter::default()).expect("lines");
+        let asterisks = "*".repeat(72);
+        let message =
+            format!("{asterisks}\n* 759537687000002\n* double free\n* of 0x10\n{asterisks}\n");
+        let after = [message, format!("*{}", LINES[1]), format!("*{}", LINES[2])].concat();
+        assert_eq!(lines, [HEAD, &OLD_LINES.concat(), LINES[0], &after].concat());
+    }
+
+    #[test]
+    fn a_message_at_the_end_is_shown() {
+        let file = file().message(8000, "bad");
+        let filter = Filter { thread: Some(Thread { pid: None, tid: 9 }), ..Filter::default() };
+        let asterisks = "*".repeat(72);
+        let message = format!("{asterisks}\n* 759537687000008\n* bad\n{asterisks}\n");
+        assert_eq!(shown(&file, &filter).expect("lines"), [HEAD, &message].concat());
     }
 
     #[test]

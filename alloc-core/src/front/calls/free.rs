@@ -68,6 +68,7 @@ pub unsafe fn free_sized_aligned(ptr: *mut u8, size: usize, align: usize) {
 /// As [`free_sized_aligned`].
 #[inline(always)]
 pub(crate) unsafe fn free_layout(ptr: *mut u8, size: usize, align: usize) {
+    probes::freed_by_layout(ptr);
     let cache = tls::current();
     let rounded = size_for_align(size, align).unwrap_or(usize::MAX);
     if rounded <= MAX_CACHED && cache.bin_at(offset_of(rounded) * OFFSET_UNIT).push(ptr) {

@@ -48,7 +48,8 @@ pub(crate) fn malloc_rounded(rounded: usize, size: usize, align: usize) -> *mut 
 pub(crate) fn alloc_rounded(rounded: usize, size: usize, align: usize) -> *mut u8 {
     let cache = tls::current();
     let offset = offset_of(rounded) * OFFSET_UNIT;
-    cache.pop_or(offset, |_| (), || take::alloc(size, align, cache))
+    let hit = |block| probes::allocated_by_layout(block, size);
+    cache.pop_or(offset, hit, || take::alloc(size, align, cache))
 }
 
 /// Zeroes the first `size` bytes, for callers that never ask for the usable size.

@@ -43,6 +43,7 @@ pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
 pub(crate) fn malloc_pages(size: usize, align: usize, zero: bool) -> *mut u8 {
     let block = diverted(size, align, zero)
         .unwrap_or_else(|| malloc_run(large::whole_pages(size), size, align, zero));
+    probes::allocated_by_layout(block, size);
     backtrace::keep_frame();
     block
 }

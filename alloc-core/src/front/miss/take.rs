@@ -41,7 +41,9 @@ fn take(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
-    take(size, align, cache)
+    let block = take(size, align, cache);
+    probes::allocated_by_layout(block, size);
+    block
 }
 
 #[inline(never)]

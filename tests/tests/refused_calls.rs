@@ -1,0 +1,138 @@
+//! Profiles and recordings where the system refuses a call that hardly ever fails: what is said,
+//! and which files there are then.
+
+use lumalloc_tests::build::liblumalloc;
+use lumalloc_tests::profiled::command;
+use lumalloc_tests::run::ending;
+use lumalloc_tests::serving::{self, Serving, ask, free_port};
+use lumalloc_tests::{Run, cc, scratch};
+use std::ffi::OsString;
+use std::io::Read;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What is preloaded, after the object that refuses.
+fn refusing(library: OsString) -> OsString {
+    let mut all = cc("refuse.c", &["-shared", "-fPIC"]).into_os_string();
+    all.push(":");
+    all.push(library);
+    all
+}
+
+/// Runs the program `monitor.c` in a directory of its own while all calls of a kind are refused.
+/// Returns the directory, how the program ended, and its messages.
+fn refused(kind: &str, what: &str, conf: &str) -> (PathBuf, String, String) {
+    let directory = scratch(&format!("refused-{kind}-{what}"));
+    let program = cc("monitor.c", &["-fno-optimize-sibling-calls"]);
+    let file = directory.join("file.events");
+    let run = Run::plain(program).args([what.as_ref(), file.as_os_str()]).dir(&directory);
+    let run = run.env("LD_PRELOAD", refusing(liblumalloc().into())).env("LUMALLOC_CONF", conf);
+    let output = run.env("REFUSE", kind).env("REFUSE_EVERY", "1").output();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (directory, ending(output.status), errors)
+}
+
+/// As [`refused`], for a program that succeeds and says nothing. Returns the directory.
+fn silently(kind: &str, what: &str) -> PathBuf {
+    let (directory, status, errors) = refused(kind, what, "");
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""), "{kind}");
+    directory
+}
+
+/// The names of the files in a directory, in order.
+fn files(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("the directory");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn lines(directory: &Path, file: &str) -> Vec<String> {
+    let (status, text, errors) = command(directory, &["events", file]);
+    assert_eq!(status, "exit 0", "{errors}");
+    text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn without_membarrier_nothing_is_recorded() {
+    let directory = silently("membarrier", "barred");
+    assert_eq!(files(&directory), [""; 0]);
+}
+
+/// A name from the root needs no working directory.
+#[test]
+fn without_a_working_directory_only_whole_paths_are_recorded_to() {
+    let directory = silently("getcwd", "nowhere");
+    assert_eq!(files(&directory), ["file.events"]);
+    assert!(lines(&directory, "file.events").len() >= 20);
+}
+
+#[test]
+fn a_recording_that_gets_no_name_is_whole_under_its_unfinished_one() {
+    let directory = silently("rename", "unnamed");
+    assert_eq!(files(&directory), ["file.events.tmp"]);
+    let (status, text, errors) = command(&directory, &["events", "file.events.tmp"]);
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", ""));
+    assert!(text.lines().count() > 20, "{text}");
+}
+
+#[test]
+fn files_that_get_no_name_at_the_end_are_removed_and_told() {
+    for (conf, message) in [
+        ("prof:true,prof_final:true,lg_prof_sample:0", "the profile at exit"),
+        ("mprof:true", "the data of mprof"),
+        ("prof:true,prof_log:true,lg_prof_sample:0", "the log of samples"),
+    ] {
+        let (directory, status, errors) = refused("rename", "work", conf);
+        let expected = format!("<lumalloc>: {message} could not be written\n");
+        assert_eq!((status.as_str(), errors), ("exit 0", expected), "{conf}");
+        assert_eq!(files(&directory), [""; 0], "{conf}");
+    }
+    let (directory, status, errors) = refused("rename", "work", "monitor:true,prof_prefix:own");
+    let expected = "<lumalloc>: the end of the heap monitor's file could not be written\n";
+    assert_eq!((status.as_str(), errors.as_str()), ("exit 0", expected));
+    let [name] = &files(&directory)[..] else { panic!("more files than one") };
+    assert!(name.starts_with("own.") && name.ends_with(".0.events.tmp"), "{name}");
+}
+
+/// What a block begins with cannot be read then, so no type is known.
+#[test]
+fn old_blocks_that_cannot_be_read_have_no_type() {
+    let directory = silently("process_vm_readv", "record");
+    let lines = lines(&directory, "file.events");
+    let old: Vec<&String> = lines.iter().filter(|line| line.starts_with("0-0\told\t")).collect();
+    assert!(old.iter().any(|line| line.contains("\t48\t")), "{old:?}");
+    assert!(old.iter().all(|line| line.ends_with("\tnotype\t")), "{old:?}");
+}
+
+#[test]
+fn a_misuse_is_told_without_a_stack_that_cannot_be_read() {
+    let (_, status, errors) = refused("process_vm_readv", "twice", "");
+    assert_eq!(status, "signal 6");
+    let begins = errors.starts_with("<lumalloc>: double free of 0x");
+    assert!(begins && errors.ends_with(" (size 40960, arena 0)\n"), "{errors}");
+}
+
+/// The exporter takes a profile into a file in memory, which it bounds by a seal.
+#[test]
+fn a_profile_without_a_bound_is_not_taken() {
+    let port = free_port();
+    let mut program = Command::new(cc("profile_sites.cc", &[]));
+    program.arg("serve").env("LD_PRELOAD", refusing(serving::preload()));
+    program.env(serving::VARIABLE, format!("127.0.0.1:{port}")).env("LUMALLOC_CONF", "prof:true");
+    program.env("REFUSE", "seals").env("REFUSE_EVERY", "1");
+    program.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = Serving(program.spawn().expect("it starts"));
+    let mut output = running.0.stdout.take().expect("piped");
+    output.read_exact(&mut [0]).expect("a sign of life");
+    for path in ["/heap", "/debug/pprof/heap"] {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let answer = ask(stream, &format!("GET {path}"));
+        let expected = "there is no file for the profile: Operation not permitted (os error 1)\n";
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.ends_with(&format!("\r\n\r\n{expected}")), "{answer}");
+    }
+}
