@@ -142,7 +142,8 @@ impl Lock {
             }
             wait(self, own);
         }
-        self.thread.store(thread, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `forget_thread`.
+        self.thread.store(thread, Ordering::Release);
         true
     }
 
@@ -221,8 +222,22 @@ fn wait_for_processes(lock: &Lock, own: u64) {
     }
 }
 
+/// Clears the mark that a process left when it ended: until the new owner writes its own, another
+/// thread of it may find its own number there, and take itself for the one in the region. The mark
+/// of a faster new owner stays.
+fn forget_thread(lock: &Lock, word: u64) {
+    // Acquire: pairs with the Release in `take_turn`. If the mark is a new owner's, the word is
+    // seen to be, too.
+    let mark = lock.thread.load(Ordering::Acquire);
+    if lock.word.load(Ordering::Relaxed) == word {
+        // If it fails, a new owner was faster.
+        let _ = lock.thread.compare_exchange(mark, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
 /// Takes the lock of a process that is gone, unless another one was faster.
 fn take_over(lock: &Lock, word: u64, own: u64) -> bool {
+    forget_thread(lock, word);
     // Acquire: pairs with the Release in `leave_shared` of the process before. The one that ended
     // has left all that it wrote.
     let taken =
@@ -344,5 +359,20 @@ mod tests {
         lock.leave(Entry::Processes);
         assert!(lock.enter(Entry::Processes));
         assert!(!lock.is_damaged());
+    }
+
+    #[test]
+    fn who_takes_a_lock_over_clears_the_mark_of_the_thread_that_is_gone() {
+        let lock = Lock::new();
+        let gone = owner::own() ^ 1 << 63;
+        lock.word.store(gone | AWAITED, Ordering::Relaxed);
+        // The number that another thread of this process has by chance.
+        lock.thread.store(77, Ordering::Relaxed);
+        assert!(take_over(&lock, gone | AWAITED, owner::own()));
+        assert_eq!(lock.thread.load(Ordering::Relaxed), 0);
+        // Another one comes too late, and leaves the mark of the owner.
+        lock.thread.store(78, Ordering::Relaxed);
+        assert!(!take_over(&lock, gone | AWAITED, owner::own()));
+        assert_eq!(lock.thread.load(Ordering::Relaxed), 78);
     }
 }
