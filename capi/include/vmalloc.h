@@ -339,8 +339,8 @@ char *vmstrdup(Vmalloc_t *vm, const char *string);
  * ---------------------------------------------------------------------------------------------- */
 
 /*
- * The open region that has allocated the block; NULL if there is none. Regions with Vmbest,
- * Vmdebug and Vmprofile are searched, so no other thread may use one of them meanwhile unless it has VM_SHARE.
+ * The open region that has allocated the block; NULL if there is none. Regions with Vmbest, Vmdebug and
+ * Vmprofile are searched, those of other threads too, but not one in which a call stays.
  */
 Vmalloc_t *vmregion(void *addr);
 
@@ -351,7 +351,7 @@ void *vmsegment(Vmalloc_t *vm, void *addr);
  * Calls walkf(region, segment, size, discipline, handle) for each segment of the region, or of all
  * regions if it is NULL. Ends when walkf returns a negative number, and returns that; otherwise returns
  * 0. The region is not locked then; the function may look at it, and may close it. (1998 and 2011 print
- * four arguments, without `handle`)
+ * four arguments, without `handle`) For NULL, a region in which a call of another thread stays is left out.
  */
 int vmwalk(Vmalloc_t *vm, int (*walkf)(Vmalloc_t *vm, void *segment, size_t size, Vmdisc_t *disc, void *handle),
            void *handle);
@@ -373,6 +373,13 @@ int vmbusy(Vmalloc_t *vm);
 
 /* The same. (2011 library) */
 unsigned int vmlocked(Vmalloc_t *vm);
+
+/*
+ * Names the region for the keys vm.region.<i>.* of mallctl, metrics and the page; 31 bytes are kept. NULL
+ * takes the name away. A region of vmmopen has the name of its file. Returns 0; -1 for NULL and for
+ * Vmheap. (lumalloc)
+ */
+int vmname(Vmalloc_t *vm, const char *name);
 
 /* The state of the region, which VM_OPEN takes to open it again. (2011) */
 void *vmdata(Vmalloc_t *vm);

@@ -103,6 +103,62 @@ impl Buffers {
         Err(Error::Invalid)
     }
 
+    /// Copies a text to the place that the pointer at `oldp` leads to, if there is one. `text` is
+    /// as long as that place, with NULs at its end.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when `oldp` is not as long as a pointer, or the pointer is NULL.
+    ///
+    /// # Safety
+    /// `oldp` must be writable for `*oldlenp` bytes when both are non-null, and the place writable
+    /// for the length of the text.
+    pub(crate) unsafe fn copy_text(self, text: &[u8]) -> Result<(), Error> {
+        if !self.has_place() {
+            return Ok(());
+        }
+        // SAFETY: the caller upholds the contract.
+        if unsafe { self.room() } != size_of::<*mut c_char>() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: there is a place, and it is as long as a pointer.
+        let place = unsafe { ptr::read_unaligned(self.oldp.cast::<*mut u8>()) };
+        if place.is_null() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: the caller vouches for so many bytes.
+        unsafe { ptr::copy_nonoverlapping(text.as_ptr(), place, text.len()) };
+        Ok(())
+    }
+
+    /// Returns the pointer that is stored at `newp`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when there is none.
+    ///
+    /// # Safety
+    /// `newp` must be readable for `newlen` bytes when non-null.
+    pub(crate) unsafe fn given_pointer(self) -> Result<*mut c_void, Error> {
+        if self.newp.is_null() || self.newlen != size_of::<*mut c_void>() {
+            return Err(Error::Invalid);
+        }
+        // SAFETY: newp is as long as a pointer.
+        Ok(unsafe { ptr::read_unaligned(self.newp.cast::<*mut c_void>()) })
+    }
+
+    /// Returns the text that the pointer at `newp` leads to.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when there is none.
+    ///
+    /// # Safety
+    /// As [`Buffers::given_pointer`]; the text must be NUL-terminated, and outlive the result.
+    pub(crate) unsafe fn given_text<'a>(self) -> Result<&'a CStr, Error> {
+        // SAFETY: the caller upholds the contract.
+        let text = unsafe { self.given_pointer() }?.cast::<c_char>();
+        // SAFETY: the caller vouches for the text; it is not null.
+        if text.is_null() { Err(Error::Invalid) } else { Ok(unsafe { CStr::from_ptr(text) }) }
+    }
+
     /// Checks that there is a place for the answer, and that it has the length of the type.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ pub enum Error {
     Invalid,
     /// `EAGAIN`: the system refuses to start the thing asked for, or there is no memory for it.
     Again,
-    /// `EBUSY`: the memory that the program holds does not allow it.
+    /// `EBUSY`: the memory that the program holds does not allow it, or a call is in the region.
     Busy,
     /// `EFAULT`: the action failed.
     Fault,

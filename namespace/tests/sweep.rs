@@ -4,8 +4,10 @@
 
 use lumalloc_namespace::tree::{self, rows};
 use lumalloc_namespace::{Access, Buffers, Entry, Error, Mib, Row, Type, access, by_name};
+use lumalloc_region::{Best, Heap, Region};
 use std::ffi::CString;
 use std::ptr;
+use std::sync::Once;
 
 /// The names of a row with each index that exists among these: the first, the second, all arenas,
 /// and the destroyed ones.
@@ -31,8 +33,18 @@ fn concrete(row: &Row) -> Vec<(String, Mib)> {
     found
 }
 
+/// Publishes a region, so that the keys of regions have values.
+fn publish_a_region() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let region: Region<Best, Heap> = Region::open(Heap).expect("memory");
+        std::mem::forget(region.publish("a region").expect("memory"));
+    });
+}
+
 /// Every key, under each of its names.
 fn all() -> impl Iterator<Item = (&'static Row, String, Mib)> {
+    publish_a_region();
     let named =
         |row: &'static Row| concrete(row).into_iter().map(move |(name, mib)| (row, name, mib));
     rows().iter().copied().flat_map(named)

@@ -58,7 +58,15 @@ impl Head {
     /// Returns method and flags: see [`mode`].
     #[inline]
     pub fn mode(&self) -> u32 {
-        self.mode.load(Ordering::Relaxed)
+        self.mode.load(Ordering::Relaxed) & !mode::VISITED
+    }
+
+    /// Returns whether one of these flags is set, and sees what a visitor wrote that is not there
+    /// any more.
+    #[inline]
+    pub(crate) fn has_flags(&self, flags: u32) -> bool {
+        // Acquire: pairs with the Release in `change_mode`.
+        self.mode.load(Ordering::Acquire) & flags != 0
     }
 
     /// Returns how threads enter the region.
@@ -73,11 +81,20 @@ impl Head {
 
     /// Sets or clears flags. Returns method and flags as they were before.
     pub fn change_mode(&self, flags: u32, on: bool) -> u32 {
-        if on {
-            self.mode.fetch_or(flags, Ordering::Relaxed)
+        let before = if on {
+            // Release: pairs with the Acquire in `has_flags`.
+            self.mode.fetch_or(flags, Ordering::Release)
         } else {
-            self.mode.fetch_and(!flags, Ordering::Relaxed)
-        }
+            // Release: pairs with the same.
+            self.mode.fetch_and(!flags, Ordering::Release)
+        };
+        before & !mode::VISITED
+    }
+
+    /// Makes the region free: the thread that was in it is gone, and so is its visitor.
+    pub fn free_lock(&self) {
+        self.lock.begin();
+        self.change_mode(mode::VISITED, false);
     }
 
     /// Returns the address of the handle, if it lies in the region's memory.

@@ -92,9 +92,44 @@ impl Lock {
     #[inline]
     pub fn leave(&self, entry: Entry) {
         match entry {
-            Entry::Alone => self.word.store(FREE, Ordering::Relaxed),
+            // Release: pairs with the Acquire in `is_left`.
+            Entry::Alone => self.word.store(FREE, Ordering::Release),
             Entry::Shared | Entry::Processes => self.leave_shared(),
         }
+    }
+
+    /// Enters a shared region if it is free now. Returns whether it did, or `None` if this thread
+    /// is in it.
+    pub(crate) fn try_enter(&self, entry: Entry) -> Option<bool> {
+        let own = if entry == Entry::Processes { owner::own() } else { HELD };
+        let thread = mark_of_thread(own);
+        // Acquire: pairs with the Release in `leave_shared`.
+        let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            // Release: pairs with the Acquire in `forget_thread`.
+            self.thread.store(thread, Ordering::Release);
+        // Only this thread writes its own mark.
+        } else if self.thread.load(Ordering::Relaxed) == thread {
+            return None;
+        }
+        Some(taken.is_ok())
+    }
+
+    /// Returns whether no call is in the region, and what the last one wrote is seen.
+    pub(crate) fn is_left(&self) -> bool {
+        // Acquire: pairs with the Release in `leave`.
+        self.word.load(Ordering::Acquire) == FREE
+    }
+
+    /// Notes this thread in the lock of a region of one thread, as its visitor, or nobody.
+    pub(crate) fn note_this_thread(&self, on: bool) {
+        let mark = if on { mark_of_thread(HELD) } else { 0 };
+        self.thread.store(mark, Ordering::Relaxed);
+    }
+
+    /// Returns whether this thread was noted.
+    pub(crate) fn is_of_this_thread(&self) -> bool {
+        self.thread.load(Ordering::Relaxed) == mark_of_thread(HELD)
     }
 
     /// Enters a shared region until the process has forked, unless this thread is in it.

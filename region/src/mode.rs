@@ -1,5 +1,7 @@
 //! The method and the flags of a region, as bits. Source: vmalloc(3), `vmopen` and `vmset`.
 
+use core::ffi::CStr;
+
 /// Each successful call is written to the trace file.
 pub const TRACE: u32 = 0o1;
 /// The region is checked at each call.
@@ -18,6 +20,8 @@ pub const LEAKS: u32 = 0o200_000;
 pub const PROCESSES: u32 = 0o400_000;
 /// malloc allocates or has allocated in the region.
 pub const MALLOC: u32 = 0o1_000_000;
+/// A thread that does not own the region is in it, or comes in.
+pub(crate) const VISITED: u32 = 0o2_000_000;
 /// The flags that can be changed while the region is open.
 pub const FLAGS: u32 = TRACE | DBCHECK | DBABORT | SHARE;
 /// The smallest free block that suffices.
@@ -32,3 +36,16 @@ pub const DEBUG: u32 = 0o1000;
 pub const PROFILE: u32 = 0o2000;
 /// All methods.
 pub const METHODS: u32 = 0o3700;
+
+/// Returns the name of the method among the flags of a region.
+#[must_use]
+pub fn method_name(mode: u32) -> &'static CStr {
+    match mode & METHODS {
+        BEST => c"best",
+        POOL => c"pool",
+        LAST => c"last",
+        DEBUG => c"debug",
+        PROFILE => c"profile",
+        _ => c"unknown",
+    }
+}

@@ -1,15 +1,17 @@
 //! Regions as values of Rust.
 
 use crate::call::{Call, Form};
-use crate::data::Data;
+use crate::data::{Data, Head};
 use crate::discipline::Discipline;
+use crate::lock::Entry;
 use crate::method::{Method, Resize, Stat};
 use crate::misuse::Misuse;
 use crate::mode;
 use crate::position::Origin;
 use crate::words::GRANULE;
 use allocator_api2::alloc::{AllocError, Allocator, Layout};
-use core::cell::{Cell, UnsafeCell};
+use core::cell::UnsafeCell;
+use core::fmt;
 use core::panic::Location;
 use core::ptr::NonNull;
 
@@ -43,8 +45,6 @@ use core::ptr::NonNull;
 pub struct Region<M: Method, D: Discipline> {
     data: NonNull<Data<M::State>>,
     discipline: UnsafeCell<D>,
-    /// Whether a call is in the region.
-    entered: Cell<bool>,
 }
 
 // SAFETY: the region's memory belongs to the value alone, and goes where it goes.
@@ -54,8 +54,7 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// Opens a region. Returns `None` if the discipline has no memory for its core data.
     pub fn open(mut discipline: D) -> Option<Region<M, D>> {
         let data = Call::<M, D>::open(&mut discipline, Form::default())?;
-        let discipline = UnsafeCell::new(discipline);
-        Some(Region { data, discipline, entered: Cell::new(false) })
+        Some(Region { data, discipline: UnsafeCell::new(discipline) })
     }
 
     /// Returns a new block of at least `size` bytes, aligned to 16, or `None` if there is no
@@ -208,27 +207,64 @@ impl<M: Method, D: Discipline> Region<M, D> {
     /// Runs `f` in the region. Returns `None` if a call is in it: the discipline called back.
     #[inline]
     fn enter<T>(&self, f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> Option<T> {
-        if self.entered.replace(true) {
+        if !self.head().enter(Entry::Alone) {
             return None;
         }
-        let leave = Leave(&self.entered);
-        // SAFETY: no other call is in the region, and the type is not `Sync`.
+        let leave = Leave(self.head());
+        // SAFETY: no other call is in the region.
+        let result = unsafe { self.run(f) };
+        drop(leave);
+        Some(result)
+    }
+
+    /// Runs `f` in the region, which is published, in whatever thread. Returns `None` if a call
+    /// stays in it. The list of regions is held.
+    pub(crate) fn visit<T>(&self, f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> Option<T> {
+        if !self.head().visit(Entry::Alone) {
+            return None;
+        }
+        let leave = EndVisit(self.head());
+        // SAFETY: no other call is in the region.
+        let result = unsafe { self.run(f) };
+        drop(leave);
+        Some(result)
+    }
+
+    /// # Safety
+    /// No other call is in the region.
+    #[inline]
+    unsafe fn run<T>(&self, f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> T {
+        // SAFETY: the caller's promise.
         let discipline = unsafe { &mut *self.discipline.get() };
         // SAFETY: the core data is this region's, and no other call is in it.
         let mut call = unsafe { Call::new(self.data, discipline) };
-        let result = f(&mut call);
-        drop(leave);
-        Some(result)
+        f(&mut call)
+    }
+
+    /// Returns what every region has.
+    #[inline]
+    pub(crate) fn head(&self) -> &Head {
+        // SAFETY: the core data is this region's, and has atomic fields only.
+        unsafe { &(*self.data.as_ptr()).head }
     }
 }
 
 /// Notes that a call left the region, also if a discipline panicked.
-struct Leave<'a>(&'a Cell<bool>);
+struct Leave<'a>(&'a Head);
 
 impl Drop for Leave<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.set(false);
+        self.0.lock().leave(Entry::Alone);
+    }
+}
+
+/// Notes that a visitor left the region.
+struct EndVisit<'a>(&'a Head);
+
+impl Drop for EndVisit<'_> {
+    fn drop(&mut self) {
+        self.0.end_visit(Entry::Alone);
     }
 }
 
@@ -296,6 +332,13 @@ impl<M: Method, D: Discipline> Region<M, D> {
         // SAFETY: the block has this layout (the caller's promise), and its contents are copied.
         unsafe { self.deallocate(block, old) };
         Ok(moved)
+    }
+}
+
+impl<M: Method, D: Discipline> fmt::Debug for Region<M, D> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = mode::method_name(M::MODE);
+        formatter.debug_struct("Region").field("method", &method).finish_non_exhaustive()
     }
 }
 

@@ -124,6 +124,7 @@ int (*check_vmstat)(Vmalloc_t *, Vmstat_t *) = vmstat;
 int (*check_vmbusy)(Vmalloc_t *) = vmbusy;
 unsigned int (*check_vmlocked)(Vmalloc_t *) = vmlocked;
 void *(*check_vmdata)(Vmalloc_t *) = vmdata;
+int (*check_vmname)(Vmalloc_t *, const char *) = vmname;
 
 int (*check_vmtrace)(int) = vmtrace;
 int (*check_vmtrbusy)(Vmalloc_t *) = vmtrbusy;

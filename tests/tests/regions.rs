@@ -44,6 +44,7 @@ programs! {
     debug "region_debug.c"
     profile "region_profile.c"
     shared "region_shared.c"
+    keys "region_keys.c"
 }
 
 /// Processes are killed at random moments, which are sometimes inside a call.

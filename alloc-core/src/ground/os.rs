@@ -88,23 +88,25 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
 /// Returns milliseconds of the monotonic clock, exact to the kernel's tick (1 to 10 ms). Takes a
 /// few instructions.
 pub(crate) fn coarse_millis() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the result.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
-    if status != 0 {
-        return 0;
-    }
-    (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
+    nanoseconds_of(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000
 }
 
 /// Returns nanoseconds of the monotonic clock.
 pub(crate) fn nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_MONOTONIC)
+}
+
+/// Returns nanoseconds that the calling thread has run.
+pub(crate) fn thread_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Returns the time of a clock, or 0 if there is no such clock.
+#[inline(always)]
+fn nanoseconds_of(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the result.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    if status != 0 {
-        return 0;
-    }
+    // SAFETY: `now` is a valid place for the result, and stays as it is on failure.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 

@@ -25,6 +25,12 @@ pub(crate) mod utilization;
 pub(crate) mod heap_cursor;
 pub(crate) mod heap_map;
 pub(crate) mod live_blocks;
+#[allow(unsafe_code)]
+pub(crate) mod region_lock;
+pub(crate) mod region_name;
+pub(crate) mod region_table;
+#[allow(unsafe_code)]
+pub mod regions;
 
 pub use active::{active_pages_place, approximate_active};
 pub use arena_stats::{

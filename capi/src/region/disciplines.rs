@@ -4,7 +4,7 @@ use super::abi::{Memory, Vmalloc, Vmdisc};
 use super::shared::Shared;
 use alloc_core::PAGE;
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
 use lumalloc_region::{Discipline, Heap, Resized, System};
@@ -135,6 +135,20 @@ impl Source<'_> {
     pub(super) fn has_same_memory(self, other: Source<'_>) -> bool {
         let address = |memoryf: Memory| memoryf as usize;
         self.parts.memoryf.map(address) == other.parts.memoryf.map(address)
+    }
+
+    /// Returns what is known of the discipline, in one word.
+    pub(super) fn name(self) -> &'static CStr {
+        if self.is(system_memory) {
+            c"system"
+        } else if self.is(heap_memory) {
+            c"heap"
+        // SAFETY: the discipline exists as long as the value is used.
+        } else if let Some(shared) = unsafe { Shared::at(self.disc) } {
+            if shared.mapping().is_file() { c"file" } else { c"segment" }
+        } else {
+            c"program"
+        }
     }
 
     /// Returns whether the memory is private to the process for certain.

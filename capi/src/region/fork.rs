@@ -7,6 +7,7 @@
 use super::abi::Vmalloc;
 use super::disciplines::Source;
 use super::list::Regions;
+use alloc_core::observe::regions;
 use core::sync::atomic::{AtomicBool, Ordering};
 use lumalloc_region::raw::{Entry, forget_process, usage_lock};
 
@@ -14,6 +15,9 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the list was held for a fork by the thread that forks, and not by an outer call of it.
 static HOLDS: AtomicBool = AtomicBool::new(false);
+
+/// The same of the list of published regions, which comes first.
+static HOLDS_PUBLISHED: AtomicBool = AtomicBool::new(false);
 
 /// Registers the handlers at the first call. They run before those of malloc, which were
 /// registered before.
@@ -32,6 +36,7 @@ fn is_locked(vm: &Vmalloc) -> bool {
 }
 
 unsafe extern "C" fn before() {
+    HOLDS_PUBLISHED.store(regions::hold_for_fork(), Ordering::Relaxed);
     let regions = Regions::hold();
     for vm in regions.each().filter(|vm| is_locked(vm)) {
         // A region that this thread is in already stays locked until that call ends.
@@ -51,4 +56,5 @@ unsafe extern "C" fn after() {
     }
     drop(regions);
     Regions::release(HOLDS.load(Ordering::Relaxed));
+    regions::release_after_fork(HOLDS_PUBLISHED.load(Ordering::Relaxed));
 }

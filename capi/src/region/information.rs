@@ -1,11 +1,12 @@
 //! What there is to know about regions.
 
 use super::abi::{Vmalloc, Vmdisc, Vmstat, count, handle};
+use super::inside::Way;
 use super::kinds::{self, Span};
 use super::list::Regions;
 use super::{position, trace, vmregion};
 use crate::errno;
-use alloc_core::observe;
+use alloc_core::observe::{self, regions};
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr;
 use lumalloc_region::mode;
@@ -17,19 +18,14 @@ const BATCH: usize = 32;
 pub type SeeSegment =
     unsafe extern "C" fn(*mut Vmalloc, *mut c_void, usize, *mut Vmdisc, *mut c_void) -> c_int;
 
-/// `vmregion`: the open region that has allocated the block at an address; NULL if there is none.
-/// Source: vmalloc(3).
-///
-/// # Safety
-/// No other thread uses a region without `VM_SHARE` meanwhile.
+/// `vmregion`: the open region that has allocated the block at an address; NULL if there is none. A
+/// region in which another call stays is left out. Source: vmalloc(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
-    let regions = Regions::hold();
-    // SAFETY: the handles are open while the list is held.
-    let has_it = |vm: &&Vmalloc| unsafe { (vm.meth.sizef)(vm.address(), addr, 0) } >= 0;
+pub extern "C" fn vmregion(addr: *mut c_void) -> *mut Vmalloc {
+    let has_it = |vm: &&Vmalloc| (kinds::of(vm).has_block)(vm, Way::Visit, addr.addr());
     let with_method = |vm: &&Vmalloc| vm.meth.bit() & (mode::LAST | mode::POOL) == 0;
-    let found = regions.each().filter(with_method).find(has_it);
-    found.map_or(ptr::null_mut(), Vmalloc::address)
+    let find = || Regions::hold().each().filter(with_method).find(has_it).map(Vmalloc::address);
+    regions::alone(find).unwrap_or(ptr::null_mut())
 }
 
 /// `vmsegment`: the start of the region's segment in which an address lies, or NULL. Source:
@@ -64,11 +60,21 @@ pub unsafe extern "C" fn vmwalk(
         errno::set(libc::EINVAL);
         return -1;
     };
+    // The list of published regions comes before that of handles, because `walkf` may open and
+    // close regions.
+    regions::alone(|| {
+        if vm.is_null() {
+            return walk_all(walkf, handle);
+        }
+        let walk = Walk { regions: &Regions::hold(), way: Way::Call, walkf, handle };
+        walk.region(vm).unwrap_or_default()
+    })
+}
+
+/// Walks over the segments of all regions, those of other threads too.
+fn walk_all(walkf: SeeSegment, handle: *mut c_void) -> c_int {
     let regions = Regions::hold();
-    let walk = Walk { regions: &regions, walkf, handle };
-    if !vm.is_null() {
-        return walk.region(vm).unwrap_or_default();
-    }
+    let walk = Walk { regions: &regions, way: Way::Visit, walkf, handle };
     let mut next = Some(kinds::first());
     while let Some(region) = next {
         match walk.region(region.address()) {
@@ -84,6 +90,7 @@ pub unsafe extern "C" fn vmwalk(
 /// A walk over segments.
 struct Walk<'a> {
     regions: &'a Regions,
+    way: Way,
     walkf: SeeSegment,
     handle: *mut c_void,
 }
@@ -97,7 +104,7 @@ impl Walk<'_> {
             // SAFETY: the region is open.
             let region = unsafe { &*vm };
             let mut spans: [Span; BATCH] = [(0, 0); BATCH];
-            let found = (kinds::of(region).segments)(region, seen, &mut spans);
+            let found = (kinds::of(region).segments)(region, self.way, seen, &mut spans);
             for (start, bytes) in spans.into_iter().take(found) {
                 let result = self.segment(region, start, bytes)?;
                 if result < 0 {
@@ -137,7 +144,7 @@ pub unsafe extern "C" fn vmstat(vm: *mut Vmalloc, st: *mut Vmstat) -> c_int {
     if st.is_null() {
         return c_int::from(region.head().lock().is_held());
     }
-    let Some(stat) = (kinds::of(region).stat)(region) else {
+    let Some(stat) = (kinds::of(region).stat)(region, Way::Call) else {
         errno::set(libc::EBUSY);
         return -1;
     };
@@ -225,7 +232,7 @@ pub unsafe extern "C" fn vmdbcheck(vm: *mut Vmalloc) -> c_int {
     let position = position::take();
     // SAFETY: the caller's promise.
     let region = unsafe { handle(vm) };
-    region.and_then(|vm| (kinds::of(vm).check)(vm, position)).map_or(-1, count)
+    region.and_then(|vm| (kinds::of(vm).check)(vm, Way::Call, position)?).map_or(-1, count)
 }
 
 /// `vmtrbusy`: writes a trace line for each block in use. Returns 0. Source: vmalloc(3).

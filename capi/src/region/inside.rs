@@ -14,6 +14,17 @@ pub(super) struct Inside<'a> {
     /// How the region was entered. `None`: it is not locked, because nobody else knows it yet, or
     /// any more.
     entry: Option<Entry>,
+    way: Way,
+}
+
+/// Who enters a region.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A call of the program.
+    Call,
+    /// A thread to which the region need not belong, and which holds the lock of the list of
+    /// published regions.
+    Visit,
 }
 
 impl<'a> Inside<'a> {
@@ -22,8 +33,21 @@ impl<'a> Inside<'a> {
     #[inline]
     pub(super) fn enter(vm: &'a Vmalloc) -> Option<Inside<'a>> {
         let entry = vm.head().entry();
-        let mut inside =
-            vm.head().lock().enter(entry).then(|| Inside { vm, entry: Some(entry) })?;
+        let is_in = vm.head().enter(entry);
+        Inside::entered(vm, is_in.then_some(entry)?, Way::Call)
+    }
+
+    /// As [`Inside::enter`], for a visitor: a region of another thread can be entered too, and none
+    /// is waited for long.
+    pub(super) fn visit(vm: &'a Vmalloc) -> Option<Inside<'a>> {
+        let entry = vm.head().entry();
+        let is_in = vm.head().visit(entry);
+        Inside::entered(vm, is_in.then_some(entry)?, Way::Visit)
+    }
+
+    #[inline]
+    fn entered(vm: &'a Vmalloc, entry: Entry, way: Way) -> Option<Inside<'a>> {
+        let mut inside = Inside { vm, entry: Some(entry), way };
         inside.mend();
         Some(inside)
     }
@@ -42,14 +66,13 @@ impl<'a> Inside<'a> {
     #[inline]
     pub(super) fn enter_plain(vm: &'a Vmalloc) -> Option<Inside<'a>> {
         const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::SHARE | mode::ANNOUNCE;
-        let head = vm.head();
-        let is_plain = head.mode() & SPECIAL == 0 && head.lock().enter(Entry::Alone);
-        is_plain.then(|| Inside { vm, entry: Some(Entry::Alone) })
+        let is_plain = vm.head().enter_unless(SPECIAL);
+        is_plain.then(|| Inside { vm, entry: Some(Entry::Alone), way: Way::Call })
     }
 
     /// Stands for the discipline of a handle that no other thread knows.
     pub(super) fn alone(vm: &'a Vmalloc) -> Inside<'a> {
-        Inside { vm, entry: None }
+        Inside { vm, entry: None, way: Way::Call }
     }
 
     /// Keeps the region locked for ever: its core data is given back.
@@ -76,16 +99,19 @@ impl<'a> Inside<'a> {
 
     #[inline]
     fn leave(&mut self) {
-        match self.entry.take() {
-            Some(Entry::Alone) => self.vm.head().lock().leave(Entry::Alone),
-            Some(entry) => self.leave_shared(entry),
-            None => {}
+        match (self.entry.take(), self.way) {
+            (Some(Entry::Alone), Way::Call) => self.vm.head().lock().leave(Entry::Alone),
+            (Some(entry), way) => self.leave_another(entry, way),
+            (None, _) => {}
         }
     }
 
     #[inline(never)]
-    fn leave_shared(&self, entry: Entry) {
-        self.vm.head().lock().leave(entry);
+    fn leave_another(&self, entry: Entry, way: Way) {
+        match way {
+            Way::Call => self.vm.head().lock().leave(entry),
+            Way::Visit => self.vm.head().end_visit(entry),
+        }
     }
 }
 
@@ -132,7 +158,7 @@ unsafe impl Discipline for Inside<'_> {
             _ => Retry::Fail,
         };
         let entry = self.vm.head().entry();
-        if !self.vm.head().lock().enter(entry) {
+        if !self.vm.head().enter(entry) {
             return Retry::Fail;
         }
         self.entry = Some(entry);
@@ -157,9 +183,13 @@ fn number(number: usize) -> *mut c_void {
 #[inline]
 pub(super) unsafe fn inside<M: Method, T>(
     vm: &Vmalloc,
+    way: Way,
     f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
 ) -> Option<T> {
-    let mut inside = Inside::enter(vm)?;
+    let mut inside = match way {
+        Way::Call => Inside::enter(vm)?,
+        Way::Visit => Inside::visit(vm)?,
+    };
     // SAFETY: the caller's promise.
     let mut call = unsafe { inside.call::<M>() };
     Some(f(&mut call))

@@ -4,6 +4,7 @@ use super::abi::{Vmalloc, handle};
 use super::kinds;
 use super::list::Regions;
 use super::open;
+use super::publish;
 use super::shared::Shared;
 use crate::errno;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -63,7 +64,10 @@ unsafe fn opened(file: *const c_char, project: c_int, form: FileForm) -> *mut Vm
     // SAFETY: the caller's promise.
     let path = (!file.is_null()).then(|| unsafe { CStr::from_ptr(file) });
     let opened = match path.filter(|path| !path.is_empty()) {
-        Some(path) => open_path(path, project, form),
+        Some(path) => open_path(path, project, form).inspect(|vm| {
+            // SAFETY: the handle is new.
+            publish::add(unsafe { &**vm }, publish::name_of(path));
+        }),
         None => Err(libc::EINVAL),
     };
     opened.unwrap_or_else(|code| {

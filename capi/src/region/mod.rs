@@ -29,6 +29,7 @@ mod list;
 mod vmregion;
 
 mod fork;
+mod publish;
 pub mod open;
 pub mod mmopen;
 pub mod calls;
@@ -39,6 +40,7 @@ pub mod malloc;
 pub use disciplines::{Vmdcheap, Vmdcsbrk, Vmdcsystem};
 pub use kinds::{Vmbest, Vmdebug, Vmheap, Vmlast, Vmpool, Vmprofile};
 pub use position::vmfileline;
+pub use publish::vmname;
 pub use trace::{vmtrace, vmtracetimed};
 pub use vmregion::Vmregion;
 pub use warnings::{vmdbwatch, vmdebug};

@@ -5,9 +5,11 @@ use super::disciplines::Source;
 use super::fork;
 use super::kinds::{self, Kind};
 use super::list::Regions;
+use super::publish;
 use super::vmregion;
 use crate::errno;
 use alloc_core::control::diversion::past;
+use alloc_core::observe::regions;
 use alloc_core::raw;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -43,7 +45,11 @@ pub unsafe extern "C" fn vmopen(
     prepare();
     // SAFETY: the caller's promise.
     match unsafe { open(disc, kind, abi::flags(flags, OPEN_FLAGS)) } {
-        Ok(vm) => vm,
+        Ok(vm) => {
+            // SAFETY: the handle is new.
+            publish::add(unsafe { &*vm }, b"");
+            vm
+        }
         Err(code) => {
             errno::set(code);
             ptr::null_mut()
@@ -127,7 +133,7 @@ unsafe fn reopened(data: *mut c_void, kind: &Kind, flags: u32) -> Option<*mut He
     }
     if head.entry() == Entry::Alone {
         // The thread that was in the region is gone.
-        head.lock().begin();
+        head.free_lock();
     }
     head.change_mode(flags, true);
     Some(data)
@@ -153,7 +159,11 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     // SAFETY: handle and discipline exist while the region is open.
     let source = unsafe { Source::new(vm, disc) };
     let answer = source.announce(event::CLOSE, ptr::without_provenance_mut(1)).unwrap_or(0);
-    if answer < 0 || !Regions::hold().remove(region) {
+    if answer < 0 || !Regions::hold().has(region) {
+        return fail(libc::EINVAL);
+    }
+    publish::remove(region);
+    if !Regions::hold().remove(region) {
         return fail(libc::EINVAL);
     }
     vmregion::forget(region);
@@ -162,6 +172,7 @@ pub unsafe extern "C" fn vmclose(vm: *mut Vmalloc) -> c_int {
     let temporary = Vmalloc::new(region.meth, disc, region.data());
     if answer == 0 && !(kinds::of(region).close)(region) {
         Regions::hold().add(region);
+        publish::add(region, b"");
         return fail(libc::EBUSY);
     }
     // SAFETY: the discipline exists, and so does the handle.
@@ -206,7 +217,10 @@ pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
 pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(vm) = (unsafe { handle(vm) }) else { return fail(libc::EINVAL) };
-    vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0).cast_signed()
+    // Not while another thread visits the region, which it does by this flag.
+    let change = || vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0);
+    let is_turned = abi::flags(flags, mode::SHARE) != 0;
+    if is_turned { regions::alone(change) } else { change() }.cast_signed()
 }
 
 /// `vmdisc`: replaces the discipline by `disc`, unless that is NULL, has another `memoryf`, or the

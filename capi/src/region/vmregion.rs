@@ -3,6 +3,7 @@
 use super::abi::{Vmalloc, Vmstat, count};
 use super::kinds;
 use super::list::Regions;
+use alloc_core::observe::regions;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use lumalloc_region::mode;
 use lumalloc_region::raw::Entry;
@@ -57,9 +58,12 @@ fn adopt(vm: &'static Vmalloc) -> Option<&'static Vmalloc> {
     for _ in 0..PATIENCE {
         // Who has entered such a region wakes nobody when it leaves.
         if head.entry() != Entry::Alone || !head.lock().is_held() {
-            // Not during a fork, which locks the regions of threads.
-            let _regions = Regions::hold();
-            head.change_mode(MARKS, true);
+            regions::alone(|| {
+                // Not during a fork, which locks the regions of threads.
+                let _regions = Regions::hold();
+                // Nor while another thread visits the region, as one that does not take turns.
+                head.change_mode(MARKS, true);
+            });
             return Some(vm);
         }
         // SAFETY: sched_yield has no requirements.

@@ -146,13 +146,24 @@ pub trait Namespace: Send + Sync {
     /// # Errors
     /// The error of `arena.<i>.name`.
     fn arena_name(&self, index: u32) -> Result<String, Error> {
-        let mut name = [0u8; ARENA_NAME];
-        let mut place = name.as_mut_ptr().expose_provenance().to_ne_bytes();
+        let mut mib = [0; MAX_DEPTH];
+        mib[..3].copy_from_slice(&arena_name_mib(self, index)?);
+        let row = row_of("arena.0.name").ok_or(Error::NoEntry)?;
+        self.text(&Target { row, mib, depth: 3 })
+    }
+
+    /// Reads a text that the key copies to a buffer.
+    ///
+    /// # Errors
+    /// The error of the key, or [`Error::NotPermitted`] for another key.
+    fn text(&self, target: &Target) -> Result<String, Error> {
+        let room = text_room(target.row).ok_or(Error::NotPermitted)?;
+        let mut text = vec![0u8; room];
+        let mut place = text.as_mut_ptr().expose_provenance().to_ne_bytes();
         let mut length = WORD;
-        let mib = arena_name_mib(self, index)?;
-        // SAFETY: the word holds the address of as many bytes as any name has.
-        unsafe { self.call(&mib, into(&mut place, &mut length)) }?;
-        let text = CStr::from_bytes_until_nul(&name).map_err(|_| Error::Fault)?;
+        // SAFETY: the word holds the address of as many bytes as the key writes.
+        unsafe { self.call(target.mib(), into(&mut place, &mut length)) }?;
+        let text = CStr::from_bytes_until_nul(&text).map_err(|_| Error::Fault)?;
         Ok(text.to_string_lossy().into_owned())
     }
 
@@ -170,8 +181,16 @@ pub trait Namespace: Send + Sync {
 
 /// Bytes of the longest value.
 const WORD: usize = 8;
-/// Bytes of the buffer for the name of an arena. Source: jemalloc 5.3.1, `arena.<i>.name`.
-const ARENA_NAME: usize = 32;
+
+/// Returns the bytes of the buffer to which a key copies its text; `None` for other keys. Source of
+/// the first: jemalloc 5.3.1.
+pub(crate) fn text_room(row: &Fact) -> Option<usize> {
+    match row.name {
+        "arena.<i>.name" | "vm.region.<i>.name" => Some(32),
+        "vm.region.<i>.file" => Some(256),
+        _ => None,
+    }
+}
 
 const NO_BUFFERS: Buffers =
     Buffers { oldp: ptr::null_mut(), oldlenp: ptr::null_mut(), newp: ptr::null(), newlen: 0 };

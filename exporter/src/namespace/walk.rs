@@ -1,5 +1,5 @@
 //! Values by name as JSON: of one key, or of all keys below a branch.
-use super::{Namespace, Target};
+use super::{Namespace, Target, text_room};
 use lumalloc_ctl::json::to_json;
 use lumalloc_ctl::{Error, Type, Value};
 use lumalloc_namespace::{Fact, facts};
@@ -7,24 +7,23 @@ use serde_json::{Map, Value as Json};
 
 /// The most indices that are walked. There are no more arenas than that.
 const MOST: usize = 4096;
-/// The only key whose value is read through a pointer to a buffer for text.
+/// The name of an arena, which requests may write.
 pub(crate) const ARENA_NAME: &str = "arena.<i>.name";
 
 /// Whether a key's value is shown. Addresses and values of the calling thread alone are not.
 pub(crate) fn is_told(row: &Fact) -> bool {
-    let has_value = row.is_read() || row.name == ARENA_NAME;
-    let is_address = matches!(row.kind, Type::Pointer(_)) && row.name != ARENA_NAME;
+    let is_text = text_room(row).is_some();
+    let has_value = row.is_read() || is_text;
+    let is_address = matches!(row.kind, Type::Pointer(_)) && !is_text;
     has_value && !is_address && !row.name.starts_with("thread.")
 }
 
 /// Returns the value of a key as JSON.
 pub(crate) fn value(namespace: &dyn Namespace, target: &Target) -> Result<Json, Error> {
-    if target.row.name == ARENA_NAME {
-        let index = target.mib().get(1).copied().unwrap_or_default();
-        let index = u32::try_from(index).map_err(|_| Error::NoEntry)?;
-        return namespace.arena_name(index).map(Json::from);
+    match text_room(target.row) {
+        Some(_) => namespace.text(target).map(Json::from),
+        None => namespace.read(target).map(to_json),
     }
-    namespace.read(target).map(to_json)
 }
 
 /// Returns all shown values below a branch, or `None` if there is no such branch.
@@ -90,7 +89,10 @@ impl Walk<'_> {
                     self.indices.push((depth, index));
                     let below = self.object(group, depth + 1, &format!("{path}.{index}"));
                     self.indices.pop();
-                    object.insert(index.to_string(), Json::Object(below));
+                    // The numbers of regions that are closed are still there.
+                    if !below.is_empty() {
+                        object.insert(index.to_string(), Json::Object(below));
+                    }
                 }
             } else if first.components.len() == depth + 1 {
                 object.extend(self.value(first).map(|value| (name.to_string(), value)));
@@ -119,6 +121,8 @@ impl Walk<'_> {
         let parent = depth.checked_sub(1).and_then(|place| leaf.components.get(place));
         if matches!(parent, Some(&"arena" | &"arenas")) {
             (0..arenas(self.namespace)).filter(exists).collect()
+        } else if matches!(parent, Some(&"region")) {
+            (0..regions(self.namespace)).collect()
         } else {
             (0..MOST).take_while(exists).collect()
         }
@@ -131,6 +135,14 @@ fn arenas(namespace: &dyn Namespace) -> usize {
     match limit {
         Ok(Value::Unsigned(limit)) => MOST.min(limit as usize),
         _ => MOST,
+    }
+}
+
+/// Returns how many numbers regions had.
+fn regions(namespace: &dyn Namespace) -> usize {
+    match namespace.find("vm.nregions").and_then(|target| namespace.read(&target)) {
+        Ok(Value::Size(end)) => MOST.min(end),
+        _ => 0,
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `POST /ctl/limit.soft` with a JSON value | writes it; returns the values before and after |
 //! | `POST /ctl/limit.hard?force=1` | writes the limit, even if more than that is held |
 //!
-//! Statistics (`stats.*`, `vm.stat.*`) are current: a new snapshot is taken for each request.
+//! Statistics (`stats.*`, `vm.stat.*`, `vm.region.*`) are current: a new snapshot is taken for each
+//! request.
 mod allow;
 mod list;
 mod refusal;
@@ -107,7 +108,7 @@ fn read_one(namespace: &dyn Namespace, name: &str) -> Result<Json, Refusal> {
 }
 
 fn is_of_snapshot(name: &str) -> bool {
-    name.starts_with("stats.") || name.starts_with("vm.stat")
+    ["stats.", "vm.stat", "vm.region"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// Finds the key of a row with its indices.

@@ -3,9 +3,8 @@ use crate::buffers::Buffers;
 use crate::row::{Access, Index, Row, index_at};
 use crate::row_macros::{act, ro, row, rw};
 use crate::{Error, Value};
-use core::ffi::{CStr, c_char, c_void};
-use core::ptr;
-use lumalloc::control::arenas::{self, NAME_BYTES, Pages};
+use core::ffi::{CStr, c_void};
+use lumalloc::control::arenas::{self, Pages};
 use lumalloc::control::{self, ARENAS_ALL, ARENAS_DESTROYED, profile};
 use lumalloc::options::{self, Dss};
 
@@ -213,40 +212,12 @@ unsafe fn name(mib: &[usize], buffers: Buffers) -> Result<(), Error> {
         return Err(Error::Invalid);
     }
     let name = arenas::name(index).ok_or(Error::Fault)?;
-    if buffers.has_place() {
-        // SAFETY: the caller upholds the contract.
-        if unsafe { buffers.room() } != size_of::<*mut c_char>() {
-            return Err(Error::Invalid);
-        }
-        // SAFETY: there is a place, and it is as long as a pointer.
-        let place = unsafe { ptr::read_unaligned(buffers.oldp.cast::<*mut u8>()) };
-        if place.is_null() {
-            return Err(Error::Invalid);
-        }
-        // SAFETY: the caller vouches for 32 bytes at `place`.
-        unsafe { ptr::copy_nonoverlapping(name.as_ptr(), place, NAME_BYTES) };
-    }
+    // SAFETY: the caller upholds the contract, and vouches for 32 bytes.
+    unsafe { buffers.copy_text(&name) }?;
     if !buffers.writes() {
         return Ok(());
     }
     // SAFETY: the caller upholds the contract.
-    let new = unsafe { pointer_in(buffers) }?.cast::<c_char>();
-    if new.is_null() {
-        return Err(Error::Invalid);
-    }
-    // SAFETY: the caller vouches for the text; it is not null.
-    let new = unsafe { CStr::from_ptr(new) };
+    let new = unsafe { buffers.given_text() }?;
     done(arenas::set_name(index, new.to_bytes()))
-}
-
-/// The pointer that is stored at `newp`.
-///
-/// # Safety
-/// As [`mod@crate::access`].
-unsafe fn pointer_in(buffers: Buffers) -> Result<*mut c_void, Error> {
-    if buffers.newp.is_null() || buffers.newlen != size_of::<*mut c_void>() {
-        return Err(Error::Invalid);
-    }
-    // SAFETY: newp is as long as a pointer.
-    Ok(unsafe { ptr::read_unaligned(buffers.newp.cast::<*mut c_void>()) })
 }

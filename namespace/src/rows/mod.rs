@@ -35,6 +35,8 @@ pub mod stats_work;
 pub mod tcache;
 pub mod thread;
 pub mod vm;
+#[allow(unsafe_code, reason = "the caller answers for its pointers")]
+pub mod vm_region;
 
 /// Every key, by file.
 pub static ROWS: &[&[Row]] = &[
@@ -77,6 +79,8 @@ pub static ROWS: &[&[Row]] = &[
     stats_arenas::DECAY_DIRTY,
     stats_arenas::DECAY_MUZZY,
     vm::ROWS,
+    vm_region::ROWS,
+    vm_region::REGION,
     experimental::ROWS,
     self_description::ROWS,
 ];
@@ -88,6 +92,7 @@ pub static INDICES: &[&[Index]] = &[
     prof_stats::INDICES,
     stats_arenas::INDICES,
     experimental::INDICES,
+    vm_region::INDICES,
 ];
 
 #[cfg(test)]

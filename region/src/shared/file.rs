@@ -52,6 +52,24 @@ impl File {
         self.descriptor
     }
 
+    /// Copies the path that the file has now, and returns its length. A longer path loses its
+    /// beginning. 0: the descriptor is another file's by now, or there is no `/proc`.
+    pub(super) fn path(&self, into: &mut [u8]) -> usize {
+        if self.length().is_none() {
+            return 0;
+        }
+        let mut link = Line::new();
+        link.text(b"/proc/self/fd/").decimal(self.descriptor as usize).text(b"\0");
+        let mut path = [0u8; libc::PATH_MAX as usize];
+        let (from, to) = (link.get().as_ptr().cast(), path.as_mut_ptr().cast());
+        // SAFETY: the link ends with NUL, and the buffer has this length.
+        let length = errno::keeping(|| unsafe { libc::readlink(from, to, path.len()) });
+        let whole = path.get(..usize::try_from(length).unwrap_or(0)).unwrap_or(&[]);
+        let end = whole.get(whole.len().saturating_sub(into.len())..).unwrap_or(&[]);
+        into.iter_mut().zip(end).for_each(|(place, byte)| *place = *byte);
+        end.len()
+    }
+
     /// Returns device and number of the file.
     pub(super) fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)

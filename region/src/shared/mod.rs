@@ -200,6 +200,15 @@ impl Mapping {
         matches!(self.backing, Backing::File(_))
     }
 
+    /// Copies the path of the file, and returns its length: 0 for a segment. A longer path loses
+    /// its beginning.
+    pub fn path(&self, into: &mut [u8]) -> usize {
+        match &self.backing {
+            Backing::File(file) => file.path(into),
+            Backing::Segment(_) => 0,
+        }
+    }
+
     /// Returns the most bytes that the region can have as long as its file.
     fn limit(&self) -> usize {
         let length = match &self.backing {

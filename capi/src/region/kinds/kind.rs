@@ -2,6 +2,7 @@
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle};
 use super::super::disciplines::Source;
+use super::super::inside::Way;
 use super::super::position;
 use super::super::trace::{self, Record};
 use crate::errno;
@@ -24,18 +25,23 @@ pub(in super::super) struct Kind {
     /// Frees all blocks, and returns whether it did.
     pub(in super::super) clear: fn(&Vmalloc) -> bool,
     /// Counts blocks and segments.
-    pub(in super::super) stat: fn(&Vmalloc) -> Option<Stat>,
+    pub(in super::super) stat: fn(&Vmalloc, Way) -> Option<Stat>,
     /// Returns the start of the segment in which an address lies.
     pub(in super::super) segment: fn(&Vmalloc, usize) -> Option<usize>,
     /// Copies segments, the newest first, after so many of them. Returns how many there were.
-    pub(in super::super) segments: fn(&Vmalloc, usize, &mut [Span]) -> usize,
+    pub(in super::super) segments: fn(&Vmalloc, Way, usize, &mut [Span]) -> usize,
+    /// Returns whether a block that is in use begins at an address.
+    pub(in super::super) has_block: fn(&Vmalloc, Way, usize) -> bool,
+    /// Gives free memory back, and returns whether it did.
+    pub(in super::super) compact: fn(&Vmalloc, Way) -> bool,
     /// Calls a function with address and size of each block in use, if the method knows them.
     /// Returns whether it does.
     pub(in super::super) blocks: fn(&Vmalloc, &mut dyn FnMut(usize, usize)) -> bool,
     /// Finds or changes the value of a key. Returns `None` if a call is in the region.
     pub(in super::super) value: fn(&Vmalloc, u64, Change) -> Option<Value>,
-    /// Checks all blocks, and returns how many are corrupt, if the method can tell.
-    pub(in super::super) check: fn(&Vmalloc, Position) -> Option<usize>,
+    /// Checks all blocks, and returns how many are corrupt, if the method can tell. Returns `None`
+    /// if a call is in the region.
+    pub(in super::super) check: fn(&Vmalloc, Way, Position) -> Option<Option<usize>>,
 }
 
 /// Why a call failed.

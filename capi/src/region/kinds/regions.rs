@@ -1,7 +1,7 @@
 //! Regions of the region crate: one table for each of its methods.
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
-use super::super::inside::{Inside, inside};
+use super::super::inside::{Inside, Way, inside};
 use super::super::position;
 use super::super::trace::Record;
 use super::kind::{Caller, Failure, Kind, Span, pointer};
@@ -62,6 +62,8 @@ const fn kind<M: Method>() -> Kind {
         stat: stat::<M>,
         segment: segment::<M>,
         segments: segments::<M>,
+        has_block: has_block::<M>,
+        compact: give_back::<M>,
         blocks: blocks::<M>,
         value: value::<M>,
         check: check::<M>,
@@ -75,7 +77,17 @@ fn enter<M: Method, T>(
     f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
 ) -> Option<T> {
     // SAFETY: only handles of regions with the method `M` hold the table that leads here.
-    unsafe { inside(vm, f) }
+    unsafe { inside(vm, Way::Call, f) }
+}
+
+/// As [`enter`], for a visitor too.
+fn enter_by<M: Method, T>(
+    vm: &Vmalloc,
+    way: Way,
+    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+) -> Option<T> {
+    // SAFETY: as above.
+    unsafe { inside(vm, way, f) }
 }
 
 /// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
@@ -361,20 +373,28 @@ fn clear<M: Method>(vm: &Vmalloc) -> bool {
     enter::<M, _>(vm, |call| call.clear()).is_some()
 }
 
-fn stat<M: Method>(vm: &Vmalloc) -> Option<Stat> {
-    enter::<M, _>(vm, |call| call.stat())
+fn stat<M: Method>(vm: &Vmalloc, way: Way) -> Option<Stat> {
+    enter_by::<M, _>(vm, way, |call| call.stat())
+}
+
+fn has_block<M: Method>(vm: &Vmalloc, way: Way, address: usize) -> bool {
+    enter_by::<M, _>(vm, way, |call| M::size(call, address).is_some()).unwrap_or(false)
+}
+
+fn give_back<M: Method>(vm: &Vmalloc, way: Way) -> bool {
+    enter_by::<M, _>(vm, way, |call| M::compact(call)).is_some()
 }
 
 fn segment<M: Method>(vm: &Vmalloc, address: usize) -> Option<usize> {
     enter::<M, _>(vm, |call| call.segment_around(address).map(|(start, _)| start)).flatten()
 }
 
-fn segments<M: Method>(vm: &Vmalloc, after: usize, into: &mut [Span]) -> usize {
+fn segments<M: Method>(vm: &Vmalloc, way: Way, after: usize, into: &mut [Span]) -> usize {
     let copy = |call: &mut Call<'_, M, Inside<'_>>| {
         let found = call.each_segment().skip(after);
         into.iter_mut().zip(found).map(|(place, segment)| *place = segment).count()
     };
-    enter::<M, _>(vm, copy).unwrap_or(0)
+    enter_by::<M, _>(vm, way, copy).unwrap_or(0)
 }
 
 fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
@@ -385,10 +405,9 @@ fn value<M: Method>(vm: &Vmalloc, key: u64, change: Change) -> Option<Value> {
     enter::<M, _>(vm, |call| raw::change(call, key, change))
 }
 
-fn check<M: Method>(vm: &Vmalloc, position: Position) -> Option<usize> {
-    enter::<M, _>(vm, |call| {
+fn check<M: Method>(vm: &Vmalloc, way: Way, position: Position) -> Option<Option<usize>> {
+    enter_by::<M, _>(vm, way, |call| {
         call.at(Origin::Recorded(position));
         M::check(call)
     })
-    .flatten()
 }

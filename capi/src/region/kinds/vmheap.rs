@@ -34,15 +34,22 @@ pub(super) static KIND: Kind = Kind {
     open: |_, _| None,
     close: |_| false,
     clear: |_| false,
-    stat: |_| Some(stat()),
+    stat: |_, _| Some(stat()),
     segment: |_, address| segment_around(address),
-    segments: |_, after, into| segments(after, into),
+    segments: |_, _, after, into| segments(after, into),
+    has_block: |_, _, address| {
+        observe::block_around(address).is_some_and(|block| block.address == address)
+    },
+    compact: |_, _| {
+        give_back();
+        true
+    },
     blocks: |_, see| {
         observe::for_each_block(None, |block| see(block.address, block.usable));
         true
     },
     value: |_, _, _| None,
-    check: |_, _| Some(0),
+    check: |_, _, _| Some(Some(0)),
 };
 
 /// Holds flags and a lock that is never taken.
@@ -295,10 +302,15 @@ unsafe extern "C" fn size(vm: *mut Vmalloc, address: *mut c_void, _local: c_int)
 unsafe extern "C" fn compact(vm: *mut Vmalloc, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
-    control::flush_thread_cache();
-    control::purge(control::ARENAS_ALL);
+    give_back();
     caller.trace(Record::default());
     0
+}
+
+/// Gives all unused memory of malloc back.
+fn give_back() {
+    control::flush_thread_cache();
+    control::purge(control::ARENAS_ALL);
 }
 
 /// Counts all blocks of the heap.

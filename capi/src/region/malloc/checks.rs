@@ -1,6 +1,7 @@
 //! Checks of the region that malloc allocates in, every so many calls.
 
 use super::super::abi::Vmalloc;
+use super::super::inside::Way;
 use super::super::kinds;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use lumalloc_region::Position;
@@ -24,6 +25,6 @@ pub(super) fn count_call(vm: &Vmalloc) {
     }
     let next = |left: usize| Some(left.checked_sub(1).unwrap_or(period - 1));
     if LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) == Ok(0) {
-        (kinds::of(vm).check)(vm, Position::UNKNOWN);
+        (kinds::of(vm).check)(vm, Way::Call, Position::UNKNOWN);
     }
 }

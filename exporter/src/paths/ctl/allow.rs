@@ -68,6 +68,10 @@ fn reason(row: &Fact) -> &'static str {
     if matches!(row.name, "arena.<i>.reset" | "arena.<i>.destroy") {
         return "it discards blocks that the program may be using";
     }
+    if row.name == "vm.region.<i>.compact" {
+        return "it calls the region's discipline, which may be a function of the program, in \
+                another thread";
+    }
     let input =
         if let Door::Ask(input) | Door::Create(input) = row.door { input } else { row.kind };
     let is_made = row.name == "experimental.arenas_create_ext";

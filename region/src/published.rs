@@ -1,0 +1,304 @@
+//! Regions of Rust programs that others may see: the namespace of lumalloc, and with it metrics,
+//! the page and the doctor.
+
+use crate::call::Call;
+use crate::discipline::Discipline;
+use crate::heap::Heap;
+use crate::method::{Method, Stat};
+use crate::mode;
+use crate::region::Region;
+use crate::system::System;
+use core::any::TypeId;
+use core::ffi::CStr;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::ptr::NonNull;
+use lumalloc::observe::regions::{self, About, Counts, Table, Unanswered};
+use lumalloc::raw;
+
+/// A region that others may see by a name, as the keys `vm.region.<i>.*` of the namespace.
+///
+/// Its counts, checks and compactions may be asked for by another thread, which waits until no call
+/// is in the region and keeps calls out as long. So calls of the region take one instruction more,
+/// and the discipline may be called by another thread. Made by [`Region::publish`].
+///
+/// ```
+/// use lumalloc::observe::regions;
+/// use lumalloc_region::{Best, Heap, Region};
+///
+/// let region: Region<Best, Heap> = Region::open(Heap).unwrap();
+/// let sessions = region.publish("sessions").unwrap();
+/// let block = sessions.alloc(100).unwrap();
+/// assert_eq!(regions::counts(sessions.number(), 1).map(|counts| counts.busy), Ok(1));
+/// ```
+pub struct PublishedRegion<M: Method, D: Discipline> {
+    /// In a block of the heap, so that it stays where it is when this value moves.
+    region: NonNull<Region<M, D>>,
+    number: usize,
+}
+
+// SAFETY: the region is this value's alone, but for visitors, which any thread may be.
+unsafe impl<M: Method, D: Discipline + Send> Send for PublishedRegion<M, D> {}
+
+impl<M: Method + 'static, D: Discipline + Send + 'static> Region<M, D> {
+    /// Lets others see the region by a name, of which 31 bytes are kept.
+    ///
+    /// # Errors
+    /// The region, if there is no memory.
+    pub fn publish(self, name: &str) -> Result<PublishedRegion<M, D>, Region<M, D>> {
+        let Some(place) = NonNull::new(raw::malloc(size_of::<Self>()).cast::<Self>()) else {
+            return Err(self);
+        };
+        // SAFETY: the block is new, long enough, and aligned as all types are here.
+        unsafe { place.write(self) };
+        let table = &Functions::<M, D>::TABLE;
+        // SAFETY: the region is withdrawn before it is gone, and the functions are those of its
+        // type. Discipline and method may be used by any thread.
+        match unsafe { regions::publish(place.as_ptr().cast(), table, name.as_bytes()) } {
+            Some(number) => Ok(PublishedRegion { region: place, number }),
+            // SAFETY: the block holds the region, and is this function's.
+            None => Err(unsafe { taken_out(place) }),
+        }
+    }
+}
+
+impl<M: Method, D: Discipline> PublishedRegion<M, D> {
+    /// Returns the number of the region: the index in `vm.region.<i>`.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Runs `f` on the region while no visitor can be there.
+    pub fn with_mut<T>(&mut self, f: impl FnOnce(&mut Region<M, D>) -> T) -> T {
+        // SAFETY: the block holds the region, which is borrowed, and visits are made under the lock
+        // that is held here.
+        regions::alone(|| f(unsafe { self.region.as_mut() }))
+    }
+
+    /// Ends that others see the region.
+    #[must_use]
+    pub fn withdraw(self) -> Region<M, D> {
+        let place = ManuallyDrop::new(self).region;
+        regions::withdraw(place.as_ptr().cast());
+        // SAFETY: the block holds the region, and nobody else knows it any more.
+        unsafe { taken_out(place) }
+    }
+}
+
+/// Takes a region out of its block.
+///
+/// # Safety
+/// The block came from the heap, holds a region, and is not used any more.
+unsafe fn taken_out<T>(place: NonNull<T>) -> T {
+    // SAFETY: the caller's promise.
+    let region = unsafe { place.read() };
+    // SAFETY: the caller's promise.
+    unsafe { raw::free(place.as_ptr().cast()) };
+    region
+}
+
+impl<M: Method, D: Discipline> Deref for PublishedRegion<M, D> {
+    type Target = Region<M, D>;
+
+    #[inline]
+    fn deref(&self) -> &Region<M, D> {
+        // SAFETY: the block holds the region as long as this value exists.
+        unsafe { self.region.as_ref() }
+    }
+}
+
+impl<M: Method, D: Discipline> Drop for PublishedRegion<M, D> {
+    fn drop(&mut self) {
+        regions::withdraw(self.region.as_ptr().cast());
+        // SAFETY: the block holds the region, and nobody else knows it any more.
+        drop(unsafe { taken_out(self.region) });
+    }
+}
+
+impl<M: Method, D: Discipline> fmt::Debug for PublishedRegion<M, D> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PublishedRegion").field("number", &self.number).finish()
+    }
+}
+
+/// The functions of regions of a type.
+struct Functions<M, D>(M, D);
+
+impl<M: Method + 'static, D: Discipline + Send + 'static> Functions<M, D> {
+    const TABLE: Table = Table {
+        about: Self::about,
+        count: Self::count,
+        check: Self::check,
+        compact: Self::compact,
+        file: |_, _| 0,
+    };
+
+    /// Runs `f` in a region, as a visitor. Returns `None` if a call stays in it.
+    ///
+    /// # Safety
+    /// A region of this type was published as `region`. The list is held.
+    unsafe fn visit<T>(region: *const (), f: impl FnOnce(&mut Call<'_, M, D>) -> T) -> Option<T> {
+        // SAFETY: the caller's promise.
+        let region = unsafe { &*region.cast::<Region<M, D>>() };
+        region.visit(f)
+    }
+
+    unsafe fn about(region: *const ()) -> About {
+        // SAFETY: the caller's promise.
+        let head = unsafe { &*region.cast::<Region<M, D>>() }.head();
+        About {
+            method: mode::method_name(M::MODE),
+            discipline: discipline_name::<D>(),
+            flags: head.mode(),
+            address: head.address(),
+            holder: None,
+        }
+    }
+
+    unsafe fn count(region: *const ()) -> Option<Counts> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::visit(region, |call| call.stat()) }.map(Counts::from)
+    }
+
+    unsafe fn check(region: *const ()) -> Result<usize, Unanswered> {
+        // SAFETY: the caller's promise.
+        let checked = unsafe { Self::visit(region, |call| M::check(call)) };
+        checked.ok_or(Unanswered::Busy)?.ok_or(Unanswered::Unknown)
+    }
+
+    unsafe fn compact(region: *const ()) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { Self::visit(region, |call| M::compact(call)) }.is_some()
+    }
+}
+
+fn discipline_name<D: 'static>() -> &'static CStr {
+    let of = TypeId::of::<D>();
+    if of == TypeId::of::<System>() {
+        c"system"
+    } else if of == TypeId::of::<Heap>() {
+        c"heap"
+    } else {
+        c"program"
+    }
+}
+
+impl From<Stat> for Counts {
+    fn from(stat: Stat) -> Counts {
+        Counts {
+            busy: stat.busy,
+            busy_bytes: stat.busy_bytes,
+            busy_largest: stat.busy_largest,
+            free: stat.free,
+            free_bytes: stat.free_bytes,
+            free_largest: stat.free_largest,
+            segments: stat.segments,
+            extent: stat.extent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Best, Last, Pool};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    /// Another epoch for each count, so that none stands.
+    fn count(number: usize) -> Result<Counts, Unanswered> {
+        use std::sync::atomic::AtomicU64;
+        static EPOCH: AtomicU64 = AtomicU64::new(1);
+        regions::counts(number, EPOCH.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn published<M: Method + 'static>(name: &str) -> PublishedRegion<M, Heap> {
+        let region = Region::<M, Heap>::open(Heap).unwrap();
+        region.publish(name).unwrap()
+    }
+
+    fn text(bytes: &[u8]) -> &str {
+        CStr::from_bytes_until_nul(bytes).unwrap().to_str().unwrap()
+    }
+
+    #[test]
+    fn a_region_tells_what_it_is() {
+        let mut pool = published::<Pool>("nodes");
+        let number = pool.number();
+        let about = regions::about(number).unwrap();
+        assert_eq!((about.method, about.discipline), (c"pool", c"heap"));
+        assert_eq!((about.flags, about.holder), (mode::POOL, None));
+        assert_eq!(regions::lookup(about.address), Some(number));
+        assert_eq!(text(&regions::name(number).unwrap()), "nodes");
+        for _ in 0..3 {
+            pool.alloc(24).unwrap();
+        }
+        assert_eq!(count(number), Ok(pool.stat().into()));
+        assert_eq!(regions::check(number), Err(Unanswered::Unknown));
+        assert_eq!(regions::file(number, &mut [0; 9]), Some(0));
+        pool.with_mut(Region::clear);
+        assert_eq!(count(number).map(|counts| counts.busy), Ok(0));
+        let region = pool.withdraw();
+        assert_eq!(regions::about(number), None);
+        assert!(region.alloc(24).is_some());
+    }
+
+    #[test]
+    fn a_region_is_compacted_and_checked_from_outside() {
+        let best = published::<Best>("documents");
+        let block = best.alloc(1 << 20).unwrap();
+        best.alloc(10).unwrap();
+        best.free(block).unwrap();
+        let before = count(best.number()).unwrap();
+        assert!(before.free_largest >= 1 << 20);
+        let number = best.number();
+        let other = thread::spawn(move || (regions::compact(number), regions::check(number)));
+        assert_eq!(other.join().unwrap(), (Ok(()), Ok(0)));
+        assert!(count(number).unwrap().extent <= before.extent);
+    }
+
+    #[test]
+    fn a_call_that_stays_in_the_region_is_not_waited_for() {
+        let last = published::<Last>("a parse");
+        let number = last.number();
+        last.alloc(100).unwrap();
+        assert_eq!(count(number).map(|counts| counts.busy), Ok(1));
+        let best = published::<Best>("another");
+        best.alloc(10).unwrap();
+        best.for_each_block(|_, _| {
+            assert_eq!(count(best.number()), Err(Unanswered::Busy));
+            assert_eq!(regions::compact(best.number()), Err(Unanswered::Busy));
+            assert_eq!(regions::check(best.number()), Err(Unanswered::Busy));
+        });
+        assert_eq!(count(best.number()).map(|counts| counts.busy), Ok(1));
+    }
+
+    #[test]
+    fn counts_from_outside_are_right_while_the_region_is_used() {
+        let best = published::<Best>("in use");
+        let (number, ends) = (best.number(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let visitor = scope.spawn(|| {
+                let mut visits = 0;
+                while !ends.load(Ordering::Relaxed) {
+                    // A region that is always busy is seen between two calls.
+                    if let Ok(counts) = count(number) {
+                        assert!(counts.busy <= 1 && counts.segments > 0, "{counts:?}");
+                        visits += usize::from(counts.busy == 1);
+                    }
+                    assert_eq!(regions::check(number).unwrap_or(0), 0);
+                }
+                visits
+            });
+            for round in 0..20_000 {
+                let block = best.alloc(round % 500).unwrap();
+                best.free(block).unwrap();
+            }
+            ends.store(true, Ordering::Relaxed);
+            assert!(visitor.join().is_ok());
+        });
+        assert_eq!(best.stat().busy, 0);
+    }
+}

@@ -1,0 +1,246 @@
+//! Visits: calls of a thread to which a region does not belong.
+//!
+//! A region of one thread is entered by a plain store, which a thread beside cannot forestall. So a
+//! visitor makes itself known, lets membarrier(2) see to it that the owner knows, and waits until
+//! the owner is not in the region:
+//!
+//! ```text
+//!   owner                                visitor
+//!     the lock's word: I am in             flags: there is a visitor
+//!     fence of the compiler                membarrier: a fence in each thread
+//!     flags: a visitor? leave, and wait    the lock's word: wait until nobody is in
+//! ```
+//!
+//! One of the two sees the other one. The owner pays nothing for it but to look at the flags, which
+//! calls of C do anyway. A shared region is tried for a moment, because its visitor must not wait
+//! for long: all visits are made under the lock of the list of regions.
+
+use crate::data::Head;
+use crate::lock::Entry;
+use crate::mode::VISITED;
+use core::hint::spin_loop;
+use core::sync::atomic::{Ordering, compiler_fence};
+use lumalloc::observe::regions;
+
+/// How often a visitor looks whether it can come in before it lets other threads run.
+const LOOKS: usize = 200;
+
+/// How many nanoseconds it tries to come in.
+const PATIENCE: u64 = 10_000_000;
+
+impl Head {
+    /// Enters the region as [`Lock::enter`](crate::lock::Lock::enter), and waits until no visitor
+    /// is there. Returns false also for calls from inside a visit.
+    #[inline]
+    pub fn enter(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Alone => self.enter_unless(0) || self.enter_after_visit(),
+            shared => self.lock().enter(shared),
+        }
+    }
+
+    /// Enters a region of one thread unless a call is in it, it has one of these flags, or there is
+    /// a visitor.
+    #[inline]
+    pub fn enter_unless(&self, flags: u32) -> bool {
+        if !self.lock().enter(Entry::Alone) {
+            return false;
+        }
+        // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
+        compiler_fence(Ordering::SeqCst);
+        let is_in = !self.has_flags(flags | VISITED);
+        if !is_in {
+            self.lock().leave(Entry::Alone);
+        }
+        is_in
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_after_visit(&self) -> bool {
+        loop {
+            if self.lock().is_held() || !self.wait_for_visitor() {
+                return false;
+            }
+            if self.enter_unless(0) {
+                return true;
+            }
+        }
+    }
+
+    /// Waits until the visitor is gone. Returns false if it is this thread.
+    fn wait_for_visitor(&self) -> bool {
+        while self.has_flags(VISITED) {
+            if self.lock().is_of_this_thread() {
+                return false;
+            }
+            // A visitor that is gone was one of the process before a fork.
+            if !regions::unless_asked(|| self.see_off()) {
+                pause();
+            }
+        }
+        true
+    }
+
+    /// Begins a visit. Returns false if a call stays in the region, if this thread is in it, or if
+    /// the system has no membarrier(2).
+    ///
+    /// The caller holds the lock of the list of regions. What the visitor does in the region fails
+    /// if it calls the region again.
+    pub fn visit(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Alone => self.visit_alone(),
+            shared => soon(|| match self.lock().try_enter(shared) {
+                Some(true) => Some(true),
+                Some(false) => None,
+                None => Some(false),
+            }),
+        }
+    }
+
+    /// Ends a visit.
+    pub fn end_visit(&self, entry: Entry) {
+        match entry {
+            Entry::Alone => self.see_off(),
+            shared => self.lock().leave(shared),
+        }
+    }
+
+    fn visit_alone(&self) -> bool {
+        if self.has_flags(VISITED) {
+            return false;
+        }
+        self.lock().note_this_thread(true);
+        self.change_mode(VISITED, true);
+        let is_in = regions::fence_all_threads() && self.is_left_soon();
+        if !is_in {
+            self.see_off();
+        }
+        is_in
+    }
+
+    fn is_left_soon(&self) -> bool {
+        soon(|| self.lock().is_left().then_some(true))
+    }
+
+    fn see_off(&self) {
+        self.lock().note_this_thread(false);
+        self.change_mode(VISITED, false);
+    }
+}
+
+/// Asks until there is an answer, but not for long: then it is false.
+fn soon(mut answer: impl FnMut() -> Option<bool>) -> bool {
+    for _ in 0..LOOKS {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        spin_loop();
+    }
+    let end = now() + PATIENCE;
+    loop {
+        pause();
+        let is_over = now() > end;
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        if is_over {
+            return false;
+        }
+    }
+}
+
+/// Nanoseconds of a clock that does not go back.
+fn now() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is this function's.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Lets other threads run.
+fn pause() {
+    // SAFETY: sched_yield has no requirements.
+    unsafe { libc::sched_yield() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode;
+    use core::cell::UnsafeCell;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::thread;
+
+    #[test]
+    fn a_visitor_waits_for_the_owner_and_keeps_it_out() {
+        let head = Head::without_memory(mode::BEST);
+        assert!(head.enter(Entry::Alone));
+        assert!(!head.visit(Entry::Alone), "a call stays in the region");
+        assert_eq!(head.mode(), mode::BEST);
+        head.lock().leave(Entry::Alone);
+        assert!(head.visit(Entry::Alone));
+        assert!(!head.enter(Entry::Alone), "the visitor calls the region");
+        assert!(!head.visit(Entry::Alone), "the visitor visits the region");
+        assert!(!head.enter_unless(0));
+        assert_eq!(head.mode(), mode::BEST, "visits are nobody's business");
+        head.end_visit(Entry::Alone);
+        assert!(head.enter(Entry::Alone));
+    }
+
+    #[test]
+    fn a_shared_region_is_tried_for_a_moment() {
+        let head = Head::without_memory(mode::BEST | mode::SHARE);
+        let entry = head.entry();
+        assert!(head.enter(entry) && !head.visit(entry));
+        let visits = || thread::scope(|scope| scope.spawn(|| head.visit(entry)).join().unwrap());
+        assert!(!visits());
+        head.lock().leave(entry);
+        assert!(visits());
+    }
+
+    #[test]
+    fn a_visitor_that_did_not_come_along_through_a_fork_is_forgotten() {
+        let head = Head::without_memory(mode::BEST);
+        head.change_mode(VISITED, true);
+        assert!(head.enter(Entry::Alone));
+    }
+
+    #[test]
+    fn owner_and_visitor_are_never_in_at_once() {
+        struct Region(Head, UnsafeCell<usize>);
+        // SAFETY: the number is changed by who is in the region.
+        unsafe impl Sync for Region {}
+        let region = Region(Head::without_memory(mode::BEST), UnsafeCell::new(0));
+        let (ends, visits) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let add = |region: &Region| {
+            // SAFETY: this thread is in the region.
+            unsafe { *region.1.get() += 1 };
+        };
+        let visitor = || {
+            let region = &region;
+            while !ends.load(Ordering::Relaxed) {
+                regions::alone(|| {
+                    if region.0.visit(Entry::Alone) {
+                        add(region);
+                        visits.fetch_add(1, Ordering::Relaxed);
+                        region.0.end_visit(Entry::Alone);
+                    }
+                });
+                thread::yield_now();
+            }
+        };
+        let mut calls = 0;
+        thread::scope(|scope| {
+            scope.spawn(visitor);
+            while calls < 100_000 || visits.load(Ordering::Relaxed) < 20 {
+                assert!(region.0.enter(Entry::Alone));
+                add(&region);
+                region.0.lock().leave(Entry::Alone);
+                calls += 1;
+            }
+            ends.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(region.1.into_inner(), calls + visits.into_inner());
+    }
+}
