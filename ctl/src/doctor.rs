@@ -5,6 +5,7 @@
 //! megabytes.
 
 use super::numbers::MutexStats;
+use super::regions::Region;
 use super::snapshot::{Bin, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -52,7 +53,7 @@ struct Found {
 type Rule = fn(&Snapshot) -> Option<Found>;
 
 /// All rules by name.
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 13] = [
     ("limit", limit),
     ("dirty", dirty),
     ("muzzy", muzzy),
@@ -64,6 +65,8 @@ const RULES: [(&str, Rule); 11] = [
     ("not-ours", not_ours),
     ("fork", fork),
     ("addresses", addresses),
+    ("region-fragments", region_fragments),
+    ("region-lock", region_lock),
 ];
 
 const MIB: usize = 1 << 20;
@@ -304,6 +307,60 @@ fn addresses(snapshot: &Snapshot) -> Option<Found> {
         weight: 0,
         what: format!("The system did not take {} of addresses back.", bytes(abandoned)),
         help: "They have no memory. See vm.max_map_count, and limits on addresses.".into(),
+    })
+}
+
+/// The region with the most bytes that are free and of little use: as they are all together in much
+/// smaller blocks, or far more than what is in use.
+fn region_fragments(snapshot: &Snapshot) -> Option<Found> {
+    let regions = snapshot.regions.iter().filter(|region| is_sparse(region));
+    let worst = regions.max_by_key(|region| region.s_free)?;
+    let Region { index, name, s_free, m_free, extent, .. } = worst;
+    let (free, share) = (bytes(*s_free), percent(*s_free, *extent));
+    let total = bytes(*extent);
+    let start = format!("Of the region {name} {free} are free, {share} % of its {total}");
+    let is_split = is_split(worst);
+    Some(Found {
+        weight: *s_free,
+        what: if is_split {
+            format!("{start}, and the largest free block has {}.", bytes(*m_free))
+        } else {
+            format!("{start}.")
+        },
+        help: if is_split {
+            "Blocks that live long are between the free ones: open a region of their own for them, \
+             or one for each size with the method pool."
+                .into()
+        } else {
+            let key = format!("vm.region.{index}.compact");
+            format!("Do {key}, which gives back what is free at the ends of segments.")
+        },
+    })
+}
+
+fn is_sparse(region: &Region) -> bool {
+    let least = if is_split(region) { 50 } else { 75 };
+    region.s_free >= 64 * MIB && percent(region.s_free, region.extent) >= least
+}
+
+/// Whether free memory is in small pieces. All blocks of a pool are alike.
+fn is_split(region: &Region) -> bool {
+    region.method != "pool" && region.m_free < region.s_free / 64
+}
+
+fn region_lock(snapshot: &Snapshot) -> Option<Found> {
+    let region =
+        snapshot.regions.iter().find(|region| region.holder != 0 && !region.holder_alive)?;
+    Some(Found {
+        weight: region.extent,
+        what: format!(
+            "Process {} ended in a call of the region {}, and still has its lock.",
+            region.holder, region.name
+        ),
+        help:
+            "The next call takes the lock over and finds anew what is free; only the block of the \
+               last call may be lost. See why that process ended."
+                .into(),
     })
 }
 

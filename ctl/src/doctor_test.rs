@@ -229,3 +229,71 @@ fn bytes_for_people() {
         ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "10.0 MiB", "5.0 GiB"]
     );
 }
+
+/// A region of 200 MiB, of which so many are free.
+fn region(free: usize, largest: usize, method: &str) -> Region {
+    Region {
+        index: 3,
+        name: "sessions".into(),
+        method: method.into(),
+        s_free: free * MIB,
+        m_free: largest,
+        extent: 200 * MIB,
+        holder_alive: true,
+        ..Region::default()
+    }
+}
+
+#[test]
+fn a_region_fragments() {
+    let (what, help) = one("region-fragments", |snapshot| {
+        snapshot.regions = vec![region(80, MIB, "best"), region(120, MIB, "best")];
+    });
+    assert_eq!(
+        what,
+        "Of the region sessions 120.0 MiB are free, 60 % of its 200.0 MiB, and the largest free \
+         block has 1.0 MiB."
+    );
+    assert_eq!(
+        help,
+        "Blocks that live long are between the free ones: open a region of their own for them, or \
+         one for each size with the method pool."
+    );
+    for fine in [region(90, MIB, "best"), region(120, 64 * MIB, "best"), region(140, 32, "pool")] {
+        let mut snapshot = healthy();
+        snapshot.regions = vec![fine];
+        assert_eq!(examine(&snapshot), []);
+    }
+}
+
+#[test]
+fn a_region_is_far_larger_than_what_is_in_use() {
+    for method in ["best", "pool", "last"] {
+        let (what, help) = one("region-fragments", |snapshot| {
+            snapshot.regions = vec![region(160, 100 * MIB, method)];
+        });
+        assert_eq!(what, "Of the region sessions 160.0 MiB are free, 80 % of its 200.0 MiB.");
+        assert_eq!(
+            help,
+            "Do vm.region.3.compact, which gives back what is free at the ends of segments."
+        );
+    }
+}
+
+#[test]
+fn the_lock_of_a_region_is_a_dead_process_s() {
+    let (what, help) = one("region-lock", |snapshot| {
+        let dead = Region { holder: 4711, holder_alive: false, ..region(1, MIB, "best") };
+        let alive = Region { holder: 4712, ..region(1, MIB, "best") };
+        snapshot.regions = vec![alive, dead];
+    });
+    assert_eq!(
+        what,
+        "Process 4711 ended in a call of the region sessions, and still has its lock."
+    );
+    assert_eq!(
+        help,
+        "The next call takes the lock over and finds anew what is free; only the block of the last \
+         call may be lost. See why that process ended."
+    );
+}

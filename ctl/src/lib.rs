@@ -24,6 +24,7 @@ pub mod key;
 pub mod keys;
 pub mod numbers;
 pub mod option_string;
+pub mod regions;
 pub mod snapshot;
 pub(crate) mod tree_walk;
 pub mod typed;

@@ -4,6 +4,7 @@ use super::numbers::{
     ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
     PurgeStats, Totals,
 };
+use super::regions::{self, Region};
 use lumalloc::observe::{self, ArenaStats};
 use lumalloc::{control, options};
 use lumalloc_namespace::entry::Entry;
@@ -144,6 +145,9 @@ pub struct Snapshot {
     pub destroyed: Option<Arena>,
     /// The settings that the doctor needs.
     pub settings: Settings,
+    /// Each region of vmalloc(3) that is open.
+    #[serde(default)]
+    pub regions: Vec<Region>,
 }
 
 impl Snapshot {
@@ -257,6 +261,7 @@ impl Taken {
             merged: made(snapshot::ALL).unwrap_or_default(),
             destroyed: made(snapshot::DESTROYED),
             settings: settings(),
+            regions: regions::all(self.epoch),
         }
     }
 }

@@ -49,6 +49,7 @@ pub(crate) mod paths;
 pub(crate) mod query;
 #[allow(unsafe_code, reason = "masks of signals")]
 pub(crate) mod quiet_thread;
+pub(crate) mod regions;
 pub(crate) mod ring;
 pub(crate) mod routes;
 pub(crate) mod server;

@@ -3,6 +3,7 @@
 //! For the allocator of this executable, it equals the result of
 //! [`Snapshot::take`](lumalloc_ctl::Snapshot::take).
 use crate::namespace::{Namespace, Target};
+use crate::regions;
 use lumalloc_ctl::numbers::{
     ArenaSpace, BinStats, ClassesStats, ExtentStats, GuardedSamples, LargeStats, MutexStats,
     PurgeStats, Totals,
@@ -136,6 +137,7 @@ impl Keys<'_> {
             merged: self.arena(ALL),
             destroyed: has_history(&destroyed).then_some(destroyed),
             settings: self.settings(),
+            regions: regions::read(self.namespace).unwrap_or_default(),
         }
     }
 

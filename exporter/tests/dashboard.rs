@@ -199,6 +199,7 @@ fn row_title(group: Group) -> &'static str {
         Group::Locks => "Locks",
         Group::Purging => "Giving memory back",
         Group::NamedArenas => "Arenas by name",
+        Group::Regions => "Regions by name",
         Group::Arenas => "Every arena (collect[]=arenas)",
         Group::Bins => "Small classes (collect[]=bins)",
         Group::Lextents => "Large classes (collect[]=lextents)",

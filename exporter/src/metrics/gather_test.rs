@@ -9,6 +9,7 @@ use lumalloc::raw::{self, Flags};
 use lumalloc_ctl::{Buffers, Error};
 use lumalloc_namespace::MAX_DEPTH;
 use lumalloc_namespace::heap_map::Part;
+use lumalloc_region::{Best, Heap, Region};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -108,7 +109,11 @@ fn sum(served: &[Served], name: &str) -> f64 {
 #[test]
 fn every_family_is_served_with_its_labels() {
     let _alone = alone();
+    let region: Region<Best, Heap> = Region::open(Heap).unwrap();
+    let region = region.publish("documents").unwrap();
+    region.alloc(1000).unwrap();
     let served = gather(&Metrics::default(), Groups::all());
+    assert_eq!(of(&served, "lumalloc_region_busy_blocks", "documents"), Some(1.0));
     for sample in samples(&served, "lumalloc_collector_success") {
         assert_eq!(value(sample), 1.0, "{:?}", sample.labels);
     }

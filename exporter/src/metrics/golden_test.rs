@@ -64,6 +64,10 @@ its name when it is destroyed; what it counted after the last scrape stands unde
 are at most 64 labels: further arenas are counted as `overflow`, until a name is free whose arenas
 are gone.
 
+Regions of vmalloc(3) are shown by their names too, and only if there are any; those without a name
+are together: `unnamed`. Numbers of regions of one name are summed. There are at most 64 labels: the
+rest, in the order of their numbers, is summed as `overflow`. Numbers from 4096 on are left out.
+
 Units of keys become base units: milliseconds and nanoseconds seconds, pages bytes. Never, and no
 limit, is `+Inf`.
 

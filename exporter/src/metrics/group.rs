@@ -23,6 +23,8 @@ pub enum Group {
     Purging,
     /// Arenas by name.
     NamedArenas,
+    /// Regions of vmalloc(3) by name.
+    Regions,
     /// Every arena by index. Detail.
     Arenas,
     /// Small classes. Detail.
@@ -41,7 +43,7 @@ pub enum Group {
 
 impl Group {
     /// All collectors, in the order in which they are read.
-    pub const ALL: [Group; 16] = [
+    pub const ALL: [Group; 17] = [
         Group::Build,
         Group::Settings,
         Group::Memory,
@@ -51,6 +53,7 @@ impl Group {
         Group::Locks,
         Group::Purging,
         Group::NamedArenas,
+        Group::Regions,
         Group::Arenas,
         Group::Bins,
         Group::Lextents,
@@ -73,6 +76,7 @@ impl Group {
             Group::Locks => "locks",
             Group::Purging => "purging",
             Group::NamedArenas => "named_arenas",
+            Group::Regions => "regions",
             Group::Arenas => "arenas",
             Group::Bins => "bins",
             Group::Lextents => "lextents",
@@ -168,7 +172,7 @@ mod tests {
     fn another_name_is_answered_with_all_there_are() {
         let list = "collect[] adds arenas, bins, lextents, extents, mutexes, engine; always there \
                     are build, settings, memory, process, traffic, work, locks, purging, \
-                    named_arenas, exporter";
+                    named_arenas, regions, exporter";
         for name in ["heap", "", "Bins", "\"\n"] {
             let error = Groups::default().with(name).unwrap_err();
             assert_eq!(error, format!("no collector {name:?}; {list}"));

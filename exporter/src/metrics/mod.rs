@@ -23,6 +23,7 @@ pub(crate) mod openmetrics;
 mod own;
 mod reader;
 mod reading;
+mod regions;
 mod residence;
 pub(crate) mod sample;
 mod settle;

@@ -1,6 +1,7 @@
 //! Reads keys by their names in the table. A name is looked up once. From then on its MIB is known.
 use super::family::{Classes, Unit, concrete};
 use crate::namespace::{Namespace, Target};
+use lumalloc_ctl::regions::Region;
 use lumalloc_ctl::{Error, Unit as KeyUnit, Value};
 use std::collections::HashMap;
 
@@ -27,11 +28,13 @@ pub(crate) struct Reader<'a> {
     names: &'a mut Names,
     /// Sizes of classes and requests for them, once they were read.
     pub(super) requests: Option<Vec<(f64, f64)>>,
+    /// Regions, once they were read.
+    regions: Option<Vec<Region>>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(namespace: &'a dyn Namespace, names: &'a mut Names) -> Reader<'a> {
-        Reader { namespace, names, requests: None }
+        Reader { namespace, names, requests: None, regions: None }
     }
 
     /// Reads the value of a key. The indices stand for its `<…>`.
@@ -80,6 +83,15 @@ impl<'a> Reader<'a> {
     /// Returns the name of an arena.
     pub(crate) fn arena_name(&mut self, index: usize) -> Result<String, Error> {
         self.namespace.arena_name(u32::try_from(index).map_err(|_| Error::NoEntry)?)
+    }
+
+    /// Returns all regions.
+    pub(crate) fn regions(&mut self) -> Result<&[Region], Error> {
+        let regions = match self.regions.take() {
+            Some(regions) => regions,
+            None => crate::regions::read(self.namespace)?,
+        };
+        Ok(self.regions.insert(regions))
     }
 
     /// Returns the sizes of all classes, or the numbers of classes that have no size.

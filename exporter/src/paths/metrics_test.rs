@@ -113,7 +113,7 @@ fn detail_is_asked_for() {
         text_of(wrong),
         "no collector \"heap\"; collect[] adds arenas, bins, lextents, extents, mutexes, engine; \
          always there are build, settings, memory, process, traffic, work, locks, purging, \
-         named_arenas, exporter\n"
+         named_arenas, regions, exporter\n"
     );
     assert_eq!(ask("/metrics?other=1", &[]).status(), 200, "what others put in is nothing to us");
 }

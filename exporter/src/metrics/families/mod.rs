@@ -3,6 +3,7 @@ mod arenas;
 mod detail;
 mod general;
 mod memory;
+mod regions;
 mod work;
 
 use super::family::Def;
@@ -19,6 +20,7 @@ pub(super) static TABLE: &[&[Def]] = &[
     work::LOCKS,
     work::PURGING,
     arenas::NAMED,
+    regions::REGIONS,
     arenas::EACH,
     detail::BINS,
     detail::LEXTENTS,
