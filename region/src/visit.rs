@@ -232,7 +232,7 @@ mod tests {
         };
         let mut calls = 0;
         thread::scope(|scope| {
-            scope.spawn(visitor);
+            let visitor = scope.spawn(visitor);
             while calls < 100_000 || visits.load(Ordering::Relaxed) < 20 {
                 assert!(region.0.enter(Entry::Alone));
                 add(&region);
@@ -240,6 +240,7 @@ mod tests {
                 calls += 1;
             }
             ends.store(true, Ordering::Relaxed);
+            assert!(visitor.join().is_ok());
         });
         assert_eq!(region.1.into_inner(), calls + visits.into_inner());
     }
