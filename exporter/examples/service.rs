@@ -7,8 +7,8 @@
 //!
 //! Three workers serve requests. For each they allocate blocks, answer, and free most of the
 //! blocks. Two tenants have their own arenas: `sessions` grows and shrinks. `import` was filled
-//! once and then freed, and keeps its pages until they are purged. With `idle`, the process does
-//! nothing.
+//! once and then freed, and keeps its pages until they are purged. Two regions come and go in parts:
+//! `documents` and `nodes`. With `idle`, the process does nothing.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -18,6 +18,7 @@ use std::time::Duration;
 use lumalloc::Arena;
 use lumalloc::control::arenas::{self, Pages};
 use lumalloc_exporter::Exporter;
+use lumalloc_region::{Best, Heap, Pool, Region};
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
@@ -48,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if !is_idle {
         import();
         thread::spawn(sessions);
+        thread::spawn(documents);
         let (answers, log) = channel::<Vec<u8>>();
         for seed in 1..=3 {
             let answers = answers.clone();
@@ -76,6 +78,27 @@ impl Dice {
     fn size(&mut self) -> usize {
         let lg = 4 + self.throw(9);
         16 + self.throw(1 << lg)
+    }
+}
+
+/// Keeps documents in a region, some of which are replaced, and nodes in a pool.
+fn documents() {
+    let documents: Region<Best, Heap> = Region::open(Heap).expect("memory");
+    let documents = documents.publish("documents").expect("memory");
+    let nodes: Region<Pool, Heap> = Region::open(Heap).expect("memory");
+    let nodes = nodes.publish("nodes").expect("memory");
+    let (mut dice, mut kept) = (Dice(77), VecDeque::with_capacity(1 << 14));
+    loop {
+        for _ in 0..200 {
+            kept.extend(documents.alloc(dice.size()).zip(nodes.alloc(48)));
+            if kept.len() > 10_000 {
+                let place = dice.throw(kept.len());
+                let (document, node) = kept.swap_remove_back(place).expect("one of them");
+                documents.free(document).expect("a block of the region");
+                nodes.free(node).expect("a block of the pool");
+            }
+        }
+        thread::sleep(PAUSE);
     }
 }
 

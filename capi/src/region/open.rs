@@ -8,6 +8,7 @@ use super::list::Regions;
 use super::{publish, vmregion};
 use crate::errno;
 use alloc_core::control::diversion::past;
+use alloc_core::observe::regions;
 use alloc_core::raw;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -215,7 +216,10 @@ pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
 pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(vm) = (unsafe { handle(vm) }) else { return fail(libc::EINVAL) };
-    vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0).cast_signed()
+    // Not while another thread visits the region, which it does by this flag.
+    let change = || vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0);
+    let is_turned = abi::flags(flags, mode::SHARE) != 0;
+    if is_turned { regions::alone(change) } else { change() }.cast_signed()
 }
 
 /// `vmdisc`: replaces the discipline by `disc`, unless that is NULL, has another `memoryf`, or the

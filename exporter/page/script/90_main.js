@@ -26,6 +26,8 @@ function poll() {
 }
 
 async function round() {
+  // Before the statistics: who waits for this round after a write wants to see what came of it.
+  await askRegions();
   const started = performance.now();
   const text = await ask(`/stats?format=json&opts=${letters()}`);
   const at = performance.now();
@@ -44,6 +46,7 @@ function render() {
   showWaterfall();
   drawGraphs();
   arenaTable.show(now.arenas);
+  showRegions();
   showDecay();
   showBins();
   showMapArenas();

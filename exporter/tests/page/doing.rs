@@ -33,6 +33,33 @@ fn an_arena_is_purged_and_a_finding_goes_away() {
 
 #[test]
 #[ignore = "needs Chromium"]
+fn regions_are_shown_where_there_are_any() {
+    let service = Service::busy();
+    let mut browser = page_of(&service);
+    browser.wait_for("!document.getElementById('regions').hidden");
+    browser.wait_for("document.querySelectorAll('#region-table tbody tr').length === 2");
+    let names = browser.value(
+        "[...document.querySelectorAll('#region-table tbody tr')]
+           .map(row => [row.children[0].textContent, row.children[1].textContent])",
+    );
+    assert_eq!(names, serde_json::json!([["documents 0", "best"], ["nodes 1", "pool"]]));
+    browser.click("#exact");
+    browser.wait_for_like("#region-table tbody tr:first-child td:nth-child(4)", r"^[0-9,]+$");
+    let address = browser.text("#region-table tbody tr:first-child td:nth-child(3)");
+    let told = service.get("/ctl/vm.region.0.address")["value"].as_u64().unwrap();
+    assert_eq!(address, format!("0x{told:x}"));
+    let fragmented = browser.text("#region-table tbody tr:last-child td:last-child");
+    assert_eq!(fragmented, "–", "blocks of a pool are all alike");
+    is_at_ease(&mut browser, &service);
+
+    let idle = Service::start(&["127.0.0.1:0", "idle"]);
+    let mut browser = page_of(&idle);
+    assert_eq!(browser.value("document.getElementById('regions').hidden"), true);
+    assert_eq!(browser.value("document.getElementById('regions-link').hidden"), true);
+}
+
+#[test]
+#[ignore = "needs Chromium"]
 fn the_button_of_a_finding_does_what_helps() {
     let service = Service::busy();
     let mut browser = page_of(&service);
