@@ -32,6 +32,7 @@ mod malloc_options;
 mod words;
 mod tree;
 mod random;
+mod stacks;
 mod position;
 mod warning;
 mod watch;

@@ -1,10 +1,15 @@
 //! Where in its source a program calls from.
 
 use crate::random::random;
+use crate::stacks::{self, DEPTH};
 use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A position in the source of a program: file, line, and function, as far as they are known.
+/// Stands in the place of the line if the name of the file is the address of a stack.
+const OF_STACK: u32 = u32::MAX;
+
+/// A position in the source of a program: file, line, and function, as far as they are known. Or the
+/// return addresses of the callers, where a program records no position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Position {
     file: Name,
@@ -21,6 +26,8 @@ pub enum Origin {
     Rust(&'static Location<'static>),
     /// A position that the program recorded.
     Recorded(Position),
+    /// The functions that are on the stack.
+    Stack,
 }
 
 impl Origin {
@@ -31,6 +38,7 @@ impl Origin {
             Origin::Unknown => Position::UNKNOWN,
             Origin::Rust(caller) => Position::new(caller.file().as_bytes(), caller.line(), b""),
             Origin::Recorded(position) => position,
+            Origin::Stack => stacks::here().map_or(Position::UNKNOWN, Position::of_stack),
         }
     }
 }
@@ -72,10 +80,35 @@ impl Position {
         Position { file: Name::of(file), line, function: Name::of(function) }
     }
 
+    /// The position that a stack stands for.
+    fn of_stack(stack: &'static [usize; DEPTH]) -> Position {
+        let address = stack.as_ptr().expose_provenance();
+        Position { file: Name { address, length: 0 }, line: OF_STACK, ..Position::UNKNOWN }
+    }
+
+    /// Returns the return addresses of the callers, the innermost first, if they are known in place
+    /// of file and line.
+    #[must_use]
+    pub fn stack(&self) -> Option<&'static [usize]> {
+        if self.line != OF_STACK {
+            return None;
+        }
+        let stack = core::ptr::with_exposed_provenance::<[usize; DEPTH]>(self.file.address);
+        // SAFETY: a position with this line was made of a stack that was noted, which stays.
+        let stack = unsafe { stack.as_ref() }?;
+        stack.split(|address| *address == 0).next()
+    }
+
+    /// Returns whether nothing is known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.line == 0 && self.function.length == 0
+    }
+
     /// Returns file and line, if both are known.
     #[must_use]
     pub fn file_and_line(&self) -> Option<(&'static [u8], usize)> {
-        let line = usize::try_from(self.line).ok().filter(|line| *line > 0)?;
+        let line = Some(self.line).filter(|line| !matches!(*line, 0 | OF_STACK))? as usize;
         Some((self.file.text()?, line))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::line::Line;
 use crate::position::Position;
+use lumalloc::observe::code_place;
 
 /// What a call was about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,16 +101,16 @@ impl Warning {
             }
             Trouble::Overwritten { block, at, allocated } => {
                 corrupted(&mut line, region, block, at);
-                add_position(&mut line, b"allocated at=", allocated);
+                add_position(&mut line, b"allocated", allocated);
             }
             Trouble::WrittenAfterFree { block, at, allocated } => {
                 corrupted(&mut line, region, block, at).text(b"already freed:");
-                add_position(&mut line, b"allocated at=", allocated);
+                add_position(&mut line, b"allocated", allocated);
             }
             Trouble::Leaked { block, size, allocated } => {
                 add_block(line.text(b"leak:region=").hex(region).text(b":"), block);
                 line.text(b"size=").decimal(size).text(b":");
-                add_position(&mut line, b"allocated at=", allocated);
+                add_position(&mut line, b"allocated", allocated);
             }
             Trouble::Watched { block, size, moment } => {
                 add_block(line.text(b"alert:region=").hex(region).text(b":"), block);
@@ -125,6 +126,8 @@ impl Warning {
         if let Some((file, number)) = self.detected.file_and_line() {
             line.text(b"detected at=").end_of(file).text(b",").decimal(number).text(b",");
             line.end_of(self.detected.function().unwrap_or(b"0")).text(b":");
+        } else {
+            add_stack(line, b"detected", self.detected);
         }
     }
 }
@@ -161,8 +164,26 @@ fn add_block(line: &mut Line, block: usize) -> &mut Line {
 
 fn add_position(line: &mut Line, what: &[u8], position: Position) {
     if let Some((file, number)) = position.file_and_line() {
-        line.text(what).end_of(file).text(b",").decimal(number).text(b":");
+        line.text(what).text(b" at=").end_of(file).text(b",").decimal(number).text(b":");
+    } else {
+        add_stack(line, what, position);
     }
+}
+
+/// Adds the callers, as files and addresses in them, if they are known in place of a position.
+fn add_stack(line: &mut Line, what: &[u8], position: Position) {
+    let Some(stack) = position.stack() else { return };
+    let mut before: &[u8] = b" from=";
+    line.text(what);
+    for address in stack {
+        line.text(before);
+        match code_place(*address) {
+            Some(place) => line.text(place.name()).text(b"+0x").hex(place.offset),
+            None => line.text(b"0x").hex(*address),
+        };
+        before = b",";
+    }
+    line.text(b":");
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::process::Output;
 
 use lumalloc_tests::linked::{fully_static, linked, linked_with};
 use lumalloc_tests::machine::system_program;
-use lumalloc_tests::run::ending;
-use lumalloc_tests::{Run, cc, scratch};
+use lumalloc_tests::run::{ending, find_program};
+use lumalloc_tests::{Run, cc, liblumalloc_archive, root, scratch};
 
 /// Runs the program of all options with one of its arguments, and variables.
 fn options(what: &str, variables: &[(&str, &str)]) -> Output {
@@ -25,12 +25,22 @@ fn option(what: &str, text: &str) -> Output {
     options(what, &[("VMALLOC_OPTIONS", text)])
 }
 
+/// Returns the text without the fields that name callers.
+fn without_callers(text: &str) -> String {
+    let fields = text.split_inclusive([':', '\n']);
+    let is_kept = |field: &&str| {
+        !field.starts_with("allocated from=") && !field.starts_with("detected from=")
+    };
+    fields.filter(is_kept).collect()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the text with `#` for each number of at least six hexadecimal digits.
+/// Returns the text without callers, and with `#` for each number of at least six hexadecimal digits.
 fn without_addresses(text: &str) -> String {
+    let text = without_callers(text);
     let words = text.split_inclusive(|c: char| !c.is_ascii_hexdigit());
     let open = |word: &str| {
         let digits = word.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
@@ -85,6 +95,48 @@ fn debug_tells_of_each_mistake() {
         succeeded(&output);
         assert_eq!(without_addresses(&text(&output.stderr)), MISTAKES, "{name}={value}");
     }
+}
+
+/// The line of source of the innermost caller in each line of messages.
+fn lines_of_callers(program: &Path, messages: &str) -> Vec<String> {
+    let name = program.file_name().expect("a name").to_string_lossy().into_owned();
+    let line_of = |line: &str| {
+        let (_, callers) = line.split_once(" from=").expect("callers");
+        let innermost = callers.split([',', ':']).next().expect("a caller");
+        let address = innermost.strip_prefix(&format!("{name}+0x")).expect(innermost);
+        // The address behind the call.
+        let call = u64::from_str_radix(address, 16).expect("an address") - 1;
+        let said = Run::plain(find_program("addr2line"))
+            .args(["-e", &program.display().to_string(), &format!("{call:x}")])
+            .stdout();
+        let (_, number) = said.trim_end().rsplit_once(':').expect("a line");
+        let number = number.split(' ').next().expect("a number").parse::<usize>();
+        let source = fs::read_to_string(root().join("tests/c/malloc_options.c")).expect("it");
+        let line = source.lines().nth(number.expect("a number") - 1).expect("the line");
+        line.trim().to_owned()
+    };
+    messages.lines().map(line_of).collect()
+}
+
+#[test]
+fn messages_name_the_callers() {
+    let program = cc("malloc_options.c", &["-DALONE", "-g", "-O0"]);
+    let run = Run::preloaded(&program).args(["misuse"]);
+    let said = text(&run.env("VMALLOC_OPTIONS", "method=debug").output().stderr);
+    let expected = [
+        "char *block = allocate(20), *freed = allocate(5), *large = allocate(70000);",
+        "release(freed);",
+        "release(block + 4);",
+        "char *block = allocate(20), *freed = allocate(5), *large = allocate(70000);",
+    ];
+    assert_eq!(lines_of_callers(&program, &said), expected, "{said}");
+    // A static program has tables of its callers on wish.
+    let archive = liblumalloc_archive().display().to_string();
+    let flags = ["-g", "-O0", "-static", "-Wl,--eh-frame-hdr", &archive];
+    let program = cc("malloc_options.c", &flags);
+    let run = Run::plain(&program).args(["misuse"]);
+    let said = text(&run.env("VMALLOC_OPTIONS", "method=debug").output().stderr);
+    assert_eq!(lines_of_callers(&program, &said), expected, "{said}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) mod work;
 pub(crate) mod class_counts;
 pub(crate) mod snapshot;
 pub(crate) mod process;
+pub(crate) mod callers;
 #[allow(unsafe_code)]
 pub(crate) mod records;
 pub(crate) mod collect;
@@ -37,6 +38,7 @@ pub use arena_stats::{
     ArenaSpace, ArenaStats, BINS, BinStats, ClassesStats, ExtentStats, LEXTENTS, LargeStats,
     PAGE_RUN_CLASSES, PurgeStats, lextent_size, slab_class_size, slab_class_slab,
 };
+pub use callers::{CodePlace, callers, code_place};
 pub use class_counts::ClassCount;
 pub use classes::{Bin, bin, lextent, nbins, nhbins, nlextents};
 pub use collect::{class_counts, totals};

@@ -31,6 +31,7 @@ macro_rules! through {
 /// # Safety
 /// `vm` must be NULL or a handle.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe extern "C" fn vmalloc(vm: *mut Vmalloc, size: usize) -> *mut c_void {
     through!(vm, allocf(size), ptr::null_mut())
 }
@@ -42,6 +43,7 @@ pub unsafe extern "C" fn vmalloc(vm: *mut Vmalloc, size: usize) -> *mut c_void {
 /// # Safety
 /// `vm` must be NULL or a handle.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe extern "C" fn vmalign(vm: *mut Vmalloc, size: usize, align: usize) -> *mut c_void {
     through!(vm, alignf(size, align), ptr::null_mut())
 }
@@ -54,6 +56,7 @@ pub unsafe extern "C" fn vmalign(vm: *mut Vmalloc, size: usize, align: usize) ->
 /// # Safety
 /// `vm` must be NULL or a handle. The block is not used at its old place after it moved.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe extern "C" fn vmresize(
     vm: *mut Vmalloc,
     addr: *mut c_void,
@@ -71,6 +74,7 @@ pub unsafe extern "C" fn vmresize(
 /// # Safety
 /// `vm` must be NULL or a handle. The block is not used any more.
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "lumalloc_entries")]
 pub unsafe extern "C" fn vmfree(vm: *mut Vmalloc, addr: *mut c_void) -> c_int {
     through!(vm, freef(addr), -1)
 }

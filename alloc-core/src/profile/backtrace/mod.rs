@@ -18,8 +18,11 @@ mod rule;
 mod frame_program;
 mod modules;
 mod tables;
+mod code_place;
 
 use crate::ground::os;
+pub use code_place::CodePlace;
+pub(crate) use code_place::code_place;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -114,9 +117,20 @@ pub(crate) fn own_module() {
 /// frames too ([`MOST_OWN`]), which come first.
 #[inline(never)]
 pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
+    walk(Callers::new(stack, most)).count()
+}
+
+/// As [`take`], but returns 0 if no frame of the allocator is on the stack, or none was found.
+#[inline(never)]
+pub(crate) fn take_of_calls(stack: &mut [usize], most: usize) -> usize {
+    let callers = walk(Callers::new(stack, most));
+    if callers.has_own { callers.count() } else { 0 }
+}
+
+#[inline(always)]
+fn walk(mut callers: Callers<'_>) -> Callers<'_> {
     let mut at = Registers::here();
     let mut checked = Checked::new(at.stack);
-    let mut callers = Callers::new(stack, most);
     // A return address of 0 or 1 is none.
     while at.back > 1 {
         let rule = rule_of(at.back);
@@ -126,7 +140,7 @@ pub(crate) fn take(stack: &mut [usize], most: usize) -> usize {
         let Some(next) = caller(&at, rule, &mut checked) else { break };
         at = next;
     }
-    callers.count()
+    callers
 }
 
 /// As [`take`], but takes the return addresses as `unwind` finds them.

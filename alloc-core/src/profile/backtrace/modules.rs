@@ -4,7 +4,7 @@
 //! found, and walks follow frame pointers only.
 
 use crate::ground::weak::weak_symbol;
-use core::ffi::{c_char, c_void};
+use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A loaded file: the program, or a shared object.
@@ -81,6 +81,28 @@ pub(super) fn find(address: usize) -> Option<Module> {
         tables: found.tables.expose_provenance(),
         stays: stays(&found),
     })
+}
+
+/// A loaded file.
+pub(super) struct LoadedFile<'a> {
+    /// What is added to addresses in the file.
+    pub(super) base: usize,
+    /// Its path, which is empty for the program.
+    pub(super) path: &'a [u8],
+}
+
+/// Returns the file that the code at an address was loaded from. The path is there as long as the
+/// file is loaded.
+pub(super) fn loaded_file<'a>(address: usize) -> Option<LoadedFile<'a>> {
+    let found = ask(address)?;
+    // SAFETY: a module that was just found has such a place in the list.
+    let link = unsafe { found.link.as_ref() }?;
+    if link.name.is_null() {
+        return Some(LoadedFile { base: link.base, path: b"" });
+    }
+    // SAFETY: the loader keeps the name as long as the module.
+    let path = unsafe { CStr::from_ptr(link.name) }.to_bytes();
+    Some(LoadedFile { base: link.base, path })
 }
 
 /// Asks the C library for the module that contains an address.

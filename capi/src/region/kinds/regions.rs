@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
 use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
-use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Resize, mode};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
@@ -90,6 +90,16 @@ unsafe fn plain<M: Method, T>(
     Some(f(&mut call))
 }
 
+/// Returns where a call comes from. The method for debugging shows the callers of a program that
+/// records no position.
+fn origin(method: u32, recorded: Position) -> Origin {
+    if method == Debug::MODE && recorded.is_unknown() {
+        Origin::Stack
+    } else {
+        Origin::Recorded(recorded)
+    }
+}
+
 /// Enters the region for a call that allocates or frees, and checks it first if it wants so.
 #[inline]
 fn enter_for<M: Method, T>(
@@ -97,7 +107,7 @@ fn enter_for<M: Method, T>(
     f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
 ) -> Option<T> {
     enter::<M, _>(caller.vm, |call| {
-        call.at(Origin::Recorded(caller.position));
+        call.at(origin(M::MODE, caller.position));
         // The method for debugging does that itself.
         if M::MODE == Best::MODE && caller.vm.head().mode() & mode::DBCHECK != 0 {
             M::check(call);
@@ -151,6 +161,7 @@ unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_in
 /// As for [`Caller::new`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe fn alloc_told<M: Method>(
     vm: *mut Vmalloc,
     size: usize,
@@ -167,6 +178,7 @@ unsafe fn alloc_told<M: Method>(
 
 /// # Safety
 /// As for [`Caller::new`].
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe extern "C" fn align<M: Method>(
     vm: *mut Vmalloc,
     size: usize,
@@ -205,6 +217,7 @@ unsafe extern "C" fn free<M: Method>(
 /// As for [`Caller::new`].
 #[cold]
 #[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe fn free_told<M: Method>(
     vm: *mut Vmalloc,
     old: usize,
@@ -236,6 +249,7 @@ unsafe fn free_told<M: Method>(
 
 /// # Safety
 /// As for [`Caller::new`].
+#[unsafe(link_section = "lumalloc_entries")]
 unsafe extern "C" fn resize<M: Method>(
     vm: *mut Vmalloc,
     address: *mut c_void,
