@@ -1,6 +1,6 @@
 // Allocates known numbers of blocks at places of different shares, frees some of them, and writes a
 // profile to the file that the first argument names. With a second argument it prints a line before
-// and after, and waits for the end of its input.
+// and after, begins when it gets a byte, and waits for the end of its input.
 #include "api_check.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
   typedef int (*Mallctl)(const char *, void *, size_t *, void *, size_t);
   Mallctl mallctl = (Mallctl)dlsym(RTLD_DEFAULT, "mallctl");
   CHECK((argc == 2 || argc == 3) && mallctl != NULL);
-  if (argc == 3) { puts("begins"); fflush(stdout); }
+  if (argc == 3) { puts("begins"); fflush(stdout); CHECK(getchar() != EOF); }
   most(); some(); few(); longer(); pages(); single(); large(); larger();
   CHECK(mallctl("prof.dump", NULL, NULL, &argv[1], sizeof argv[1]) == 0);
   if (argc == 3) { puts("has written"); fflush(stdout); while (getchar() != EOF) {} }

@@ -1,8 +1,9 @@
 //! Profiles of programs in Rust: functions, lines and types, as our command and others show them.
 
-use lumalloc_tests::profile_reports::{jeprof, pprof};
+use lumalloc_tests::profile_reports::{go_pprof_text, jeprof, pprof};
 use lumalloc_tests::profiled::{Profiled, row};
 use lumalloc_tests::run::find_program;
+use lumalloc_tests::serving::{free_port, start};
 use lumalloc_tests::{Run, scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -183,5 +184,23 @@ fn jeprof_and_pprof_read_profiles_of_rust() {
         assert_eq!(report.with_callees("shop::boxed"), 100 * 224 + 896);
         assert_eq!(report.with_callees("shop::text"), 3072);
         assert!(report.with_callees("shop::main") > 512 * 200);
+    }
+}
+
+/// Go's tool has the names and exact bytes of a running program, with those that the process found.
+#[test]
+fn go_tool_pprof_reads_profiles_of_rust() {
+    let waits = "println!(\"ready\"); std::io::stdin().read_line(&mut String::new()).unwrap(); }\n";
+    let text = SHOP.trim_end().strip_suffix('}').expect("the end of main");
+    let program = rust("rust-go-source", &format!("{text}{waits}"), &["-g"]);
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let _running = start(&program, &[], &address, "prof:true,lg_prof_sample:0");
+    let heap = format!("http://{address}/debug/pprof/heap?lines=true");
+    let report = go_pprof_text(Path::new(&heap), &["-top", "-sample_index=inuse_space"]);
+    for (function, bytes) in [("shop::boxed", 100 * 224 + 896), ("shop::text", 3072)] {
+        let row = report.lines().find(|line| line.ends_with(&format!("  {function}")));
+        let row: Vec<&str> = row.unwrap_or_else(|| panic!("{report}")).split_whitespace().collect();
+        assert_eq!(row[3], format!("{bytes}B"), "{row:?}");
     }
 }
