@@ -1,6 +1,7 @@
 //! The kinds of regions: those of the region crate, and `Vmheap`.
 
 mod kind;
+mod looks;
 mod regions;
 mod vmheap;
 

@@ -1,17 +1,16 @@
 //! Regions of the region crate: one table for each of its methods.
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
-use super::super::inside::{Inside, Way, inside};
+use super::super::inside::{Inside, quickly};
 use super::super::position;
 use super::super::trace::Record;
-use super::kind::{Caller, Failure, Kind, Span, pointer};
+use super::kind::{Caller, Failure, Kind, pointer};
+use super::looks::{self, enter};
 use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
-use lumalloc_region::{
-    Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, Stat, mode,
-};
+use lumalloc_region::raw::{Call, Data, Form, Head, Origin};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
@@ -58,36 +57,35 @@ const fn kind<M: Method>() -> Kind {
         },
         open: open::<M>,
         close: close::<M>,
-        clear: clear::<M>,
-        stat: stat::<M>,
-        segment: segment::<M>,
-        segments: segments::<M>,
-        has_block: has_block::<M>,
-        compact: give_back::<M>,
-        blocks: blocks::<M>,
-        value: value::<M>,
-        check: check::<M>,
+        clear: looks::clear::<M>,
+        stat: looks::stat::<M>,
+        segment: looks::segment::<M>,
+        segments: looks::segments::<M>,
+        has_block: looks::has_block::<M>,
+        compact: looks::give_back::<M>,
+        blocks: looks::blocks::<M>,
+        value: looks::value::<M>,
+        check: looks::check::<M>,
     }
 }
 
-/// Enters the region of a handle with the method `M`.
+/// Does what needs neither discipline nor position, and what nobody is told of, if the method can.
+/// Returns `None` for other calls, and if the method cannot at once.
+///
+/// # Safety
+/// As for [`Caller::new`].
 #[inline]
-fn enter<M: Method, T>(
-    vm: &Vmalloc,
-    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
+unsafe fn quick<M: Method, T>(
+    vm: *mut Vmalloc,
+    f: impl FnOnce(&Data<M::State>) -> Option<T>,
 ) -> Option<T> {
+    if !M::IS_QUICK || position::are_recorded() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let vm = unsafe { handle(vm) }?;
     // SAFETY: only handles of regions with the method `M` hold the table that leads here.
-    unsafe { inside(vm, Way::Call, f) }
-}
-
-/// As [`enter`], for a visitor too.
-fn enter_by<M: Method, T>(
-    vm: &Vmalloc,
-    way: Way,
-    f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
-) -> Option<T> {
-    // SAFETY: as above.
-    unsafe { inside(vm, way, f) }
+    unsafe { quickly(vm, f) }
 }
 
 /// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
@@ -157,6 +155,14 @@ fn finish(caller: &Caller<'_>, block: Option<Option<usize>>) -> *mut c_void {
 /// # Safety
 /// As for [`Caller::new`].
 unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
+    if M::IS_QUICK {
+        // SAFETY: the caller's promise.
+        return match unsafe { quick::<M, _>(vm, |data| M::quick_alloc(data, size)) } {
+            Some(block) => pointer(block),
+            // SAFETY: the caller's promise.
+            None => unsafe { alloc_told::<M>(vm, size, local, None) },
+        };
+    }
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::alloc(call, size)) } {
         Some(Some(block)) => pointer(block),
@@ -211,6 +217,20 @@ unsafe extern "C" fn free<M: Method>(
     local: c_int,
 ) -> c_int {
     let old = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    match unsafe { quick::<M, _>(vm, |data| M::quick_free(data, old)) } {
+        Some(()) => 0,
+        // SAFETY: the caller's promise.
+        None => unsafe { free_plain::<M>(vm, old, local) },
+    }
+}
+
+/// As [`free`], for a block that may have to be searched for.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline(never)]
+unsafe fn free_plain<M: Method>(vm: *mut Vmalloc, old: usize, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::free(call, old)) } {
         Some(Ok(_)) => 0,
@@ -367,47 +387,4 @@ fn close<M: Method>(vm: &Vmalloc) -> bool {
     // SAFETY: the table that leads here is that of the method.
     unsafe { inside.call::<M>() }.close();
     true
-}
-
-fn clear<M: Method>(vm: &Vmalloc) -> bool {
-    enter::<M, _>(vm, |call| call.clear()).is_some()
-}
-
-fn stat<M: Method>(vm: &Vmalloc, way: Way) -> Option<Stat> {
-    enter_by::<M, _>(vm, way, |call| call.stat())
-}
-
-fn has_block<M: Method>(vm: &Vmalloc, way: Way, address: usize) -> bool {
-    enter_by::<M, _>(vm, way, |call| M::size(call, address).is_some()).unwrap_or(false)
-}
-
-fn give_back<M: Method>(vm: &Vmalloc, way: Way) -> bool {
-    enter_by::<M, _>(vm, way, |call| M::compact(call)).is_some()
-}
-
-fn segment<M: Method>(vm: &Vmalloc, address: usize) -> Option<usize> {
-    enter::<M, _>(vm, |call| call.segment_around(address).map(|(start, _)| start)).flatten()
-}
-
-fn segments<M: Method>(vm: &Vmalloc, way: Way, after: usize, into: &mut [Span]) -> usize {
-    let copy = |call: &mut Call<'_, M, Inside<'_>>| {
-        let found = call.each_segment().skip(after);
-        into.iter_mut().zip(found).map(|(place, segment)| *place = segment).count()
-    };
-    enter_by::<M, _>(vm, way, copy).unwrap_or(0)
-}
-
-fn blocks<M: Method>(vm: &Vmalloc, see: &mut dyn FnMut(usize, usize)) -> bool {
-    enter::<M, _>(vm, |call| M::blocks(call, see)).unwrap_or(false)
-}
-
-fn value<M: Method>(vm: &Vmalloc, key: u64, change: Change) -> Option<Value> {
-    enter::<M, _>(vm, |call| raw::change(call, key, change))
-}
-
-fn check<M: Method>(vm: &Vmalloc, way: Way, position: Position) -> Option<Option<usize>> {
-    enter_by::<M, _>(vm, way, |call| {
-        call.at(Origin::Recorded(position));
-        M::check(call)
-    })
 }
