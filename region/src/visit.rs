@@ -17,10 +17,13 @@
 
 use crate::data::Head;
 use crate::lock::Entry;
-use crate::mode::{MALLOC, SHARE, VISITED};
+use crate::mode::{MALLOC, PROCESSES, SHARE, VISITED};
 use core::hint::spin_loop;
 use core::sync::atomic::{Ordering, compiler_fence};
 use lumalloc::observe::regions;
+
+/// Threads take turns in a region with one of these.
+const SHARED: u32 = SHARE | PROCESSES;
 
 /// How often a visitor looks whether it can come in before it lets other threads run.
 const LOOKS: usize = 200;
@@ -39,17 +42,17 @@ impl Head {
         }
     }
 
-    /// Enters a region of one thread unless a call is in it, it has one of these flags, or there is
-    /// a visitor.
+    /// Enters a region unless threads take turns in it, a call is in it, it has one of these flags,
+    /// or there is a visitor.
     #[inline]
     pub fn enter_unless(&self, flags: u32) -> bool {
-        // The lock of several threads must not be touched in this way.
-        if self.has_flags(flags | VISITED) || !self.lock().enter(Entry::Alone) {
+        // The word of a shared region is not touched: it may be another thread's.
+        if self.has_flags(flags | SHARED) || !self.lock().enter(Entry::Alone) {
             return false;
         }
         // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
         compiler_fence(Ordering::SeqCst);
-        let is_in = !self.has_flags(flags | VISITED);
+        let is_in = !self.has_flags(VISITED | SHARED);
         if !is_in {
             self.lock().leave(Entry::Alone);
         }
@@ -217,6 +220,15 @@ mod tests {
         assert!(!visits());
         head.lock().leave(entry);
         assert!(visits());
+    }
+
+    #[test]
+    fn the_lock_of_a_shared_region_is_not_taken_for_one_thread() {
+        let head = Head::without_memory(mode::BEST | mode::SHARE);
+        assert!(!head.enter_unless(0));
+        assert!(head.enter(head.entry()));
+        assert!(!head.enter_unless(0));
+        assert!(head.lock().is_held());
     }
 
     #[test]

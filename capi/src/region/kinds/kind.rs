@@ -8,7 +8,7 @@ use super::super::trace::{self, Record};
 use crate::errno;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
-use lumalloc_region::raw::{Change, Form, Head, Value};
+use lumalloc_region::raw::{Change, Form, Head, Origin, Value};
 use lumalloc_region::{Misuse, Position, Stat, mode};
 
 /// A segment: its start and its bytes.
@@ -89,6 +89,17 @@ impl<'a> Caller<'a> {
             return None;
         };
         Some(Caller { vm, position, is_told: local == 0 })
+    }
+
+    /// Returns where the call comes from. The method for debugging shows the callers of a program
+    /// that records no position.
+    #[inline]
+    pub(super) fn origin(&self) -> Origin {
+        if self.vm.meth.bit() == mode::DEBUG && self.position.is_unknown() {
+            Origin::Stack
+        } else {
+            Origin::Recorded(self.position)
+        }
     }
 
     /// Writes the line of a call, if the region is traced. The region is still locked, so that the

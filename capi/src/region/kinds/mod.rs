@@ -1,8 +1,7 @@
 //! The kinds of regions: those of the region crate, and `Vmheap`.
 
 mod kind;
-mod enter;
-mod inquiry;
+mod looks;
 mod regions;
 mod vmheap;
 

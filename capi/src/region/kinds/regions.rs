@@ -1,17 +1,16 @@
 //! Regions of the region crate: one table for each of its methods.
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
-use super::super::inside::{Inside, Way};
+use super::super::inside::{Inside, quickly};
 use super::super::position;
 use super::super::trace::Record;
-use super::enter::{enter, enter_by};
-use super::inquiry;
 use super::kind::{Caller, Failure, Kind, pointer};
-use core::ffi::{c_int, c_ushort, c_void};
+use super::looks::{self, enter};
+use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
-use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, mode};
+use lumalloc_region::raw::{Call, Data, Form, Head, Origin};
+use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
 pub(super) static LAST: Kind = kind::<Last>();
@@ -50,24 +49,43 @@ const fn kind<M: Method>() -> Kind {
             allocf: alloc::<M>,
             resizef: resize::<M>,
             freef: free::<M>,
-            addrf: inquiry::offset::<M>,
-            sizef: inquiry::size::<M>,
+            addrf: offset::<M>,
+            sizef: size::<M>,
             compactf: compact::<M>,
             alignf: align::<M>,
             meth: M::MODE as c_ushort,
         },
         open: open::<M>,
         close: close::<M>,
-        clear: clear::<M>,
-        stat: inquiry::stat::<M>,
-        segment: inquiry::segment::<M>,
-        segments: inquiry::segments::<M>,
-        has_block: inquiry::has_block::<M>,
-        compact: give_back::<M>,
-        blocks: inquiry::blocks::<M>,
-        value: value::<M>,
-        check: inquiry::check::<M>,
+        clear: looks::clear::<M>,
+        stat: looks::stat::<M>,
+        segment: looks::segment::<M>,
+        segments: looks::segments::<M>,
+        has_block: looks::has_block::<M>,
+        compact: looks::give_back::<M>,
+        blocks: looks::blocks::<M>,
+        value: looks::value::<M>,
+        check: looks::check::<M>,
     }
+}
+
+/// Does what needs neither discipline nor position, and what nobody is told of, if the method can.
+/// Returns `None` for other calls, and if the method cannot at once.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline]
+unsafe fn quick<M: Method, T>(
+    vm: *mut Vmalloc,
+    f: impl FnOnce(&Data<M::State>) -> Option<T>,
+) -> Option<T> {
+    if !M::IS_QUICK || position::are_recorded() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let vm = unsafe { handle(vm) }?;
+    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
+    unsafe { quickly(vm, f) }
 }
 
 /// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
@@ -90,16 +108,6 @@ unsafe fn plain<M: Method, T>(
     Some(f(&mut call))
 }
 
-/// Returns where a call comes from. The method for debugging shows the callers of a program that
-/// records no position.
-fn origin(method: u32, recorded: Position) -> Origin {
-    if method == Debug::MODE && recorded.is_unknown() {
-        Origin::Stack
-    } else {
-        Origin::Recorded(recorded)
-    }
-}
-
 /// Enters the region for a call that allocates or frees, and checks it first if it wants so.
 #[inline]
 fn enter_for<M: Method, T>(
@@ -107,7 +115,7 @@ fn enter_for<M: Method, T>(
     f: impl FnOnce(&mut Call<'_, M, Inside<'_>>) -> T,
 ) -> Option<T> {
     enter::<M, _>(caller.vm, |call| {
-        call.at(origin(M::MODE, caller.position));
+        call.at(caller.origin());
         // The method for debugging does that itself.
         if M::MODE == Best::MODE && caller.vm.head().mode() & mode::DBCHECK != 0 {
             M::check(call);
@@ -147,6 +155,14 @@ fn finish(caller: &Caller<'_>, block: Option<Option<usize>>) -> *mut c_void {
 /// # Safety
 /// As for [`Caller::new`].
 unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
+    if M::IS_QUICK {
+        // SAFETY: the caller's promise.
+        return match unsafe { quick::<M, _>(vm, |data| M::quick_alloc(data, size)) } {
+            Some(block) => pointer(block),
+            // SAFETY: the caller's promise.
+            None => unsafe { alloc_told::<M>(vm, size, local, None) },
+        };
+    }
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::alloc(call, size)) } {
         Some(Some(block)) => pointer(block),
@@ -203,6 +219,20 @@ unsafe extern "C" fn free<M: Method>(
     local: c_int,
 ) -> c_int {
     let old = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    match unsafe { quick::<M, _>(vm, |data| M::quick_free(data, old)) } {
+        Some(()) => 0,
+        // SAFETY: the caller's promise.
+        None => unsafe { free_plain::<M>(vm, old, local) },
+    }
+}
+
+/// As [`free`], for a block that may have to be searched for.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline(never)]
+unsafe fn free_plain<M: Method>(vm: *mut Vmalloc, old: usize, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::free(call, old)) } {
         Some(Ok(_)) => 0,
@@ -297,6 +327,43 @@ unsafe extern "C" fn resize<M: Method>(
 
 /// # Safety
 /// As for [`Caller::new`].
+unsafe extern "C" fn offset<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    _local: c_int,
+) -> c_long {
+    let address = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::offset(call, address)).flatten()) }
+}
+
+/// # Safety
+/// As for [`Caller::new`].
+unsafe extern "C" fn size<M: Method>(
+    vm: *mut Vmalloc,
+    address: *mut c_void,
+    _local: c_int,
+) -> c_long {
+    let address = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    unsafe { measure(vm, |vm| enter::<M, _>(vm, |call| M::size(call, address)).flatten()) }
+}
+
+/// Returns a number, or -1 for `None` and for NULL.
+///
+/// # Safety
+/// As for [`Caller::new`].
+pub(super) unsafe fn measure(
+    vm: *mut Vmalloc,
+    number: impl FnOnce(&Vmalloc) -> Option<usize>,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    let number = unsafe { vm.as_ref() }.and_then(number);
+    number.and_then(|number| c_long::try_from(number).ok()).unwrap_or(-1)
+}
+
+/// # Safety
+/// As for [`Caller::new`].
 unsafe extern "C" fn compact<M: Method>(vm: *mut Vmalloc, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return -1 };
@@ -324,16 +391,4 @@ fn close<M: Method>(vm: &Vmalloc) -> bool {
     // SAFETY: the table that leads here is that of the method.
     unsafe { inside.call::<M>() }.close();
     true
-}
-
-fn clear<M: Method>(vm: &Vmalloc) -> bool {
-    enter::<M, _>(vm, |call| call.clear()).is_some()
-}
-
-fn give_back<M: Method>(vm: &Vmalloc, way: Way) -> bool {
-    enter_by::<M, _>(vm, way, |call| M::compact(call)).is_some()
-}
-
-fn value<M: Method>(vm: &Vmalloc, key: u64, change: Change) -> Option<Value> {
-    enter::<M, _>(vm, |call| raw::change(call, key, change))
 }

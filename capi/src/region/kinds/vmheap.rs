@@ -3,8 +3,8 @@
 use super::super::abi::{Vmalloc, Vmethod, event, resize};
 use super::super::disciplines::{SYSTEM, Source};
 use super::super::trace::Record;
-use super::inquiry::measure;
 use super::kind::{Caller, Failure, Kind, Span, pointer};
+use super::regions::measure;
 use alloc_core::control::diversion::past;
 use alloc_core::raw::{self, Flags};
 use alloc_core::{control, observe};
