@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// Stands in the place of the line if the name of the file is the address of a stack.
 const OF_STACK: u32 = u32::MAX;
 
-/// A position in the source of a program: file, line, and function, as far as they are known. Or the
-/// return addresses of the callers, where a program records no position.
+/// A position in the source of a program: file, line, and function, as far as they are known. Or
+/// the return addresses of the callers, where a program records no position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Position {
     file: Name,

@@ -19,7 +19,10 @@ static void remove_callers(char *text, const char *what)
   }
 }
 
-/* What was written since the last call, without callers, which malloc_regions.rs looks at. V stands for the region, A and B for blocks. */
+/*
+ * What was written since the last call, without callers, which have a test of their own. V stands for the
+ * region, A and B for blocks.
+ */
 static void expect(const char *format, Vmalloc_t *vm, void *one, void *two)
 {
   char expected[4096], found[4096] = "";

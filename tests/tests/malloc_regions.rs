@@ -38,7 +38,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the text without callers, and with `#` for each number of at least six hexadecimal digits.
+/// Returns the text without callers, and with `#` for each number of at least six hexadecimal
+/// digits.
 fn without_addresses(text: &str) -> String {
     let text = without_callers(text);
     let words = text.split_inclusive(|c: char| !c.is_ascii_hexdigit());

@@ -6,8 +6,8 @@ use crate::ground::os;
 /// The longest name of a file that is kept.
 const MOST: usize = 48;
 
-/// Where code lies: in which file, and at which address in it, as tools that read the file's symbols
-/// take it.
+/// Where code lies: in which file, and at which address in it, as tools that read the file's
+/// symbols take it.
 #[derive(Clone, Copy, Debug)]
 pub struct CodePlace {
     name: [u8; MOST],

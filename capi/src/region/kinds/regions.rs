@@ -9,7 +9,7 @@ use super::looks::{self, enter};
 use core::ffi::{c_int, c_long, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{Call, Data, Form, Head, Origin};
+use lumalloc_region::raw::{Call, Data, Form, Head};
 use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
