@@ -7,8 +7,8 @@
 //!
 //! Three workers serve requests. For each they allocate blocks, answer, and free most of the
 //! blocks. Two tenants have their own arenas: `sessions` grows and shrinks. `import` was filled
-//! once and then freed, and keeps its pages until they are purged. Two regions come and go in parts:
-//! `documents` and `nodes`. With `idle`, the process does nothing.
+//! once and then freed, and keeps its pages until they are purged. Blocks of two regions come and
+//! go: `documents` and `nodes`. With `idle`, the process does nothing.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};

@@ -17,13 +17,10 @@
 
 use crate::data::Head;
 use crate::lock::Entry;
-use crate::mode::{PROCESSES, SHARE, VISITED};
+use crate::mode::{MALLOC, SHARE, VISITED};
 use core::hint::spin_loop;
 use core::sync::atomic::{Ordering, compiler_fence};
 use lumalloc::observe::regions;
-
-/// Threads take turns in a region with one of these.
-const SHARED: u32 = SHARE | PROCESSES;
 
 /// How often a visitor looks whether it can come in before it lets other threads run.
 const LOOKS: usize = 200;
@@ -37,22 +34,22 @@ impl Head {
     #[inline]
     pub fn enter(&self, entry: Entry) -> bool {
         match entry {
-            Entry::Alone => self.enter_unless(0) || self.enter_after_visit(),
+            Entry::Alone => self.enter_unless(SHARE) || self.enter_after_visit(),
             shared => self.lock().enter(shared),
         }
     }
 
-    /// Enters a region unless threads take turns in it, a call is in it, it has one of these flags,
-    /// or there is a visitor.
+    /// Enters a region of one thread unless a call is in it, it has one of these flags, or there is
+    /// a visitor.
     #[inline]
     pub fn enter_unless(&self, flags: u32) -> bool {
-        // The word of a shared region is not touched: it may be another thread's.
-        if self.has_flags(flags | SHARED) || !self.lock().enter(Entry::Alone) {
+        // The lock of several threads must not be touched in this way.
+        if self.has_flags(flags | VISITED) || !self.lock().enter(Entry::Alone) {
             return false;
         }
         // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
         compiler_fence(Ordering::SeqCst);
-        let is_in = !self.has_flags(VISITED);
+        let is_in = !self.has_flags(flags | VISITED);
         if !is_in {
             self.lock().leave(Entry::Alone);
         }
@@ -63,10 +60,11 @@ impl Head {
     #[inline(never)]
     fn enter_after_visit(&self) -> bool {
         loop {
-            if self.lock().is_held() || !self.wait_for_visitor() {
+            // The visitor may have made it a region of several threads.
+            if self.lock().is_held() || !self.wait_for_visitor() || self.has_flags(SHARE) {
                 return false;
             }
-            if self.enter_unless(0) {
+            if self.enter_unless(SHARE) {
                 return true;
             }
         }
@@ -130,6 +128,24 @@ impl Head {
     fn see_off(&self) {
         self.lock().note_this_thread(false);
         self.change_mode(VISITED, false);
+    }
+}
+
+impl Head {
+    /// Makes the region one in which malloc allocates, and threads take turns. Returns false if a
+    /// call stays in it, or if the system has no membarrier(2).
+    pub fn share_with_malloc(&self) -> bool {
+        regions::alone(|| {
+            let is_shared = self.entry() != Entry::Alone;
+            let may_change = is_shared || self.visit_alone();
+            if may_change {
+                self.change_mode(SHARE | MALLOC, true);
+            }
+            if may_change && !is_shared {
+                self.see_off();
+            }
+            may_change
+        })
     }
 }
 
@@ -206,9 +222,9 @@ mod tests {
     #[test]
     fn the_lock_of_a_shared_region_is_not_taken_for_one_thread() {
         let head = Head::without_memory(mode::BEST | mode::SHARE);
-        assert!(!head.enter_unless(0));
+        assert!(!head.enter_unless(mode::SHARE));
         assert!(head.enter(head.entry()));
-        assert!(!head.enter_unless(0));
+        assert!(!head.enter_unless(mode::SHARE));
         assert!(head.lock().is_held());
     }
 
@@ -245,7 +261,7 @@ mod tests {
         };
         let mut calls = 0;
         thread::scope(|scope| {
-            let visitor = scope.spawn(visitor);
+            scope.spawn(visitor);
             while calls < 100_000 || visits.load(Ordering::Relaxed) < 20 {
                 assert!(region.0.enter(Entry::Alone));
                 add(&region);
@@ -253,7 +269,6 @@ mod tests {
                 calls += 1;
             }
             ends.store(true, Ordering::Relaxed);
-            assert!(visitor.join().is_ok());
         });
         assert_eq!(region.1.into_inner(), calls + visits.into_inner());
     }

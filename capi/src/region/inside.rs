@@ -8,6 +8,9 @@ use core::ptr::{self, NonNull};
 use lumalloc_region::raw::{Call, Data, Entry};
 use lumalloc_region::{Best, Discipline, Method, Resized, Retry, Warning, mode};
 
+/// The flags of a region in which threads take turns, or of whose calls somebody is told.
+const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::SHARE | mode::ANNOUNCE;
+
 /// The discipline of a region, for one call.
 pub(super) struct Inside<'a> {
     vm: &'a Vmalloc,
@@ -64,7 +67,6 @@ impl<'a> Inside<'a> {
     /// Returns `None` for other regions, and if a call is in it.
     #[inline]
     pub(super) fn enter_plain(vm: &'a Vmalloc) -> Option<Inside<'a>> {
-        const SPECIAL: u32 = mode::TRACE | mode::DBCHECK | mode::SHARE | mode::ANNOUNCE;
         let is_plain = vm.head().enter_unless(SPECIAL);
         is_plain.then(|| Inside { vm, entry: Some(Entry::Alone), way: Way::Call })
     }
@@ -201,4 +203,24 @@ pub(super) unsafe fn inside<M: Method, T>(
     // SAFETY: the caller's promise.
     let mut call = unsafe { inside.call::<M>() };
     Some(f(&mut call))
+}
+
+/// Runs `f` on the core data of a region that belongs to one thread at a time, and of which nobody
+/// is told anything. Returns `None` for other regions, and if a call is in it.
+///
+/// # Safety
+/// The region has a method with the state `S`.
+#[inline]
+pub(super) unsafe fn quickly<S, T>(
+    vm: &Vmalloc,
+    f: impl FnOnce(&Data<S>) -> Option<T>,
+) -> Option<T> {
+    let head = vm.head();
+    if !head.enter_unless(SPECIAL) {
+        return None;
+    }
+    // SAFETY: the core data begins with the head, and is of this type (the caller's promise).
+    let result = f(unsafe { NonNull::from(head).cast::<Data<S>>().as_ref() });
+    head.lock().leave(Entry::Alone);
+    result
 }

@@ -8,6 +8,7 @@ pub(crate) mod debug;
 pub(crate) mod profile;
 
 use crate::call::Call;
+use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::segments::Segment;
@@ -80,6 +81,26 @@ pub trait Method: sealed::Sealed + Sized {
     /// The bit of the method: see [`mode`](crate::mode).
     #[doc(hidden)]
     const MODE: u32;
+
+    /// Whether the method has quick ways for C.
+    #[doc(hidden)]
+    const IS_QUICK: bool = false;
+
+    /// Returns the address of a new block, if there is one at once, without the discipline.
+    #[doc(hidden)]
+    #[inline]
+    fn quick_alloc(data: &Data<Self::State>, size: usize) -> Option<usize> {
+        let _ = (data, size);
+        None
+    }
+
+    /// Frees a block, if it is one for certain, without a search.
+    #[doc(hidden)]
+    #[inline]
+    fn quick_free(data: &Data<Self::State>, block: usize) -> Option<()> {
+        let _ = (data, block);
+        None
+    }
 
     /// Makes the state of a region without blocks and segments.
     #[doc(hidden)]

@@ -7,6 +7,7 @@
 use super::carving::Carving;
 use super::{Method, Resize, Stat, sealed};
 use crate::call::Call;
+use crate::data::Data;
 use crate::discipline::Discipline;
 use crate::misuse::Misuse;
 use crate::mode;
@@ -31,6 +32,32 @@ pub struct State {
     free: Number,
     free_count: Number,
     carving: Carving,
+}
+
+impl State {
+    /// Takes the first free block, or carves one. Returns `None` if none can be carved, or the link
+    /// in the free block was overwritten.
+    #[inline]
+    fn take(&self, words: Words) -> Option<usize> {
+        let free = self.free.get();
+        if free == 0 {
+            return self.carving.carve(self.slot.get()).map(|distance| words.address(distance));
+        }
+        let at = words.address(free);
+        let next = words.unseal_link(at)?;
+        self.free.set(next);
+        self.free_count.subtract(1);
+        words.erase(at);
+        Some(at)
+    }
+
+    /// Puts a block on the list of free ones.
+    #[inline]
+    fn put(&self, words: Words, at: usize) {
+        words.set_linked(at, self.free.get());
+        self.free.set(words.distance(at));
+        self.free_count.add(1);
+    }
 }
 
 impl sealed::Sealed for Pool {}
@@ -70,20 +97,31 @@ impl Method for Pool {
         if (size != state.element.get() || size == 0) && !set_element(state, size) {
             return None;
         }
-        let words = call.words();
-        let free = state.free.get();
-        if free != 0 {
-            let at = words.address(free);
-            if let Some(next) = words.unseal_link(at) {
-                state.free.set(next);
-                state.free_count.subtract(1);
-                words.erase(at);
-                return Some(at);
-            }
-        } else if let Some(distance) = state.carving.carve(state.slot.get()) {
-            return Some(words.address(distance));
+        match state.take(call.words()) {
+            Some(block) => Some(block),
+            None => alloc_elsewhere(call),
         }
-        alloc_elsewhere(call)
+    }
+
+    const IS_QUICK: bool = true;
+
+    #[inline]
+    fn quick_alloc(data: &Data<State>, size: usize) -> Option<usize> {
+        // A size of 0 is no block's, and no element has it after the first block.
+        let is_known = size == data.state.element.get() && size != 0;
+        if is_known { data.state.take(data.head.words()) } else { None }
+    }
+
+    #[inline]
+    fn quick_free(data: &Data<State>, at: usize) -> Option<()> {
+        let (words, state) = (data.head.words(), &data.state);
+        let behind = state.carving.behind_first(words, at)?;
+        // What looks free is searched for.
+        if !is_slot(behind, state) || words.unseal(at).is_some() {
+            return None;
+        }
+        state.put(words, at);
+        Some(())
     }
 
     /// Blocks of a pool lie one after the other, so there is no choice of addresses.
@@ -101,9 +139,7 @@ impl Method for Pool {
         if words.unseal(at).is_some() && is_free(call, at) {
             return Err(Misuse::FreedBefore);
         }
-        words.set_linked(at, state.free.get());
-        state.free.set(words.distance(at));
-        state.free_count.add(1);
+        state.put(words, at);
         Ok(state.element.get())
     }
 

@@ -1,7 +1,7 @@
 //! Regions of the region crate: one table for each of its methods.
 
 use super::super::abi::{Vmalloc, Vmethod, event, handle, resize};
-use super::super::inside::{Inside, Way};
+use super::super::inside::{Inside, Way, quickly};
 use super::super::position;
 use super::super::trace::Record;
 use super::enter::{enter, enter_by};
@@ -10,7 +10,7 @@ use super::kind::{Caller, Failure, Kind, pointer};
 use core::ffi::{c_int, c_ushort, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use lumalloc_region::raw::{self, Call, Change, Form, Head, Origin, Value};
+use lumalloc_region::raw::{self, Call, Change, Data, Form, Head, Origin, Value};
 use lumalloc_region::{Best, Debug, Last, Method, Misuse, Pool, Position, Profile, Resize, mode};
 
 pub(super) static BEST: Kind = kind::<Best>();
@@ -68,6 +68,25 @@ const fn kind<M: Method>() -> Kind {
         value: value::<M>,
         check: inquiry::check::<M>,
     }
+}
+
+/// Does what needs neither discipline nor position, and what nobody is told of, if the method can.
+/// Returns `None` for other calls, and if the method cannot at once.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline]
+unsafe fn quick<M: Method, T>(
+    vm: *mut Vmalloc,
+    f: impl FnOnce(&Data<M::State>) -> Option<T>,
+) -> Option<T> {
+    if !M::IS_QUICK || position::are_recorded() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let vm = unsafe { handle(vm) }?;
+    // SAFETY: only handles of regions with the method `M` hold the table that leads here.
+    unsafe { quickly(vm, f) }
 }
 
 /// Runs a call that nobody is told of, and that needs no position. Returns `None` if it is not such
@@ -147,6 +166,14 @@ fn finish(caller: &Caller<'_>, block: Option<Option<usize>>) -> *mut c_void {
 /// # Safety
 /// As for [`Caller::new`].
 unsafe extern "C" fn alloc<M: Method>(vm: *mut Vmalloc, size: usize, local: c_int) -> *mut c_void {
+    if M::IS_QUICK {
+        // SAFETY: the caller's promise.
+        return match unsafe { quick::<M, _>(vm, |data| M::quick_alloc(data, size)) } {
+            Some(block) => pointer(block),
+            // SAFETY: the caller's promise.
+            None => unsafe { alloc_told::<M>(vm, size, local, None) },
+        };
+    }
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::alloc(call, size)) } {
         Some(Some(block)) => pointer(block),
@@ -203,6 +230,20 @@ unsafe extern "C" fn free<M: Method>(
     local: c_int,
 ) -> c_int {
     let old = address.expose_provenance();
+    // SAFETY: the caller's promise.
+    match unsafe { quick::<M, _>(vm, |data| M::quick_free(data, old)) } {
+        Some(()) => 0,
+        // SAFETY: the caller's promise.
+        None => unsafe { free_plain::<M>(vm, old, local) },
+    }
+}
+
+/// As [`free`], for a block that may have to be searched for.
+///
+/// # Safety
+/// As for [`Caller::new`].
+#[inline(never)]
+unsafe fn free_plain<M: Method>(vm: *mut Vmalloc, old: usize, local: c_int) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { plain::<M, _>(vm, |call| M::free(call, old)) } {
         Some(Ok(_)) => 0,
