@@ -5,7 +5,7 @@
  *   Methods        Vmbest Vmlast Vmpool Vmdebug Vmprofile
  *   Disciplines    Vmdcsystem Vmdcsbrk Vmdcheap, or a Vmdisc_t of the program
  *   Allocation     vmalloc vmalign vmresize vmfree vmnewof vmoldof vmgetmem vmstrdup
- *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata
+ *   Information    vmregion vmsegment vmwalk vmaddr vmsize vmstat vmbusy vmlocked vmdata vmname
  *   Tracing        vmtrace vmtracetimed vmtrbusy
  *   Debugging      vmdebug vmdbcheck vmdbwatch
  *   Profiling      vmprofile
