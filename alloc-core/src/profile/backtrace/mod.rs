@@ -178,6 +178,7 @@ impl<'a> Callers<'a> {
     }
 
     /// Takes the return address of one more frame. Returns whether others are wanted.
+    #[inline(always)]
     fn see(&mut self, back: usize, is_own: bool) -> bool {
         if is_own {
             (self.count, self.has_own) = (0, true);
@@ -205,6 +206,7 @@ fn is_of_own(rule: Rule) -> bool {
 }
 
 /// Returns the registers of the caller, or `None` if there is none.
+#[inline(always)]
 fn caller(at: &Registers, rule: Rule, checked: &mut Checked) -> Option<Registers> {
     match rule {
         Rule::End => None,
@@ -213,10 +215,14 @@ fn caller(at: &Registers, rule: Rule, checked: &mut Checked) -> Option<Registers
     }
 }
 
+#[inline(always)]
 fn rule_of(back: usize) -> Rule {
-    if let Some(rule) = TABLE.get(back) {
-        return rule;
-    }
+    TABLE.get(back).unwrap_or_else(|| new_rule_of(back))
+}
+
+#[cold]
+#[inline(never)]
+fn new_rule_of(back: usize) -> Rule {
     // Code may lie in no module now and in one later: a static program allocates before the C
     // library knows its modules.
     let Some((rule, stays)) = look_up(back) else { return Rule::Unknown };
@@ -228,8 +234,6 @@ fn rule_of(back: usize) -> Rule {
 
 /// Finds the rule of a return address in the unwind tables, and whether it stays true. Returns
 /// `None` if the address is in no module.
-#[cold]
-#[inline(never)]
 fn look_up(back: usize) -> Option<(Rule, bool)> {
     let call = back - 1;
     let module = modules::find(call)?;
@@ -253,6 +257,7 @@ fn is_own(module: &Module, function: usize) -> bool {
     entries().contains(&function) || module.begin == OWN_MODULE.load(Relaxed)
 }
 
+#[inline(always)]
 fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers> {
     let base = match step.base {
         Base::Stack => at.stack,
@@ -278,6 +283,8 @@ fn follow(at: &Registers, step: Step, checked: &mut Checked) -> Option<Registers
 }
 
 /// Follows the chain of frame pointers.
+#[cold]
+#[inline(never)]
 fn by_frame_pointer(at: &Registers, checked: &mut Checked) -> Option<Registers> {
     checked.is_sure = false;
     let stack = at.frame.wrapping_add(FRAME_WORDS * size_of::<usize>());
@@ -317,6 +324,7 @@ impl Checked {
     }
 
     /// Reads a word of the stack. Near the stack pointer this is safe by the rules of the tables.
+    #[inline(always)]
     fn word(&mut self, stack: usize, address: usize) -> Option<usize> {
         if !address.is_multiple_of(size_of::<usize>()) {
             return None;
@@ -331,6 +339,8 @@ impl Checked {
         Some(unsafe { place.read_volatile() })
     }
 
+    #[cold]
+    #[inline(never)]
     fn can_read(&mut self, address: usize) -> bool {
         let page = address & !(os::system_page() - 1);
         if page != self.page {

@@ -70,6 +70,7 @@ impl Rule {
         low & u64::from(u32::MAX) | part(step.frame) << 32 | part(step.back) << 48
     }
 
+    #[inline(always)]
     fn unpack(word: u64) -> Rule {
         match word & KIND {
             STEP => {}
@@ -121,6 +122,7 @@ impl<const N: usize> RuleTable<N> {
         RuleTable { places: [const { Place::empty() }; N] }
     }
 
+    #[inline(always)]
     fn place(&self, address: usize) -> Option<&Place> {
         // Fibonacci hashing: the high bits depend on all bits of the address.
         let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -128,6 +130,7 @@ impl<const N: usize> RuleTable<N> {
     }
 
     /// Returns the rule of an address, if the table has it.
+    #[inline(always)]
     pub(super) fn get(&self, address: usize) -> Option<Rule> {
         let place = self.place(address)?;
         let word = place.rule.load(Relaxed);
