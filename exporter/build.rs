@@ -35,12 +35,18 @@ fn main() -> io::Result<()> {
     fs::write(to.join("page_constants.rs"), constants)
 }
 
-/// Joins the parts of the script, in the order of their names.
+/// Joins the parts of the script, in the order of their names, without lines that are comments.
 fn scripts(folder: &Path) -> io::Result<String> {
     let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     files.sort();
-    files.iter().map(fs::read_to_string).collect()
+    let mut script = String::new();
+    for file in files {
+        let text = fs::read_to_string(file)?;
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        text.split_inclusive('\n').filter(is_code).for_each(|line| script.push_str(line));
+    }
+    Ok(script)
 }
 
 fn hash(text: &str) -> String {
