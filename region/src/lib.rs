@@ -52,6 +52,7 @@ mod shared_region;
 mod persistent;
 mod region;
 mod published;
+mod published_persistent;
 
 pub use discipline::{Discipline, Resized, Retry};
 pub use heap::Heap;
@@ -65,6 +66,7 @@ pub use misuse::Misuse;
 pub use persistent::{AtomicLink, Link, OpenError, Persist, Persistent};
 pub use position::Position;
 pub use published::PublishedRegion;
+pub use published_persistent::PublishedPersistent;
 pub use region::Region;
 pub use shared_region::SharedRegion;
 pub use system::System;

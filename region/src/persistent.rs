@@ -272,6 +272,11 @@ impl<T: Persist> Persistent<T> {
         self.region.enter(|call| Best::free(call, at).is_ok()).unwrap_or(false)
     }
 
+    /// The region without a type.
+    pub(crate) fn region(&self) -> &SharedRegion {
+        &self.region
+    }
+
     /// Counts blocks and segments. Blocks of the region's own are among them: three at first.
     pub fn stat(&self) -> Stat {
         self.region.stat()

@@ -91,7 +91,7 @@ impl<M: Method, D: Discipline> PublishedRegion<M, D> {
 ///
 /// # Safety
 /// The block came from the heap, holds a region, and is not used any more.
-unsafe fn taken_out<T>(place: NonNull<T>) -> T {
+pub(crate) unsafe fn taken_out<T>(place: NonNull<T>) -> T {
     // SAFETY: the caller's promise.
     let region = unsafe { place.read() };
     // SAFETY: the caller's promise.

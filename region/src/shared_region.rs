@@ -107,20 +107,51 @@ impl SharedRegion {
 
     /// Runs `f` in the region. Returns `None` if this thread is in it.
     pub(crate) fn enter<T>(&self, f: impl FnOnce(&mut Call<'_, Best, Mapping>) -> T) -> Option<T> {
-        // SAFETY: the core data is mapped as long as the mapping exists.
-        let lock = unsafe { self.data.as_ref() }.head.lock();
+        let lock = self.head().lock();
         if !lock.enter(Entry::Processes) {
             return None;
         }
         let leave = Leave(lock);
+        // SAFETY: the lock is held.
+        let result = unsafe { self.run(f) };
+        drop(leave);
+        Some(result)
+    }
+
+    /// As [`SharedRegion::enter`], but does not wait for long. The list of regions is held.
+    pub(crate) fn visit<T>(&self, f: impl FnOnce(&mut Call<'_, Best, Mapping>) -> T) -> Option<T> {
+        if !self.head().visit(Entry::Processes) {
+            return None;
+        }
+        let leave = Leave(self.head().lock());
+        // SAFETY: the lock is held.
+        let result = unsafe { self.run(f) };
+        drop(leave);
+        Some(result)
+    }
+
+    /// Returns what every region has in its core data.
+    pub(crate) fn head(&self) -> &Head {
+        // SAFETY: the core data is mapped as long as the mapping exists.
+        &unsafe { self.data.as_ref() }.head
+    }
+
+    /// Copies the path of the file, and returns its length. A longer path loses its beginning. The
+    /// list of regions is held, and the region is in it.
+    pub(crate) fn path(&self, into: &mut [u8]) -> usize {
+        // SAFETY: what leads to the file changes only where the region is borrowed for a change.
+        unsafe { &*self.mapping.get() }.path(into)
+    }
+
+    /// # Safety
+    /// The lock is held.
+    unsafe fn run<T>(&self, f: impl FnOnce(&mut Call<'_, Best, Mapping>) -> T) -> T {
         // SAFETY: the lock is held, so nobody else uses the mapping.
         let mapping = unsafe { &mut *self.mapping.get() };
         // SAFETY: the region has this method, and the lock is held.
         let mut call = unsafe { Call::new(self.data, mapping) };
         call.mend();
-        let result = f(&mut call);
-        drop(leave);
-        Some(result)
+        f(&mut call)
     }
 }
 

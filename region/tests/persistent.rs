@@ -180,3 +180,28 @@ fn processes_share_a_region() {
     assert_eq!(region.root().load(Ordering::Relaxed), PROCESSES as u64 * u64::from(ROUNDS));
     assert_eq!(region.stat().busy, 3);
 }
+
+#[test]
+fn others_see_a_region_in_a_file_by_its_name() {
+    use lumalloc::observe::regions;
+    let file = File::new("published");
+    let list = file.open(List::default()).unwrap();
+    push(&list, 1);
+    let busy = list.stat().busy;
+    let published = list.publish("a list").ok().expect("memory");
+    let number = published.number();
+    let about = regions::about(number).unwrap();
+    assert_eq!((about.method, about.discipline, about.holder), (c"best", c"file", None));
+    let mut path = [0; 300];
+    let length = regions::file(number, &mut path).unwrap();
+    assert_eq!(&path[..length], file.0.as_os_str().as_encoded_bytes());
+    assert_eq!(regions::counts(number, 1).map(|counts| counts.busy), Ok(busy));
+    push(&published, 2);
+    assert_eq!(regions::counts(number, 2).map(|counts| counts.busy), Ok(busy + 1));
+    assert_eq!((regions::check(number), regions::compact(number)), (Ok(0), Ok(())));
+    let list = published.withdraw();
+    assert_eq!(regions::about(number), None);
+    assert_eq!(list.root().length.load(Ordering::Relaxed), 2);
+    let number = list.publish("again").ok().expect("memory").number();
+    assert_eq!(regions::about(number), None, "the value is gone");
+}
