@@ -73,6 +73,13 @@ static void keeps(void)
   if (block == other || block[0] != 7) _exit(3);
 }
 
+static void tell_address(void)
+{
+  void *block = allocate(3000);
+  dprintf(1, "%p\n", block);
+  release(block);
+}
+
 static void which(void)
 {
 #ifndef ALONE
@@ -92,6 +99,7 @@ int main(int argc, char **argv)
   if (strcmp(what, "overrun") == 0) overrun_then_calls();
   if (strcmp(what, "twice") == 0) free_twice();
   if (strcmp(what, "keeps") == 0) keeps();
+  if (strcmp(what, "address") == 0) tell_address();
   if (strcmp(what, "which") == 0) which();
   return 0;
 }

@@ -318,10 +318,26 @@ fn each_method_is_that_of_the_region() {
 
 #[test]
 fn an_address_is_watched() {
-    // The address of the block is the same in each run without randomised addresses.
-    let output = option("churn", "watch=0x10,method=debug,period=0");
-    succeeded(&output);
-    assert_eq!(text(&output.stderr), "");
+    // Without randomised addresses the block is at the same place in each run.
+    let program = cc("malloc_options.c", &["-DALONE"]);
+    let run = |value: &str| {
+        let run = Run::preloaded(find_program("setarch"));
+        let run = run.args(["-R", &program.display().to_string(), "address"]);
+        run.env("VMALLOC_OPTIONS", value).output()
+    };
+    let first = run("method=debug,period=0");
+    succeeded(&first);
+    assert_eq!(text(&first.stderr), "");
+    let address = text(&first.stdout).trim_end().to_owned();
+    let second = run(&format!("watch={address},period=0"));
+    succeeded(&second);
+    let block = address.strip_prefix("0x").expect("an address");
+    let said = without_callers(&text(&second.stderr));
+    let alerts: Vec<_> = said.lines().filter(|line| line.contains(":size=3000:")).collect();
+    assert_eq!(alerts.len(), 2, "{said}");
+    for (alert, moment) in alerts.iter().zip(["just allocated", "being freed"]) {
+        assert!(alert.ends_with(&format!(":block={block}:size=3000:{moment}:")), "{alert}");
+    }
 }
 
 #[test]
