@@ -129,7 +129,7 @@ fn dirty(snapshot: &Snapshot) -> Option<Found> {
         "They are never given back, because opt.dirty_decay_ms is -1: write arenas.dirty_decay_ms \
          and each arena.<i>.dirty_decay_ms, or do arena.4096.purge."
             .into()
-    } else if snapshot.settings.background_thread {
+    } else if snapshot.settings.background_thread || snapshot.totals.background_threads > 0 {
         format!(
             "They are kept for {} ms: lower arenas.dirty_decay_ms and each \
              arena.<i>.dirty_decay_ms, or do arena.4096.purge.",

@@ -75,6 +75,11 @@ fn many_dirty_pages() {
         "They are kept for 10000 ms: lower arenas.dirty_decay_ms and each \
          arena.<i>.dirty_decay_ms, or do arena.4096.purge."
     );
+    let (_, of_one_for_a_time) = one("dirty", |snapshot| {
+        dirty(snapshot);
+        snapshot.totals.background_threads = 1;
+    });
+    assert_eq!(of_one_for_a_time, help);
     let (_, help) = one("dirty", |snapshot| {
         dirty(snapshot);
         snapshot.settings.dirty_decay_ms = -1;

@@ -167,6 +167,8 @@ plain! {
     muzzy_decay_ms: i64;
     /// A thread of the library purges.
     background_thread: bool;
+    /// A thread of the library purges for a time when much memory is unused.
+    background_thread_auto: bool;
     /// Largest number of background threads.
     max_background_threads: usize;
     /// Largest number of automatic arenas.

@@ -5,6 +5,8 @@
  *   seccomp   cannot make threads: the system call is forbidden
  *   last      the main thread ends by pthread_exit: the process must end, with status 0
  *   exit      exits while the thread is in the middle of a pass
+ *   loader    memory becomes unused while the C library holds the lock of its thread stacks
+ *   vfork     memory becomes unused in the child of a vfork
  */
 #include <dirent.h>
 #include <linux/filter.h>
@@ -12,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "proc_common.h"
 
@@ -57,6 +60,15 @@ static int background_threads(char *mask) {
             strcpy(mask, other);
             count++;
         }
+    closedir(tasks);
+    return count;
+}
+
+/* The threads of the calling process. */
+static int tasks(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) count += task->d_name[0] != '.';
     closedir(tasks);
     return count;
 }
@@ -115,11 +127,81 @@ static void seccomp(void) {
     try();
 }
 
+#define BLOCK 14336
+/* The fall after which much memory counts as unused, and what of it is left to the loader's frees. */
+#define FALL (16 << 20)
+#define LEFT 0
+/* More stacks than the C library keeps (40 MiB), so that it frees what belongs to older ones. */
+#define THREADS 1500
+#define STACK (128 << 10)
+
+static pthread_barrier_t all_run, all_end;
+
+/* A thread that allocates is one that counts; the compiler may not leave the pair out. */
+static void allocate(void) {
+    void *volatile block = malloc(10);
+    free(block);
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    allocate();
+    pthread_barrier_wait(&all_run);
+    pthread_barrier_wait(&all_end);
+    return NULL;
+}
+
+static void *park(void *unused) {
+    allocate();
+    for (;;) pause();
+    return unused;
+}
+
+/* Joining a thread frees the thread-local storage of older ones, under a lock of the C library. */
+static void loader(void) {
+    static pthread_t threads[THREADS];
+    static char *blocks[FALL / BLOCK];
+    const size_t count = sizeof blocks / sizeof *blocks;
+    pthread_t parked;
+    pthread_attr_t attributes;
+    CHECK(pthread_create(&parked, NULL, park, NULL) == 0);
+    CHECK(pthread_attr_init(&attributes) == 0);
+    CHECK(pthread_attr_setstacksize(&attributes, STACK) == 0);
+    pthread_barrier_init(&all_run, NULL, THREADS + 1);
+    pthread_barrier_init(&all_end, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], &attributes, run, NULL) == 0);
+    pthread_barrier_wait(&all_run);
+    for (size_t i = 0; i < count; i++) blocks[i] = malloc(BLOCK);
+    for (size_t i = LEFT / BLOCK; i < count; i++) free(blocks[i]);
+    pthread_barrier_wait(&all_end);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    printf("joined\n");
+}
+
+/* The child has its parent's memory and threads in its records, but its own process number. */
+static void in_vfork(void) {
+    pthread_t parked;
+    CHECK(pthread_create(&parked, NULL, park, NULL) == 0);
+    sleep_ms(50);
+    pid_t child = vfork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        dirty(64);
+        _exit(tasks() - 1);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    printf("child=%d\n", WEXITSTATUS(status));
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "idle") == 0) idle();
     if (strcmp(what, "refused") == 0) refused();
     if (strcmp(what, "seccomp") == 0) seccomp();
+    if (strcmp(what, "loader") == 0) loader();
+    if (strcmp(what, "vfork") == 0) in_vfork();
     if (strcmp(what, "last") == 0) {
         dirty(8);
         pthread_exit(NULL);

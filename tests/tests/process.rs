@@ -213,6 +213,21 @@ fn a_background_thread_does_not_outlive_the_program() {
     assert_eq!(run.stdout(), "");
 }
 
+/// The C library frees the thread-local storage of ended threads under a lock that starting a thread
+/// takes too. So no thread is started there.
+#[test]
+fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
+    let run = |conf| Run::preloaded(cc("proc_background.c", &[])).args(["loader"]).conf(conf);
+    assert_eq!(run("tcache:false").stdout(), "joined\n");
+    assert_eq!(run("").stdout(), "joined\n");
+}
+
+#[test]
+fn no_thread_is_started_for_a_time_in_the_child_of_a_vfork() {
+    let run = Run::preloaded(cc("proc_background.c", &[])).args(["vfork"]);
+    assert_eq!(run.stdout(), "child=0\n");
+}
+
 /// Sets strict overcommit for one test, with room for everything else on the machine.
 struct StrictOvercommit {
     mode: String,

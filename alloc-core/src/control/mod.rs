@@ -149,17 +149,19 @@ pub fn set_regmax(regmax: u32) -> u32 {
     choose_arena::set_regmax(regmax)
 }
 
-/// Whether the background thread is on. Then it runs, or will run when there is something to purge.
-/// Source: jemalloc(3), `background_thread`.
+/// Whether the background thread is kept. Then it runs, or will run when there is something to
+/// purge. One that runs for a time ([`background_thread_auto`]) does not count. Source: jemalloc(3),
+/// `background_thread`.
 #[must_use]
 pub fn background_thread() -> bool {
     real_cache();
     background::is_on()
 }
 
-/// Starts the background thread, or stops it and waits until it has stopped. Returns `false` if the
-/// system refuses to start it, and then also prints a message. In a forked child the background
-/// thread is off. Source: jemalloc(3), `background_thread`.
+/// Starts the background thread and keeps it, or stops it and waits until it has stopped. One that
+/// is stopped is not started for a time either. Returns `false` if the system refuses to start it,
+/// and then also prints a message. In a forked child the background thread is off. Source:
+/// jemalloc(3), `background_thread`.
 ///
 /// ```
 /// assert!(lumalloc::control::set_background_thread(true));
@@ -174,6 +176,29 @@ pub fn set_background_thread(on: bool) -> bool {
     }
     background::disable();
     true
+}
+
+/// Whether the background thread is started for a time when much memory is unused: after what the
+/// program holds has fallen by 16 MiB, and by an eighth of what is left. It ends when nothing is
+/// left to give back. A process with one thread starts none. `false` also if the system has refused
+/// it.
+#[must_use]
+pub fn background_thread_auto() -> bool {
+    real_cache();
+    background::is_auto()
+}
+
+/// Sets whether the background thread is started for a time when much memory is unused. One that
+/// runs for a time ends soon if it is not.
+///
+/// ```
+/// assert!(lumalloc::control::background_thread_auto(), "the default");
+/// lumalloc::control::set_background_thread_auto(false);
+/// assert!(!lumalloc::control::background_thread_auto());
+/// ```
+pub fn set_background_thread_auto(on: bool) {
+    real_cache();
+    background::set_auto(on);
 }
 
 /// Returns the most background threads that may run. There is never more than one. Source:

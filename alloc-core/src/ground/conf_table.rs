@@ -110,7 +110,8 @@ pub(crate) static TABLE: &[OptionRow] = &[
         Kind::Signed { min: -1, max: DECAY_MAX, set: |o, n| o.muzzy_decay_ms = n as isize },
     ),
     row("percpu_arena", Kind::Word(&["disabled", "percpu", "phycpu"], set_percpu_arena)),
-    row("background_thread", Kind::Bool(|o, on| o.background_thread = on)),
+    row("background_thread", Kind::Bool(set_background_thread)),
+    row("background_thread_auto", Kind::Bool(|o, on| o.background_thread_auto = on)),
     row(
         "max_background_threads",
         Kind::Unsigned {
@@ -247,6 +248,12 @@ pub(crate) static TABLE: &[OptionRow] = &[
     none("disable_large_size_classes", Shape::Bool),
 ];
 
+/// Sets the option, of which `false` also forbids the thread for a time.
+fn set_background_thread(options: &mut Options, on: bool) {
+    options.background_thread = on;
+    options.background_thread_auto &= on;
+}
+
 fn set_percpu_arena(options: &mut Options, word: usize) {
     options.percpu_arena = match word {
         0 => PercpuArena::Disabled,
@@ -317,6 +324,7 @@ mod tests {
         // The 90 rows of jemalloc's own table (5.0 to 5.3.1), and the rows of this allocator.
         let ours = [
             "allocatedp_live",
+            "background_thread_auto",
             "dlopen_deepbind",
             "guarded_sample",
             "hardened",

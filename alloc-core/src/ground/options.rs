@@ -173,6 +173,8 @@ pub struct Options {
     pub muzzy_decay_ms: isize,
     /// Whether a background thread of the library purges, instead of the threads that allocate.
     pub background_thread: bool,
+    /// Whether that thread is started for a time when much memory is unused.
+    pub background_thread_auto: bool,
     /// The most background threads that may run. There is never more than one.
     pub max_background_threads: usize,
     /// How a thread's arena is chosen.
@@ -305,6 +307,7 @@ pub(crate) const DEFAULTS: Options = Options {
     dirty_decay_ms: 10_000,
     muzzy_decay_ms: 0,
     background_thread: false,
+    background_thread_auto: true,
     max_background_threads: 4,
     percpu_arena: PercpuArena::Disabled,
     narenas: 0,

@@ -1,5 +1,6 @@
 //! What an arena counts under the lock of its pages: large blocks and slabs, by class.
 
+use super::handed_out::Untold;
 use crate::ground::size_class::{CLASSES, PAGE_CLASSES, SizeClass, page_class_ceil};
 use crate::ground::units::PAGE;
 
@@ -18,6 +19,7 @@ pub(crate) struct Turnover {
 pub(crate) struct LargeCounts {
     /// Bytes in the blocks that have not come back.
     pub(crate) bytes: usize,
+    untold: Untold,
     classes: [Turnover; PAGE_CLASSES],
 }
 
@@ -30,7 +32,11 @@ pub(crate) struct SlabCounts {
 
 impl LargeCounts {
     pub(crate) const fn new() -> LargeCounts {
-        LargeCounts { bytes: 0, classes: [Turnover { made: 0, gone: 0 }; PAGE_CLASSES] }
+        LargeCounts {
+            bytes: 0,
+            untold: Untold::of_arena(),
+            classes: [Turnover { made: 0, gone: 0 }; PAGE_CLASSES],
+        }
     }
 
     /// The large blocks of one class of lengths.
@@ -41,6 +47,7 @@ impl LargeCounts {
     /// Counts a block of `pages` pages that leaves the arena.
     pub(crate) fn add(&mut self, pages: usize) {
         self.bytes += pages * PAGE;
+        self.untold.add((pages * PAGE).cast_signed());
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
             class.made += 1;
         }
@@ -49,6 +56,7 @@ impl LargeCounts {
     /// Counts a block of `pages` pages that comes back.
     pub(crate) fn remove(&mut self, pages: usize) {
         self.bytes -= pages * PAGE;
+        self.untold.add(-(pages * PAGE).cast_signed());
         if let Some(class) = self.classes.get_mut(page_class_ceil(pages)) {
             class.gone += 1;
         }
@@ -58,6 +66,7 @@ impl LargeCounts {
     pub(crate) fn resize(&mut self, before: usize, after: usize) {
         if page_class_ceil(before) == page_class_ceil(after) {
             self.bytes = self.bytes + after * PAGE - before * PAGE;
+            self.untold.add((after * PAGE).cast_signed() - (before * PAGE).cast_signed());
         } else {
             self.add(after);
             self.remove(before);

@@ -7,6 +7,8 @@
 #[cfg(not(loom))]
 pub(crate) mod events;
 #[cfg(not(loom))]
+pub(crate) mod handed_out;
+#[cfg(not(loom))]
 pub(crate) mod arena_counts;
 #[cfg(not(loom))]
 mod learned_depth;

@@ -4,9 +4,13 @@
 use crate::key::{Key, Read, ReadWrite};
 use crate::typed::Text;
 
-/// `background_thread`: whether a thread of the library purges unused pages; false in a forked
-/// child.
+/// `background_thread`: whether a thread of the library that purges unused pages is kept; false in
+/// a forked child.
 pub const BACKGROUND_THREAD: Key<ReadWrite<bool>> = Key::new("background_thread");
+
+/// `background_thread_auto`: whether that thread runs for a time when much memory is unused;
+/// writing false to background_thread turns this off too.
+pub const BACKGROUND_THREAD_AUTO: Key<ReadWrite<bool>> = Key::new("background_thread_auto");
 
 /// `epoch` (count): any write takes a new snapshot of the statistics and counts up; reads give the
 /// count.

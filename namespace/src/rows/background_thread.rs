@@ -1,10 +1,10 @@
-//! `background_thread` and `max_background_threads`.
+//! `background_thread`, `background_thread_auto` and `max_background_threads`.
 use crate::Error;
 use crate::row::Row;
 use crate::row_macros::rw;
 use lumalloc::control;
 
-/// The rows of both keys.
+/// The rows of these keys.
 pub static ROWS: &[Row] = &[
     rw!(
         "background_thread",
@@ -12,7 +12,19 @@ pub static ROWS: &[Row] = &[
         None,
         |_| control::background_thread(),
         |_, on| control::set_background_thread(on).then_some(()).ok_or(Error::Again),
-        "whether a thread of the library purges unused pages; false in a forked child"
+        "whether a thread of the library that purges unused pages is kept; false in a forked child"
+    ),
+    rw!(
+        "background_thread_auto",
+        Bool,
+        None,
+        |_| control::background_thread_auto(),
+        |_, on| {
+            control::set_background_thread_auto(on);
+            Ok(())
+        },
+        "whether that thread runs for a time when much memory is unused; writing false to \
+         background_thread turns this off too"
     ),
     rw!(
         "max_background_threads",

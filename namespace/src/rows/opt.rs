@@ -40,6 +40,12 @@ pub static ROWS: &[Row] = &[
         None,
         "start a background thread when there is something to purge"
     ),
+    opt!(
+        background_thread_auto,
+        Bool,
+        None,
+        "run a background thread for a time when much memory is unused"
+    ),
     opt!(max_background_threads, Size, Count, "most background threads"),
     ro!(
         "opt.dss",

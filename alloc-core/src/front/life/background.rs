@@ -7,6 +7,11 @@
 //! only asks for it. The first slow path that sees unused pages starts it, after releasing all
 //! locks (starting a thread allocates). A program that frees nothing never starts it.
 //!
+//! By default it is not kept but runs for a time: a slow path starts it once much of what was
+//! handed out has come back ([`handed_out`]), where [`may_start`] allows that. It ends when nothing
+//! is left to give back, when the use of memory has not fallen far for two decay times, or when
+//! the process has one thread left.
+//!
 //! While there is traffic the thread naps between passes. When a pass finds all caches idle, it
 //! sleeps until the next pages are due, or for ever if there are none. Any slow path then wakes it.
 //! This wake-up must not be lost. Therefore the thread sets RESTING, waits for one period, and
@@ -17,6 +22,7 @@
 //! `WANTED`, so that a later thread starts it again. So it never keeps a process alive whose last
 //! thread has called `pthread_exit`.
 
+use super::may_start;
 use crate::back::aging::{growth_purge, limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
@@ -31,11 +37,12 @@ use crate::ground::text::Line;
 use crate::ground::{message, os, own_thread};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
-use crate::middle::arenas::{arena_hooks, purge_gate};
+use crate::middle::arenas::{arena_hooks, arena_settings, purge_gate};
+use crate::middle::handed_out;
 use crate::middle::passes::decay_pass;
 use crate::profile::sampler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The shortest nap, because the clock ticks in steps of some milliseconds.
 const NAP_MIN: u64 = 10;
@@ -43,6 +50,10 @@ const NAP_MIN: u64 = 10;
 /// Held while the thread is started or stopped, and by a fork.
 pub(crate) static CHANGE: RankedMutex<()> = RankedMutex::new(LockRank::Background, ());
 static HELPER: HelperState = HelperState::new();
+/// Whether the thread is kept as long as the process has threads.
+static IS_KEPT: AtomicBool = AtomicBool::new(false);
+/// Whether the thread is started for a time when much memory is unused.
+static IS_AUTO: AtomicBool = AtomicBool::new(false);
 /// The most threads that may run. `AS_OPTIONS`: as the options say.
 static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
 const AS_OPTIONS: usize = usize::MAX;
@@ -61,7 +72,7 @@ pub(crate) fn tick() {
         give_way();
     }
     match HELPER.get() {
-        State::Off if decay_pass::is_due() => decay(),
+        State::Off if decay_pass::is_due() || handed_out::has_fallen() => decay(),
         State::Wanted => start_if_needed(),
         State::Napping if growth_purge::is_due() => rouse(State::Napping),
         State::Resting => rouse(State::Resting),
@@ -96,19 +107,61 @@ fn give_way() {
 #[cold]
 #[inline(never)]
 fn decay() {
-    if !current::lives_on_reserve() {
-        decay_pass::tick();
+    if current::lives_on_reserve() {
+        return;
+    }
+    if handed_out::has_fallen() {
+        start_for_a_time();
+    }
+    decay_pass::tick();
+}
+
+/// Starts the thread because much memory is unused, if it may be started now. Writes no message if
+/// the system refuses, but does not try again.
+fn start_for_a_time() {
+    let is_wanted = || is_auto() && HELPER.get() == State::Off;
+    if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
+        let started = match CHANGE.try_lock() {
+            Some(_change) if is_wanted() => start(),
+            _ => Ok(()),
+        };
+        if started.is_err() {
+            IS_AUTO.store(false, Relaxed);
+        }
+    }
+    if HELPER.get() == State::Off {
+        handed_out::forget_fall();
     }
 }
 
-/// Notes that the options ask for the thread. Called before any other thread allocates.
-pub(crate) fn want() {
-    HELPER.set(State::Wanted);
+/// Does what the options ask for. Called before any other thread allocates.
+pub(super) fn begin() {
+    may_start::note_process();
+    let options = options::current();
+    IS_AUTO.store(options.background_thread_auto, Relaxed);
+    if options.background_thread {
+        IS_KEPT.store(true, Relaxed);
+        HELPER.set(State::Wanted);
+    }
 }
 
-/// Returns whether the thread is on: it runs, or is started when it is needed.
+/// Returns whether the thread is kept: it runs, or is started when it is needed.
 pub(crate) fn is_on() -> bool {
-    !matches!(HELPER.get(), State::Off | State::Stopping)
+    IS_KEPT.load(Relaxed)
+}
+
+/// Returns whether the thread is started for a time when much memory is unused.
+pub(crate) fn is_auto() -> bool {
+    IS_AUTO.load(Relaxed)
+}
+
+/// Sets whether the thread is started for a time when much memory is unused. One that runs for a
+/// time ends soon if it is not.
+pub(crate) fn set_auto(on: bool) {
+    IS_AUTO.store(on, Relaxed);
+    if !on && !is_on() {
+        HELPER.wake(State::Resting);
+    }
 }
 
 /// Returns how many background threads run now.
@@ -147,14 +200,17 @@ pub(crate) fn enable() -> bool {
     }
     let started = {
         let _change = CHANGE.lock();
+        IS_KEPT.store(true, Relaxed);
         if is_to_start() { start() } else { Ok(()) }
     };
     judge(started)
 }
 
-/// Stops the thread, and waits until it has stopped.
+/// Stops the thread, and waits until it has stopped. None is started for a time either.
 pub(crate) fn disable() {
     let _change = CHANGE.lock();
+    IS_KEPT.store(false, Relaxed);
+    set_auto(false);
     HELPER.stop();
 }
 
@@ -163,17 +219,21 @@ fn is_to_start() -> bool {
     matches!(HELPER.get(), State::Off | State::Wanted)
 }
 
-/// Turns the background thread off in a forked child, which has none.
-pub(crate) fn forget_in_child() {
+/// Turns the background thread off in a forked child, which has none. It may be started for a time
+/// once the child has threads.
+pub(super) fn begin_in_child() {
+    may_start::note_process();
+    IS_KEPT.store(false, Relaxed);
     HELPER.set(State::Off);
+    handed_out::forget_peaks();
 }
 
-/// Notes that a thread has ended. If it was the last, the background thread ends too.
+/// Notes that a thread has ended. If too few are left, the background thread ends too.
 pub(crate) fn tick_at_exit() {
     match HELPER.get() {
         State::Resting => rouse(State::Resting),
-        State::Napping if is_alone() => rouse(State::Napping),
-        State::Wanted if !is_alone() => start_if_needed(),
+        State::Napping if has_too_few_threads() => rouse(State::Napping),
+        State::Wanted if !has_too_few_threads() => start_if_needed(),
         _ => {}
     }
 }
@@ -213,6 +273,8 @@ fn start() -> Result<(), c_int> {
 
 fn judge(started: Result<(), c_int>) -> bool {
     if let Err(error) = started {
+        IS_KEPT.store(false, Relaxed);
+        set_auto(false);
         let mut line = Line::<100>::new();
         line.text("<lumalloc>: the background thread cannot be started (error ");
         line.number(error.unsigned_abs().into()).text(")\n");
@@ -221,9 +283,10 @@ fn judge(started: Result<(), c_int>) -> bool {
     started.is_ok()
 }
 
-/// Returns whether no thread of the program allocates any more.
-fn is_alone() -> bool {
-    THREADS.get() == 0
+/// Returns whether the process has too few threads that allocate for the background thread: none,
+/// or if it runs for a time, one.
+fn has_too_few_threads() -> bool {
+    if is_on() { THREADS.get() == 0 } else { !may_start::has_threads() }
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
@@ -231,25 +294,53 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     // caches.
     tls::set_current(&REENTRANT);
     own_thread::name(c"lumalloc_bg");
-    while !leave(is_alone()) {
+    let mut period_began = os::coarse_millis();
+    while !leaves() {
         let now = os::coarse_millis();
         let next = decay_pass::pass(now);
         RUNS.add(1);
+        if !is_on() && is_done(now, next, &mut period_began) && retires() {
+            break;
+        }
         sleep(now, next);
         SLEPT.add(os::coarse_millis().saturating_sub(now));
     }
     core::ptr::null_mut()
 }
 
-/// Returns whether the thread ends here, because it was told to or because it is alone.
-fn leave(alone: bool) -> bool {
-    while alone && !HELPER.ends() {
+/// Returns whether the thread ends here, because it was told to or because too few others are left.
+fn leaves() -> bool {
+    if HELPER.ends() {
+        return true;
+    }
+    if !is_on() {
+        return (has_too_few_threads() || !is_auto()) && retires();
+    }
+    while has_too_few_threads() {
         decay_pass::purge(|_| true);
-        if HELPER.retires() {
+        if HELPER.retires(State::Wanted) || HELPER.ends() {
             return true;
         }
     }
-    alone || HELPER.ends()
+    false
+}
+
+/// Returns whether a thread that runs for a time is not needed any more, after a pass at `now`.
+/// `next` is when the next pass should be.
+fn is_done(now: u64, next: Option<u64>, period_began: &mut u64) -> bool {
+    if now.saturating_sub(*period_began) >= decay_pass::decay_time() {
+        *period_began = now;
+        handed_out::begin_period();
+    }
+    next.is_none() || !handed_out::has_fallen()
+}
+
+/// Ends a thread that runs for a time, unless it is to be kept or stopped.
+fn retires() -> bool {
+    // The one who holds the lock may wait for this thread.
+    let Some(_change) = CHANGE.try_lock() else { return false };
+    handed_out::forget_peaks();
+    !is_on() && HELPER.retires(State::Off)
 }
 
 /// Sleeps after a pass at `now`. `next` is when the next pass should be.

@@ -98,7 +98,7 @@ unsafe extern "C" fn in_child() {
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     GENERATION.add(1);
     for_each_lock(&mut |lock| lock.give_in_child());
-    background::forget_in_child();
+    background::begin_in_child();
     arena_hooks::forget_in_child();
     intervals::forget_in_child();
     history::forget_in_child();

@@ -1,6 +1,7 @@
 //! The beginning and end of the process's allocator, of threads and of scopes; forks; and the
 //! background thread.
 
+mod may_start;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

@@ -39,9 +39,7 @@ fn start() -> bool {
     callback::set_scope(&callback_scope::SCOPE);
     thread_end::register_exit();
     fork::register();
-    if options::current().background_thread {
-        background::want();
-    }
+    background::begin();
     started::note();
     true
 }

@@ -107,6 +107,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     // SAFETY: the bin is this thread's, it is empty, and `want` is within its capacity.
     let given = unsafe { bin.fill(want, fill) };
     cache.owner.ledger.home(class.index()).fills.add(u64::from(given > 0));
+    state.untold.add((given * class.size()).cast_signed());
     cold.bulk.set(state.overflow.note_refill(class, given));
     mixed(cache, class);
     want_more(cache, class, want);

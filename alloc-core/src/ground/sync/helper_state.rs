@@ -4,6 +4,8 @@
 //!   OFF ◀──fork, refused── WANTED ──start──▶ BUSY ⇄ NAPPING    until the time is up, or woken
 //!    ▲                        ▲                 ⇅
 //!    └── STOPPING ◀──stop── (any)             RESTING          until woken
+//!
+//! A helper that ends of its own accord leaves WANTED, or OFF if none is to come after it.
 //! ```
 //! Starting and stopping are done under a lock of the callers, one at a time.
 
@@ -110,12 +112,12 @@ impl HelperState {
         ends
     }
 
-    /// By the helper: whether it ends now of its own accord, to be started again when there is
-    /// work. `false`: it was told something else meanwhile.
-    pub(crate) fn retires(&self) -> bool {
+    /// By the helper: whether it ends now of its own accord. The state is `to` afterwards: Off or
+    /// Wanted. `false`: it was told something else meanwhile.
+    pub(crate) fn retires(&self, to: State) -> bool {
         match self.get() {
             State::Stopping => false,
-            state => self.change(state, State::Wanted),
+            state => self.change(state, to),
         }
     }
 
@@ -213,14 +215,32 @@ mod models {
     /// The helper ends of its own accord while it is told to end.
     #[test]
     fn loom_a_helper_that_retires_is_stopped() {
+        for to in [State::Wanted, State::Off] {
+            model(move || {
+                let state = Arc::new(HelperState::new());
+                state.set(State::Busy);
+                let helper = Arc::clone(&state);
+                let ends = move || helper.ends() || helper.retires(to) || helper.ends();
+                let helper = thread::spawn(ends);
+                state.stop();
+                assert_eq!(state.get(), State::Off);
+                assert!(helper.join().unwrap(), "it ended");
+            });
+        }
+    }
+
+    /// The helper ends of its own accord while it is woken.
+    #[test]
+    fn loom_a_helper_that_is_woken_retires_later() {
         model(|| {
             let state = Arc::new(HelperState::new());
-            state.set(State::Busy);
-            let helper = Arc::clone(&state);
-            let helper = thread::spawn(move || helper.ends() || helper.retires() || helper.ends());
-            state.stop();
-            assert_eq!(state.get(), State::Off);
-            assert!(helper.join().unwrap(), "it ended");
+            state.set(State::Resting);
+            let caller = Arc::clone(&state);
+            let caller = thread::spawn(move || caller.wake(State::Resting));
+            let retired = state.retires(State::Off);
+            caller.join().unwrap();
+            let now = state.get();
+            assert_eq!(now, if retired { State::Off } else { State::Busy });
         });
     }
 }

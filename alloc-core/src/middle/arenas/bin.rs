@@ -13,6 +13,7 @@ use crate::ground::holds::holds;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::middle::handed_out::Untold;
 #[cfg(feature = "checks")]
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::remote_free::PendingStack;
@@ -50,6 +51,8 @@ pub(crate) struct BinSlabs {
     pub(crate) opens: u64,
     /// Slabs that caches took over.
     pub(crate) adopted: u64,
+    /// What left through the bin past all caches, less what came back so.
+    pub(crate) untold: Untold,
 }
 
 impl ArenaBin {
@@ -64,6 +67,7 @@ impl ArenaBin {
                     transfer: TransferCache::new(),
                     opens: 0,
                     adopted: 0,
+                    untold: Untold::of_owner(),
                 },
             ),
             pending: PendingStack::new(),

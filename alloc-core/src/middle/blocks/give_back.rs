@@ -85,6 +85,7 @@ pub(crate) fn give_back(
     class: SizeClass,
     blocks: &[*mut u8],
 ) {
+    state.untold.add(-(blocks.len() * class.size()).cast_signed());
     if class.is_shared() {
         return transfer_moves::give_back(owner, class, blocks);
     }

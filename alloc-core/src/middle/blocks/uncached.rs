@@ -18,6 +18,7 @@ pub(crate) fn allocate(arena: &'static Arena, class: SizeClass) -> (*mut u8, boo
     let taken =
         shared_slabs::fill(arena, &mut slabs, class, 1, Memory::Any, &UNCACHED, |one| block = one);
     bin.filled.add(taken as u64);
+    slabs.untold.add((taken * class.size()).cast_signed());
     (block, was_taken)
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn free(arena: &'static Arena, slab: &'static Slab, slot: usize, bloc
     let bin = arena.bin(class);
     let mut slabs = bin.slabs.lock();
     bin.flushed.add(1);
+    slabs.untold.add(-class.size().cast_signed());
     let (word, mask) = (slot / 64, 1 << (slot % 64));
     let waits = slabs.transfer.holds(core::ptr::with_exposed_provenance_mut(block));
     let twice = if waits {

@@ -21,6 +21,7 @@ use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
 use crate::middle::arenas::home_arena::HomeArena;
 use crate::middle::events::{Event, EventCounts};
+use crate::middle::handed_out::Untold;
 use crate::middle::slabs::remote_free::{MAX_OWNER, PendingStack};
 use crate::middle::slabs::slab::Slab;
 use crate::middle::slabs::slab_links::ListName;
@@ -56,6 +57,8 @@ pub(crate) struct OwnerState {
     pub(crate) runs: RunCache,
     /// Blocks beyond what the bins hold.
     pub(crate) overflow: Overflow,
+    /// What the slabs gave to the cache, less what the cache gave back.
+    pub(crate) untold: Untold,
     pub(in crate::middle) seen_activity: u64,
     /// When a pass first found the owner idle.
     pub(in crate::middle) idle_since: u64,
@@ -141,6 +144,7 @@ impl Owner {
                         CLASSES],
                     runs: RunCache::new(),
                     overflow: Overflow::new(),
+                    untold: Untold::of_owner(),
                     seen_activity: 0,
                     idle_since: 0,
                     at_rest: true,

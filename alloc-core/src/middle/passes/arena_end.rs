@@ -25,6 +25,7 @@ use crate::middle::blocks::shared_slabs;
 use crate::middle::blocks::slab_guard::{absorb, stack_of, stack_of_remote};
 use crate::middle::blocks::transfer_moves;
 use crate::middle::events::UNCACHED;
+use crate::middle::handed_out;
 use crate::middle::owners::owner;
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -112,6 +113,7 @@ fn discard_slab(arena: &'static Arena, slab: &'static Slab) {
     }
     // Under the bin's lock, which this thread holds.
     arena.bin(class).flushed.add(slab.used() as u64);
+    handed_out::take_back(slab.used() * class.size());
     arena.take_back(slab);
 }
 

@@ -97,6 +97,11 @@ pub(crate) fn period() -> u64 {
     interval(arena_settings::shortest_decay_ms())
 }
 
+/// Milliseconds after which an owner that was idle gives up its slabs.
+pub(crate) fn decay_time() -> u64 {
+    period() * PASSES
+}
+
 /// Milliseconds between passes, for a decay time of `dirty_decay_ms`.
 fn interval(dirty_decay_ms: isize) -> u64 {
     match dirty_decay_ms {

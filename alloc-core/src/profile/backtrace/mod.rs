@@ -112,6 +112,11 @@ pub(crate) fn own_module() {
     }
 }
 
+/// Returns the first address of the module that contains an address, or `None` if none does.
+pub(crate) fn module_begin(address: usize) -> Option<usize> {
+    modules::find(address).map(|module| module.begin)
+}
+
 /// Writes at most `most` return addresses of the calling thread's callers to `stack`, the innermost
 /// first, without the allocator's own frames. Returns how many. `stack` must have room for own
 /// frames too ([`MOST_OWN`]), which come first.

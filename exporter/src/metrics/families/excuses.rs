@@ -25,6 +25,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("arenas.nhbins", "a fact of the build"),
     ("arenas.tcache_max", "as opt.tcache_max"),
     ("config.cache_oblivious", "a fact of the build"),
+    ("background_thread_auto", "a setting that nobody watches"),
     ("config.effective", "too long for a label: the info has the options that differ"),
     ("config.fill", "always true"),
     ("config.lazy_lock", "always false"),

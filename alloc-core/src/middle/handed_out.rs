@@ -1,0 +1,131 @@
+//! How much memory is handed out to the program and to thread caches, roughly, and whether that has
+//! fallen so far that much memory is unused.
+//!
+//! Each owner and each arena counts for itself under its own lock, and tells the sum only when its
+//! count has changed by a [`GRAIN`]. So a refill that follows a flush touches no shared line.
+
+use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
+
+/// How far the memory handed out must fall below its peak: so many bytes, and one part in so many
+/// of what is still handed out.
+const MUCH: isize = 16 << 20;
+const PART: isize = 8;
+/// The change of one count that the sum may not know of, in bytes.
+const GRAIN: isize = 64 << 10;
+
+/// Bytes handed out now, the peak of the present period, and that of the period before.
+static NOW: AtomicIsize = AtomicIsize::new(0);
+static PEAK: AtomicIsize = AtomicIsize::new(0);
+static PEAK_BEFORE: AtomicIsize = AtomicIsize::new(0);
+static HAS_FALLEN: AtomicBool = AtomicBool::new(false);
+
+/// What one owner or one arena has handed out since it last told the sum, in bytes. Under the lock
+/// of that owner or arena.
+pub(crate) struct Untold {
+    bytes: isize,
+    /// The change that is told.
+    grain: isize,
+}
+
+impl Untold {
+    /// Nothing, of a thread cache's owner.
+    pub(in crate::middle) const fn of_owner() -> Untold {
+        Untold { bytes: 0, grain: GRAIN }
+    }
+
+    /// Nothing, of an arena. The grain is longer, because large blocks are handed out and come back
+    /// one by one.
+    pub(in crate::middle) const fn of_arena() -> Untold {
+        Untold { bytes: 0, grain: GRAIN * 16 }
+    }
+
+    /// Counts bytes that were handed out, or for a negative number came back.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: isize) {
+        self.bytes += bytes;
+        if self.bytes.unsigned_abs() >= self.grain.unsigned_abs() {
+            tell(core::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// Counts blocks that end with their arena, in bytes.
+pub(in crate::middle) fn take_back(bytes: usize) {
+    tell(-bytes.cast_signed());
+}
+
+#[cold]
+#[inline(never)]
+fn tell(bytes: isize) {
+    let now = NOW.fetch_add(bytes, Relaxed) + bytes;
+    if bytes > 0 {
+        if now > PEAK.load(Relaxed) {
+            PEAK.fetch_max(now, Relaxed);
+        }
+    } else if is_much_below(peak(), now) {
+        HAS_FALLEN.store(true, Relaxed);
+    }
+}
+
+fn peak() -> isize {
+    PEAK.load(Relaxed).max(PEAK_BEFORE.load(Relaxed))
+}
+
+fn is_much_below(peak: isize, now: isize) -> bool {
+    peak - now >= MUCH.max(now / PART)
+}
+
+/// Returns whether what is handed out has fallen far below its peak, by the last change that was
+/// told.
+#[inline]
+pub(crate) fn has_fallen() -> bool {
+    HAS_FALLEN.load(Relaxed)
+}
+
+/// Forgets that what is handed out has fallen, until the next change is told.
+pub(crate) fn forget_fall() {
+    HAS_FALLEN.store(false, Relaxed);
+}
+
+/// Begins a new period. Peaks from before the last period are forgotten.
+pub(crate) fn begin_period() {
+    let now = NOW.load(Relaxed);
+    PEAK_BEFORE.store(PEAK.swap(now, Relaxed), Relaxed);
+    HAS_FALLEN.store(is_much_below(peak(), now), Relaxed);
+}
+
+/// Forgets all peaks: what is unused now does not count any more.
+pub(crate) fn forget_peaks() {
+    begin_period();
+    begin_period();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fall_is_much_only_beside_what_is_left() {
+        assert!(is_much_below(MUCH, 0) && !is_much_below(MUCH - 1, 0));
+        let left = MUCH * PART * 4;
+        assert!(is_much_below(left + left / PART, left));
+        assert!(!is_much_below(left + left / PART - 1, left));
+    }
+
+    #[test]
+    fn small_changes_that_cancel_out_are_not_told() {
+        let mut untold = Untold::of_owner();
+        for _ in 0..1000 {
+            untold.add(GRAIN - 1);
+            untold.add(1 - GRAIN);
+        }
+        assert_eq!(untold.bytes, 0);
+        untold.add(GRAIN - 1);
+        assert_eq!(untold.bytes, GRAIN - 1);
+        // What is told here is taken back, because other tests tell the same sum.
+        untold.add(1);
+        assert_eq!(untold.bytes, 0);
+        untold.add(-GRAIN);
+        assert_eq!(untold.bytes, 0);
+    }
+}
