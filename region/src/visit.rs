@@ -13,9 +13,11 @@
 //!
 //! One of the two sees the other one. The word is that of the one thread: an owner that is stopped
 //! before the first line may come in and leave while the visitor is there, or long after the region
-//! has become a shared one, and changes nothing for those who are in it. The owner pays nothing for it but to look at the flags, which
-//! calls of C do anyway. A shared region is tried for a moment, because its visitor must not wait
-//! for long: all visits are made under the lock of the list of regions.
+//! has become a shared one, and changes nothing for those who are in it.
+//!
+//! The owner pays nothing for it but to look at the flags, which calls of C do anyway. A shared
+//! region is tried for a moment, because its visitor must not wait for long: all visits are made
+//! under the lock of the list of regions.
 
 use crate::data::Head;
 use crate::lock::Entry;
