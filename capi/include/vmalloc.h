@@ -243,7 +243,8 @@ int vmcompact(Vmalloc_t *vm);
 
 /*
  * Sets the flags of VM_FLAGS that are in `flags`, or clears them if `on` is 0. Returns all flags as
- * they were before, with the method; vmset(vm, 0, 0) changes nothing.
+ * they were before, with the method; vmset(vm, 0, 0) changes nothing. VM_SHARE stays as it is while a
+ * call is in the region, and stays set in a region that was stored in Vmregion.
  */
 int vmset(Vmalloc_t *vm, int flags, int on);
 

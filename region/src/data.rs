@@ -69,10 +69,11 @@ impl Head {
         self.mode.load(Ordering::Acquire) & flags != 0
     }
 
-    /// Returns how threads enter the region.
+    /// Returns how threads enter the region, and sees what was written in it before it was shared.
     #[inline]
     pub fn entry(&self) -> Entry {
-        match self.mode() & (mode::SHARE | mode::PROCESSES) {
+        // Acquire: pairs with the Release in `change_mode`.
+        match self.mode.load(Ordering::Acquire) & (mode::SHARE | mode::PROCESSES) {
             0 => Entry::Alone,
             mode::SHARE => Entry::Shared,
             _ => Entry::Processes,

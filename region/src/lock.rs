@@ -1,8 +1,8 @@
-//! The lock of a region: the first word of its core data, which tells whether a call is in the
-//! region.
+//! The lock of a region: the start of its core data, which tells whether a call is in the region.
 //!
-//! A region of one thread has the word too: it finds calls from inside a call. Setting and clearing
-//! it then takes two plain stores.
+//! A region of one thread has a word of its own, which finds calls from inside a call. Setting and
+//! clearing it takes two plain stores. It is not the word of shared regions: when a region becomes
+//! shared, the one thread may be about to store, and must not change the lock of another thread.
 //!
 //! Where processes share a region, the word names the process that is in it, so that the others
 //! notice if that process has ended. One of them takes the lock over then, and is told that the
@@ -11,7 +11,7 @@
 use crate::errno;
 use crate::owner;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 const FREE: u64 = 0;
 const HELD: u64 = 1;
@@ -25,14 +25,16 @@ const PATIENCE: (i64, i64) = (5_000_000, 320_000_000);
 /// The lock of a region.
 #[repr(C)]
 pub struct Lock {
-    /// Zero, or who is in the region: 1, or a process as [`owner`] has it. And [`AWAITED`].
+    /// Zero, or who is in the shared region: 1, or a process as [`owner`] has it. And [`AWAITED`].
     word: AtomicU64,
     /// The thread that is in the region, as [`mark_of_thread`] has it, or 0.
     thread: AtomicUsize,
-    /// Whether the lock is held for a fork: 1 or 0.
-    forking: AtomicU32,
+    /// Whether a call is in the region as one that belongs to one thread: 1 or 0.
+    alone: AtomicU32,
     /// Whether a process ended in the region, which was not mended since: 1 or 0.
-    damaged: AtomicU32,
+    damaged: AtomicU8,
+    /// Whether the lock is held for a fork: 1 or 0.
+    forking: AtomicU8,
 }
 
 /// How threads enter a region.
@@ -53,14 +55,16 @@ impl Lock {
         Lock {
             word: AtomicU64::new(FREE),
             thread: AtomicUsize::new(0),
-            forking: AtomicU32::new(0),
-            damaged: AtomicU32::new(0),
+            alone: AtomicU32::new(0),
+            damaged: AtomicU8::new(0),
+            forking: AtomicU8::new(0),
         }
     }
 
     /// Makes the lock free, whatever it was.
     pub fn begin(&self) {
         self.word.store(FREE, Ordering::Relaxed);
+        self.alone.store(0, Ordering::Relaxed);
         self.forking.store(0, Ordering::Relaxed);
         self.thread.store(0, Ordering::Relaxed);
         self.damaged.store(0, Ordering::Relaxed);
@@ -68,18 +72,18 @@ impl Lock {
 
     /// Returns whether a call is in the region.
     pub fn is_held(&self) -> bool {
-        self.word.load(Ordering::Relaxed) != FREE
+        self.word.load(Ordering::Relaxed) != FREE || self.is_held_alone()
     }
 
     /// Enters the region. Returns false if this thread is in it already, and for
-    /// [`Entry::Alone`] if any thread is. A shared region is waited for.
+    /// [`Entry::Alone`] if any thread entered it so. A shared region is waited for.
     #[inline]
     pub fn enter(&self, entry: Entry) -> bool {
         match entry {
             Entry::Alone => {
-                let is_free = !self.is_held();
+                let is_free = !self.is_held_alone();
                 if is_free {
-                    self.word.store(HELD, Ordering::Relaxed);
+                    self.hold_alone();
                 }
                 is_free
             }
@@ -93,9 +97,21 @@ impl Lock {
     pub fn leave(&self, entry: Entry) {
         match entry {
             // Release: pairs with the Acquire in `is_left`.
-            Entry::Alone => self.word.store(FREE, Ordering::Release),
+            Entry::Alone => self.alone.store(0, Ordering::Release),
             Entry::Shared | Entry::Processes => self.leave_shared(),
         }
+    }
+
+    /// Returns whether a call is in the region as one that belongs to one thread.
+    #[inline]
+    pub(crate) fn is_held_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed) != 0
+    }
+
+    /// Enters a region that belongs to one thread, in which no call is.
+    #[inline]
+    pub(crate) fn hold_alone(&self) {
+        self.alone.store(1, Ordering::Relaxed);
     }
 
     /// Enters a shared region if it is free now. Returns whether it did, or `None` if this thread
@@ -115,10 +131,11 @@ impl Lock {
         Some(taken.is_ok())
     }
 
-    /// Returns whether no call is in the region, and what the last one wrote is seen.
+    /// Returns whether no call of the one thread is in the region, and what the last one wrote is
+    /// seen.
     pub(crate) fn is_left(&self) -> bool {
         // Acquire: pairs with the Release in `leave`.
-        self.word.load(Ordering::Acquire) == FREE
+        self.alone.load(Ordering::Acquire) == 0
     }
 
     /// Notes this thread in the lock of a region of one thread, as its visitor, or nobody.

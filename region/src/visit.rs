@@ -11,9 +11,13 @@
 //!     flags: a visitor? leave, and wait    the lock's word: wait until nobody is in
 //! ```
 //!
-//! One of the two sees the other one. The owner pays nothing for it but to look at the flags, which
-//! calls of C do anyway. A shared region is tried for a moment, because its visitor must not wait
-//! for long: all visits are made under the lock of the list of regions.
+//! One of the two sees the other one. The word is that of the one thread: an owner that is stopped
+//! before the first line may come in and leave while the visitor is there, or long after the region
+//! has become a shared one, and changes nothing for those who are in it.
+//!
+//! The owner pays nothing for it but to look at the flags, which calls of C do anyway. A shared
+//! region is tried for a moment, because its visitor must not wait for long: all visits are made
+//! under the lock of the list of regions.
 
 use crate::data::Head;
 use crate::lock::Entry;
@@ -46,10 +50,14 @@ impl Head {
     /// or there is a visitor.
     #[inline]
     pub fn enter_unless(&self, flags: u32) -> bool {
-        // The word of a shared region is not touched: it may be another thread's.
-        if self.has_flags(flags | SHARED) || !self.lock().enter(Entry::Alone) {
-            return false;
-        }
+        !self.has_flags(flags | SHARED) && !self.lock().is_held_alone() && self.come_in()
+    }
+
+    /// The end of [`Head::enter_unless`]. The region may have become a shared one since the flags
+    /// were looked at.
+    #[inline]
+    fn come_in(&self) -> bool {
+        self.lock().hold_alone();
         // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
         compiler_fence(Ordering::SeqCst);
         let is_in = !self.has_flags(VISITED | SHARED);
@@ -138,17 +146,38 @@ impl Head {
     /// Makes the region one in which malloc allocates, and threads take turns. Returns false if a
     /// call stays in it, or if the system has no membarrier(2).
     pub fn share_with_malloc(&self) -> bool {
+        regions::alone(|| self.share(SHARE | MALLOC))
+    }
+
+    /// Sets or clears flags, [`SHARE`] among them. Returns method and flags as they were before.
+    ///
+    /// `SHARE` stays as it is while a call is in the region, because that call leaves it as it was
+    /// entered. Where malloc allocates it stays set.
+    pub fn turn(&self, flags: u32, on: bool) -> u32 {
         regions::alone(|| {
-            let is_shared = self.entry() != Entry::Alone;
-            let may_change = is_shared || self.visit_alone();
-            if may_change {
-                self.change_mode(SHARE | MALLOC, true);
-            }
-            if may_change && !is_shared {
-                self.see_off();
-            }
-            may_change
+            let before = self.mode();
+            // Without membarrier(2) there is no visit: the program knows that nobody comes in.
+            let may_turn = if on {
+                self.share(SHARE) || !self.lock().is_held()
+            } else {
+                !self.is_of_malloc() && !self.lock().is_held()
+            };
+            self.change_mode(if may_turn { flags } else { flags & !SHARE }, on);
+            before
         })
+    }
+
+    /// Sets flags by which threads take turns, or fails as [`Head::share_with_malloc`].
+    fn share(&self, flags: u32) -> bool {
+        let is_shared = self.entry() != Entry::Alone;
+        let may_change = is_shared || self.visit_alone();
+        if may_change {
+            self.change_mode(flags, true);
+        }
+        if may_change && !is_shared {
+            self.see_off();
+        }
+        may_change
     }
 }
 
@@ -229,6 +258,80 @@ mod tests {
         assert!(head.enter(head.entry()));
         assert!(!head.enter_unless(0));
         assert!(head.lock().is_held());
+    }
+
+    #[test]
+    fn an_owner_that_comes_too_late_leaves_the_lock_of_others_as_it_is() {
+        let head = Head::without_memory(mode::BEST);
+        let (shared, in_another) = (Entry::Shared, |f: &(dyn Fn() -> bool + Sync)| {
+            thread::scope(|scope| scope.spawn(f).join().unwrap())
+        });
+        // The owner has seen the flags of a region of one thread, and stores next.
+        assert!(!head.has_flags(SHARED | VISITED));
+        assert!(in_another(&|| head.share_with_malloc()));
+        assert!(in_another(&|| head.lock().enter(shared)));
+        assert!(!head.come_in());
+        assert!(head.lock().is_held());
+        assert_eq!(head.lock().try_enter(shared), Some(false), "another thread is in");
+    }
+
+    #[test]
+    fn a_call_in_the_region_and_malloc_keep_it_shared_or_not() {
+        let head = Head::without_memory(mode::BEST);
+        assert!(head.enter(Entry::Alone));
+        assert_eq!(head.turn(SHARE | mode::TRACE, true), mode::BEST);
+        assert_eq!(head.mode(), mode::BEST | mode::TRACE);
+        head.lock().leave(Entry::Alone);
+        head.turn(SHARE, true);
+        assert!(head.enter(head.entry()));
+        assert_eq!(head.turn(SHARE | mode::TRACE, false), mode::BEST | SHARE | mode::TRACE);
+        assert_eq!(head.mode(), mode::BEST | SHARE);
+        head.lock().leave(Entry::Shared);
+        head.turn(SHARE, false);
+        assert_eq!(head.mode(), mode::BEST);
+        assert!(head.share_with_malloc());
+        head.turn(SHARE, false);
+        assert_eq!(head.mode(), mode::BEST | SHARE);
+    }
+
+    #[test]
+    fn owner_and_threads_of_malloc_are_never_in_at_once() {
+        struct Region(Head, UnsafeCell<usize>);
+        // SAFETY: the number is changed by who is in the region.
+        unsafe impl Sync for Region {}
+        const CALLS: usize = 200;
+        let add = |region: &Region, entry| {
+            let is_in = region.0.enter(entry);
+            if is_in {
+                // SAFETY: this thread is in the region.
+                unsafe { *region.1.get() += 1 };
+                region.0.lock().leave(entry);
+            }
+            is_in
+        };
+        for _ in 0..200 {
+            let region = Region(Head::without_memory(mode::BEST), UnsafeCell::new(0));
+            let malloc = || {
+                let region = &region;
+                assert!(region.0.share_with_malloc());
+                for _ in 0..CALLS {
+                    assert!(add(region, Entry::Shared));
+                }
+            };
+            thread::scope(|scope| {
+                let malloc = scope.spawn(malloc);
+                for _ in 0..CALLS {
+                    // The region becomes a shared one between the two looks, but once only.
+                    assert!(
+                        add(&region, region.0.entry()) || add(&region, Entry::Shared),
+                        "the owner is in no call"
+                    );
+                }
+                // The thread sanitizer sees this join, and not the one at the end of the scope.
+                assert!(malloc.join().is_ok());
+            });
+            assert_eq!(region.1.into_inner(), 2 * CALLS);
+        }
     }
 
     #[test]

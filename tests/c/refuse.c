@@ -3,7 +3,8 @@
  *
  *   REFUSE=KIND          madvise, madvise:ADVICE (a number: that advice alone), mmap, munmap,
  *                        mremap, mprotect, mincore, membarrier, prctl, sbrk, or any of these;
- *                        process_vm_readv, rename, getcwd, seals (fcntl with F_ADD_SEALS)
+ *                        process_vm_readv, rename, getcwd, readlink,
+ *                        seals (fcntl with F_ADD_SEALS)
  *   REFUSE_EVERY=N       every N-th of these calls fails (1: all of them)
  *   REFUSE_AFTER=K       the first K of them pass (0)
  *
@@ -189,6 +190,11 @@ ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long co
 int rename(const char *from, const char *to) {
     if (is_counted("rename")) return (int)refuse(EACCES);
     return (int)told(raw(SYS_renameat2, AT_FDCWD, (long)from, AT_FDCWD, (long)to, 0, 0));
+}
+
+ssize_t readlink(const char *path, char *buffer, size_t length) {
+    if (is_counted("readlink")) return refuse(EACCES);
+    return told(raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)buffer, (long)length, 0, 0));
 }
 
 char *getcwd(char *buffer, size_t length) {

@@ -115,4 +115,45 @@ static inline void expect_log(struct recorder *it, const char *expected)
   it->log[0] = 0;
 }
 
+/* Functions that a thread allocates with. `state` is a random number. */
+struct functions {
+  void *(*allocate)(size_t size, unsigned state);
+  void *(*resize)(void *block, size_t size);
+  void (*release)(void *block);
+  /* The largest size after a change. */
+  unsigned largest;
+};
+
+/* Allocates, resizes and frees blocks in random order, with a mark at both ends of each. */
+static inline void use_blocks(const struct functions *functions, size_t seed, int rounds)
+{
+  enum { SLOTS = 60 };
+  unsigned char *blocks[SLOTS] = {NULL}, mark = (unsigned char)seed;
+  size_t sizes[SLOTS] = {0};
+  unsigned state = (unsigned)seed * 2654435761u + 1;
+  int round, at;
+  for (round = 0; round < rounds; round++) {
+    state = state * 1103515245u + 12345;
+    at = (int)(state >> 16) % SLOTS;
+    if (blocks[at] != NULL) {
+      CHECK(blocks[at][0] == mark && blocks[at][sizes[at] - 1] == mark);
+      if (state % 5 == 0) {
+        size_t size = state % functions->largest + 1;
+        blocks[at] = (unsigned char *)functions->resize(blocks[at], size);
+        CHECK(blocks[at] != NULL && blocks[at][0] == mark);
+        sizes[at] = size;
+        blocks[at][size - 1] = mark;
+        continue;
+      }
+      functions->release(blocks[at]);
+    }
+    sizes[at] = (state >> 8) % 200 + 1;
+    blocks[at] = (unsigned char *)functions->allocate(sizes[at], state);
+    CHECK(blocks[at] != NULL);
+    memset(blocks[at], mark, sizes[at]);
+  }
+  for (at = 0; at < SLOTS; at++)
+    if (blocks[at] != NULL) functions->release(blocks[at]);
+}
+
 #endif

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 6, ROUNDS = 30000, SLOTS = 60, FORKS = 10, MANY = 3000 };
+enum { THREADS = 6, ROUNDS = 30000, FORKS = 10, MANY = 3000 };
 static int stop;
 
 /* Blocks that do not fit into the caches, so that the next call of the thread comes to the region. */
@@ -249,34 +249,12 @@ static void a_discipline_may_allocate(void)
   free(it);
 }
 
+static void *allocate_or_clear(size_t size, unsigned state) { return state % 3 == 0 ? calloc(1, size) : malloc(size); }
+
 static void *work(void *seed)
 {
-  unsigned char *blocks[SLOTS] = {NULL};
-  size_t sizes[SLOTS] = {0};
-  unsigned state = (unsigned)(size_t)seed * 2654435761u + 1;
-  int round, at;
-  for (round = 0; round < ROUNDS; round++) {
-    unsigned char mark = (unsigned char)(size_t)seed;
-    state = state * 1103515245u + 12345;
-    at = (int)(state >> 16) % SLOTS;
-    if (blocks[at] != NULL) {
-      CHECK(blocks[at][0] == mark && blocks[at][sizes[at] - 1] == mark);
-      if (state % 5 == 0) {
-        size_t size = state % 3000 + 1;
-        blocks[at] = realloc(blocks[at], size);
-        CHECK(blocks[at] != NULL && blocks[at][0] == mark);
-        sizes[at] = size;
-        blocks[at][size - 1] = mark;
-        continue;
-      }
-      free(blocks[at]);
-    }
-    sizes[at] = (state >> 8) % 200 + 1;
-    blocks[at] = state % 3 == 0 ? calloc(1, sizes[at]) : malloc(sizes[at]);
-    CHECK(blocks[at] != NULL);
-    memset(blocks[at], mark, sizes[at]);
-  }
-  for (at = 0; at < SLOTS; at++) free(blocks[at]);
+  static const struct functions mallocs = {allocate_or_clear, realloc, free, 3000};
+  use_blocks(&mallocs, (size_t)seed, ROUNDS);
   return NULL;
 }
 

@@ -4,39 +4,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 8, ROUNDS = 100000, SLOTS = 50, FORKS = 20 };
+enum { THREADS = 8, ROUNDS = 100000, FORKS = 20 };
 static Vmalloc_t *shared;
 static int stop;
+
+static void *shared_alloc(size_t size, unsigned state)
+{
+  (void)state;
+  return vmalloc(shared, size);
+}
+
+static void *shared_resize(void *block, size_t size) { return vmresize(shared, block, size, VM_RSCOPY); }
+
+static void shared_free(void *block) { CHECK(vmfree(shared, block) == 0); }
 
 /* "This region may be accessed concurrently by multiple threads or processes." */
 static void *use(void *seed)
 {
-  unsigned char *blocks[SLOTS] = {NULL};
-  size_t sizes[SLOTS] = {0};
-  unsigned state = (unsigned)(size_t)seed * 2654435761u + 1;
-  int round, at;
-  for (round = 0; round < ROUNDS; round++) {
-    unsigned char mark = (unsigned char)(size_t)seed;
-    state = state * 1103515245u + 12345;
-    at = (int)(state >> 16) % SLOTS;
-    if (blocks[at] != NULL) {
-      CHECK(blocks[at][0] == mark && blocks[at][sizes[at] - 1] == mark);
-      if (state % 7 == 0) {
-        size_t size = state % 300 + 1;
-        blocks[at] = (unsigned char *)vmresize(shared, blocks[at], size, VM_RSCOPY);
-        CHECK(blocks[at] != NULL && blocks[at][0] == mark);
-        sizes[at] = size;
-        blocks[at][size - 1] = mark;
-        continue;
-      }
-      CHECK(vmfree(shared, blocks[at]) == 0);
-    }
-    sizes[at] = (state >> 8) % 200 + 1;
-    blocks[at] = (unsigned char *)vmalloc(shared, sizes[at]);
-    CHECK(blocks[at] != NULL);
-    memset(blocks[at], mark, sizes[at]);
-  }
-  for (at = 0; at < SLOTS; at++) CHECK(vmfree(shared, blocks[at]) == 0);
+  static const struct functions of_region = {shared_alloc, shared_resize, shared_free, 300};
+  use_blocks(&of_region, (size_t)seed, ROUNDS);
   return NULL;
 }
 

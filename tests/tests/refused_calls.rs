@@ -1,7 +1,8 @@
-//! Profiles and recordings where the system refuses a call that hardly ever fails: what is said,
-//! and which files there are then.
+//! Profiles, recordings and malloc over regions where the system refuses a call that hardly ever
+//! fails: what is said, and which files there are then.
 
 use lumalloc_tests::build::liblumalloc;
+use lumalloc_tests::linked::linked_with;
 use lumalloc_tests::profiled::command;
 use lumalloc_tests::run::ending;
 use lumalloc_tests::serving::{self, Serving, ask, free_port};
@@ -114,6 +115,48 @@ fn a_misuse_is_told_without_a_stack_that_cannot_be_read() {
     assert_eq!(status, "signal 6");
     let begins = errors.starts_with("<lumalloc>: double free of 0x");
     assert!(begins && errors.ends_with(" (size 40960, arena 0)\n"), "{errors}");
+}
+
+/// As [`Run::output`], of a program that succeeds: what it wrote to its two streams.
+fn written(run: Run) -> (String, String) {
+    let output = run.output();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(ending(output.status), "exit 0", "{}", text(&output.stderr));
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn malloc_stays_with_its_heap_where_no_region_gets_memory() {
+    let program = linked_with("malloc_refused.c", &["-DREFUSE_MEMORY"]);
+    let said = written(program.env("VMALLOC_OPTIONS", "method=debug"));
+    let expected =
+        "<lumalloc>: VMALLOC_OPTIONS: no region could be opened, so malloc uses its heap\n";
+    assert_eq!(said, ("ok\n".to_owned(), expected.to_owned()));
+}
+
+#[test]
+fn malloc_stays_with_its_heap_where_threads_cannot_be_told() {
+    let program = linked_with("malloc_refused.c", &[]);
+    let refuse = cc("refuse.c", &["-shared", "-fPIC"]);
+    let program = program.env("LD_PRELOAD", refuse).env("REFUSE", "membarrier");
+    let said = written(program.env("REFUSE_EVERY", "1"));
+    let expected = "<lumalloc>: malloc goes on with its own heap: \
+        there is no memory to lead it to another one, or the system refuses membarrier\n";
+    assert_eq!(said, ("ok\n".to_owned(), expected.to_owned()));
+}
+
+/// The name of a caller's file is a link's. Libraries have theirs from the loader.
+#[test]
+fn callers_in_a_program_without_a_known_name_are_told() {
+    let run = Run::plain(cc("malloc_options.c", &["-DALONE"])).args(["twice"]);
+    let run = run.env("LD_PRELOAD", refusing(liblumalloc().into()));
+    let run = run.env("VMALLOC_OPTIONS", "method=debug").env("REFUSE", "readlink");
+    let (_, said) = written(run.env("REFUSE_EVERY", "1"));
+    let (_, callers) = said.split_once(":already freed:detected from=").expect(&said);
+    let first = callers.split(',').next().expect("a caller");
+    let offset = first.strip_prefix("program+0x").expect(&said);
+    assert!(usize::from_str_radix(offset, 16).is_ok(), "{said}");
+    assert!(callers.contains(",libc.so.6+0x"), "{said}");
 }
 
 /// The exporter takes a profile into a file in memory, which it bounds by a seal.

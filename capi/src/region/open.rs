@@ -8,7 +8,7 @@ use super::list::Regions;
 use super::{publish, vmregion};
 use crate::errno;
 use alloc_core::control::diversion::past;
-use alloc_core::observe::regions;
+
 use alloc_core::raw;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -206,7 +206,8 @@ pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
 }
 
 /// `vmset`: sets flags, or clears them if `on` is 0. Returns flags and method as they were before.
-/// Source: vmalloc(3).
+/// `VM_SHARE` stays as it is while a call is in the region, and set where malloc allocates. Source:
+/// vmalloc(3).
 ///
 /// Errors: -1 for NULL.
 ///
@@ -216,10 +217,10 @@ pub unsafe extern "C" fn vmclear(vm: *mut Vmalloc) -> c_int {
 pub unsafe extern "C" fn vmset(vm: *mut Vmalloc, flags: c_int, on: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let Some(vm) = (unsafe { handle(vm) }) else { return fail(libc::EINVAL) };
-    // Not while another thread visits the region, which it does by this flag.
-    let change = || vm.head().change_mode(abi::flags(flags, mode::FLAGS), on != 0);
-    let is_turned = abi::flags(flags, mode::SHARE) != 0;
-    if is_turned { regions::alone(change) } else { change() }.cast_signed()
+    let (flags, on) = (abi::flags(flags, mode::FLAGS), on != 0);
+    let is_turned = flags & mode::SHARE != 0;
+    let head = vm.head();
+    if is_turned { head.turn(flags, on) } else { head.change_mode(flags, on) }.cast_signed()
 }
 
 /// `vmdisc`: replaces the discipline by `disc`, unless that is NULL, has another `memoryf`, or the

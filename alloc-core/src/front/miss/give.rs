@@ -30,6 +30,7 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) unsafe fn known(block: *mut u8, units: usize, cache: &'static ThreadCache) {
+    // Before the hardened tier, which takes every block of the class map.
     if diverted::free(block) {
         return;
     }
@@ -52,8 +53,9 @@ unsafe fn free_overflown(block: *mut u8, units: usize, cache: &'static ThreadCac
     let is_done = cache.bin_at(units * OFFSET_UNIT).put(block)
         || RealCache::plain(cache).is_some_and(|real| small::free_plain(real, block, units));
     if !is_done {
+        // Not `unknown`, which would ask a second time whether the call is diverted.
         // SAFETY: the caller's promise.
-        unsafe { unknown(block) };
+        unsafe { free_watched(block, None) };
     }
 }
 
