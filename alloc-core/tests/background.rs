@@ -5,15 +5,17 @@
 mod common;
 
 use common::child::{play, play_well, scenario, tell};
-use lumalloc::{control, observe, raw};
+use common::idling::{
+    MIB, background_threads, dirty, doze, forked, no_more_threads, resident,
+    rss_without_allocating, threads, wait_for,
+};
+use lumalloc::{control, observe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
-
-const MIB: usize = 1 << 20;
 
 #[test]
 #[ignore = "the scenarios of the tests here"]
@@ -22,9 +24,6 @@ fn child() {
         Some("idle") => idle(),
         Some("owned") => owned(),
         Some("kept") => kept(),
-        Some("for-a-time") => for_a_time(),
-        Some("alone") => alone(),
-        Some("silent") => silent(),
         Some("fork") => fork(),
         Some("toggle") => toggle(),
         Some("sleeps") => sleeps(),
@@ -33,57 +32,6 @@ fn child() {
         Some("exit") => assert_ne!(dirty(MIB), 0),
         _ => {}
     }
-}
-
-/// The bytes of this process in physical memory, counted page by page.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
-    let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
-    let kib = line.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
-    kib.expect("a number") << 10
-}
-
-/// The names of this process's threads.
-fn threads() -> Vec<String> {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
-    let name = |task: std::io::Result<std::fs::DirEntry>| {
-        let comm = task.ok()?.path().join("comm");
-        Some(std::fs::read_to_string(comm).ok()?.trim_end().to_owned())
-    };
-    tasks.filter_map(name).collect()
-}
-
-fn background_threads() -> usize {
-    threads().iter().filter(|name| *name == "lumalloc_bg").count()
-}
-
-/// Waits for an event that must come, without large allocations meanwhile.
-#[track_caller]
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "no {what}: {:#?}", observe::totals());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Waits as an idle process does: in the kernel, without a call of the allocator.
-fn doze(millis: u64) {
-    std::thread::sleep(Duration::from_millis(millis));
-}
-
-/// Allocates and writes small and large blocks, frees them all, and returns the RSS from before.
-fn dirty(bytes: usize) -> usize {
-    let before = resident();
-    let large = raw::malloc(bytes / 2);
-    // SAFETY: a live block, this long.
-    unsafe { large.write_bytes(1, bytes / 2) };
-    let small: Vec<Box<[u8; 200]>> = (0..bytes / 2 / 208).map(|_| Box::new([1; 200])).collect();
-    assert!(resident() > bytes / 2, "written memory is resident");
-    drop(small);
-    // SAFETY: a live block, freed once.
-    unsafe { raw::free(large) };
-    before
 }
 
 fn idle() {
@@ -96,20 +44,6 @@ fn idle() {
         rss_without_allocating(text) < before + 8 * MIB
     });
     assert_eq!(background_threads(), 1);
-}
-
-/// The RSS, read by system calls alone.
-fn rss_without_allocating(text: &mut [u8]) -> usize {
-    // SAFETY: the path is a C string.
-    let fd = unsafe { libc::open(c"/proc/self/smaps_rollup".as_ptr(), libc::O_RDONLY) };
-    // SAFETY: the buffer is writable for its length.
-    let length = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: `fd` is open.
-    unsafe { libc::close(fd) };
-    let text = std::str::from_utf8(&text[..length as usize]).expect("text");
-    let at = text.find("Rss:").expect("Rss") + 4;
-    let number = text[at..].trim_start().split(' ').next().expect("a number");
-    number.parse::<usize>().expect("a number") << 10
 }
 
 #[test]
@@ -136,94 +70,6 @@ fn kept() {
 #[test]
 fn without_it_an_idle_process_keeps_its_memory() {
     play_well("kept", "background_thread:false,dirty_decay_ms:100");
-}
-
-/// A thread that has allocated and sleeps, until the sender is dropped.
-fn sleeper() -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
-    let (send, receive) = std::sync::mpsc::channel::<()>();
-    let (ready, is_ready) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        ready.send(Box::new(1)).expect("a receiver");
-        receive.recv().ok();
-    });
-    is_ready.recv().expect("a block");
-    (send, thread)
-}
-
-fn for_a_time() {
-    let (park, thread) = sleeper();
-    for _ in 0..2 {
-        let before = dirty(64 * MIB);
-        wait_for("return of memory", || {
-            doze(20);
-            rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
-        });
-        assert!(!control::background_thread() && control::background_thread_auto());
-        let runs = observe::totals().background_runs;
-        assert!(runs > 0, "nobody else gives memory back");
-        wait_for("end of the thread", || background_threads() == 0);
-        assert_eq!(observe::totals().background_threads, 0);
-    }
-    // Turned off, it is not started again. Turned on, it is kept.
-    assert!(control::set_background_thread(false));
-    assert!(!control::background_thread_auto());
-    dirty(64 * MIB);
-    doze(200);
-    assert_eq!(background_threads(), 0);
-    control::set_background_thread_auto(true);
-    dirty(64 * MIB);
-    wait_for("thread", || background_threads() == 1);
-    assert!(control::set_background_thread(true));
-    doze(1000);
-    assert_eq!(background_threads(), 1);
-    drop(park);
-    thread.join().expect("a thread");
-}
-
-#[test]
-fn by_default_it_runs_for_a_time_once_much_memory_is_unused() {
-    play_well("for-a-time", "dirty_decay_ms:200");
-    play_well("for-a-time", "dirty_decay_ms:200,tcache:false");
-}
-
-/// Not in a process with one thread, and for no longer than there are several.
-fn alone() {
-    forked(|| {
-        dirty(64 * MIB);
-        doze(200);
-        assert_eq!(threads().len(), 1);
-        let (park, thread) = sleeper();
-        dirty(64 * MIB);
-        wait_for("thread", || background_threads() == 1);
-        drop(park);
-        thread.join().expect("a thread");
-        wait_for("end of the thread", || threads().len() == 1);
-    });
-}
-
-#[test]
-fn a_process_with_one_thread_gets_no_other_one() {
-    // The decay time is longer than the test.
-    play_well("alone", "dirty_decay_ms:600000");
-}
-
-fn silent() {
-    let (park, thread) = sleeper();
-    no_more_threads();
-    assert!(control::background_thread_auto());
-    dirty(64 * MIB);
-    assert!(!control::background_thread_auto(), "the key says that there is none");
-    drop(park);
-    thread.join().expect("a thread");
-    tell("lives");
-}
-
-#[test]
-fn where_threads_are_refused_none_runs_for_a_time_and_nothing_is_said() {
-    let outcome = play("silent", &[]);
-    assert_eq!(outcome.stderr, "");
-    assert!(outcome.success);
-    assert_eq!(outcome.told, ["lives"]);
 }
 
 /// Blocks of a sleeping thread are freed by another thread, which then sleeps too.
@@ -274,21 +120,6 @@ fn sleeps() {
 #[test]
 fn it_sleeps_while_nothing_is_unused_and_is_woken_when_something_is() {
     play_well("sleeps", "background_thread:true,dirty_decay_ms:400");
-}
-
-fn forked(f: impl FnOnce()) {
-    // SAFETY: no other threads run, or only those of this library.
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0, "fork failed");
-    if pid == 0 {
-        let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-        // SAFETY: the call ends the process.
-        unsafe { libc::_exit(i32::from(!well)) };
-    }
-    let mut status = 0;
-    // SAFETY: the call waits for the child just made.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "the child's status");
 }
 
 fn fork() {
@@ -362,18 +193,6 @@ fn a_thousand_times_on_and_off_under_traffic() {
 }
 
 const REFUSAL: &str = "<lumalloc>: the background thread cannot be started (error 11)\n";
-
-/// From here on no thread can be made, because there is no address space for a stack.
-fn no_more_threads() {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is readable.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const none) }, 0);
-    // SAFETY: the call takes only numbers. Root would not be bound by the limit.
-    if unsafe { libc::geteuid() } == 0 {
-        // SAFETY: the call takes only numbers.
-        assert_eq!(unsafe { libc::setuid(65_534) }, 0);
-    }
-}
 
 fn refused() {
     no_more_threads();

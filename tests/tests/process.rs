@@ -213,8 +213,8 @@ fn a_background_thread_does_not_outlive_the_program() {
     assert_eq!(run.stdout(), "");
 }
 
-/// The C library frees the thread-local storage of ended threads under a lock that starting a thread
-/// takes too. So no thread is started there.
+/// The C library frees the thread-local storage of ended threads under a lock that the start of a
+/// thread takes too. So no thread is started there.
 #[test]
 fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
     let run = |conf| Run::preloaded(cc("proc_background.c", &[])).args(["loader"]).conf(conf);

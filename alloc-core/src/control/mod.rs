@@ -150,8 +150,8 @@ pub fn set_regmax(regmax: u32) -> u32 {
 }
 
 /// Whether the background thread is kept. Then it runs, or will run when there is something to
-/// purge. One that runs for a time ([`background_thread_auto`]) does not count. Source: jemalloc(3),
-/// `background_thread`.
+/// purge. One that runs for a time ([`background_thread_auto`]) does not count. Source:
+/// jemalloc(3), `background_thread`.
 #[must_use]
 pub fn background_thread() -> bool {
     real_cache();

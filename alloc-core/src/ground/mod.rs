@@ -21,6 +21,9 @@ pub(crate) mod calls;
 pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod process;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod callback;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -293,18 +293,6 @@ fn weak_random(address: usize) -> u64 {
     mixed
 }
 
-/// Returns the number of the calling process.
-pub(crate) fn process_id() -> c_int {
-    // SAFETY: takes nothing and returns a number.
-    unsafe { libc::getpid() }
-}
-
-/// Returns the first address of the loader's code, or 0 if the program has no loader.
-pub(crate) fn loader() -> usize {
-    // SAFETY: any value may be asked for.
-    keep_errno(|| unsafe { libc::getauxval(libc::AT_BASE) }) as usize
-}
-
 /// Returns the kernel's number of the calling thread.
 pub(crate) fn thread_id() -> usize {
     // SAFETY: takes nothing and returns a number.

@@ -1,10 +1,10 @@
 //! How much memory is handed out to the program and to thread caches, roughly, and whether that has
-//! fallen so far that much memory is unused.
+//! fallen so far that much memory is unused, or risen so far that caches may hold much.
 //!
 //! Each owner and each arena counts for itself under its own lock, and tells the sum only when its
 //! count has changed by a [`GRAIN`]. So a refill that follows a flush touches no shared line.
 
-use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicIsize, AtomicU8, Ordering::Relaxed};
 
 /// How far the memory handed out must fall below its peak: so many bytes, and one part in so many
 /// of what is still handed out.
@@ -17,7 +17,11 @@ const GRAIN: isize = 64 << 10;
 static NOW: AtomicIsize = AtomicIsize::new(0);
 static PEAK: AtomicIsize = AtomicIsize::new(0);
 static PEAK_BEFORE: AtomicIsize = AtomicIsize::new(0);
-static HAS_FALLEN: AtomicBool = AtomicBool::new(false);
+/// Bytes handed out when a rise was last forgotten.
+static LOW: AtomicIsize = AtomicIsize::new(0);
+static MOVES: AtomicU8 = AtomicU8::new(0);
+const FALLEN: u8 = 1;
+const RISEN: u8 = 2;
 
 /// What one owner or one arena has handed out since it last told the sum, in bytes. Under the lock
 /// of that owner or arena.
@@ -62,8 +66,11 @@ fn tell(bytes: isize) {
         if now > PEAK.load(Relaxed) {
             PEAK.fetch_max(now, Relaxed);
         }
+        if now - LOW.load(Relaxed) >= MUCH {
+            MOVES.fetch_or(RISEN, Relaxed);
+        }
     } else if is_much_below(peak(), now) {
-        HAS_FALLEN.store(true, Relaxed);
+        MOVES.fetch_or(FALLEN, Relaxed);
     }
 }
 
@@ -75,23 +82,29 @@ fn is_much_below(peak: isize, now: isize) -> bool {
     peak - now >= MUCH.max(now / PART)
 }
 
-/// Returns whether what is handed out has fallen far below its peak, by the last change that was
-/// told.
+/// Returns whether what is handed out has fallen or risen far, by the last changes that were told.
 #[inline]
-pub(crate) fn has_fallen() -> bool {
-    HAS_FALLEN.load(Relaxed)
+pub(crate) fn has_moved() -> bool {
+    MOVES.load(Relaxed) != 0
 }
 
-/// Forgets that what is handed out has fallen, until the next change is told.
-pub(crate) fn forget_fall() {
-    HAS_FALLEN.store(false, Relaxed);
+/// Returns whether what is handed out has fallen far below its peak.
+pub(crate) fn has_fallen() -> bool {
+    MOVES.load(Relaxed) & FALLEN != 0
+}
+
+/// Forgets that what is handed out has moved, until the next change is told.
+pub(crate) fn forget_moves() {
+    LOW.store(NOW.load(Relaxed), Relaxed);
+    MOVES.store(0, Relaxed);
 }
 
 /// Begins a new period. Peaks from before the last period are forgotten.
 pub(crate) fn begin_period() {
     let now = NOW.load(Relaxed);
     PEAK_BEFORE.store(PEAK.swap(now, Relaxed), Relaxed);
-    HAS_FALLEN.store(is_much_below(peak(), now), Relaxed);
+    LOW.store(now, Relaxed);
+    MOVES.store(u8::from(is_much_below(peak(), now)) * FALLEN, Relaxed);
 }
 
 /// Forgets all peaks: what is unused now does not count any more.

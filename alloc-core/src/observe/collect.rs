@@ -12,6 +12,7 @@ use crate::back::aging::page_counts::Purges;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::metadata;
+use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry;
 use crate::front::life::{background, fork};
@@ -127,6 +128,7 @@ fn add_process(sum: &mut Sum) {
     totals.work.add_events(&UNCACHED);
     totals.work.add_process();
     totals.work.holes_given = holes::PURGED.get();
+    totals.work.caches_emptied = emptying::EMPTIED.get();
     totals.background_threads = background::threads();
     (totals.background_runs, totals.background_interval) = background::runs();
     totals.fork_abandoned = fork::ABANDONED.get();

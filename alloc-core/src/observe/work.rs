@@ -38,6 +38,8 @@ pub struct Work {
     pub runs_reused: u64,
     /// Free pages inside slabs in use that were given back.
     pub holes_given: u64,
+    /// Caches of threads that did nothing, whose blocks were taken back.
+    pub caches_emptied: u64,
     /// Runs of pages that left an arena for a slab or a large block.
     pub runs_taken: u64,
     /// Runs of pages that were returned to an arena.

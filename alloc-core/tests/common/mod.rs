@@ -6,6 +6,7 @@
 pub(crate) mod block;
 pub(crate) mod child;
 pub(crate) mod this_program;
+pub(crate) mod idling;
 pub(crate) mod mappings;
 pub(crate) mod random;
 pub(crate) mod touched;

@@ -147,6 +147,10 @@ pub mod thread_caches {
 pub mod work {
     use crate::key::{Key, Read};
 
+    /// `stats.work.caches_emptied` (count): caches of threads that did nothing, whose blocks were
+    /// taken back.
+    pub const CACHES_EMPTIED: Key<Read<u64>> = Key::new("stats.work.caches_emptied");
+
     /// `stats.work.call_futex_wait` (count): system calls futex to wait.
     pub const CALL_FUTEX_WAIT: Key<Read<u64>> = Key::new("stats.work.call_futex_wait");
 

@@ -31,6 +31,7 @@ pub static ROWS: &[Row] = &[
     work!(runs_kept, "large blocks that the thread freeing them kept"),
     work!(runs_reused, "large blocks served from those"),
     work!(holes_given, "free pages inside slabs in use that were given back"),
+    work!(caches_emptied, "caches of threads that did nothing, whose blocks were taken back"),
     work!(runs_taken, "runs of pages that left an arena for a slab or a large block"),
     work!(runs_given, "runs of pages that came back"),
     work!(lock_cache, "locks of thread caches taken"),

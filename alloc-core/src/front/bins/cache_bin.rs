@@ -208,11 +208,21 @@ impl CacheBin {
         seen
     }
 
-    /// Calls `see` with each block, as far as another thread than the bin's can tell. A block that
-    /// is pushed or popped meanwhile may be seen or not. Called under the owner's lock.
-    pub(crate) fn for_each_seen(&self, mut see: impl FnMut(*mut u8)) {
+    /// Calls `see` with each block but the `gone` oldest ones, as far as another thread than the
+    /// bin's can tell. A block that is pushed or popped meanwhile may be seen or not. Called under
+    /// the owner's lock.
+    pub(crate) fn for_each_seen(&self, gone: usize, mut see: impl FnMut(*mut u8)) {
         let base = self.base();
-        (1..=self.level()).for_each(|n| see(slot_seen(base.wrapping_add(n))));
+        (gone + 1..=self.level()).for_each(|n| see(slot_seen(base.wrapping_add(n))));
+    }
+
+    /// Writes blocks to `blocks`, as many as it is long, beginning with the oldest but `from`. Any
+    /// thread may call this under the owner's lock, for blocks that the bin's thread leaves alone.
+    pub(crate) fn see(&self, from: usize, blocks: &mut [Slot]) {
+        let first = self.base().wrapping_add(from + 1);
+        for (n, block) in blocks.iter_mut().enumerate() {
+            *block = slot_seen(first.wrapping_add(n));
+        }
     }
 
     /// Returns the blocks, oldest first.
@@ -409,11 +419,11 @@ mod tests {
         assert_eq!(bin.countdown(), -1);
         assert_eq!(bin.pop_uncounted(), block(24));
         assert!(bin.pop_uncounted().is_null());
-        bin.for_each_seen(|_| panic!("it is empty"));
+        bin.for_each_seen(0, |_| panic!("it is empty"));
         (1..=7).for_each(|n| assert!(bin.push(block(n * 8))));
         assert!(!bin.push(block(64)));
         let mut seen = Vec::new();
-        bin.for_each_seen(|block| seen.push(block.addr()));
+        bin.for_each_seen(0, |block| seen.push(block.addr()));
         assert_eq!(seen, [8, 16, 24, 32, 40, 48, 56]);
         // SAFETY: this thread's bin.
         unsafe { bin.drop_oldest(3) };

@@ -5,9 +5,13 @@ pub(crate) mod facade;
 #[allow(unsafe_code)]
 pub(crate) mod thread;
 #[allow(unsafe_code)]
+pub(crate) mod emptied;
+#[allow(unsafe_code)]
 pub(crate) mod real_cache;
 pub(crate) mod current;
 #[allow(unsafe_code)]
 pub(crate) mod registry;
 pub(crate) mod switch;
+#[allow(unsafe_code)]
+pub(crate) mod emptying;
 pub(crate) mod callback_scope;

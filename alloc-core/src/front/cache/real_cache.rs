@@ -1,6 +1,7 @@
 //! A thread cache with bins that hold blocks: what the fast paths touch, the owner of its slabs,
 //! and what the slow paths remember of each bin.
 
+use super::emptied::Emptied;
 use super::facade::Facade;
 use super::thread::{self, OfThread, Volume};
 #[cfg(feature = "checks")]
@@ -17,7 +18,8 @@ use crate::ground::counters::OwnedCount;
 use crate::ground::holds::holds;
 use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, CLASSES, SizeClass};
-use crate::middle::owners::owner::Owner;
+use crate::ground::sync::lock;
+use crate::middle::owners::owner::{Owner, OwnerState};
 use crate::profile::sampler;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -53,6 +55,8 @@ pub(crate) struct RealCache {
     volume_before: Cell<Volume>,
     /// Whether its thread wants each operation seen.
     watched: AtomicBool,
+    /// Which blocks of the bins another thread has taken out.
+    pub(crate) emptied: Emptied,
     /// The largest blocks that it holds, in bytes. 0 if it is off.
     pub(crate) largest: Cell<usize>,
     next_free: Cell<Option<&'static RealCache>>,
@@ -126,6 +130,7 @@ static NEW: RealCache = RealCache {
     next_of_thread: Cell::new(None),
     volume_before: Cell::new(Volume { allocated: 0, freed: 0 }),
     watched: AtomicBool::new(false),
+    emptied: Emptied::nothing(),
     largest: Cell::new(0),
     next_free: Cell::new(None),
     next: AtomicPtr::new(core::ptr::null_mut()),
@@ -256,7 +261,32 @@ impl RealCache {
 
     /// Returns how many free blocks of a class its bin and overflow stack hold.
     pub(crate) fn held(&self, class: SizeClass) -> usize {
-        self.bin(class).level() + self.owner.in_overflow(class)
+        self.in_bin(class) + self.owner.in_overflow(class)
+    }
+
+    /// Returns how many free blocks of a class its bin holds.
+    pub(crate) fn in_bin(&self, class: SizeClass) -> usize {
+        self.bin(class).level().saturating_sub(self.emptied.gone(class))
+    }
+
+    /// Takes the owner's lock, and makes the bins whole if another thread has taken blocks out of
+    /// them. Called by the cache's thread, or where that has ended.
+    #[inline]
+    pub(crate) fn lock_own(&self) -> lock::Guard<'_, OwnerState> {
+        let state = self.owner.state.lock();
+        if self.emptied.is_set() {
+            self.emptied.settle(|class| self.bin(class));
+        }
+        state
+    }
+
+    /// Makes the bins whole, as [`RealCache::lock_own`]. The cache's thread calls this before each
+    /// pop under no lock, on slow paths.
+    #[inline]
+    pub(crate) fn ready(&self) {
+        if self.emptied.is_set() {
+            drop(self.lock_own());
+        }
     }
 
     /// As [`RealCache::held`], with those in quarantine.
@@ -270,7 +300,7 @@ impl RealCache {
     pub(crate) fn for_each_free(&self, wanted: u64, mut see: impl FnMut(*mut u8)) {
         let state = self.owner.state.lock();
         for class in SizeClass::all().filter(|class| wanted >> class.index() & 1 != 0) {
-            self.bin(class).for_each_seen(&mut see);
+            self.bin(class).for_each_seen(self.emptied.gone(class), &mut see);
             state.overflow.for_each(class, &mut see);
         }
         self.facade().into_iter().for_each(|facade| facade.for_each_waiting(&mut see));
@@ -326,9 +356,9 @@ impl RealCache {
     /// Returns exactly the bytes that the program ever got from this cache and gave back to it.
     /// Called by its thread, or after that has ended.
     pub(crate) fn volume(&self) -> Volume {
+        self.ready();
         let mut sum = Volume::default();
-        let used = self.owner.ledger.used();
-        for class in SizeClass::all().filter(|class| used >> class.index() & 1 != 0) {
+        for class in self.owner.ledger.used_classes() {
             let (counts, popped) = (self.owner.counts(class), self.requests(class));
             let held = counts.filled.wrapping_sub(popped);
             let came_back = counts.flushed.wrapping_add(self.held(class) as u64);

@@ -26,17 +26,23 @@ use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 #[inline]
 pub(crate) fn show(cache: &'static RealCache) {
     following::follow(
-        watch::state,
-        |state| tls::set_current(front_of(cache, state)),
+        || (watch::state(), cache.emptied.is_set()),
+        |(state, _)| tls::set_current(front_of(cache, state)),
         // SeqCst: pairs with the membarrier of the switching thread, which turns this into a real
         // fence.
         || compiler_fence(Ordering::SeqCst),
     );
 }
 
+/// Returns whether all operations of a cache's thread must see the façade.
+#[inline]
+pub(super) fn needs_facade(cache: &RealCache) -> bool {
+    watch::is_on() || cache.is_watched()
+}
+
 #[inline]
 fn front_of(cache: &'static RealCache, state: State) -> &'static ThreadCache {
-    if !state.is_watching() && !cache.is_watched() {
+    if !state.is_watching() && !cache.is_watched() && !cache.emptied.is_set() {
         return &cache.front;
     }
     // The façade is made before any state asks for it.

@@ -22,12 +22,12 @@
 //! `WANTED`, so that a later thread starts it again. So it never keeps a process alive whose last
 //! thread has called `pthread_exit`.
 
-use super::may_start;
+use super::{idle_caches, may_start};
 use crate::back::aging::{growth_purge, limit};
 use crate::front::bins::thread_cache::{Kind, REENTRANT};
 use crate::front::bins::tls;
 use crate::front::cache::current;
-use crate::front::cache::registry::THREADS;
+use crate::front::cache::registry::{CACHES, THREADS};
 use crate::ground::counters::SharedCount;
 use crate::ground::options;
 use crate::ground::sync::helper_state::{HelperState, State};
@@ -57,6 +57,10 @@ static IS_AUTO: AtomicBool = AtomicBool::new(false);
 /// The most threads that may run. `AS_OPTIONS`: as the options say.
 static MOST: AtomicUsize = AtomicUsize::new(AS_OPTIONS);
 const AS_OPTIONS: usize = usize::MAX;
+/// From so many thread caches on, much memory may be in caches whose threads do nothing.
+const MANY_CACHES: u64 = 64;
+/// The thread ends when memory has not fallen far in so many decay times.
+const QUIET_PERIODS: u32 = 2;
 
 /// Passes made by background threads, and milliseconds slept between them.
 static RUNS: SharedCount = SharedCount::new();
@@ -72,7 +76,7 @@ pub(crate) fn tick() {
         give_way();
     }
     match HELPER.get() {
-        State::Off if decay_pass::is_due() || handed_out::has_fallen() => decay(),
+        State::Off if decay_pass::is_due() || handed_out::has_moved() => decay(),
         State::Wanted => start_if_needed(),
         State::Napping if growth_purge::is_due() => rouse(State::Napping),
         State::Resting => rouse(State::Resting),
@@ -110,16 +114,24 @@ fn decay() {
     if current::lives_on_reserve() {
         return;
     }
-    if handed_out::has_fallen() {
+    if handed_out::has_moved() {
         start_for_a_time();
     }
-    decay_pass::tick();
+    pass_if_due();
 }
 
-/// Starts the thread because much memory is unused, if it may be started now. Writes no message if
-/// the system refuses, but does not try again.
+/// Runs a pass on the calling thread, which has other work, if one is due.
+fn pass_if_due() {
+    if decay_pass::tick() {
+        idle_caches::pass_few(os::coarse_millis());
+    }
+}
+
+/// Starts the thread because much memory is unused, or may be in the caches of many threads, if it
+/// may be started now. Writes no message if the system refuses, but does not try again.
 fn start_for_a_time() {
-    let is_wanted = || is_auto() && HELPER.get() == State::Off;
+    let is_much = handed_out::has_fallen() || CACHES.get() >= MANY_CACHES;
+    let is_wanted = || is_much && is_auto() && HELPER.get() == State::Off;
     if is_wanted() && arena_settings::shortest_decay_ms() >= 0 && may_start::may_start() {
         let started = match CHANGE.try_lock() {
             Some(_change) if is_wanted() => start(),
@@ -130,7 +142,7 @@ fn start_for_a_time() {
         }
     }
     if HELPER.get() == State::Off {
-        handed_out::forget_fall();
+        handed_out::forget_moves();
     }
 }
 
@@ -257,7 +269,7 @@ fn start_if_needed() {
         };
         judge(started);
     }
-    decay_pass::tick();
+    pass_if_due();
 }
 
 /// Starts the thread, under the `CHANGE` lock and no other, because the C library allocates the
@@ -294,12 +306,13 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     // caches.
     tls::set_current(&REENTRANT);
     own_thread::name(c"lumalloc_bg");
-    let mut period_began = os::coarse_millis();
+    let mut quiet = Quiet { periods: 0, began: os::coarse_millis() };
     while !leaves() {
         let now = os::coarse_millis();
-        let next = decay_pass::pass(now);
+        let next = [decay_pass::pass(now), idle_caches::pass(now)].into_iter().flatten().min();
         RUNS.add(1);
-        if !is_on() && is_done(now, next, &mut period_began) && retires() {
+        let is_done = quiet.note(now) || next.is_none();
+        if !is_on() && is_done && retires() {
             break;
         }
         sleep(now, next);
@@ -325,14 +338,23 @@ fn leaves() -> bool {
     false
 }
 
-/// Returns whether a thread that runs for a time is not needed any more, after a pass at `now`.
-/// `next` is when the next pass should be.
-fn is_done(now: u64, next: Option<u64>, period_began: &mut u64) -> bool {
-    if now.saturating_sub(*period_began) >= decay_pass::decay_time() {
-        *period_began = now;
-        handed_out::begin_period();
+/// How long the use of memory has not fallen far, in decay times.
+struct Quiet {
+    periods: u32,
+    /// When the present decay time began.
+    began: u64,
+}
+
+impl Quiet {
+    /// Notes the time. Returns whether the use of memory has not fallen far for long.
+    fn note(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.began) >= decay_pass::decay_time() {
+            self.began = now;
+            handed_out::begin_period();
+            self.periods = if handed_out::has_fallen() { 0 } else { self.periods + 1 };
+        }
+        self.periods >= QUIET_PERIODS
     }
-    next.is_none() || !handed_out::has_fallen()
 }
 
 /// Ends a thread that runs for a time, unless it is to be kept or stopped.

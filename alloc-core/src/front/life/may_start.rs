@@ -8,7 +8,7 @@
 
 use crate::front::cache::registry::THREADS;
 use crate::front::modes::diversion;
-use crate::ground::os;
+use crate::ground::process;
 use crate::profile::backtrace::{self, MOST_OWN};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -17,13 +17,13 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 /// Notes which process this is. Called at the start, and in a forked child.
 pub(super) fn note_process() {
-    PROCESS.store(os::process_id(), Relaxed);
+    PROCESS.store(process::id(), Relaxed);
 }
 
 /// Returns whether the calling thread may start one now. A process with one thread starts none,
 /// and neither does the child of a vfork, which shares its parent's memory.
 pub(super) fn may_start() -> bool {
-    has_threads() && os::process_id() == PROCESS.load(Relaxed) && is_called_outside_loader()
+    has_threads() && process::id() == PROCESS.load(Relaxed) && is_called_outside_loader()
 }
 
 /// Returns whether at least two threads of the program allocate.
@@ -36,7 +36,7 @@ fn is_called_outside_loader() -> bool {
         // The allocator is not the program's malloc, so the C library does not call it.
         return true;
     }
-    let loader = os::loader();
+    let loader = process::loader();
     if loader == 0 {
         return false;
     }

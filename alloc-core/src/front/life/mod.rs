@@ -2,6 +2,7 @@
 //! background thread.
 
 mod may_start;
+mod idle_caches;
 pub(crate) mod background;
 #[allow(unsafe_code)]
 pub(crate) mod thread_end;

@@ -73,7 +73,7 @@ pub(super) fn retire(thread: &'static Thread) {
 
 /// Gives a cache's blocks back to their slabs and its slabs up for adoption.
 pub(crate) fn empty(cache: &'static RealCache) {
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     #[cfg(feature = "checks")]
     cache.check();
     flush::all(cache, &mut state);
@@ -102,9 +102,10 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
     {
         let mut state = cache.owner.state.lock();
         for class in SizeClass::all() {
-            lost += cache.bin(class).level();
+            lost += cache.in_bin(class);
             arrays::drop(cache, class);
         }
+        cache.emptied.forget();
         cache.budget_used.set(0);
         idle_owner::give_up(&cache.owner, &mut state);
     }
@@ -117,7 +118,7 @@ pub(crate) fn abandon(cache: &'static RealCache) -> usize {
 pub(crate) fn flush_current() -> bool {
     let Some(thread) = current::thread() else { return false };
     for cache in thread.caches() {
-        let mut state = cache.owner.state.lock();
+        let mut state = cache.lock_own();
         cache.owner.activity.add(1);
         flush::all(cache, &mut state);
     }

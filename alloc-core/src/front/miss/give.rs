@@ -11,6 +11,7 @@ use crate::back::runs::contents;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::cache::current;
+use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::life::background;
 use crate::front::modes::block_size::Given;
@@ -132,7 +133,7 @@ unsafe fn free_given(block: *mut u8, size: usize, align: usize) {
 #[inline]
 unsafe fn free_watched(block: *mut u8, given: Option<Given>) {
     // SAFETY: the caller's promise.
-    if !unsafe { watched::free(tls::current(), block, given) } {
+    if !unsafe { watched::free(emptying::awake(tls::current()), block, given) } {
         // SAFETY: the caller's promise.
         unsafe { free_any(block, given) };
     }

@@ -6,6 +6,7 @@
 
 use super::{diverted, sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
+use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::supply::layouts;
 use crate::ground::probes;
@@ -48,6 +49,7 @@ pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *
 
 #[inline(never)]
 fn malloc_by_kind(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let cache = emptying::awake(cache);
     let block = match cache.kind() {
         Kind::Real => RealCache::plain(cache)
             .map_or(core::ptr::null_mut(), |real| small::malloc_plain(real, size, align)),

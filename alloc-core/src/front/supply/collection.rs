@@ -14,7 +14,7 @@ const VISITS: usize = 4;
 #[inline(never)]
 pub(super) fn collect(cache: &'static RealCache) {
     let mut round = false;
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     cache.owner.activity.add(1);
     for _ in 0..VISITS {
         let index = cache.next_visit.get();

@@ -15,18 +15,19 @@ use crate::middle::slabs::slab::Slab;
 /// Called by the cache's thread, under no lock.
 pub(super) fn pop_ordinary(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
     loop {
+        cache.ready();
         let block = cache.bin(class).pop_uncounted();
         if block.is_null() || !is_sample(block) {
             return block;
         }
-        give_back(&cache.owner, &mut cache.owner.state.lock(), class, &[block]);
+        give_back(&cache.owner, &mut cache.lock_own(), class, &[block]);
     }
 }
 
 /// Gives all samples in the bins of a cache back to their slabs. Called by the cache's thread,
 /// under no lock.
 pub(crate) fn settle(cache: &'static RealCache) {
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     for class in SizeClass::all() {
         let give = |block| give_back(&cache.owner, &mut state, class, &[block]);
         // SAFETY: this thread's bin.

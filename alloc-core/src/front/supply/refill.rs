@@ -29,7 +29,7 @@ pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
     if cold.refills.get() == 0 && class.blocks_of_lines() > 1 && bin.level() > 0 {
         // The thread has freed such blocks, but never requested any. They are other threads'
         // blocks, in cache lines that those threads write to.
-        flush::oldest(cache, &mut cache.owner.state.lock(), class, bin.level());
+        flush::oldest(cache, &mut cache.lock_own(), class, bin.level());
     }
     let mut block = freed_samples::pop_ordinary(cache, class);
     if block.is_null() {
@@ -68,7 +68,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
 
 fn refill(cache: &'static RealCache, class: SizeClass) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     cache.owner.activity.add(1);
     cold.missed.set(true);
     cache.settle_account(class);
@@ -152,7 +152,7 @@ fn want_more(cache: &'static RealCache, class: SizeClass, want: usize) {
 /// The caller must be the cache's thread and hold no lock.
 pub(crate) fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     cache.owner.activity.add(1);
     cold.missed.set(true);
     cache.settle_account(class);

@@ -37,7 +37,7 @@ fn set_largest(cache: &'static RealCache, largest: usize) {
 
 /// Empties the bins of some classes and frees their arrays.
 fn clear(cache: &'static RealCache, which: impl Fn(SizeClass) -> bool) {
-    let mut state = cache.owner.state.lock();
+    let mut state = cache.lock_own();
     cache.owner.activity.add(1);
     flush::beside(cache, &mut state);
     for class in SizeClass::all().filter(|class| which(*class)) {

@@ -49,7 +49,7 @@ pub(crate) fn move_word(word: &AtomicPtr<u8>, value_for: impl Fn(*mut u8) -> Opt
 mod models {
     use super::*;
     use crate::ground::sync::seam::{AtomicU64, fence, model};
-    use loom::sync::Arc;
+    use loom::sync::{Arc, Mutex};
     use loom::thread;
 
     /// A thread's word, and the state of all threads. A word says which cache, and for which state.
@@ -124,6 +124,168 @@ mod models {
             world.switch(2);
             thread.join().unwrap();
             assert_eq!(world.word(), value(2, 2));
+        });
+    }
+
+    /// A bin as `front/bins/cache_bin.rs` has it, with three blocks, and what another thread has
+    /// taken out of it.
+    struct Bin {
+        word: AtomicPtr<u8>,
+        emptied: AtomicU64,
+        /// The number of blocks, and the slots above the base.
+        level: AtomicU64,
+        slots: [AtomicU64; 5],
+        /// Under the lock.
+        gone: Mutex<u64>,
+    }
+
+    const FRONT: usize = 1;
+    const FACADE: usize = 2;
+    const ANOTHER: usize = 3;
+
+    fn word(which: usize) -> *mut u8 {
+        core::ptr::without_provenance_mut(which)
+    }
+
+    impl Bin {
+        fn new() -> Bin {
+            Bin {
+                word: AtomicPtr::new(word(FRONT)),
+                emptied: AtomicU64::new(0),
+                level: AtomicU64::new(3),
+                slots: [0, 1, 2, 3, 0].map(AtomicU64::new),
+                gone: Mutex::new(0),
+            }
+        }
+
+        /// The bin, after the slow path of a thread whose word names the façade.
+        fn awake(&self) {
+            if self.word.load(Ordering::Relaxed) == word(FACADE) {
+                self.make_whole();
+                self.show();
+            }
+        }
+
+        /// By the thread: its word names the bin's front from now on, or the façade.
+        fn show(&self) {
+            follow(
+                || self.emptied.load(Ordering::Acquire),
+                |emptied| {
+                    let which = if emptied == 0 { FRONT } else { FACADE };
+                    self.word.swap(word(which), Ordering::Relaxed);
+                },
+                || fence(Ordering::SeqCst),
+            );
+        }
+
+        /// By the thread: its word names another bin.
+        fn leave(&self) {
+            self.word.swap(word(ANOTHER), Ordering::Relaxed);
+        }
+
+        fn make_whole(&self) {
+            let mut gone = self.gone.lock().unwrap();
+            if self.emptied.load(Ordering::Acquire) != 0 {
+                let level = self.level.load(Ordering::Relaxed);
+                for slot in *gone + 1..=level {
+                    let block = self.slots[slot as usize].load(Ordering::Relaxed);
+                    self.slots[(slot - *gone) as usize].store(block, Ordering::Relaxed);
+                }
+                self.level.store(level - *gone, Ordering::Relaxed);
+                *gone = 0;
+                self.emptied.store(0, Ordering::SeqCst);
+            }
+        }
+
+        /// A pop of the thread. 0: the bin is empty.
+        fn pop(&self) -> u64 {
+            // What the membarrier of the other thread makes of the time between two operations.
+            fence(Ordering::SeqCst);
+            self.awake();
+            let level = self.level.load(Ordering::Relaxed);
+            let block = self.slots[level as usize].load(Ordering::Relaxed);
+            if block != 0 {
+                self.level.store(level - 1, Ordering::Relaxed);
+            }
+            block
+        }
+
+        /// A push of the thread.
+        fn push(&self, block: u64) {
+            fence(Ordering::SeqCst);
+            self.awake();
+            let level = self.level.load(Ordering::Relaxed) + 1;
+            self.slots[level as usize].store(block, Ordering::Relaxed);
+            self.level.store(level, Ordering::Relaxed);
+        }
+
+        /// By another thread. Returns the blocks that it took, as bits.
+        fn empty(&self) -> u64 {
+            self.emptied.store(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            let (front, facade) = (word(FRONT), word(FACADE));
+            let shut =
+                self.word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed);
+            if shut.is_err() {
+                self.emptied.store(0, Ordering::SeqCst);
+            }
+            fence(Ordering::SeqCst);
+            let mut gone = self.gone.lock().unwrap();
+            let mut taken = 0;
+            if self.emptied.load(Ordering::Acquire) != 0 {
+                let level = self.level.load(Ordering::Relaxed);
+                *gone = level.saturating_sub(1);
+                for slot in 1..=*gone {
+                    taken |= 1 << self.slots[slot as usize].load(Ordering::Relaxed);
+                }
+            }
+            taken
+        }
+    }
+
+    /// Each block is popped once or taken once.
+    fn empties_while(operations: fn(&Bin) -> u64) {
+        model(move || {
+            let bin = Arc::new(Bin::new());
+            let thread = {
+                let bin = Arc::clone(&bin);
+                thread::spawn(move || operations(&bin))
+            };
+            let taken = bin.empty();
+            let mut popped = thread.join().unwrap() & !1;
+            loop {
+                let block = bin.pop();
+                if block == 0 {
+                    break;
+                }
+                assert_eq!(popped & 1 << block, 0, "popped twice");
+                popped |= 1 << block;
+            }
+            assert_eq!(popped & taken, 0, "popped and taken");
+            assert_eq!(popped | taken, 0b1110, "lost");
+        });
+    }
+
+    #[test]
+    fn loom_a_bin_is_emptied_while_its_thread_pops() {
+        empties_while(|bin| 1 << bin.pop() | 1 << bin.pop());
+    }
+
+    #[test]
+    fn loom_a_bin_is_emptied_while_its_thread_pops_and_pushes() {
+        empties_while(|bin| {
+            let block = bin.pop();
+            bin.push(block);
+            0
+        });
+    }
+
+    #[test]
+    fn loom_a_bin_is_emptied_while_its_thread_comes_back_to_it() {
+        empties_while(|bin| {
+            bin.leave();
+            bin.show();
+            1 << bin.pop() | 1 << bin.pop()
         });
     }
 }

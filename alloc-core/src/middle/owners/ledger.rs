@@ -12,7 +12,7 @@
 use super::run_cache;
 use crate::back::metadata;
 use crate::ground::counters::OwnedCount;
-use crate::ground::size_class::CLASSES;
+use crate::ground::size_class::{CLASSES, SizeClass};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Lists of accounts: one for each class of blocks, then one for each length of runs that caches
@@ -100,6 +100,12 @@ impl Ledger {
     /// A bit for each list that has an account, so for each class that the cache ever served.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// The classes that the cache ever served.
+    pub(crate) fn used_classes(&self) -> impl Iterator<Item = SizeClass> {
+        let used = self.used();
+        SizeClass::all().filter(move |class| used >> class.index() & 1 != 0)
     }
 
     /// The accounts of a list, that of the home first.

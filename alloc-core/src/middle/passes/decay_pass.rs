@@ -35,15 +35,14 @@ pub(crate) fn is_due() -> bool {
     os::coarse_millis() >= NEXT.load(Relaxed) || growth_purge::is_due()
 }
 
-/// Runs a pass if one is due. No lock is held by the caller.
-pub(crate) fn tick() {
+/// Runs a pass if one is due. Returns whether it did. No lock is held by the caller.
+pub(crate) fn tick() -> bool {
     let now = os::coarse_millis();
-    if now >= NEXT.load(Relaxed) {
-        run_due(now);
-    }
+    let has_run = now >= NEXT.load(Relaxed) && run_due(now);
     if growth_purge::is_due() {
         purge_growth();
     }
+    has_run
 }
 
 /// Purges the pages that arenas are to give back for their growth: see [`growth_purge`].
@@ -67,15 +66,16 @@ fn purge_all_growth() {
 
 #[cold]
 #[inline(never)]
-fn run_due(now: u64) {
+fn run_due(now: u64) -> bool {
     {
-        let Some(_pass) = PASS.try_lock() else { return };
+        let Some(_pass) = PASS.try_lock() else { return false };
         if now < NEXT.load(Relaxed) {
-            return;
+            return false;
         }
         run(now);
     }
     arena_hooks::decay(now);
+    true
 }
 
 /// Runs a pass now, due or not, and purges what growth calls for. Returns when the next pass should

@@ -3,7 +3,7 @@
 //! `_dl_find_object` (glibc 2.35) takes no lock and allocates nothing. Without it no tables are
 //! found, and walks follow frame pointers only.
 
-use crate::ground::os;
+use crate::ground::process;
 use crate::ground::weak::weak_symbol;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -69,7 +69,7 @@ fn is_ready() -> bool {
     if HAS_BEGUN.load(Relaxed) {
         return true;
     }
-    os::loader() != 0 || variable() == 0
+    process::loader() != 0 || variable() == 0
 }
 
 /// Returns the module that contains an address, or `None` if none does.

@@ -239,4 +239,10 @@ pub(super) static PURGING: &[Def] = &[
         Purging,
         Sum(&["stats.work.holes_given"]),
     ),
+    counter(
+        "lumalloc_caches_emptied_total",
+        Unit::None,
+        Purging,
+        Sum(&["stats.work.caches_emptied"]),
+    ),
 ];

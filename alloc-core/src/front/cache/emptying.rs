@@ -1,0 +1,138 @@
+//! Taking the free blocks out of the cache of a thread that does nothing, without its help.
+//!
+//! ```text
+//!   other thread                               the cache's thread, when it wakes
+//!   1: the cache is marked                     a: word is read: a façade, whose bins miss
+//!   2: membarrier                              b: slow path; under the owner's lock the bins
+//!   3: word: compare-exchange front → façade      are made whole, the mark goes
+//!   4: membarrier                              c: word = front
+//!   5: under the owner's lock: blocks go back
+//! ```
+//! After 4 the thread is in the middle of one operation at most, which has read the word before 3.
+//! That operation pops the newest block of one bin, or pushes one above it. So 5 leaves the newest
+//! block of each bin and does not touch the bin ([`Emptied`](super::emptied::Emptied)).
+//!
+//! A slow path that has read the cache before 3 looks at the mark before each pop and under each
+//! lock. A thread that sets its own word looks at the mark after that ([`switch::show`]); 2 makes
+//! sure that either it sees the mark, or 3 sees its word.
+
+use super::real_cache::RealCache;
+use super::registry::Locked;
+use super::switch;
+use crate::front::bins::thread_cache::{Kind, ThreadCache};
+use crate::front::bins::tls;
+use crate::front::modes::watch;
+use crate::ground::counters::SharedCount;
+use crate::ground::os;
+use crate::ground::size_class::SizeClass;
+use crate::middle::blocks::give_back::give_back;
+use crate::middle::owners::owner::OwnerState;
+use crate::middle::passes::idle_owner;
+use core::sync::atomic::Ordering;
+
+/// The number of caches that were emptied.
+pub(crate) static EMPTIED: SharedCount = SharedCount::new();
+
+/// Blocks that are given back together.
+const BATCH: usize = 64;
+
+/// Empties caches whose threads do nothing, as far as that is so still. Returns `false`, and
+/// changes nothing, if the system cannot do it.
+pub(crate) fn empty<C: Iterator<Item = &'static RealCache>>(
+    registry: &Locked<'_>,
+    caches: impl Fn() -> C,
+) -> bool {
+    if watch::is_on() {
+        // All words name façades, and operations go on behind them.
+        return true;
+    }
+    for cache in caches().filter(|cache| cache.prepare_facade()) {
+        cache.emptied.set(true);
+    }
+    let marked = || caches().filter(|cache| cache.emptied.is_set());
+    let is_done = os::fence_all_threads() && {
+        for cache in marked().filter(|cache| !shut(registry, cache)) {
+            cache.emptied.set(false);
+        }
+        os::fence_all_threads()
+    };
+    if is_done {
+        marked().for_each(take_blocks);
+    } else {
+        // A thread whose word names the façade finds its way back at its next slow path.
+        marked().for_each(|cache| cache.emptied.set(false));
+    }
+    is_done
+}
+
+/// Makes the word of a cache's thread name the façade, if it names the cache. Returns `false` if it
+/// names something else.
+fn shut(_registry: &Locked<'_>, cache: &'static RealCache) -> bool {
+    let Some(word) = cache.thread().and_then(|thread| thread.word()) else { return false };
+    let Some(facade) = cache.facade() else { return false };
+    // SAFETY: a thread ends only after it has removed its word under the registry's lock, which is
+    // held here.
+    let word = unsafe { word.as_ref() };
+    let (front, facade) = (tls::word_for(&cache.front), tls::word_for(facade.front()));
+    // SeqCst: pairs with the fences that membarrier(2) makes in every thread.
+    word.compare_exchange(front, facade, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+}
+
+/// Takes the blocks of a cache whose thread's word names the façade, and hands its slabs on.
+fn take_blocks(cache: &'static RealCache) {
+    let Some(mut state) = cache.owner.state.try_lock() else { return cache.emptied.set(false) };
+    // The thread may have come here first.
+    if cache.emptied.is_set() {
+        for class in SizeClass::all() {
+            take_oldest(cache, &mut state, class);
+        }
+        idle_owner::give_up(&cache.owner, &mut state);
+        EMPTIED.add(1);
+    }
+}
+
+/// Gives all blocks of a bin but the newest one back to their slabs.
+fn take_oldest(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
+    let most = cache.bin(class).level().saturating_sub(1);
+    let mut gone = cache.emptied.gone(class);
+    let mut blocks = [core::ptr::null_mut(); BATCH];
+    while gone < most {
+        let count = (most - gone).min(BATCH);
+        let Some(batch) = blocks.get_mut(..count) else { return };
+        cache.bin(class).see(gone, batch);
+        give_back(&cache.owner, state, class, batch);
+        gone += count;
+        cache.emptied.set_gone(class, gone);
+    }
+}
+
+/// Returns the bytes of the blocks that [`empty`] would take out of a cache. Any thread may ask.
+pub(crate) fn bytes(cache: &RealCache) -> usize {
+    let bytes = |class| cache.in_bin(class).saturating_sub(1) * class.size();
+    cache.owner.ledger.used_classes().map(bytes).sum()
+}
+
+/// Returns a number that changes when the cache's thread does something. Any thread may ask.
+pub(crate) fn print(cache: &RealCache) -> u64 {
+    cache.owner.ledger.used_classes().fold(cache.owner.activity.get(), |print, class| {
+        let (level, left) = (cache.bin(class).level(), cache.bin(class).countdown_seen());
+        let now = (level as u64) << 32 ^ u64::from(left.cast_unsigned());
+        (print.rotate_left(7) ^ now).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
+/// Returns the front that serves the calling thread, of which `cache` is the present one. If that
+/// is the façade of a cache that was emptied, the cache is made whole and serves again.
+#[inline]
+pub(crate) fn awake(cache: &'static ThreadCache) -> &'static ThreadCache {
+    if cache.kind() != Kind::Mode {
+        return cache;
+    }
+    let Some(real) = RealCache::of(cache) else { return cache };
+    real.ready();
+    if switch::needs_facade(real) {
+        return cache;
+    }
+    switch::show(real);
+    tls::current()
+}

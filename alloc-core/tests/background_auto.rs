@@ -1,0 +1,114 @@
+//! The background thread that runs for a time when much memory is unused, in children. This program
+//! allocates by lumalloc. The tests await figures and never measure time.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play, play_well, scenario, tell};
+use common::idling::{
+    MIB, background_threads, dirty, doze, forked, no_more_threads, rss_without_allocating, threads,
+    wait_for,
+};
+use lumalloc::{control, observe};
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("for-a-time") => for_a_time(),
+        Some("alone") => alone(),
+        Some("silent") => silent(),
+        _ => {}
+    }
+}
+
+/// A thread that has allocated and sleeps, until the sender is dropped.
+fn sleeper() -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
+    let (send, receive) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        ready.send(Box::new(1)).expect("a receiver");
+        receive.recv().ok();
+    });
+    is_ready.recv().expect("a block");
+    (send, thread)
+}
+
+fn for_a_time() {
+    let (park, thread) = sleeper();
+    for _ in 0..2 {
+        let before = dirty(64 * MIB);
+        wait_for("return of memory", || {
+            doze(20);
+            rss_without_allocating(&mut [0; 4096]) < before + 8 * MIB
+        });
+        assert!(!control::background_thread() && control::background_thread_auto());
+        let runs = observe::totals().background_runs;
+        assert!(runs > 0, "nobody else gives memory back");
+        wait_for("end of the thread", || background_threads() == 0);
+        assert_eq!(observe::totals().background_threads, 0);
+    }
+    // Turned off, it is not started again. Turned on, it is kept.
+    assert!(control::set_background_thread(false));
+    assert!(!control::background_thread_auto());
+    dirty(64 * MIB);
+    doze(200);
+    assert_eq!(background_threads(), 0);
+    control::set_background_thread_auto(true);
+    dirty(64 * MIB);
+    wait_for("thread", || background_threads() == 1);
+    assert!(control::set_background_thread(true));
+    doze(1000);
+    assert_eq!(background_threads(), 1);
+    drop(park);
+    thread.join().expect("a thread");
+}
+
+#[test]
+fn by_default_it_runs_for_a_time_once_much_memory_is_unused() {
+    play_well("for-a-time", "dirty_decay_ms:200");
+    play_well("for-a-time", "dirty_decay_ms:200,tcache:false");
+}
+
+/// Not in a process with one thread, and for no longer than there are several.
+fn alone() {
+    forked(|| {
+        dirty(64 * MIB);
+        doze(200);
+        assert_eq!(threads().len(), 1);
+        let (park, thread) = sleeper();
+        dirty(64 * MIB);
+        wait_for("thread", || background_threads() == 1);
+        drop(park);
+        thread.join().expect("a thread");
+        wait_for("end of the thread", || threads().len() == 1);
+    });
+}
+
+#[test]
+fn a_process_with_one_thread_gets_no_other_one() {
+    // The decay time is longer than the test.
+    play_well("alone", "dirty_decay_ms:600000");
+}
+
+fn silent() {
+    let (park, thread) = sleeper();
+    no_more_threads();
+    assert!(control::background_thread_auto());
+    dirty(64 * MIB);
+    assert!(!control::background_thread_auto(), "the key says that there is none");
+    drop(park);
+    thread.join().expect("a thread");
+    tell("lives");
+}
+
+#[test]
+fn where_threads_are_refused_none_runs_for_a_time_and_nothing_is_said() {
+    let outcome = play("silent", &[]);
+    assert_eq!(outcome.stderr, "");
+    assert!(outcome.success);
+    assert_eq!(outcome.told, ["lives"]);
+}

@@ -1,0 +1,197 @@
+//! The caches of threads that do nothing are emptied by other threads, and the threads go on when
+//! they wake. This program allocates by lumalloc, in children. The tests await figures and never
+//! measure time.
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::child::{play_well, scenario};
+use common::idling::{forked, wait_for};
+use lumalloc::{control, observe};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: lumalloc::Lumalloc = lumalloc::Lumalloc;
+
+#[test]
+#[ignore = "the scenarios of the tests here"]
+fn child() {
+    match scenario().as_deref() {
+        Some("sleepers") => sleepers(),
+        Some("wakers") => wakers(),
+        Some("modes") => modes(),
+        Some("forks") => forks(),
+        _ => {}
+    }
+}
+
+const THREADS: u64 = 20;
+
+fn emptied() -> u64 {
+    observe::totals().work.caches_emptied
+}
+
+/// Fills the bins of many classes with blocks that were freed, and keeps a few blocks.
+fn fill(number: u64) -> Vec<Vec<u8>> {
+    let blocks: Vec<Vec<u8>> =
+        (0..400).map(|n| vec![(number + n) as u8; 16 << (n % 7) as usize]).collect();
+    blocks.into_iter().step_by(40).collect()
+}
+
+fn check(number: u64, kept: &[Vec<u8>]) {
+    for (n, block) in kept.iter().enumerate() {
+        assert!(block.iter().all(|byte| *byte == (number + 40 * n as u64) as u8));
+    }
+}
+
+/// A thread that fills its cache each time that it is told to.
+struct Sleeper {
+    tell: Sender<()>,
+    done: Receiver<(u64, u64)>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Sleeper {
+    fn start(number: u64) -> Sleeper {
+        let (tell, told) = channel::<()>();
+        let (answer, done) = channel();
+        let thread = std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            while told.recv().is_ok() {
+                check(number, &kept);
+                kept = fill(number);
+                answer.send((control::thread::allocated(), control::thread::deallocated())).ok();
+            }
+        });
+        Sleeper { tell, done, thread }
+    }
+
+    fn wake(&self) -> (u64, u64) {
+        self.tell.send(()).expect("a thread");
+        self.done.recv().expect("an answer")
+    }
+
+    fn end(self) {
+        drop(self.tell);
+        self.thread.join().expect("a thread");
+    }
+}
+
+/// Starts the background thread, which a process with unused pages gets.
+fn start_passes() {
+    drop(vec![1u8; 4 << 20]);
+}
+
+fn start_all() -> Vec<Sleeper> {
+    start_passes();
+    (0..THREADS).map(Sleeper::start).collect()
+}
+
+fn wake_all(sleepers: &[Sleeper]) {
+    for sleeper in sleepers {
+        sleeper.wake();
+    }
+}
+
+/// The bytes in thread caches.
+fn held() -> usize {
+    observe::totals().cached
+}
+
+fn sleepers() {
+    let sleepers = start_all();
+    for _ in 0..3 {
+        let before = emptied();
+        let counts: Vec<_> = sleepers.iter().map(Sleeper::wake).collect();
+        let full = held();
+        wait_for("emptied caches", || emptied() >= before + THREADS);
+        assert!(held() < full / 4, "{} of {full} bytes are held still", held());
+        let before = emptied();
+        // What a thread allocated and freed is counted once, whoever takes the blocks back.
+        for (sleeper, counted) in sleepers.iter().zip(counts) {
+            let now = sleeper.wake();
+            // The channel keeps some blocks.
+            let kept = (now.0 - counted.0).abs_diff(now.1 - counted.1);
+            assert!(kept < 4096 && now.0 > counted.0 + 50_000, "{counted:?} {now:?}");
+        }
+        wait_for("emptied caches", || emptied() >= before + THREADS);
+    }
+    sleepers.into_iter().for_each(Sleeper::end);
+}
+
+#[test]
+fn caches_of_sleeping_threads_are_emptied_and_fill_again() {
+    play_well("sleepers", "background_thread:true,dirty_decay_ms:10");
+}
+
+/// Threads wake at any moment of the emptying.
+fn wakers() {
+    start_passes();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..50 {
+            let stop = &stop;
+            scope.spawn(move || {
+                let (mut kept, mut turn) = (fill(number), number);
+                while !stop.load(Relaxed) {
+                    // A cache is emptied 400 to 500 ms after its thread's last operation.
+                    std::thread::sleep(Duration::from_millis(400 + turn * 7 % 120));
+                    check(number, &kept);
+                    kept = fill(number);
+                    turn += 1;
+                }
+            });
+        }
+        wait_for("emptied caches", || emptied() >= 400);
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn threads_may_wake_while_their_caches_are_emptied() {
+    play_well("wakers", "background_thread:true,dirty_decay_ms:10");
+    play_well("wakers", "background_thread:true,dirty_decay_ms:10,prof:true,lg_prof_sample:12");
+}
+
+/// A mode is switched while caches are emptied, and threads wake in it.
+fn modes() {
+    let sleepers = start_all();
+    for _ in 0..4 {
+        let emptied_before = emptied();
+        wake_all(&sleepers);
+        wait_for("emptied caches", || emptied() >= emptied_before + THREADS);
+        let before = control::fill();
+        assert!(control::set_fill(control::Fill { junk_allocated: true, ..before }));
+        wake_all(&sleepers);
+        assert!(control::set_fill(before));
+    }
+    sleepers.into_iter().for_each(Sleeper::end);
+}
+
+#[test]
+fn modes_are_switched_while_caches_are_empty() {
+    play_well("modes", "background_thread:true,dirty_decay_ms:10");
+}
+
+/// A child of a fork has the empty caches of threads that it does not have.
+fn forks() {
+    let sleepers = start_all();
+    wake_all(&sleepers);
+    let mine = fill(3);
+    wait_for("emptied caches", || {
+        std::thread::sleep(Duration::from_millis(600));
+        emptied() >= THREADS
+    });
+    forked(|| {
+        check(3, &mine);
+        check(4, &fill(4));
+    });
+    sleepers.into_iter().for_each(Sleeper::end);
+}
+
+#[test]
+fn a_fork_finds_empty_caches() {
+    play_well("forks", "background_thread:true,dirty_decay_ms:10");
+}
