@@ -1,5 +1,5 @@
-/* Commits the misuse argv[1] on a block of argv[2] bytes, says that nothing noticed it, and ends by the return of main. A
- * kind that asks for a promise ("is freed memory zeroed?") says so only if the promise is not kept. `list` prints the
+/* Commits the misuse argv[1] on a block of argv[2] bytes, says that nothing noticed it, and ends by the return of main.
+ * A kind that asks for a promise ("is freed memory zeroed?") says so only if the promise is not kept. `list` prints the
  * kinds, with `sized` behind those that depend on the size. docs/misuse.md has what each allocator finds. */
 #include <sys/mman.h>
 

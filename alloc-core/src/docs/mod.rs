@@ -55,6 +55,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod extent_hooks {}
     #[doc = include_str!("mechanisms/modes_and_facades.md")]
     pub(crate) mod modes_and_facades {}
+    #[doc = include_str!("mechanisms/early_finds.md")]
+    pub(crate) mod early_finds {}
     #[doc = include_str!("mechanisms/hardened.md")]
     pub(crate) mod hardened {}
     #[doc = include_str!("mechanisms/hardened_calls.md")]
