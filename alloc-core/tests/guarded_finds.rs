@@ -147,7 +147,7 @@ fn every_request() {
     for round in 0..3 {
         let before = observe::guarded_samples();
         let blocks: Vec<usize> =
-            (0..100).map(|n| raw::malloc(n % 40 * 100).expose_provenance()).collect();
+            (0..100).map(|n| raw::malloc((n % 40 * 100).max(1)).expose_provenance()).collect();
         let now = observe::guarded_samples();
         assert_eq!((now.made - before.made, now.failed), (100, before.failed), "round {round}");
         blocks.into_iter().for_each(free);

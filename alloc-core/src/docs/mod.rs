@@ -57,6 +57,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod modes_and_facades {}
     #[doc = include_str!("mechanisms/idle_caches.md")]
     pub(crate) mod idle_caches {}
+    #[doc = include_str!("mechanisms/early_finds.md")]
+    pub(crate) mod early_finds {}
     #[doc = include_str!("mechanisms/hardened.md")]
     pub(crate) mod hardened {}
     #[doc = include_str!("mechanisms/hardened_calls.md")]

@@ -15,6 +15,8 @@ pub(crate) mod size_class;
 pub(crate) mod geometric;
 pub(crate) mod counters;
 #[cfg(not(loom))]
+pub(crate) mod heap_sort;
+#[cfg(not(loom))]
 pub(crate) mod calls;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -22,6 +24,9 @@ pub(crate) mod os;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod process;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod untouchable;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod callback;

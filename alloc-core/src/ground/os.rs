@@ -325,36 +325,6 @@ pub(crate) fn own_mark() -> usize {
     (unsafe { libc::pthread_self() }) as usize
 }
 
-/// Reserves addresses that no thread may touch. Returns `None` if the system has none.
-pub(crate) fn reserve_untouchable(bytes: usize) -> Option<usize> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh mapping wherever there is room.
-    let base = keep_errno(|| unsafe {
-        libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)
-    });
-    if base == libc::MAP_FAILED { None } else { Some(base.expose_provenance()) }
-}
-
-/// Makes a page of [`reserve_untouchable`] readable and writable. Returns whether it is.
-pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
-    let place = core::ptr::with_exposed_provenance_mut(page);
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the page belongs to a reservation of this allocator.
-    keep_errno(|| unsafe { libc::mprotect(place, bytes, access) } == 0)
-}
-
-/// Gives the memory of a page back, and makes the page untouchable again.
-pub(crate) fn close_page(page: usize, bytes: usize) {
-    let place: *mut core::ffi::c_void = core::ptr::with_exposed_provenance_mut(page);
-    keep_errno(|| {
-        // SAFETY: the page belongs to a reservation of this allocator, and its contents are not
-        // needed.
-        unsafe { libc::madvise(place, bytes, libc::MADV_DONTNEED) };
-        // SAFETY: the page belongs to a reservation of this allocator.
-        unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) };
-    });
-}
-
 /// Returns whether the calling thread may read at an address, which may be any.
 ///
 /// The system copies its argument before it finds that the operation does not exist.

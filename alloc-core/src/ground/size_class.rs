@@ -124,12 +124,13 @@ pub(crate) const OFFSET_UNIT: usize = 8;
 /// `OFFSET_OF_SIZE[(size + 7) / 8]` is where the bin of `size` begins in a thread cache, in units
 /// of [`OFFSET_UNIT`].
 ///
-/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::bins::thread_cache`]. The last entry
-/// is for sizes up to 8 bytes beyond [`MAX_CACHED`], and leads to the trap.
+/// Bin 0 is a trap, so class 0 has bin 1: see [`crate::front::bins::thread_cache`]. The first
+/// entry, for requests of no bytes, leads to the trap, and so does the last one, for sizes up to 8
+/// bytes beyond [`MAX_CACHED`].
 pub(crate) static OFFSET_OF_SIZE: [u8; MAX_CACHED / 8 + 2] = {
     let mut table = [0; MAX_CACHED / 8 + 2];
     let mut index = 0;
-    let mut eighth = 0;
+    let mut eighth = 1;
     while eighth * 8 <= MAX_CACHED {
         if class_size(index) < eighth * 8 {
             index += 1;
@@ -176,7 +177,8 @@ impl SizeClass {
     #[inline(always)]
     pub(crate) const fn of(size: usize) -> SizeClass {
         debug_assert!(size <= MAX_CACHED);
-        SizeClass(OFFSET_OF_SIZE[(size + 7) >> 3 & 0x1fff] / UNITS_OF_BIN as u8 - 1)
+        // The smallest class serves requests of no bytes too.
+        SizeClass((OFFSET_OF_SIZE[(size + 7) >> 3 & 0x1fff] / UNITS_OF_BIN as u8).saturating_sub(1))
     }
 
     /// Returns the class of a thread cache's bin: bin 0 is the trap, bin `n` is class `n - 1`.

@@ -75,8 +75,8 @@ fn allocate(random: &mut Random, id: u64, map: &Shared) -> Option<Block> {
     let ptr = match random.below(8) {
         0 => raw::allocate(size, Flags::NONE.uncached()),
         1 => raw::allocate(size, Flags::NONE.arena(0)),
-        2 => raw::malloc_zeroed(size),
-        _ => raw::malloc(size),
+        2 => raw::malloc_zeroed(size.max(1)),
+        _ => raw::malloc(size.max(1)),
     };
     assert!(!ptr.is_null());
     // SAFETY: a live block.

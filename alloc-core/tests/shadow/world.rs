@@ -129,8 +129,8 @@ impl World {
 impl State {
     fn step(&mut self, op: &Op, baseline: usize) {
         match *op {
-            Op::Malloc(size) => self.born(size, 1, false, || raw::malloc(size)),
-            Op::Calloc(size) => self.born(size, 1, true, || raw::malloc_zeroed(size)),
+            Op::Malloc(size) => self.born(size, 1, false, || raw::malloc(size.max(1))),
+            Op::Calloc(size) => self.born(size, 1, true, || raw::malloc_zeroed(size.max(1))),
             Op::Aligned { size, lg_align, zero: false } => {
                 self.born(size, 1 << lg_align, false, || raw::malloc_aligned(size, 1 << lg_align));
             }
@@ -143,7 +143,7 @@ impl State {
             }
             Op::Realloc { which, size } => self.resized(which, size, 1, false, |ptr| {
                 // SAFETY: a live block, not used after success.
-                unsafe { raw::realloc(ptr, size) }
+                unsafe { raw::realloc(ptr, size.max(1)) }
             }),
             Op::ReallocAligned { which, size, lg_align } => {
                 let align = 1 << lg_align;

@@ -11,6 +11,7 @@
 //! The countdown is the only bookkeeping of the fast path. It gives the exact number of requests,
 //! and sends every n-th request to the slow path, where collection and ageing happen.
 
+use crate::ground::heap_sort::heap_sort;
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
@@ -233,6 +234,18 @@ impl CacheBin {
         let oldest = self.base().wrapping_add(1);
         // SAFETY: `level` written slots follow the base.
         unsafe { core::slice::from_raw_parts(oldest, self.level()) }
+    }
+
+    /// Sorts the blocks by address, and returns them. Called under the owner's lock.
+    ///
+    /// # Safety
+    /// The caller must be the bin's thread, and not hold another reference to the slots.
+    pub(crate) unsafe fn sorted(&self) -> &[Slot] {
+        let oldest = self.base().wrapping_add(1);
+        // SAFETY: `level` written slots follow the base, and are the caller's.
+        let blocks = unsafe { core::slice::from_raw_parts_mut(oldest, self.level()) };
+        heap_sort(blocks);
+        blocks
     }
 
     /// Drops the `n` oldest blocks, which were returned to their slabs. The other blocks move down.

@@ -8,15 +8,15 @@ use crate::ground::probes;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT, size_for_align};
 
 /// Returns where the bin of a size begins, in units of [`OFFSET_UNIT`]. The size is at most
-/// [`MAX_CACHED`].
+/// [`MAX_CACHED`]. For 0 that is the trap, which has no blocks.
 #[inline(always)]
 pub(super) fn offset_of(size: usize) -> usize {
     // SAFETY: the table has an entry for each size up to MAX_CACHED.
     usize::from(*unsafe { at(&OFFSET_OF_SIZE, (size + 7) >> 3) })
 }
 
-/// Allocates at least `size` bytes, 16-byte aligned from 16 bytes on. A size of 0 gives a smallest
-/// block.
+/// Allocates at least `size` bytes, 16-byte aligned from 16 bytes on. A size of 0 gives an address
+/// that no thread may touch, different from all other blocks.
 ///
 /// ```
 /// let p = lumalloc::raw::malloc(100);
@@ -62,10 +62,12 @@ pub(crate) fn zeroed(block: *mut u8, size: usize) -> *mut u8 {
     block
 }
 
-/// Allocates at least `size` bytes at a multiple of `align`, a power of two of any size.
+/// Allocates at least `size` bytes at a multiple of `align`, a power of two of any size. A size of
+/// 0 gives a smallest block.
 #[inline(always)]
 #[must_use]
 pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
+    let size = size.max(1);
     match size_for_align(size, align) {
         Some(rounded) if rounded <= MAX_CACHED => malloc_rounded(rounded, size, align),
         Some(_) => large_blocks::malloc(size, align, false),

@@ -10,6 +10,7 @@ use crate::ground::fatal;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::large;
+use crate::middle::blocks::empty_blocks;
 use crate::middle::slabs::slab::Slab;
 
 /// Returns the number of bytes that a block may hold.
@@ -43,8 +44,8 @@ pub fn block_size(ptr: *const u8) -> Option<usize> {
 }
 
 /// Returns the usable size that [`malloc_aligned`](super::malloc::malloc_aligned) would give for a
-/// size (with `align` 1: [`malloc`](super::malloc::malloc)), or 0 if the size or the alignment is
-/// beyond 2^48, the last size class.
+/// size (with `align` 1, also [`malloc`](super::malloc::malloc) for a size above 0), or 0 if the
+/// size or the alignment is beyond 2^48, the last size class.
 #[must_use]
 pub fn good_size(size: usize, align: usize) -> usize {
     // Makes the modes known at the first call.
@@ -58,13 +59,14 @@ pub fn good_size(size: usize, align: usize) -> usize {
 }
 
 /// Returns whether an address lies in a slab of this allocator, or is the beginning of a large
-/// block or of a guarded sample.
+/// block, of a guarded sample or of a block of no bytes.
 #[must_use]
 pub fn is_ours(ptr: *const u8) -> bool {
     let entry = page_map::lookup(ptr as usize);
     Slab::of(entry).is_some()
         || entry.extent().is_some_and(|extent| extent.is_block_at(ptr as usize))
         || guarded::usable_size(ptr as usize).is_some()
+        || empty_blocks::is_block_at(ptr as usize)
 }
 
 /// Returns the arena that a block belongs to.

@@ -26,7 +26,8 @@ use crate::profile::sampler;
 #[inline(always)]
 #[must_use]
 pub unsafe fn realloc(ptr: *mut u8, size: usize) -> *mut u8 {
-    if size <= MAX_CACHED
+    // The bin of a size of 0 is the trap, and so is that of a large block.
+    if size.wrapping_sub(1) < MAX_CACHED
         && class_map::bin_units(ptr) == Some(offset_of(size))
         && tls::current().kind() == Kind::Real
     {

@@ -4,13 +4,14 @@
 //! `MALLOCX_ZERO` relies on it, because it zeroes only the bytes behind the old usable size. In a
 //! small class that costs at most a quarter more than the requested bytes.
 
+use super::malloc::offset_of;
 use super::query::usable_size;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::{diverted, large_blocks, take};
 use crate::ground::probes;
-use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
+use crate::ground::size_class::{MAX_CACHED, OFFSET_UNIT, SizeClass, size_for_align};
 
 /// As [`malloc`](super::malloc::malloc), but all usable bytes are zero.
 #[inline]
@@ -26,6 +27,7 @@ pub fn malloc_zeroed(size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
+    let size = size.max(1);
     match size_for_align(size, align) {
         Some(rounded) if rounded <= MAX_CACHED => small(rounded, size, align),
         Some(_) => large_blocks::malloc(size, align, true),
@@ -37,16 +39,16 @@ pub fn malloc_aligned_zeroed(size: usize, align: usize) -> *mut u8 {
 /// [`size_for_align`] makes of both, at most [`MAX_CACHED`].
 #[inline(always)]
 fn small(rounded: usize, size: usize, align: usize) -> *mut u8 {
-    let class = SizeClass::of(rounded);
+    let offset = offset_of(rounded) * OFFSET_UNIT;
     let cache = tls::current();
-    let block = cache.pop(class.bin() * BIN_BYTES);
+    let block = cache.pop(offset);
     if block.is_null() {
         return after_miss(size, align, cache);
     }
     probes::allocated(block, size);
     // SAFETY: a fresh block of the class. If a bin has blocks, no mode is in force, and its blocks
     // are usable to the end.
-    unsafe { block.write_bytes(0, class.size()) };
+    unsafe { block.write_bytes(0, SizeClass::of(rounded).size()) };
     block
 }
 

@@ -15,5 +15,8 @@ pub(crate) mod started;
 pub(crate) mod fork;
 #[allow(unsafe_code)]
 pub(crate) mod start;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod process_exit;
 pub(crate) mod thread_begin;
 pub(crate) mod scope;

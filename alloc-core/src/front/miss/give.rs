@@ -16,8 +16,9 @@ use crate::front::cache::real_cache::RealCache;
 use crate::front::life::background;
 use crate::front::modes::block_size::Given;
 use crate::front::modes::{guarded, judge};
+use crate::ground::options;
 use crate::ground::size_class::OFFSET_UNIT;
-use crate::middle::blocks::misuse_report;
+use crate::middle::blocks::{empty_blocks, misuse_report};
 use crate::middle::slabs::slab::Slab;
 use crate::profile::backtrace;
 
@@ -111,8 +112,10 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     let is_done =
         unsafe { sealed::free_sized(cache, block, size, align) } || put_known(cache, block);
     if !is_done {
+        // The hardened tier has no such blocks. Elsewhere the size was checked above.
+        let given = options::current().hardened.then_some(Given { size, align });
         // SAFETY: the caller's promise.
-        unsafe { free_given(block, size, align) };
+        unsafe { free_watched(block, given) };
         backtrace::keep_frame();
     }
 }
@@ -150,6 +153,9 @@ unsafe fn free_any(block: *mut u8, given: Option<Given>) {
     }
     recorded::freed(block);
     let address = block.expose_provenance();
+    if empty_blocks::holds(address) {
+        return empty_blocks::free(address);
+    }
     let entry = page_map::lookup(address);
     if let Some(given) = given {
         judge::check_size(entry, address, given);

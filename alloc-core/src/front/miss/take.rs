@@ -4,12 +4,14 @@
 //! that missed tells whether the hardened tier is the only mode ([`sealed`]). For all other cases
 //! the cache's kind is checked once.
 
-use super::{diverted, sealed, small, watched};
+use super::{diverted, recorded, sealed, small, watched};
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
+use crate::front::life::thread_begin;
 use crate::front::supply::layouts;
 use crate::ground::probes;
+use crate::middle::blocks::empty_blocks;
 use crate::profile::backtrace;
 
 /// Allocates a block of a size that slabs serve, at a multiple of `align`, after the fast path
@@ -50,6 +52,11 @@ pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *
 #[inline(never)]
 fn malloc_by_kind(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     let cache = emptying::awake(cache);
+    if size == 0
+        && let Some(block) = empty()
+    {
+        return block;
+    }
     let block = match cache.kind() {
         Kind::Real => RealCache::plain(cache)
             .map_or(core::ptr::null_mut(), |real| small::malloc_plain(real, size, align)),
@@ -57,4 +64,15 @@ fn malloc_by_kind(size: usize, align: usize, cache: &'static ThreadCache) -> *mu
         Kind::Empty | Kind::Reentrant | Kind::Uncached => core::ptr::null_mut(),
     };
     if block.is_null() { small::malloc_any(size, align) } else { block }
+}
+
+/// Allocates a block of no bytes. Returns `None` if it has to be a smallest block.
+#[cold]
+#[inline(never)]
+fn empty() -> Option<*mut u8> {
+    // Makes the modes known at the first call.
+    thread_begin::real_cache();
+    let block = empty_blocks::allocate()?;
+    recorded::allocated(block, 0);
+    Some(block)
 }

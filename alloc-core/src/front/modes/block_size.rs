@@ -8,6 +8,7 @@ use super::hardened::canary;
 use crate::back::map::page_map;
 use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
+use crate::middle::blocks::empty_blocks;
 use crate::middle::slabs::slab::Slab;
 
 /// What a sized free says of its block: the requested size and alignment.
@@ -66,6 +67,7 @@ pub(crate) fn of_block(ptr: *const u8) -> Option<usize> {
     }
     match entry.extent() {
         Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),
+        None if empty_blocks::is_block_at(address) => Some(0),
         None => guarded::usable_size(address),
     }
 }

@@ -76,9 +76,10 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
     unsafe { wipe(block, class, true) };
 }
 
-/// Ends the process, in the hardened tier, if the size of a sized free is of another class.
+/// Ends the process if the size of a sized free is of another class than the block's.
 pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
-    if options::current().hardened && given.hardened_bin() != bin_at(entry, address) {
+    let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
+    if bin != bin_at(entry, address) {
         wrong_size(entry, address, given);
     }
 }

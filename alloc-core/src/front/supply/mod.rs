@@ -10,6 +10,8 @@ pub(crate) mod arrays;
 pub(crate) mod flush;
 #[allow(unsafe_code)]
 pub(crate) mod freed_samples;
+#[allow(unsafe_code)]
+pub(crate) mod suspects;
 pub(crate) mod collection;
 #[allow(unsafe_code)]
 pub(crate) mod refill;

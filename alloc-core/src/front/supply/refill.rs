@@ -3,7 +3,7 @@
 //! Everything here runs under the lock of the cache's owner, once per batch.
 
 use super::collection::collect;
-use super::{arrays, countdown, flush, freed_samples};
+use super::{arrays, countdown, flush, freed_samples, suspects};
 use crate::front::bins::cache_bin::Filler;
 use crate::front::cache::facade::Facade;
 use crate::front::cache::real_cache::RealCache;
@@ -37,13 +37,14 @@ pub(crate) fn request(cache: &'static RealCache, class: SizeClass) -> *mut u8 {
         block = freed_samples::pop_ordinary(cache, class);
     }
     if !block.is_null() {
-        count_one(cache, class);
+        count_one(cache, class, block);
     }
     block
 }
 
-/// Counts one request. If the countdown has run out, arms it again and makes a step of collection.
-fn count_one(cache: &'static RealCache, class: SizeClass) {
+/// Counts one request, which got `block`. If the countdown has run out, arms it again and makes a
+/// step of collection.
+fn count_one(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
     let bin = cache.bin(class);
     // A fast path that found the countdown at 0 has set it to -1 and counted this request.
     let left = if bin.countdown() < 0 { -1 } else { bin.countdown() - 1 };
@@ -51,6 +52,7 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
         bin.set_countdown(left);
         return;
     }
+    suspects::newest(cache, class, block);
     let bytes = options::current().tcache_gc_incr_bytes;
     let pops = countdown::arm(cache, class, (bytes / class.size()).clamp(32, 1024));
     let armed = &cache.cold(class).armed;
@@ -68,13 +70,14 @@ fn count_one(cache: &'static RealCache, class: SizeClass) {
 
 fn refill(cache: &'static RealCache, class: SizeClass) {
     let (bin, cold) = (cache.bin(class), cache.cold(class));
+    if cold.want.get() == 0 {
+        suspects::of_all_bins(cache);
+        cold.want.set(1);
+    }
     let mut state = cache.lock_own();
     cache.owner.activity.add(1);
     cold.missed.set(true);
     cache.settle_account(class);
-    if cold.want.get() == 0 {
-        cold.want.set(1);
-    }
     // The array grows here, when it is needed and the bin is empty, so that nothing has to be
     // moved.
     if usize::from(cold.want.get()) > bin.capacity() / 2 || bin.capacity() == 0 {

@@ -14,3 +14,4 @@ pub(crate) mod futex;
 pub(crate) mod gate;
 #[cfg_attr(loom, allow(unsafe_code))]
 pub(crate) mod helper_state;
+pub(crate) mod bits;

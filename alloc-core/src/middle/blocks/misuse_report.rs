@@ -19,6 +19,30 @@ pub(in crate::middle) fn find_slab(class: SizeClass, address: usize) -> &'static
     reject(entry, class, address)
 }
 
+/// Ends the process if a block that a cache holds is no block of its class, or is free already.
+pub(crate) fn check_held(class: SizeClass, block: *mut u8) {
+    let address = block.expose_provenance();
+    let slab = find_slab(class, address);
+    if class.slot_at(address.wrapping_sub(slab.base())).is_none() {
+        interior(slab, address);
+    }
+    if looks_free(slab, address) {
+        fatal::double_free(address, slab.place());
+    }
+}
+
+/// Ends the process for a block that a cache holds twice.
+#[cold]
+#[inline(never)]
+pub(crate) fn held_twice(class: SizeClass, block: *mut u8) -> ! {
+    let address = block.expose_provenance();
+    let slab = find_slab(class, address);
+    if slab.class().slot_at(address.wrapping_sub(slab.base())).is_none() {
+        interior(slab, address);
+    }
+    fatal::double_free(address, slab.place())
+}
+
 /// Ends the process for a block that its cache bin should not hold.
 #[cold]
 #[inline(never)]

@@ -4,6 +4,8 @@
 pub(crate) mod slab_guard;
 pub(crate) mod slab_hold;
 #[allow(unsafe_code)]
+pub(crate) mod empty_blocks;
+#[allow(unsafe_code)]
 pub(crate) mod misuse_report;
 #[allow(unsafe_code)]
 pub(crate) mod shared_slabs;

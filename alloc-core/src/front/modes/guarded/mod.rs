@@ -21,6 +21,7 @@ use crate::ground::os;
 use crate::ground::size_class::SizeClass;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
+use crate::ground::untouchable;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The number of samples that are live, or wait freed, at a time.
@@ -100,7 +101,7 @@ impl Slot {
 /// them there are no samples.
 pub(crate) fn prepare() {
     let unit = os::system_page();
-    let Some(base) = os::reserve_untouchable((2 * SLOTS + 1) * unit) else { return };
+    let Some(base) = untouchable::reserve((2 * SLOTS + 1) * unit) else { return };
     gap::prepare();
     UNIT.store(unit, Relaxed);
     BASE.store(base, Relaxed);
@@ -165,7 +166,7 @@ fn make(class: SizeClass, size: usize, align: usize) -> Option<*mut u8> {
     let mut next = NEXT.lock();
     let index = (0..SLOTS).map(|n| (*next + n) % SLOTS).find(|n| !slot(*n).is(LIVE))?;
     let page = page_of(index);
-    if !os::open_page(page, unit) {
+    if !untouchable::open_page(page, unit) {
         return None;
     }
     *next = index + 1;
@@ -228,7 +229,7 @@ pub(crate) fn free(address: usize) {
     slot.state.store(FREED, Relaxed);
     FREED_SO_FAR.add(1);
     let unit = UNIT.load(Relaxed);
-    os::close_page(address & !(unit - 1), unit);
+    untouchable::close_page(address & !(unit - 1), unit);
 }
 
 /// Ends the process if something was written between a live sample and its guards.

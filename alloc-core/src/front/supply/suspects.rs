@@ -1,0 +1,67 @@
+//! A look for misused blocks among those that a cache holds, where it costs next to nothing.
+//!
+//! By default a small block that is freed twice, or a pointer into one, is found when it is
+//! returned to its slab. Many programs end before. So the newest blocks are looked at when a thread
+//! requests blocks of a class for the first time, and when a countdown has run out; and all of them
+//! when the process exits. Nothing is given back.
+
+use crate::front::cache::real_cache::RealCache;
+use crate::ground::size_class::SizeClass;
+use crate::middle::blocks::misuse_report;
+
+/// The newest blocks of a bin that are compared with each other.
+const NEWEST: usize = 4;
+
+/// Looks at the newest blocks of each bin that was used, when a class is requested for the first
+/// time. Called by the cache's thread.
+#[cold]
+#[inline(never)]
+pub(super) fn of_all_bins(cache: &RealCache) {
+    cache.ready();
+    for class in SizeClass::all().filter(|class| cache.bin(*class).level() > 0) {
+        newest(cache, class, core::ptr::null_mut());
+        // SAFETY: the caller is the bin's thread.
+        let blocks = unsafe { cache.bin(class).blocks() };
+        blocks.last().into_iter().for_each(|block| misuse_report::check_held(class, *block));
+    }
+}
+
+/// Ends the process if one of the newest blocks of a bin is there twice, or is the block that was
+/// just `taken` from it. Called by the cache's thread.
+#[inline]
+pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
+    // SAFETY: the caller is the bin's thread.
+    let blocks = unsafe { cache.bin(class).blocks() };
+    let newest = blocks.get(blocks.len().saturating_sub(NEWEST)..).unwrap_or_default();
+    for (index, block) in newest.iter().enumerate() {
+        if *block == taken || newest.iter().take(index).any(|other| other == block) {
+            misuse_report::held_twice(class, *block);
+        }
+    }
+}
+
+/// Looks at all blocks that a cache holds, and sorts its bins. Called by its thread when the
+/// process exits. Does nothing if another thread, or this one, is inside the cache.
+pub(crate) fn all(cache: &RealCache) {
+    let Some(state) = cache.owner.state.try_lock() else { return };
+    if cache.emptied.is_set() {
+        // Its blocks went back, and were looked at, while the thread slept.
+        return;
+    }
+    for class in SizeClass::all() {
+        let bin = cache.bin(class);
+        // SAFETY: the caller is the bin's thread.
+        let blocks = unsafe { bin.sorted() };
+        blocks.iter().for_each(|block| misuse_report::check_held(class, *block));
+        let twice = |[one, other]: &[*mut u8; 2]| one == other;
+        if let Some([block, _]) = blocks.array_windows().find(|two| twice(two)) {
+            misuse_report::held_twice(class, *block);
+        }
+        state.overflow.for_each(class, |block| {
+            misuse_report::check_held(class, block);
+            if blocks.binary_search(&block).is_ok() {
+                misuse_report::held_twice(class, block);
+            }
+        });
+    }
+}
