@@ -28,8 +28,8 @@ impl Figure {
     }
 }
 
-/// A quantile, interpolated between its two neighbours.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
+/// A quantile of sorted numbers, interpolated between its two neighbours.
+pub(crate) fn quantile(sorted: &[f64], part: f64) -> f64 {
     let at = part * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     low + (high - low) * at.fract()

@@ -7,6 +7,7 @@
 //! ```
 
 mod arguments;
+mod bursts;
 mod cases;
 mod chart;
 mod figures;
@@ -157,6 +158,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
+        Some((command, rest)) if command == "bursts" => bursts::run(rest),
         Some((command, rest)) if command == "profilers" => profilers::run(rest),
         Some((command, rest)) if command == "programs" => programs::run(rest),
         Some((command, rest)) if command == "regions" => regions::run(rest),

@@ -46,7 +46,33 @@ impl Svg {
         );
     }
 
+    /// A line through all points. `dashes` are the lengths of its dashes and gaps; empty: none.
+    pub(crate) fn curve(
+        &mut self,
+        points: &[(f64, f64)],
+        (colour, width): (&str, f64),
+        dashes: &str,
+    ) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = writeln!(
+            self.0,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\" stroke-dasharray=\"{dashes}\"/>",
+            points.join(" ")
+        );
+    }
+
     pub(crate) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, text: &str) {
+        self.coloured(at, (size, "black"), anchor, text);
+    }
+
+    pub(crate) fn coloured(
+        &mut self,
+        at: (f64, f64),
+        (size, colour): (f64, &str),
+        anchor: Anchor,
+        text: &str,
+    ) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -55,7 +81,8 @@ impl Svg {
         let text = text.replace('&', "&amp;").replace('<', "&lt;");
         let _ = writeln!(
             self.0,
-            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\">{text}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" \
+             fill=\"{colour}\">{text}</text>",
             at.0, at.1
         );
     }

@@ -83,6 +83,25 @@ pub(crate) fn read_usage(text: &str, wall_s: f64) -> Result<Sample, String> {
     Ok(Sample { wall_s, cpu_s, peak_rss_kib, left_rss_kib: None, faults: minor + major })
 }
 
+/// The process that a launcher has started.
+pub(crate) fn child_of(launcher: u32) -> Result<String, String> {
+    let children = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"))
+        .map_err(|error| format!("the children of the launcher: {error}"))?;
+    Ok(children.trim().to_owned())
+}
+
+/// What a command preloads.
+pub(crate) fn preloaded(command: &Command) -> Option<String> {
+    let (_, path) = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD")?;
+    Some(path?.to_string_lossy().into_owned())
+}
+
+/// Whether a process has mapped what it should preload.
+pub(crate) fn has_mapped(process: &str, wanted: Option<&str>) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    wanted.is_some_and(|path| maps.contains(path))
+}
+
 /// A running server. It is stopped when this is dropped, also after a failure.
 struct Server {
     child: Child,
@@ -106,11 +125,7 @@ impl Server {
                 return Err(format!("the server ended at once: {usage}"));
             }
         }
-        let launcher = server.child.id();
-        server.process = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children"))
-            .map_err(|error| format!("the children of the launcher: {error}"))?
-            .trim()
-            .to_owned();
+        server.process = child_of(server.child.id())?;
         let address = line.split_whitespace().last().unwrap_or_default().to_owned();
         Ok((server, address))
     }
@@ -119,10 +134,6 @@ impl Server {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.split_whitespace().next()?.parse().ok()
-    }
-
-    fn maps(&self) -> String {
-        fs::read_to_string(format!("/proc/{}/maps", self.process)).unwrap_or_default()
     }
 
     /// Ends the server normally and returns what it printed from then on.
@@ -156,10 +167,9 @@ fn serve(
 ) -> Result<Sample, String> {
     let mut command = Line::new(template, stage.values).command(Some(stage.launch))?;
     set(&mut command);
-    let wanted = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD");
-    let wanted = wanted.and_then(|(_, path)| path).map(|path| path.to_string_lossy().into_owned());
+    let wanted = preloaded(&command);
     let (server, address) = Server::start(command, ready)?;
-    if !wanted.is_some_and(|path| server.maps().contains(&path)) {
+    if !has_mapped(&server.process, wanted.as_deref()) {
         return Err("the server has not mapped the allocator".to_owned());
     }
     let values = Values { address, ..stage.values.clone() };

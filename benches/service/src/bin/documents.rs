@@ -3,6 +3,7 @@
 //!
 //! The text of a document is freed by the thread that parsed it, not by the one that wrote it.
 
+use lumalloc_bench_service::Random;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,30 +11,15 @@ use std::thread;
 
 const KEPT: usize = 60_000;
 
-/// xorshift64: the same documents in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
-    }
-
-    fn word(&mut self) -> String {
-        (0..3 + self.below(9)).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
-    }
-}
-
 fn write(count: u64, out: &SyncSender<Vec<String>>) {
     let mut random = Random(88_172_645_463_325_252);
     let mut batch = Vec::new();
     for number in 0..count {
-        let tags: Vec<String> = (0..random.below(6)).map(|_| random.word()).collect();
+        let tags: Vec<String> = (0..random.below(6)).map(|_| random.word(3, 9)).collect();
         let parts: BTreeMap<String, u64> =
-            (0..random.below(8)).map(|_| (random.word(), random.below(1000))).collect();
-        let text = json!({ "number": number, "title": random.word(), "tags": tags, "parts": parts });
+            (0..random.below(8)).map(|_| (random.word(3, 9), random.below(1000))).collect();
+        let text =
+            json!({ "number": number, "title": random.word(3, 9), "tags": tags, "parts": parts });
         batch.push(text.to_string());
         if batch.len() == 64 && out.send(std::mem::take(&mut batch)).is_err() {
             return;
