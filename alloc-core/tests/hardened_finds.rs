@@ -95,9 +95,6 @@ faults!(
 #[ignore = "the scenarios of the tests here"]
 fn child() {
     let Some(name) = scenario() else { return };
-    if name == "forked" {
-        return forked();
-    }
     if play_death(&name) {
         // A look at the exit would come too late.
         // SAFETY: ends the process.
@@ -209,35 +206,4 @@ mod faults {
         let shorter = unsafe { raw::realloc(block, LONG) };
         damage(shorter.expose_provenance() + LONG);
     }
-}
-
-/// A child of a process with several threads exits. The caches of the threads that it lacks have
-/// blocks that were never used.
-fn forked() {
-    let (told, tells) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let block = malloc(100);
-            told.wait();
-            tells.wait();
-            free(block);
-        });
-        told.wait();
-        // SAFETY: the child does nothing but exit.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            exit();
-        }
-        let mut status = 1;
-        // SAFETY: waits for the child, and writes its status.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0);
-        tells.wait();
-    });
-}
-
-#[test]
-fn a_forked_child_exits_quietly() {
-    let outcome = play("forked", &[("LUMALLOC_CONF", CONF)]);
-    assert!(outcome.success && outcome.stderr.is_empty(), "{outcome:?}");
 }
