@@ -15,7 +15,7 @@ use lumalloc_tests::{Run, cc};
 
 /// Small, some pages, and a large block.
 const SIZES: [usize; 3] = [16, 4096, 1 << 20];
-/// Runs of each child when the golden results are written, and when they are compared.
+/// Runs of each child when the golden results are written.
 const RUNS: usize = 12;
 const GOLDEN: &str = "tests/golden/misuse.txt";
 const PAGE: &str = "docs/misuse.md";

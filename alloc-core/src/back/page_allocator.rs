@@ -13,12 +13,10 @@ use super::hooked::hooks::Hooks;
 use super::map::extent::{Extent, ExtentState};
 use super::map::page_map;
 use super::placement::dense::Rest;
-use super::placement::fresh;
 pub(crate) use super::placement::memory::Memory;
 use super::placement::memory::Request;
-use super::placement::moves;
+use super::placement::{fresh, moves};
 use super::purge_batch::Batch;
-use super::runs::contents;
 use super::runs::extent_cache::Filed;
 use super::runs::free_runs::FreeRuns;
 use super::runs::in_hand::{self, InHand};
@@ -26,6 +24,7 @@ use super::runs::in_use::InUse;
 use super::runs::low_runs::LowRuns;
 use super::runs::neighbours::right_neighbour;
 use super::runs::source::Source;
+use super::runs::{access, contents};
 use super::system::page_provider::{Moved, PageProvider};
 use super::system::provider::system::system;
 #[cfg(any(test, feature = "checks"))]
@@ -111,7 +110,7 @@ impl PageAllocator {
             .or_else(|| runs.take(ExtentState::Dirty, pages, align, usize::MAX))
             .or_else(|| rest.take_if_open(runs, pages, align))
             .or_else(|| self.allocate_fresh(Request { pages, align, memory }))?;
-        Some(self.in_use.add(run))
+        Some(self.in_use.add(access::opened(run, |run| self.runs.file(run, ExtentState::Dirty))?))
     }
 
     /// Allocates a run of new memory, if the request and the bounds allow it.
@@ -168,8 +167,9 @@ impl PageAllocator {
         tail: &'static Extent,
     ) {
         let tail = in_hand::split(extent, pages, tail, ExtentState::Dirty);
-        let tail = self.in_use.add_part(tail);
-        self.free(contents::junked(tail));
+        let tail = contents::junked(self.in_use.add_part(tail));
+        access::close(tail, self.is_hooked());
+        self.free(tail);
     }
 
     /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero,
@@ -188,6 +188,7 @@ impl PageAllocator {
         if let Some(rest) = self.runs.cut_off(&right, more) {
             self.runs.list_again(rest);
         }
+        let right = access::opened(right, |right| self.runs.list_again(right))?;
         self.in_use.pages += right.pages();
         Some(self.runs.append_to_active(extent, right))
     }

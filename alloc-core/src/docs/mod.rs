@@ -61,6 +61,8 @@ pub(crate) mod mechanisms {
     pub(crate) mod early_finds {}
     #[doc = include_str!("mechanisms/hardened.md")]
     pub(crate) mod hardened {}
+    #[doc = include_str!("mechanisms/hardened_access.md")]
+    pub(crate) mod hardened_access {}
     #[doc = include_str!("mechanisms/hardened_calls.md")]
     pub(crate) mod hardened_calls {}
     #[doc = include_str!("mechanisms/hardened_wiping.md")]

@@ -124,6 +124,16 @@ pub(crate) fn overflow(address: usize, usable: usize, at: Place) -> ! {
     die(&mut line)
 }
 
+/// A free block was written to. Found when it is handed out, or when the process exits.
+#[cold]
+#[inline(never)]
+pub(crate) fn write_after_free(address: usize, block: usize, at: Place) -> ! {
+    let mut line = begin("write after free", address);
+    line.text(": inside the free block ").address(block);
+    place(&mut line, at);
+    die(&mut line)
+}
+
 /// A slab of an arena that is reset or destroyed is PENDING (it has remote frees), but lies on no
 /// pending stack.
 #[cold]

@@ -4,7 +4,7 @@
 //! Accesses are Relaxed, because a thread that has not seen a change yet may fill as before.
 
 use super::options::Options;
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 /// Which memory is filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ const JUNK_FREED: u8 = 2;
 const ZERO: u8 = 4;
 
 static MODE: AtomicU8 = AtomicU8::new(0);
+/// Whether freed memory was ever to be filled with junk.
+static WAS_JUNK: AtomicBool = AtomicBool::new(false);
 
 /// Returns which memory is filled now.
 #[inline]
@@ -40,8 +42,16 @@ pub(crate) fn is_any() -> bool {
     MODE.load(Relaxed) != 0
 }
 
+/// Whether freed memory may be filled with junk, now or since some time before.
+pub(crate) fn was_junk() -> bool {
+    WAS_JUNK.load(Relaxed)
+}
+
 /// Sets which memory is filled from now on.
 pub(crate) fn set(fill: Fill) {
+    if fill.junk_freed {
+        WAS_JUNK.store(true, Relaxed);
+    }
     let bit = |on, bit| if on { bit } else { 0 };
     let allocated = bit(fill.junk_allocated, JUNK_ALLOCATED);
     MODE.store(allocated | bit(fill.junk_freed, JUNK_FREED) | bit(fill.zero, ZERO), Relaxed);

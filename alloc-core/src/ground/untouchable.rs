@@ -19,12 +19,19 @@ pub(crate) fn release(base: usize, bytes: usize) {
     keep_errno(|| unsafe { libc::munmap(place, bytes) });
 }
 
-/// Makes a page of [`reserve`] readable and writable. Returns whether it is.
+/// Makes untouchable pages of this allocator readable and writable. Returns whether they are.
 pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
     let place = core::ptr::with_exposed_provenance_mut(page);
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the page belongs to a reservation of this allocator.
+    // SAFETY: the pages belong to a reservation of this allocator.
     keep_errno(|| unsafe { libc::mprotect(place, bytes, access) } == 0)
+}
+
+/// Makes pages of this allocator untouchable. They keep their memory.
+pub(crate) fn close(base: usize, bytes: usize) {
+    let place = core::ptr::with_exposed_provenance_mut(base);
+    // SAFETY: pages of this allocator in which no block is in use.
+    keep_errno(|| unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) });
 }
 
 /// Gives the memory of a page back, and makes the page untouchable again.

@@ -249,7 +249,7 @@ impl HookedPages<'_> {
         let state = right.state.get();
         let free = right.arena() == run.arena() && ExtentState::FREE.contains(&state);
         // A run that is not free belongs to another thread, and may change at this moment.
-        let ours = free && !right.head.get() && right.base() == run.end();
+        let ours = free && !right.marks.is_head() && right.base() == run.end();
         if !ours || !is_alike(run, right) || right.pages() < more {
             return None;
         }

@@ -76,6 +76,38 @@ impl StateCell {
     }
 }
 
+/// Two facts about a run, in a byte. The lock of the arena's page allocator guards them.
+pub(in crate::back) struct Marks(Cell<u8>);
+
+impl Marks {
+    const HEAD: u8 = 1;
+    const CLOSED: u8 = 2;
+
+    /// Whether the run begins a reservation. It is never merged with what lies before it.
+    pub(in crate::back) fn is_head(&self) -> bool {
+        self.0.get() & Marks::HEAD != 0
+    }
+
+    /// Sets [`Marks::is_head`].
+    pub(in crate::back) fn set_head(&self, is: bool) {
+        self.set(Marks::HEAD, is);
+    }
+
+    /// Whether part of the run may be without access: see [`crate::back::runs::access`].
+    pub(in crate::back) fn is_closed(&self) -> bool {
+        self.0.get() & Marks::CLOSED != 0
+    }
+
+    /// Sets [`Marks::is_closed`].
+    pub(in crate::back) fn set_closed(&self, is: bool) {
+        self.set(Marks::CLOSED, is);
+    }
+
+    fn set(&self, mark: u8, is: bool) {
+        self.0.set(if is { self.0.get() | mark } else { self.0.get() & !mark });
+    }
+}
+
 /// The record of a run of pages. The lock of its arena's page allocator guards it, but the fields
 /// of an active run belong to the owner of the block.
 #[repr(C, align(64))]
@@ -91,8 +123,7 @@ pub(crate) struct Extent {
     pub(crate) after_purge: Cell<ExtentState>,
     /// Whether every byte reads zero (for a free or freshly allocated run).
     pub(crate) zeroed: Cell<bool>,
-    /// Whether the run begins a reservation. It is never merged with what lies before it.
-    pub(crate) head: Cell<bool>,
+    pub(in crate::back) marks: Marks,
     // Links of the heap that the run is filed in; `heap_next` also chains spare records.
     pub(crate) heap_child: Cell<Option<&'static Extent>>,
     pub(crate) heap_prev: Cell<Option<&'static Extent>>,
@@ -119,7 +150,7 @@ impl Extent {
             state: StateCell::new(ExtentState::Spare),
             after_purge: Cell::new(ExtentState::Active),
             zeroed: Cell::new(false),
-            head: Cell::new(false),
+            marks: Marks(Cell::new(0)),
             heap_child: Cell::new(None),
             heap_prev: Cell::new(None),
             heap_next: Cell::new(None),

@@ -20,6 +20,7 @@ use super::long_block::leave_end;
 use super::memory::Request;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
+use crate::back::runs::access;
 use crate::back::runs::chunk_notes::{self, CHUNK};
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::huge;
@@ -64,6 +65,7 @@ pub(in crate::back) fn take_from_unused(
             if filled > 0 {
                 run.set_mapping(Mapping::Several);
                 run.zeroed.set(false);
+                run.marks.set_closed(access::are_some_closed());
             }
             leave_end(runs, &run, pages);
             Some((run, pages.saturating_sub(filled)))
@@ -146,7 +148,7 @@ fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
         lost = behind;
     }
     if let Some(behind) = runs.cut_off(&lost, CHUNK) {
-        behind.head.set(true);
+        behind.marks.set_head(true);
         runs.file(behind, ExtentState::Dirty);
     }
     page_map::clear_ends(&lost);

@@ -62,6 +62,8 @@ pub(in crate::back) fn end(
         run.set_mapping(Mapping::Ordinary);
         new.set_mapping(Mapping::Moved(MoveNumber::next()));
         new.zeroed.set(false);
+        // The mapping that was moved is open.
+        new.marks.set_closed(false);
     }
     match moved {
         Moved::Here | Moved::Refused => {

@@ -5,6 +5,7 @@
 //! when it is filed. Every run that leaves a list is an [`InHand`] until it is filed, handed out,
 //! or gone.
 
+use super::access;
 use super::chunk_notes;
 use super::extent_cache::{ExtentCache, Filed};
 use super::in_hand::{self, InHand};
@@ -349,6 +350,7 @@ impl FreeRuns {
     /// Takes in new memory that the page map covers.
     fn hold_new(&mut self, record: &'static Extent, got: &Reserved, pages: usize) -> InHand {
         record.set_range(got.base.as_ptr().expose_provenance(), pages);
+        record.marks.set_closed(false);
         page_map::clear_marks(record);
         self.hold_head(record, got.zeroed)
     }
@@ -356,7 +358,7 @@ impl FreeRuns {
     /// Takes hold of a run that is merged with nothing before it.
     fn hold_head(&mut self, record: &'static Extent, zeroed: bool) -> InHand {
         record.zeroed.set(zeroed);
-        record.head.set(true);
+        record.marks.set_head(true);
         page_map::set_ends(record);
         self.mapped += record.pages();
         InHand::hold(record, ExtentState::Retained)
@@ -380,6 +382,7 @@ impl FreeRuns {
         }
         let Some(record) = self.spares.take() else { return };
         record.set_range(base, pages);
+        record.marks.set_closed(access::are_some_closed());
         page_map::recover(record.bytes());
         let run = self.hold_head(record, false);
         self.file(run, ExtentState::Dirty);

@@ -98,7 +98,8 @@ pub(in crate::back) fn split(
     debug_assert!(pages > 0 && pages < extent.pages());
     tail.set_range(extent.base() + (pages << LG_PAGE), extent.pages() - pages);
     tail.zeroed.set(extent.zeroed.get());
-    tail.head.set(false);
+    tail.marks.set_closed(extent.marks.is_closed());
+    tail.marks.set_head(false);
     tail.set_mapping(extent.mapping());
     extent.set_range(extent.base(), pages);
     let rest = InHand::hold(tail, from);
@@ -119,6 +120,7 @@ pub(in crate::back) fn merge(left: &'static Extent, right: InHand) -> &'static E
     }
     right.set_mapping(Mapping::Ordinary);
     left.zeroed.set(left.zeroed.get() && right.zeroed.get());
+    left.marks.set_closed(left.marks.is_closed() || right.marks.is_closed());
     left.set_range(left.base(), left.pages() + right.pages());
     page_map::set_ends(left);
     right

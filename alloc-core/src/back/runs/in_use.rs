@@ -1,5 +1,6 @@
 //! The runs of one arena that are in use.
 
+use super::access;
 use super::in_hand::InHand;
 use crate::back::map::active_list::ActiveList;
 use crate::back::map::extent::{Extent, ExtentState};
@@ -38,6 +39,7 @@ impl InUse {
         let extent = run.release(ExtentState::Active);
         self.pages += extent.pages();
         self.taken += 1;
+        access::note_taken();
         if let Some(list) = &mut self.list {
             list.push(extent);
         }
@@ -47,6 +49,7 @@ impl InUse {
     /// Lists the second part of a run in use that was cut in two.
     pub(in crate::back) fn add_part(&mut self, run: InHand) -> &'static Extent {
         let extent = run.release(ExtentState::Active);
+        access::note_taken();
         if let Some(list) = &mut self.list {
             list.push(extent);
         }
@@ -74,6 +77,7 @@ impl InUse {
         }
         self.pages -= extent.pages();
         self.given += 1;
+        access::note_given();
         extent.zeroed.set(false);
         InHand::hold(extent, ExtentState::Dirty)
     }

@@ -1,6 +1,7 @@
 //! Unused runs of pages: they are taken, cut, merged and filed.
 
 pub(crate) mod in_hand;
+pub(crate) mod access;
 pub(crate) mod neighbours;
 pub(crate) mod in_use;
 #[allow(unsafe_code)]

@@ -8,7 +8,7 @@ use crate::ground::units::PAGE;
 /// The neighbour before `extent` in the same arena and reservation, if it is in `state` and its
 /// mapping fits.
 pub(crate) fn left_neighbour(extent: &Extent, state: ExtentState) -> Option<&'static Extent> {
-    if extent.head.get() {
+    if extent.marks.is_head() {
         return None;
     }
     let left = page_map::lookup(extent.base().wrapping_sub(PAGE)).extent()?;
@@ -24,5 +24,5 @@ pub(crate) fn right_neighbour(extent: &Extent, state: ExtentState) -> Option<&'s
     let right = page_map::lookup(extent.end()).extent()?;
     let free = right.arena() == extent.arena() && right.state.get() == state;
     let ours = free && Mapping::merged(extent.mapping(), right.mapping()).is_some();
-    if ours && !right.head.get() && right.base() == extent.end() { Some(right) } else { None }
+    if ours && !right.marks.is_head() && right.base() == extent.end() { Some(right) } else { None }
 }

@@ -236,6 +236,17 @@ impl CacheBin {
         unsafe { core::slice::from_raw_parts(oldest, self.level()) }
     }
 
+    /// Lets the newest block trade places with the one that has `below` blocks below it. Does
+    /// nothing if there is no such block. For the bin's thread only.
+    #[inline(always)]
+    pub(crate) fn swap_newest(&self, below: usize) {
+        let (sp, other) = (self.sp.load(Relaxed), self.base().wrapping_add(below + 1));
+        if other < sp {
+            // SAFETY: both are written slots above the base.
+            unsafe { sp.swap(other) };
+        }
+    }
+
     /// Sorts the blocks by address, and returns them. Called under the owner's lock.
     ///
     /// # Safety

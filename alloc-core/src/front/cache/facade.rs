@@ -10,6 +10,7 @@
 //! ```
 
 use crate::back::metadata;
+use crate::front::bins::cache_bin::CacheBin;
 use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::hardened::quarantine::{Quarantine, Waited};
@@ -121,6 +122,16 @@ impl Facade {
     #[inline(always)]
     pub(crate) fn exchange(&self, units: usize, block: *mut u8) -> Waited {
         self.quarantine.exchange(units, block, &self.random)
+    }
+
+    /// Lets the block that was just pushed to a bin of the real cache trade places with a random
+    /// one below. Called by its thread.
+    #[inline(always)]
+    pub(crate) fn bury(&self, bin: &CacheBin) {
+        let level = bin.level();
+        if level > 1 {
+            bin.swap_newest(self.random.below(level - 1));
+        }
     }
 
     /// Wipes a block and writes its last word.

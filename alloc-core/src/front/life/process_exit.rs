@@ -5,14 +5,24 @@
 //! `exit`. Its place among those with a priority makes it the last one: the statistics and profiles
 //! that are written at the exit come before. `_exit`, a signal and `abort` skip it.
 
-use crate::front::cache::current;
-use crate::front::cache::thread::Thread;
+use super::fork;
+use crate::front::cache::{current, registry};
+use crate::front::modes::hardened::sweep;
 use crate::front::supply::suspects;
 
-/// Looks for misused blocks in the caches of the calling thread. A cache that is in use, because a
-/// signal handler called `exit`, is left out.
+/// Looks for misused blocks in the caches of the calling thread, and in the hardened tier at all
+/// small blocks. A cache that is in use, because a signal handler called `exit`, is left out.
 extern "C" fn at_exit() {
-    current::thread().into_iter().flat_map(Thread::caches).for_each(suspects::all);
+    let Some(thread) = current::thread() else { return };
+    thread.caches().for_each(suspects::all);
+    if registry::CACHES.get() != 1 {
+        return;
+    }
+    // After a fork, blocks of the caches of threads that are not in this process are lost.
+    let are_lost = fork::ABANDONED.get() > 0;
+    sweep::at_exit(|class, block| {
+        are_lost || thread.caches().any(|cache| suspects::holds(cache, class, block))
+    });
 }
 
 #[used]

@@ -57,6 +57,10 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
     let facade = unsafe { Facade::of_mode(cache) };
     let block = facade.behind().pop(units * OFFSET_UNIT);
     if !block.is_null() {
+        // SAFETY: the first word of a free block, just popped. Blocks with a room are longer.
+        if unsafe { block.cast::<u64>().read() } != 0 {
+            canary::report_written(block);
+        }
         let seal = facade.seal_of(block);
         // SAFETY: the last word of a free block, just popped.
         unsafe { block.wrapping_add(room).cast::<u64>().write(seal) };
@@ -108,7 +112,12 @@ pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     if room > ZEROED - BYTES {
         // SAFETY: the seal is intact, so this is a block of the caller.
         unsafe { word.write(!seal) };
-        if !bin(facade.behind(), units).push(block) {
+        // SAFETY: as above; a longer block.
+        unsafe { canary::zero_head(block) };
+        let bin = bin(facade.behind(), units);
+        if bin.push(block) {
+            facade.bury(bin);
+        } else {
             small::push_missed(block);
         }
         return true;

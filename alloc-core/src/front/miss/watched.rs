@@ -106,8 +106,8 @@ unsafe fn wipe(block: *mut u8, class: SizeClass) {
     if fill_mode::is_any() {
         // SAFETY: the caller's promise.
         unsafe { judge::wipe_filled(block, class) };
-    } else if class.size() <= canary::ZEROED {
+    } else {
         // SAFETY: the caller's promise.
-        unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
+        unsafe { block.write_bytes(0, canary::zeroed(class.size())) };
     }
 }

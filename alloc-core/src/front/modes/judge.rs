@@ -60,9 +60,9 @@ pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
     if fill_mode::current().junk_freed {
         // SAFETY: the caller's promise.
         unsafe { fill::freed(block, usable) };
-    } else if hardened && class.size() <= canary::ZEROED {
+    } else if hardened {
         // SAFETY: the caller's promise.
-        unsafe { block.write_bytes(0, usable) };
+        unsafe { block.write_bytes(0, canary::zeroed(class.size())) };
     }
 }
 
@@ -76,10 +76,12 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
     unsafe { wipe(block, class, true) };
 }
 
-/// Ends the process if the size of a sized free is of another class than the block's.
+/// Ends the process if the size of a sized free is of another class than the block's, or larger
+/// than a large block.
 pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
-    if bin != bin_at(entry, address) {
+    let is_longer = || entry.extent().is_some_and(|extent| given.size > extent.bytes());
+    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) {
         wrong_size(entry, address, given);
     }
 }

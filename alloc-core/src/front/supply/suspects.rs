@@ -65,3 +65,18 @@ pub(crate) fn all(cache: &RealCache) {
         });
     }
 }
+
+/// Returns whether a cache holds a block, after [`all`] has sorted its bins. Called by its thread.
+pub(crate) fn holds(cache: &RealCache, class: SizeClass, block: *mut u8) -> bool {
+    // SAFETY: the caller is the bin's thread.
+    if unsafe { cache.bin(class).blocks() }.binary_search(&block).is_ok() {
+        return true;
+    }
+    let mut found = false;
+    let mut see = |other: *mut u8| found |= other == block;
+    cache.facade().into_iter().for_each(|facade| facade.for_each_waiting(&mut see));
+    if let Some(state) = cache.owner.state.try_lock() {
+        state.overflow.for_each(class, see);
+    }
+    found
+}

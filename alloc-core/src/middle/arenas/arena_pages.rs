@@ -7,6 +7,7 @@ use crate::back::metadata::Pool;
 use crate::back::page_allocator::{Memory, PageAllocator};
 use crate::back::placement::untouched;
 use crate::back::purge_batch::Batch;
+use crate::back::runs::access;
 use crate::back::system::page_provider::PageProvider;
 use crate::ground::size_class::SizeClass;
 use crate::middle::arena_counts::{LargeCounts, SlabCounts};
@@ -50,14 +51,19 @@ impl ArenaPages {
         }
     }
 
-    /// Takes a run for a large block.
+    /// Takes a run for a large block. In the hardened tier a page behind it stays free: it is too
+    /// short for any other run, and no thread may touch it.
     pub(crate) fn allocate_large(
         &mut self,
         pages: usize,
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        let extent = self.allocator.allocate(pages, align, memory)?;
+        let gap = usize::from(!self.allocator.is_hooked() && access::leaves_gap(pages));
+        let extent = self.allocator.allocate(pages + gap, align, memory)?;
+        if gap > 0 {
+            self.allocator.shrink(extent, pages);
+        }
         self.large.add(extent.pages());
         Some(extent)
     }
@@ -65,12 +71,14 @@ impl ArenaPages {
     /// Takes the run of a large block back.
     pub(crate) fn free_large(&mut self, extent: &'static Extent) {
         self.large.remove(extent.pages());
+        access::close(extent, self.allocator.is_hooked());
         self.allocator.free(extent);
     }
 
     /// As [`ArenaPages::free_large`], but returns a batch that the caller purges now.
     pub(crate) fn free_large_into_batch(&mut self, extent: &'static Extent) -> Batch {
         self.large.remove(extent.pages());
+        access::close(extent, self.allocator.is_hooked());
         self.allocator.free_into_batch(extent)
     }
 

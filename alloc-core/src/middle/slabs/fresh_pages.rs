@@ -15,21 +15,28 @@ use core::cell::Cell;
 pub(crate) struct FreshPages {
     left: Cell<u8>,
     in_huge: Cell<bool>,
+    were_zero: Cell<bool>,
 }
 
 impl FreshPages {
     /// No untouched pages.
     pub(crate) const fn new() -> FreshPages {
-        FreshPages { left: Cell::new(0), in_huge: Cell::new(false) }
+        FreshPages { left: Cell::new(0), in_huge: Cell::new(false), were_zero: Cell::new(false) }
     }
 
     /// Counts the pages of a fresh slab as untouched, if they have not been used before.
     pub(in crate::middle) fn begin(&self, run: &Extent) {
+        self.were_zero.set(run.zeroed.get());
         if run.zeroed.get() {
             self.in_huge.set(chunk_notes::is_in_huge_pages(run));
             self.left.set(run.pages().min(usize::from(u8::MAX)) as u8);
             untouched::add(self.left(), self.in_huge.get());
         }
+    }
+
+    /// Returns whether all pages read zero when the slab was made.
+    pub(crate) fn were_zero(&self) -> bool {
+        self.were_zero.get()
     }
 
     /// Whether untouched pages are left.

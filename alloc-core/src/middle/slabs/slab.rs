@@ -42,7 +42,7 @@ pub(crate) struct Slab {
     for_samples: Cell<bool>,
     /// Half of the slab's number of blocks.
     half: Cell<u16>,
-    pub(in crate::middle) fresh: FreshPages,
+    pub(crate) fresh: FreshPages,
     pub(in crate::middle) holes: Holes,
     /// The part that threads write without the guard's lock.
     pub(crate) remote: Remote,

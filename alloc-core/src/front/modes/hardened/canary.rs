@@ -10,7 +10,9 @@
 //! secret mixed with the address, so that one block's seal does not reveal another's. Large blocks
 //! have none, because the page map checks their pages.
 
+use crate::back::map::page_map;
 use crate::ground::fatal;
+use crate::ground::fill_mode;
 use crate::ground::os;
 use crate::ground::size_class::{SizeClass, size_for_align};
 use crate::middle::blocks::misuse_report;
@@ -22,6 +24,25 @@ pub(crate) const BYTES: usize = 8;
 
 /// Blocks up to this size are zeroed when they are freed.
 pub(crate) const ZEROED: usize = 1024;
+
+/// Of longer blocks this many bytes at the beginning are zeroed.
+const HEAD: usize = 64;
+
+/// Returns how many bytes at the beginning of a free block of a class read zero.
+#[inline(always)]
+pub(crate) const fn zeroed(size: usize) -> usize {
+    if size <= ZEROED { size - BYTES } else { HEAD }
+}
+
+/// Zeroes the beginning of a freed block above [`ZEROED`].
+///
+/// # Safety
+/// `block` must be a block of such a class that belongs to the caller.
+#[inline(always)]
+pub(crate) unsafe fn zero_head(block: *mut u8) {
+    // SAFETY: the block is longer than that.
+    unsafe { block.write_bytes(0, HEAD) };
+}
 
 static SECRET: AtomicU64 = AtomicU64::new(0);
 
@@ -92,6 +113,67 @@ pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClas
     // SAFETY: as above.
     unsafe { word.write(!seal) };
     class
+}
+
+/// What the last word of a block says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// The seal is intact.
+    InUse,
+    /// The seal is broken.
+    Free,
+    /// There was no seal yet, or zeroes were written over it.
+    Zero,
+    /// The word is neither.
+    Overwritten,
+}
+
+/// Returns what the last word of a block says.
+///
+/// # Safety
+/// `block` must be a block of that class, in use or free, which no other thread writes to.
+pub(super) unsafe fn state(block: *mut u8, class: SizeClass) -> State {
+    let seal = seal_of(block as usize);
+    // SAFETY: the last word of the block.
+    match unsafe { word_of(block, class).read_unaligned() } {
+        found if found == seal => State::InUse,
+        found if found == !seal => State::Free,
+        0 => State::Zero,
+        _ => State::Overwritten,
+    }
+}
+
+/// Ends the process if the bytes of a free block that were zeroed do not read zero. Blocks that
+/// were filled with junk are not looked at, nor those of slabs whose pages did not read zero.
+///
+/// # Safety
+/// `block` must be a free block of the slab, which no other thread writes to.
+pub(super) unsafe fn check_zero(slab: &Slab, block: *mut u8) {
+    let size = slab.class().size();
+    if size <= BYTES || fill_mode::was_junk() || !slab.fresh.were_zero() {
+        return;
+    }
+    // SAFETY: bytes of the block before its last word.
+    let bytes = unsafe { core::slice::from_raw_parts(block, zeroed(size)) };
+    if let Some(offset) = bytes.iter().position(|byte| *byte != 0) {
+        let address = block as usize;
+        fatal::write_after_free(address + offset, address, slab.place());
+    }
+}
+
+/// Ends the process if a block that was about to be handed out was written to after its free.
+#[cold]
+#[inline(never)]
+pub(crate) fn report_written(block: *mut u8) {
+    if let Some(slab) = Slab::of(page_map::lookup(block.expose_provenance())) {
+        // SAFETY: the caller has just taken the free block of the slab.
+        unsafe { check_zero(slab, block) };
+    }
+}
+
+/// Ends the process because a block's last word is neither its seal nor the broken one.
+pub(super) fn report_overwritten(slab: &Slab, address: usize) -> ! {
+    fatal::overflow(address, slab.class().size() - BYTES, slab.place())
 }
 
 /// Ends the process because the seal of a block is not intact.

@@ -6,6 +6,7 @@
 //!   block;
 //! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
 //!   are not neighbours in memory;
+//! - [`sweep`]: a look at all blocks when a process of one thread exits;
 //! - [`wipe`]: writes the zeroes and the broken seal in few stores.
 //!
 //! The tier works behind a façade (`front/cache/facade.rs`), without a test on the fast paths. Its
@@ -14,5 +15,6 @@
 pub(crate) mod random;
 pub(crate) mod canary;
 pub(crate) mod wipe;
+pub(crate) mod sweep;
 pub(crate) mod order;
 pub(crate) mod quarantine;

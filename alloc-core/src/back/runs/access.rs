@@ -1,0 +1,120 @@
+//! Access to the runs of large blocks in the hardened tier: none once they are free.
+//!
+//! ```text
+//!   reserved ──▶ open ──free of a large block──▶ closed ──taken──▶ open
+//! ```
+//! A use of a large block after its free then faults where it happens, and so does a write behind a
+//! block, because a free page is closed behind it. The memory of a closed run stays, and is purged
+//! as that of other free runs. A run is noted as closed if a part of it may be. Runs of arenas with
+//! extent hooks and runs at low addresses are left as they are.
+
+use super::in_hand::InHand;
+use crate::back::map::extent::Extent;
+use crate::ground::options;
+use crate::ground::os;
+use crate::ground::units::LG_PAGE;
+use crate::ground::untouchable;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// While more runs than this are in use, none is closed. Each may lie between two closed ones, and
+/// the system allows a process 65,530 mappings by default.
+const MOST: usize = 1 << 14;
+
+/// The longest block behind which a page stays free, in pages. Longer ones may lie in huge pages,
+/// which such a page would break.
+const LONGEST_WITH_GAP: usize = (2 << 20) >> LG_PAGE;
+
+/// So many runs are closed at once, and so many in each millisecond after that. To close one and to
+/// open it again takes some 5 microseconds.
+const TURNS_AT_ONCE: u64 = 256;
+const TURNS_A_MILLISECOND: u64 = 2;
+
+/// The time until which turns are taken, in turns.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+
+/// Runs in use in the hardened tier.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether any run may be closed.
+#[inline]
+pub(in crate::back) fn are_some_closed() -> bool {
+    options::current().hardened
+}
+
+/// Counts a run that is in use from now on.
+#[inline]
+pub(in crate::back) fn note_taken() {
+    if are_some_closed() {
+        IN_USE.fetch_add(1, Relaxed);
+    }
+}
+
+/// Counts a run that is not in use any more.
+#[inline]
+pub(in crate::back) fn note_given() {
+    if are_some_closed() {
+        IN_USE.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Returns whether one more run may be closed: not too many are in use, and not too many were
+/// closed within a short time.
+fn may_close() -> bool {
+    IN_USE.load(Relaxed) < MOST && take_turn(&TURNS, os::coarse_millis() * TURNS_A_MILLISECOND)
+}
+
+/// Takes a turn at a time in turns. Returns `false` if [`TURNS_AT_ONCE`] are taken in advance. If
+/// threads take one at the same moment, it may be counted once.
+fn take_turn(turns: &AtomicU64, now: u64) -> bool {
+    let next = turns.load(Relaxed).max(now) + 1;
+    let is_free = next - now <= TURNS_AT_ONCE;
+    if is_free {
+        turns.store(next, Relaxed);
+    }
+    is_free
+}
+
+/// Whether a page is to stay free behind a large block of so many pages.
+pub(crate) fn leaves_gap(pages: usize) -> bool {
+    are_some_closed() && pages <= LONGEST_WITH_GAP && may_close()
+}
+
+/// Opens a run that is to be used, and returns it. If the system refuses, passes it to `put_back`
+/// and returns `None`.
+#[inline]
+pub(in crate::back) fn opened(run: InHand, put_back: impl FnOnce(InHand)) -> Option<InHand> {
+    if run.marks.is_closed() && !open(&run) {
+        put_back(run);
+        return None;
+    }
+    Some(run)
+}
+
+#[cold]
+fn open(run: &Extent) -> bool {
+    let is_open = untouchable::open_page(run.base(), run.bytes());
+    run.marks.set_closed(!is_open);
+    is_open
+}
+
+/// Closes the run of a large block that is to be free. If the system refuses, or [`may_close`]
+/// does, it stays open. `is_hooked` says whether its arena has extent hooks.
+pub(crate) fn close(run: &Extent, is_hooked: bool) {
+    if are_some_closed() && !is_hooked && !run.is_low() && may_close() {
+        untouchable::close(run.base(), run.bytes());
+        run.marks.set_closed(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_taken_in_advance_and_come_back_with_time() {
+        let turns = AtomicU64::new(0);
+        let taken = |now| (0..2 * TURNS_AT_ONCE).filter(|_| take_turn(&turns, now)).count() as u64;
+        assert_eq!([taken(10), taken(10), taken(17), taken(17)], [TURNS_AT_ONCE, 0, 7, 0]);
+        assert_eq!(taken(1_000_000), TURNS_AT_ONCE, "and no more after a long time");
+    }
+}

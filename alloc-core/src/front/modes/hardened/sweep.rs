@@ -1,0 +1,63 @@
+//! A sweep over all small blocks when a process of one thread exits.
+//!
+//! In a slab whose pages read zero when it was made, a block that was never used reads zero too.
+//! By its last word a block is in use, free, or overwritten. A free block of up to 1 KiB reads zero
+//! before that word. So a write behind a block, one before it, and one after its free are found at
+//! the exit at the latest. Other threads could change blocks meanwhile, so the sweep is left out
+//! where there are any.
+
+use super::canary::{self, State};
+use crate::back::map::page_map;
+use crate::ground::options;
+use crate::ground::size_class::SizeClass;
+use crate::ground::units::PAGE;
+use crate::middle::blocks::misuse_report;
+use crate::middle::slabs::slab::Slab;
+
+/// Pages of slabs that are looked at: 256 MiB, which takes some 20 ms.
+const MOST: usize = (256 << 20) / PAGE;
+
+/// Looks at all small blocks. Called if no other thread has a cache. `is_held` says whether a cache
+/// may hold a block.
+pub(crate) fn at_exit(is_held: impl Fn(SizeClass, *mut u8) -> bool) {
+    if !options::current().hardened {
+        return;
+    }
+    let (mut at, mut left) = (0, MOST);
+    while let Some((page, entry)) = page_map::next_from(at)
+        && left > 0
+    {
+        at = page + PAGE;
+        let Some(slab) = Slab::of(entry).filter(|slab| slab.base() == page) else { continue };
+        let pages = usize::from(slab.class().row().slab_pages);
+        at = page + pages * PAGE;
+        left = left.saturating_sub(pages);
+        if slab.fresh.were_zero() && !slab.is_for_samples() {
+            see(slab, &is_held);
+        }
+    }
+}
+
+/// Looks at all blocks of a slab.
+fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
+    let class = slab.class();
+    for slot in 0..class.slots() {
+        let address = slab.base() + slot * class.size();
+        let block = core::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: a block of the slab, and no other thread writes to it.
+        match unsafe { canary::state(block, class) } {
+            State::InUse => {}
+            // The transfer cache, which is not asked, holds blocks of shared classes.
+            State::Zero if !class.is_shared() && !is_free(slab, block, is_held) => {
+                canary::report_overwritten(slab, address)
+            }
+            // SAFETY: as above.
+            State::Free | State::Zero => unsafe { canary::check_zero(slab, block) },
+            State::Overwritten => canary::report_overwritten(slab, address),
+        }
+    }
+}
+
+fn is_free(slab: &Slab, block: *mut u8, is_held: &impl Fn(SizeClass, *mut u8) -> bool) -> bool {
+    misuse_report::looks_free(slab, block as usize) || is_held(slab.class(), block)
+}
