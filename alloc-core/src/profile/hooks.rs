@@ -107,7 +107,8 @@ pub(crate) unsafe extern "C" fn default_backtrace(
 
 /// Writes the return addresses of a sample to `stack`, at most `most`, as the hook or the allocator
 /// itself finds them. Returns how many. `stack` has room for [`MOST_OWN`] more.
-pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
+pub(super) fn take_backtrace<const ROOM: usize>(stack: &mut [usize; ROOM], most: usize) -> usize {
+    let most = most.min(ROOM - MOST_OWN);
     let Some(hook) = BACKTRACE.get() else {
         return walk(stack, most);
     };
@@ -120,7 +121,7 @@ pub(super) fn take_backtrace(stack: &mut [usize; DEEPEST + MOST_OWN], most: usiz
 }
 
 #[inline(always)]
-fn walk(stack: &mut [usize; DEEPEST + MOST_OWN], most: usize) -> usize {
+fn walk(stack: &mut [usize], most: usize) -> usize {
     let Some(unwind) = UNWINDER.get() else {
         return backtrace::take(stack, most);
     };

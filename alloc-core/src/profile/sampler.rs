@@ -23,6 +23,10 @@ use crate::ground::sync::lock_rank::witness;
 use crate::ground::units::PAGE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// Stacks up to this depth, that of the default options, are taken into less room, because clearing
+/// the room takes part of a sample's time.
+const USUAL_DEPTH: usize = 128;
+
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// Whether façades see each operation, because each allocation was to be a sample from the start.
 static SEES_ALL: AtomicBool = AtomicBool::new(false);
@@ -149,10 +153,19 @@ pub(crate) struct Block {
 
 /// Notes a block that is handed out as a sample, with the stack of the calling thread. No lock may
 /// be held.
-#[inline(never)]
 pub(crate) fn note_allocated(block: Block) {
+    if sites::depth() <= USUAL_DEPTH {
+        note_with::<{ USUAL_DEPTH + MOST_OWN }>(block);
+    } else {
+        note_with::<{ DEEPEST + MOST_OWN }>(block);
+    }
+}
+
+/// As [`note_allocated`], with room for so many return addresses, own frames included.
+#[inline(never)]
+fn note_with<const ROOM: usize>(block: Block) {
     tell_freed();
-    let mut stack = [0; DEEPEST + MOST_OWN];
+    let mut stack = [0; ROOM];
     let depth = hooks::take_backtrace(&mut stack, sites::depth());
     let stack = stack.get_mut(..depth).unwrap_or_default();
     let Block { address, requested, usable, arena, thread, name } = block;
