@@ -11,6 +11,7 @@
 //! The countdown is the only bookkeeping of the fast path. It gives the exact number of requests,
 //! and sends every n-th request to the slow path, where collection and ageing happen.
 
+use super::seen::{number_seen, slot_seen};
 use crate::ground::heap_sort::heap_sort;
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
@@ -187,26 +188,8 @@ impl CacheBin {
 
     /// Returns the countdown. Any thread may call this.
     pub(crate) fn countdown_seen(&self) -> i32 {
-        let place = self.countdown.as_ptr();
-        let seen: i32;
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: one aligned load of a live field.
-        unsafe {
-            core::arch::asm!("mov {0:e}, dword ptr [{1}]", out(reg) seen, in(reg) place,
-                options(readonly, nostack, preserves_flags));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: one aligned load of a live field.
-        unsafe {
-            core::arch::asm!("ldr {0:w}, [{1}]", out(reg) seen, in(reg) place,
-                options(readonly, nostack, preserves_flags));
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        {
-            // SAFETY: one aligned load of a live field.
-            seen = unsafe { place.read_volatile() };
-        }
-        seen
+        // SAFETY: an aligned live field.
+        unsafe { number_seen(self.countdown.as_ptr()) }
     }
 
     /// Calls `see` with each block but the `gone` oldest ones, as far as another thread than the
@@ -214,7 +197,8 @@ impl CacheBin {
     /// the owner's lock.
     pub(crate) fn for_each_seen(&self, gone: usize, mut see: impl FnMut(*mut u8)) {
         let base = self.base();
-        (gone + 1..=self.level()).for_each(|n| see(slot_seen(base.wrapping_add(n))));
+        // SAFETY: slots of the array, which stays while the lock is held.
+        (gone + 1..=self.level()).for_each(|n| see(unsafe { slot_seen(base.wrapping_add(n)) }));
     }
 
     /// Writes blocks to `blocks`, as many as it is long, beginning with the oldest but `from`. Any
@@ -222,7 +206,8 @@ impl CacheBin {
     pub(crate) fn see(&self, from: usize, blocks: &mut [Slot]) {
         let first = self.base().wrapping_add(from + 1);
         for (n, block) in blocks.iter_mut().enumerate() {
-            *block = slot_seen(first.wrapping_add(n));
+            // SAFETY: as above.
+            *block = unsafe { slot_seen(first.wrapping_add(n)) };
         }
     }
 
@@ -362,30 +347,6 @@ impl CacheBin {
         self.limit.store(none.base(), Relaxed);
         self.capacity.store(0, Relaxed);
     }
-}
-
-/// Returns what is in a slot that its bin's thread may be writing to. The slot must be one of the
-/// bin's array, up to its level, and the owner's lock must be held, so that the array stays.
-fn slot_seen(slot: *const Slot) -> Slot {
-    let seen: Slot;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: one aligned load from the array.
-    unsafe {
-        core::arch::asm!("mov {0}, qword ptr [{1}]", out(reg) seen, in(reg) slot,
-            options(readonly, nostack, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: one aligned load from the array.
-    unsafe {
-        core::arch::asm!("ldr {0}, [{1}]", out(reg) seen, in(reg) slot,
-            options(readonly, nostack, preserves_flags));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        // SAFETY: one aligned load from the array.
-        seen = unsafe { slot.read_volatile() };
-    }
-    seen
 }
 
 /// The empty slots of a bin that is being filled, the topmost first.
