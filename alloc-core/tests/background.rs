@@ -224,7 +224,7 @@ fn lent() {
 
 #[test]
 fn any_thread_can_make_the_passes() {
-    play_well("lent", "dirty_decay_ms:200");
+    play_well("lent", "background_thread:false,dirty_decay_ms:200");
 }
 
 #[test]

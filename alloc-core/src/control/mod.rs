@@ -227,6 +227,6 @@ pub fn set_max_background_threads(most: usize) -> bool {
 pub fn decay_pass() -> Option<core::time::Duration> {
     real_cache();
     let now = os::coarse_millis();
-    let next = decay_pass::pass(now)?;
+    let next = background::pass(now)?;
     Some(core::time::Duration::from_millis(next.saturating_sub(now)))
 }

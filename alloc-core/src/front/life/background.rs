@@ -120,6 +120,13 @@ fn decay() {
     pass_if_due();
 }
 
+/// Runs a pass now, due or not, over owners, arenas and caches of idle threads. Returns when the
+/// next pass should be, in milliseconds of [`os::coarse_millis`]. `None`: not before a thread takes
+/// a slow path. The caller holds no lock.
+pub(crate) fn pass(now: u64) -> Option<u64> {
+    [decay_pass::pass(now), idle_caches::pass(now)].into_iter().flatten().min()
+}
+
 /// Runs a pass on the calling thread, which has other work, if one is due.
 fn pass_if_due() {
     if decay_pass::tick() {
@@ -309,7 +316,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     let mut quiet = Quiet { periods: 0, began: os::coarse_millis() };
     while !leaves() {
         let now = os::coarse_millis();
-        let next = [decay_pass::pass(now), idle_caches::pass(now)].into_iter().flatten().min();
+        let next = pass(now);
         RUNS.add(1);
         let is_done = quiet.note(now) || next.is_none();
         if !is_on() && is_done && retires() {
