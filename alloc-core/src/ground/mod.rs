@@ -15,6 +15,9 @@ pub(crate) mod size_class;
 pub(crate) mod geometric;
 pub(crate) mod counters;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod seen;
+#[cfg(not(loom))]
 pub(crate) mod heap_sort;
 #[cfg(not(loom))]
 pub(crate) mod calls;

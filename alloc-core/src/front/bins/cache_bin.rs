@@ -11,8 +11,8 @@
 //! The countdown is the only bookkeeping of the fast path. It gives the exact number of requests,
 //! and sends every n-th request to the slow path, where collection and ageing happen.
 
-use super::seen::{number_seen, slot_seen};
 use crate::ground::heap_sort::heap_sort;
+use crate::ground::seen::{address_seen, number_seen};
 use crate::ground::size_class::BIN_BYTES;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU16, Ordering::Relaxed};
@@ -198,7 +198,7 @@ impl CacheBin {
     pub(crate) fn for_each_seen(&self, gone: usize, mut see: impl FnMut(*mut u8)) {
         let base = self.base();
         // SAFETY: slots of the array, which stays while the lock is held.
-        (gone + 1..=self.level()).for_each(|n| see(unsafe { slot_seen(base.wrapping_add(n)) }));
+        (gone + 1..=self.level()).for_each(|n| see(unsafe { address_seen(base.wrapping_add(n)) }));
     }
 
     /// Writes blocks to `blocks`, as many as it is long, beginning with the oldest but `from`. Any
@@ -207,7 +207,7 @@ impl CacheBin {
         let first = self.base().wrapping_add(from + 1);
         for (n, block) in blocks.iter_mut().enumerate() {
             // SAFETY: as above.
-            *block = unsafe { slot_seen(first.wrapping_add(n)) };
+            *block = unsafe { address_seen(first.wrapping_add(n)) };
         }
     }
 

@@ -2,8 +2,6 @@
 //! cache.
 
 #[allow(unsafe_code)]
-mod seen;
-#[allow(unsafe_code)]
 pub(crate) mod cache_bin;
 #[allow(unsafe_code)]
 pub(crate) mod thread_cache;

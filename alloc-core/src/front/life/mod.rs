@@ -13,10 +13,10 @@ pub(crate) mod explicit;
 pub(crate) mod started;
 #[allow(unsafe_code)]
 pub(crate) mod fork;
-#[allow(unsafe_code)]
-pub(crate) mod start;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod process_exit;
+#[allow(unsafe_code)]
+pub(crate) mod start;
 pub(crate) mod thread_begin;
 pub(crate) mod scope;

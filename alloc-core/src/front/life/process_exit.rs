@@ -25,6 +25,11 @@ extern "C" fn at_exit() {
     });
 }
 
-#[used]
 #[unsafe(link_section = ".fini_array.00099")]
 static AT_EXIT: extern "C" fn() = at_exit;
+
+/// Makes the function part of every program that has this allocator. It is not marked as used,
+/// because an object that links the crate for its types alone would then have the allocator too.
+pub(super) fn register() {
+    core::hint::black_box(&raw const AT_EXIT);
+}

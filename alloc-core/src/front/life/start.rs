@@ -1,7 +1,7 @@
 //! The start of the process's allocator, once, by the first caller.
 
 use super::started::{self, START};
-use super::{background, fork, thread_end};
+use super::{background, fork, process_exit, thread_end};
 use crate::front::cache::{callback_scope, current};
 use crate::front::modes::hardened::canary;
 use crate::front::modes::watch::{self, Observer};
@@ -39,6 +39,7 @@ fn start() -> bool {
     callback::set_scope(&callback_scope::SCOPE);
     thread_end::register_exit();
     fork::register();
+    process_exit::register();
     background::begin();
     started::note();
     true

@@ -3,6 +3,7 @@
 use crate::back::map::extent::ExtentState;
 use crate::back::map::page_map::{self, Entry};
 use crate::ground::fatal::{self, Place};
+use crate::ground::seen::address_seen;
 use crate::ground::size_class::{BIN_BYTES, SizeClass};
 use crate::middle::arenas::arena::Arena;
 use crate::middle::arenas::arena_list;
@@ -100,6 +101,6 @@ pub(crate) fn looks_free(slab: &Slab, address: usize) -> bool {
     let slot = slab.class().slot_around(address.wrapping_sub(slab.base()));
     let Some(word) = slab.free_words().get(slot / 64) else { return false };
     // SAFETY: a word of the record; it may be out of date.
-    let free = unsafe { word.as_ptr().read_volatile() };
+    let free = unsafe { address_seen(word.as_ptr().cast()) } as u64;
     (free | slab.remote.seen(slot / 64)) >> (slot % 64) & 1 != 0
 }
