@@ -129,13 +129,18 @@ fn free(block: Block) {
     unsafe { raw::free(block.ptr()) };
 }
 
-/// Takes some hundred steps of every kind. Returns the number of refused requests.
-fn cycle(seed: u64) -> usize {
+/// Takes some hundred steps of every kind. Returns how many requests were refused, and how many got
+/// a block of no bytes, which needs no memory.
+fn cycle(seed: u64) -> (usize, usize) {
     let mut random = Random::new(seed);
-    let (mut live, mut refused) = (Vec::new(), 0);
+    let (mut live, mut refused, mut empty) = (Vec::new(), 0, 0);
     for id in 0..400 {
         match make(&mut random, id) {
-            Some(block) => live.push(block),
+            Some(block) => {
+                // SAFETY: a live block.
+                empty += usize::from(unsafe { raw::usable_size(block.ptr()) } == 0);
+                live.push(block);
+            }
             None => refused += 1,
         }
         if live.len() > 60 {
@@ -153,7 +158,7 @@ fn cycle(seed: u64) -> usize {
     assert_eq!(totals().allocated, 0);
     assert_eq!(forgotten_pages(), 0, "{:#?}", totals());
     lumalloc::checks::all();
-    refused
+    (refused, empty)
 }
 
 /// The bytes of addresses that the allocator holds in any state.
@@ -165,17 +170,20 @@ fn held(totals: &Totals) -> usize {
 fn goes_on() {
     fail_system_calls(0);
     for seed in 0..3 {
-        assert_eq!(cycle(seed), 0, "memory is refused although the system has some");
+        assert_eq!(cycle(seed).0, 0, "memory is refused although the system has some");
     }
     assert_empty();
 }
 
 fn storm(n: u64) {
     fail_system_calls(n);
-    let rounds = |from: u64| (from..from + 8).map(cycle).sum::<usize>();
-    let refused = rounds(0);
+    let rounds = |from: u64| {
+        let each = (from..from + 8).map(cycle);
+        each.map(|(refused, empty)| refused + empty).sum::<usize>()
+    };
+    let without_memory = rounds(0);
     if n == 1 {
-        assert_eq!(refused, 8 * 400, "memory out of nowhere");
+        assert_eq!(without_memory, 8 * 400, "memory out of nowhere");
     }
     // Chunks of addresses grow with the heap, and which calls fail depends on when pages decay. A
     // chunk may come late, but all chunks are never more than some 100 MiB. Memory that a failure
