@@ -114,11 +114,8 @@ fn look(cache: &'static RealCache, now: u64) -> Look {
         rest = rest.seen(emptying::print(cache), now);
         cache.emptied.set_rest(rest);
     }
-    if emptying::bytes(cache) < FEW {
-        return Look::Nothing;
+    if rest.looked - rest.since < between * LOOKS {
+        return Look::Again(rest.looked + between);
     }
-    if rest.looked - rest.since >= between * LOOKS {
-        return Look::Idle;
-    }
-    Look::Again(rest.looked + between)
+    if emptying::bytes(cache) < FEW { Look::Nothing } else { Look::Idle }
 }
