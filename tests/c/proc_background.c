@@ -7,6 +7,8 @@
  *   exit      exits while the thread is in the middle of a pass
  *   loader    memory becomes unused while the C library holds the lock of its thread stacks
  *   vfork     memory becomes unused in the child of a vfork
+ *   asleep    a thread sleeps with a full cache, until that is emptied or for so many times 20 ms as
+ *             the second argument says, and goes on
  */
 #include <dirent.h>
 #include <linux/filter.h>
@@ -195,6 +197,46 @@ static void in_vfork(void) {
     printf("child=%d\n", WEXITSTATUS(status));
 }
 
+#define SLEEPERS_BLOCKS 400
+
+static atomic_int turn;
+
+/* Fills its cache with freed blocks, sleeps, and uses the cache again. */
+static void *sleeper(void *unused) {
+    static char *blocks[SLEEPERS_BLOCKS];
+    (void)unused;
+    for (int round = 1; round <= 2; round++) {
+        for (int i = 0; i < SLEEPERS_BLOCKS; i++) {
+            blocks[i] = malloc(200);
+            memset(blocks[i], i, 200);
+        }
+        for (int i = 0; i < SLEEPERS_BLOCKS; i++) {
+            CHECK(blocks[i][0] == (char)i && blocks[i][199] == (char)i);
+            free(blocks[i]);
+        }
+        atomic_store(&turn, round);
+        while (round == 1 && atomic_load(&turn) != -1) sleep_ms(5);
+    }
+    return NULL;
+}
+
+static void asleep(int looks) {
+    pthread_t thread;
+    uint64_t emptied = 0, epoch = 1;
+    size_t length = sizeof emptied;
+    CHECK(pthread_create(&thread, NULL, sleeper, NULL) == 0);
+    while (atomic_load(&turn) != 1) sleep_ms(5);
+    dirty(8);
+    for (int i = 0; i < looks && emptied == 0; i++) {
+        sleep_ms(20);
+        CHECK(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch) == 0);
+        CHECK(mallctl("stats.work.caches_emptied", &emptied, &length, NULL, 0) == 0);
+    }
+    atomic_store(&turn, -1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    printf("emptied=%d\n", emptied > 0);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "idle") == 0) idle();
@@ -202,6 +244,7 @@ int main(int argc, char **argv) {
     if (strcmp(what, "seccomp") == 0) seccomp();
     if (strcmp(what, "loader") == 0) loader();
     if (strcmp(what, "vfork") == 0) in_vfork();
+    if (strcmp(what, "asleep") == 0) asleep(argc > 2 ? atoi(argv[2]) : 0);
     if (strcmp(what, "last") == 0) {
         dirty(8);
         pthread_exit(NULL);

@@ -57,6 +57,20 @@ fn lines(directory: &Path, file: &str) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
+/// A thread that sleeps keeps the blocks of its cache where the system cannot tell it that they are
+/// to go.
+#[test]
+fn without_membarrier_no_cache_of_an_idle_thread_is_emptied() {
+    let program = |looks| {
+        let run = Run::plain(cc("proc_background.c", &[])).args(["asleep", looks]);
+        let run = run.env("LD_PRELOAD", refusing(liblumalloc().into()));
+        run.env("LUMALLOC_CONF", "background_thread:true,dirty_decay_ms:10")
+    };
+    let refused = program("100").env("REFUSE", "membarrier").env("REFUSE_EVERY", "1");
+    assert_eq!(refused.stdout(), "emptied=0\n");
+    assert_eq!(program("3000").stdout(), "emptied=1\n");
+}
+
 #[test]
 fn without_membarrier_nothing_is_recorded() {
     let directory = silently("membarrier", "barred");
