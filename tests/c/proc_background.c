@@ -132,34 +132,31 @@ static void seccomp(void) {
 #define BLOCK 14336
 /* The fall after which much memory counts as unused, and what of it is left to the loader's frees. */
 #define FALL (16 << 20)
-#define LEFT 0
-/* More stacks than the C library keeps (40 MiB), so that it frees what belongs to older ones. */
-#define THREADS 1500
-#define STACK (128 << 10)
+#define LEFT (64 << 10)
+/* Enough threads that what belongs to them is the rest of the fall. They allocate nothing, so that
+ * there are few caches and a rise of memory starts no thread before. */
+#define THREADS 1000
+#define STACK (64 << 10)
 
 static pthread_barrier_t all_run, all_end;
 
-/* A thread that allocates is one that counts; the compiler may not leave the pair out. */
-static void allocate(void) {
-    void *volatile block = malloc(10);
-    free(block);
-}
-
 static void *run(void *unused) {
     (void)unused;
-    allocate();
     pthread_barrier_wait(&all_run);
     pthread_barrier_wait(&all_end);
     return NULL;
 }
 
+/* A thread that allocates is one that counts; the compiler may not leave the pair out. */
 static void *park(void *unused) {
-    allocate();
+    void *volatile block = malloc(10);
+    free(block);
     for (;;) pause();
     return unused;
 }
 
-/* Joining a thread frees the thread-local storage of older ones, under a lock of the C library. */
+/* Joining a thread frees the thread-local storage of older ones, under a lock of the C library, if
+ * GLIBC_TUNABLES makes it keep few stacks. */
 static void loader(void) {
     static pthread_t threads[THREADS];
     static char *blocks[FALL / BLOCK];

@@ -217,13 +217,18 @@ fn a_background_thread_does_not_outlive_the_program() {
 /// thread takes too. So no thread is started there.
 #[test]
 fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
-    let run = |conf| Run::preloaded(cc("proc_background.c", &[])).args(["loader"]).conf(conf);
-    assert_eq!(run("tcache:false").stdout(), "joined\n");
-    assert_eq!(run("").stdout(), "joined\n");
+    let _alone = alone();
+    let run = |conf| {
+        let run = Run::preloaded(cc("proc_background.c", &[])).args(["loader"]).conf(conf);
+        run.env("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1").stdout()
+    };
+    assert_eq!(run("tcache:false"), "joined\n");
+    assert_eq!(run(""), "joined\n");
 }
 
 #[test]
 fn no_thread_is_started_for_a_time_in_the_child_of_a_vfork() {
+    let _alone = alone();
     let run = Run::preloaded(cc("proc_background.c", &[])).args(["vfork"]);
     assert_eq!(run.stdout(), "child=0\n");
 }
