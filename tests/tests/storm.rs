@@ -42,6 +42,8 @@ fn storms_under_refused_calls() {
         storm("retain:false", Refusal::third("munmap"), ""),
         storm("thp:always", Refusal::third("madvise"), ""),
         storm("guarded_sample:100", Refusal::third("mprotect"), ""),
+        // Free blocks that stay open, and closed ones that cannot be opened.
+        storm("hardened:true", Refusal::third("mprotect"), ""),
     ];
     let refused = all_pass(&storms);
     // If a storm that should have calls refused has none, it tests nothing.

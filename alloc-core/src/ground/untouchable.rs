@@ -27,11 +27,11 @@ pub(crate) fn open_page(page: usize, bytes: usize) -> bool {
     keep_errno(|| unsafe { libc::mprotect(place, bytes, access) } == 0)
 }
 
-/// Makes pages of this allocator untouchable. They keep their memory.
-pub(crate) fn close(base: usize, bytes: usize) {
+/// Makes pages of this allocator untouchable. They keep their memory. Returns whether they are.
+pub(crate) fn close(base: usize, bytes: usize) -> bool {
     let place = core::ptr::with_exposed_provenance_mut(base);
     // SAFETY: pages of this allocator in which no block is in use.
-    keep_errno(|| unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) });
+    keep_errno(|| unsafe { libc::mprotect(place, bytes, libc::PROT_NONE) } == 0)
 }
 
 /// Gives the memory of a page back, and makes the page untouchable again.

@@ -101,8 +101,7 @@ fn open(run: &Extent) -> bool {
 /// does, it stays open. `is_hooked` says whether its arena has extent hooks.
 pub(crate) fn close(run: &Extent, is_hooked: bool) {
     if are_some_closed() && !is_hooked && !run.is_low() && may_close() {
-        untouchable::close(run.base(), run.bytes());
-        run.marks.set_closed(true);
+        run.marks.set_closed(untouchable::close(run.base(), run.bytes()));
     }
 }
 
