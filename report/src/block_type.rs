@@ -4,139 +4,10 @@
 //! standard library at the inner end of a stack name the type. Code of the program ends the
 //! search.
 
-/// What the names of functions of standard libraries begin with, without a leading `<`.
-const LIBRARIES: [&str; 13] = [
-    "alloc::",
-    "core::",
-    "std::",
-    "hashbrown::",
-    "__gnu_cxx::",
-    "indexmap::",
-    "smallvec::",
-    // Methods of Rust's own types: `<str>::repeat`, `<[T]>::to_vec`.
-    "str>",
-    "[",
-    "fn(",
-    "dyn core::",
-    "dyn std::",
-    "impl [",
-];
-/// What the names of such functions begin with when debug information has no more of them.
-const BARE: [&str; 6] = ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
-/// What the names of functions begin with that make strings.
-const STRINGS: [&str; 4] =
-    ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];
-/// What the names of functions begin with that delete a block of shared pointers, which has a
-/// v-table, or an object with all that belongs to it. They do not tell the type of other blocks.
-const SHARED_POINTERS: [&str; 4] =
-    ["std::_Sp_counted_", "std::__shared_count", "std::__shared_ptr<", "std::shared_ptr<"];
-/// Arguments that are no elements: allocators, hashers, comparisons.
-const HELPERS: [&str; 9] = [
-    "alloc::alloc::Global",
-    "std::hash::random::RandomState",
-    "std::allocator<",
-    "std::char_traits<",
-    "std::less<",
-    "std::hash<",
-    "std::equal_to<",
-    "std::default_delete<",
-    "core::hash::BuildHasherDefault<",
-];
-/// The containers whose elements are the type of blocks.
-const CONTAINERS: [&str; 34] = [
-    "Vec",
-    "VecDeque",
-    "Box",
-    "Rc",
-    "Arc",
-    "HashMap",
-    "HashSet",
-    "HashTable",
-    "BTreeMap",
-    "BTreeSet",
-    "BinaryHeap",
-    "LinkedList",
-    "IndexMap",
-    "IndexSet",
-    "SmallVec",
-    "vector",
-    "basic_string",
-    "deque",
-    "list",
-    "forward_list",
-    "map",
-    "set",
-    "multimap",
-    "multiset",
-    "unordered_map",
-    "unordered_set",
-    "unordered_multimap",
-    "unordered_multiset",
-    "queue",
-    "stack",
-    "priority_queue",
-    "shared_ptr",
-    "unique_ptr",
-    "function",
-];
-/// The containers that have one element, which may be a closure.
-const BOXES: [&str; 3] = ["Box", "Rc", "Arc"];
-/// Parts of containers, besides those that begin with `_`. A function of the container itself,
-/// farther out, names it better.
-const PARTS: [&str; 9] = [
-    "RawVec",
-    "RawTable",
-    "LeafNode",
-    "InternalNode",
-    "NodeRef",
-    "VacantEntry",
-    "allocator",
-    "allocator_traits",
-    "new_allocator",
-];
-
-/// Parts of libraries around an element, which is their first argument.
-const AROUND: [&str; 6] = [
-    "std::_Sp_counted_ptr_inplace<",
-    "std::__1::__shared_ptr_emplace<",
-    "std::_List_node<",
-    "alloc::sync::ArcInner<",
-    "alloc::rc::RcInner<",
-    "alloc::rc::RcBox<",
-];
-/// Nodes that containers put into boxes: what their names begin with, the container, and how many
-/// of the node's arguments are those of the container.
-const NODES: [(&str, &str, usize); 6] = [
-    ("alloc::sync::ArcInner<", "Arc", 1),
-    ("alloc::rc::RcInner<", "Rc", 1),
-    ("alloc::rc::RcBox<", "Rc", 1),
-    ("alloc::collections::linked_list::Node<", "LinkedList", 1),
-    ("alloc::collections::btree::node::LeafNode<", "BTreeMap", 2),
-    ("alloc::collections::btree::node::InternalNode<", "BTreeMap", 2),
-];
-/// The value of each entry of a map that is a `BTreeSet`.
-const SET_VALUE: &str = "alloc::collections::btree::set_val::SetValZST";
-/// The containers of modules, for names that have no more than the module, and how many of the
-/// function's arguments are those of the container.
-const MODULES: [(&[&str], &str, usize); 17] = [
-    (&["vec"], "Vec", 1),
-    (&["slice"], "Vec", 1),
-    (&["boxed"], "Box", 1),
-    (&["rc"], "Rc", 1),
-    (&["sync"], "Arc", 1),
-    (&["raw_vec"], "RawVec", 1),
-    (&["vec_deque"], "VecDeque", 1),
-    (&["linked_list"], "LinkedList", 1),
-    (&["binary_heap"], "BinaryHeap", 1),
-    (&["btree", "map"], "BTreeMap", 2),
-    (&["btree", "set"], "BTreeSet", 1),
-    (&["btree", "node"], "LeafNode", 2),
-    (&["hash", "map"], "HashMap", 2),
-    (&["hash", "set"], "HashSet", 1),
-    (&["hashbrown", "map"], "HashMap", 2),
-    (&["hashbrown", "set"], "HashSet", 1),
-    (&["hashbrown", "raw"], "RawTable", 1),
-];
+use crate::library_names::{
+    AROUND, BARE, BOXES, CONTAINERS, HELPERS, LIBRARIES, MODULES, NODES, PARTS, SET_VALUE,
+    SHARED_POINTERS, STRINGS,
+};
 
 /// A container and its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +17,13 @@ struct Type {
 }
 
 impl Type {
+    /// A container with those of its arguments that are elements. `None` if none is.
+    fn new<'a>(container: &str, arguments: impl Iterator<Item = &'a str>) -> Option<Type> {
+        let elements: Vec<String> =
+            arguments.filter_map(|argument| element_of(container, argument)).collect();
+        (!elements.is_empty()).then(|| Type { container: container.to_owned(), elements })
+    }
+
     fn is_part(&self) -> bool {
         self.container.starts_with('_') || PARTS.contains(&self.container.as_str())
     }
@@ -277,10 +155,7 @@ fn type_of(name: &str) -> Option<Type> {
     {
         return Some(node);
     }
-    let elements = arguments.into_iter().filter_map(|argument| element_of(container, argument));
-    let elements: Vec<String> = elements.collect();
-    let container = container.to_owned();
-    (!elements.is_empty()).then_some(Type { container, elements })
+    Type::new(container, arguments.into_iter())
 }
 
 /// The container that puts such a node into a box.
@@ -289,9 +164,7 @@ fn type_of_node(node: &str) -> Option<Type> {
         NODES.iter().find(|(begin, ..)| node.trim().starts_with(begin))?;
     let arguments = node.trim().strip_prefix(begin)?.strip_suffix('>')?;
     let elements = split(arguments, ",").into_iter().take(*count);
-    let elements = elements.filter_map(|argument| element_of(container, argument));
-    let elements: Vec<String> = elements.collect();
-    (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
+    Type::new(container, elements)
 }
 
 /// The container of a function that is known with its module only: `alloc::vec::push<Widget>`.
@@ -304,9 +177,7 @@ fn type_of_module(parts: &[&str]) -> Option<Type> {
     };
     let (_, container, count) = MODULES.iter().find(find)?;
     let elements = split(arguments, ",").into_iter().take(*count);
-    let elements = elements.filter_map(|argument| element_of(container, argument));
-    let elements: Vec<String> = elements.collect();
-    (!elements.is_empty()).then(|| Type { container: (*container).to_owned(), elements })
+    Type::new(container, elements)
 }
 
 /// The two parts of `Vec<Widget>`.

@@ -18,6 +18,7 @@ mod read;
 mod delta;
 pub mod symbols;
 mod lines;
+mod library_names;
 mod block_type;
 mod rtti;
 mod calls;

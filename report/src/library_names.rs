@@ -1,0 +1,137 @@
+//! The names that standard libraries and known containers have in functions and types, as compilers
+//! write them. A new version of a library may need new lines here, and nothing else.
+
+/// What the names of functions of standard libraries begin with, without a leading `<`.
+pub(crate) const LIBRARIES: [&str; 13] = [
+    "alloc::",
+    "core::",
+    "std::",
+    "hashbrown::",
+    "__gnu_cxx::",
+    "indexmap::",
+    "smallvec::",
+    // Methods of Rust's own types: `<str>::repeat`, `<[T]>::to_vec`.
+    "str>",
+    "[",
+    "fn(",
+    "dyn core::",
+    "dyn std::",
+    "impl [",
+];
+/// What the names of such functions begin with when debug information has no more of them.
+pub(crate) const BARE: [&str; 6] =
+    ["_M_", "_S_", "__invoke", "exchange_malloc", "map_fold", "call_once<"];
+/// What the names of functions begin with that make strings.
+pub(crate) const STRINGS: [&str; 4] =
+    ["alloc::string::", "alloc::str::", "alloc::fmt::", "str as alloc::borrow::ToOwned"];
+/// What the names of functions begin with that delete a block of shared pointers, which has a
+/// v-table, or an object with all that belongs to it. They do not tell the type of other blocks.
+pub(crate) const SHARED_POINTERS: [&str; 4] =
+    ["std::_Sp_counted_", "std::__shared_count", "std::__shared_ptr<", "std::shared_ptr<"];
+/// Arguments that are no elements: allocators, hashers, comparisons.
+pub(crate) const HELPERS: [&str; 9] = [
+    "alloc::alloc::Global",
+    "std::hash::random::RandomState",
+    "std::allocator<",
+    "std::char_traits<",
+    "std::less<",
+    "std::hash<",
+    "std::equal_to<",
+    "std::default_delete<",
+    "core::hash::BuildHasherDefault<",
+];
+/// The containers whose elements are the type of blocks.
+pub(crate) const CONTAINERS: [&str; 34] = [
+    "Vec",
+    "VecDeque",
+    "Box",
+    "Rc",
+    "Arc",
+    "HashMap",
+    "HashSet",
+    "HashTable",
+    "BTreeMap",
+    "BTreeSet",
+    "BinaryHeap",
+    "LinkedList",
+    "IndexMap",
+    "IndexSet",
+    "SmallVec",
+    "vector",
+    "basic_string",
+    "deque",
+    "list",
+    "forward_list",
+    "map",
+    "set",
+    "multimap",
+    "multiset",
+    "unordered_map",
+    "unordered_set",
+    "unordered_multimap",
+    "unordered_multiset",
+    "queue",
+    "stack",
+    "priority_queue",
+    "shared_ptr",
+    "unique_ptr",
+    "function",
+];
+/// The containers that have one element, which may be a closure.
+pub(crate) const BOXES: [&str; 3] = ["Box", "Rc", "Arc"];
+/// Parts of containers, besides those that begin with `_`. A function of the container itself,
+/// farther out, names it better.
+pub(crate) const PARTS: [&str; 9] = [
+    "RawVec",
+    "RawTable",
+    "LeafNode",
+    "InternalNode",
+    "NodeRef",
+    "VacantEntry",
+    "allocator",
+    "allocator_traits",
+    "new_allocator",
+];
+
+/// Parts of libraries around an element, which is their first argument.
+pub(crate) const AROUND: [&str; 6] = [
+    "std::_Sp_counted_ptr_inplace<",
+    "std::__1::__shared_ptr_emplace<",
+    "std::_List_node<",
+    "alloc::sync::ArcInner<",
+    "alloc::rc::RcInner<",
+    "alloc::rc::RcBox<",
+];
+/// Nodes that containers put into boxes: what their names begin with, the container, and how many
+/// of the node's arguments are those of the container.
+pub(crate) const NODES: [(&str, &str, usize); 6] = [
+    ("alloc::sync::ArcInner<", "Arc", 1),
+    ("alloc::rc::RcInner<", "Rc", 1),
+    ("alloc::rc::RcBox<", "Rc", 1),
+    ("alloc::collections::linked_list::Node<", "LinkedList", 1),
+    ("alloc::collections::btree::node::LeafNode<", "BTreeMap", 2),
+    ("alloc::collections::btree::node::InternalNode<", "BTreeMap", 2),
+];
+/// The value of each entry of a map that is a `BTreeSet`.
+pub(crate) const SET_VALUE: &str = "alloc::collections::btree::set_val::SetValZST";
+/// The containers of modules, for names that have no more than the module, and how many of the
+/// function's arguments are those of the container.
+pub(crate) const MODULES: [(&[&str], &str, usize); 17] = [
+    (&["vec"], "Vec", 1),
+    (&["slice"], "Vec", 1),
+    (&["boxed"], "Box", 1),
+    (&["rc"], "Rc", 1),
+    (&["sync"], "Arc", 1),
+    (&["raw_vec"], "RawVec", 1),
+    (&["vec_deque"], "VecDeque", 1),
+    (&["linked_list"], "LinkedList", 1),
+    (&["binary_heap"], "BinaryHeap", 1),
+    (&["btree", "map"], "BTreeMap", 2),
+    (&["btree", "set"], "BTreeSet", 1),
+    (&["btree", "node"], "LeafNode", 2),
+    (&["hash", "map"], "HashMap", 2),
+    (&["hash", "set"], "HashSet", 1),
+    (&["hashbrown", "map"], "HashMap", 2),
+    (&["hashbrown", "set"], "HashSet", 1),
+    (&["hashbrown", "raw"], "RawTable", 1),
+];
