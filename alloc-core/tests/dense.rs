@@ -178,9 +178,15 @@ fn sparse() {
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                // More blocks than come from slabs that threads share.
-                let sizes = (0..24).map(|n| 16 * (n + 1)).flat_map(|size| [size; 20]);
-                let blocks: Vec<_> = sizes.map(raw::malloc).collect();
+                let mut blocks = Vec::new();
+                for size in (1..=24).map(|n| 16 * n) {
+                    // So often that the thread gets a slab of its own for the next few blocks.
+                    for _ in 0..40 {
+                        free(raw::malloc(size));
+                        control::flush_thread_cache();
+                    }
+                    blocks.extend((0..20).map(|_| raw::malloc(size)));
+                }
                 blocks.iter().for_each(|block| touch(*block, 0, 1));
                 ready.wait();
                 end.wait();

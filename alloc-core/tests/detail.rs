@@ -83,7 +83,7 @@ fn small_blocks_against_a_model() {
 #[test]
 fn cached_blocks_are_out_of_their_slabs_but_not_allocated() {
     let _alone = alone();
-    const SIZE: usize = 3072;
+    const SIZE: usize = 1024;
     let (_, with, arena) = small_deeds(SIZE, || {
         let blocks: Vec<usize> = (0..8).map(|_| malloc(SIZE)).collect();
         blocks.iter().for_each(|block| free(*block));

@@ -130,7 +130,7 @@ mod deaths {
     pub(super) fn twice_found_at_the_exit() {
         warm();
         let blocks: Vec<usize> = (0..40).map(|_| malloc(64)).collect();
-        tell(&format!("double free of {:#x} (size 64, arena 0, owner cache 0)", blocks[7]));
+        expect("double free of", blocks[7], 64);
         blocks.iter().for_each(|block| free(*block));
         free(blocks[7]);
         exit();

@@ -28,21 +28,24 @@ fn child() {
 }
 
 const THREADS: u64 = 20;
+/// Of how many blocks one is kept.
+const KEPT_OF: usize = 200;
 
 fn emptied() -> u64 {
     observe::totals().work.caches_emptied
 }
 
-/// Fills the bins of many classes with blocks that were freed, and keeps a few blocks.
+/// Fills the bins of many classes with blocks that were freed, and keeps a few blocks. There are so
+/// many that the cache is no longer a small one.
 fn fill(number: u64) -> Vec<Vec<u8>> {
     let blocks: Vec<Vec<u8>> =
-        (0..400).map(|n| vec![(number + n) as u8; 16 << (n % 7) as usize]).collect();
-    blocks.into_iter().step_by(40).collect()
+        (0..2000).map(|n| vec![(number + n) as u8; 16 << (n % 7) as usize]).collect();
+    blocks.into_iter().step_by(KEPT_OF).collect()
 }
 
 fn check(number: u64, kept: &[Vec<u8>]) {
     for (n, block) in kept.iter().enumerate() {
-        assert!(block.iter().all(|byte| *byte == (number + 40 * n as u64) as u8));
+        assert!(block.iter().all(|byte| *byte == (number + (KEPT_OF * n) as u64) as u8));
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 use common::alone;
 use common::random::Random;
 use lumalloc::control::flush_thread_cache;
+use lumalloc::control::thread::set_ncached_max;
 use lumalloc::observe::{Work, totals};
 use lumalloc::raw::{self, Flags};
 use std::sync::Barrier;
@@ -141,17 +142,20 @@ fn scattered_remote_frees_come_home() {
     });
 }
 
-/// The thread's bin of eight blocks is emptied when it is full, not halved.
+/// The thread's bin of four blocks is emptied when it is full, not halved.
 #[test]
 fn a_thread_that_only_frees_keeps_no_half() {
     fresh(|| {
-        let blocks: Vec<usize> = (0..400).map(|_| malloc(32 << 10)).collect();
+        let blocks: Vec<usize> = (0..400).map(|_| malloc(4096)).collect();
         flush_thread_cache();
         let done = work(|| {
-            let freer = move || blocks.into_iter().for_each(free);
+            let freer = move || {
+                assert!(set_ncached_max(b"4096-4096:4"));
+                blocks.into_iter().for_each(free);
+            };
             thread::spawn(freer).join().expect("the freer");
         });
-        assert!((50..=52).contains(&done.flushes), "{done:?}");
+        assert!((100..=102).contains(&done.flushes), "{done:?}");
     });
 }
 

@@ -77,11 +77,22 @@ static void *pass_buffers(void *argument) {
     return pass_on(argument, buffer);
 }
 
+static void *(*work_of_all)(void *);
+
+/* All threads live while any works, so that none takes over what another has left. */
+static void *live(void *argument) {
+    pthread_barrier_wait(&meeting);
+    work_of_all(argument);
+    pthread_barrier_wait(&meeting);
+    return NULL;
+}
+
 static void all(void *(*work)(void *), int shift) {
     pthread_t threads[MOST_THREADS];
+    work_of_all = work;
     for (int t = 0; t < thread_count; t++) {
         void *self = (void *)(size_t)((t + shift) % thread_count);
-        if (pthread_create(&threads[t], NULL, work, self) != 0) die("no thread");
+        if (pthread_create(&threads[t], NULL, live, self) != 0) die("no thread");
     }
     for (int t = 0; t < thread_count; t++) pthread_join(threads[t], NULL);
 }

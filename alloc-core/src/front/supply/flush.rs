@@ -1,6 +1,7 @@
 //! Blocks on their way from bins to their slabs or to the overflow stack. Everything here runs
 //! under the lock of the cache's owner, once per batch.
 
+use super::arrays;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::cache::registry;
 use crate::ground::options;
@@ -38,13 +39,14 @@ pub(super) fn spill(cache: &'static RealCache, state: &mut OwnerState, class: Si
     unsafe { bin.drop_oldest(n) };
 }
 
-/// Returns the bytes that a cache's overflow stacks may hold when a block of a class is added. 0 if
-/// the cache is smaller than by default, or unused memory is to be given back at once.
+/// Returns the bytes that a cache's overflow stacks may hold when a block of a class is added: no
+/// more than its bins. 0 if the cache is smaller than by default, or unused memory is to be given
+/// back at once.
 fn overflow_bytes(cache: &'static RealCache, class: SizeClass) -> usize {
     if cache.largest.get() < MAX_CACHED || options::current().dirty_decay_ms == 0 {
         return 0;
     }
-    overflow::share(registry::CACHES.get(), class.is_shared())
+    overflow::share(registry::CACHES.get(), class.is_shared()).min(arrays::budget(cache))
 }
 
 /// Gives all blocks back to their slabs, for exit and `thread.tcache.flush`. Called under the

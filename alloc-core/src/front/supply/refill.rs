@@ -17,8 +17,11 @@ use crate::middle::blocks::owned_slabs;
 use crate::middle::blocks::shared_refill;
 use crate::middle::owners::owner::{Owner, OwnerState};
 
-/// Refills of a class that come from shared slabs before the cache gets its own slab.
-const SHARED_REFILLS: u8 = 4;
+/// Refills of a class that come from shared slabs before the cache gets its own slab, unless it
+/// refills [`OWN_REFILL`] bytes before. In the hardened tier, refills of any size.
+const SHARED_REFILLS: u8 = 32;
+const SHARED_REFILLS_HARDENED: u8 = 4;
+const OWN_REFILL: usize = 4096;
 
 /// Returns a block for a request that found its bin empty or its countdown run out, or null if
 /// there is no memory.
@@ -97,7 +100,7 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
         return;
     }
     let fill = |filler: &mut Filler| {
-        if class.is_shared() || cold.refills.get() < SHARED_REFILLS {
+        if is_from_shared_slabs(cold.refills.get(), class, want) {
             cold.refills.set(cold.refills.get().saturating_add(1));
             let Owner { home, events, ledger, .. } = &cache.owner;
             let give = |block| filler.give(block);
@@ -114,6 +117,16 @@ fn refill(cache: &'static RealCache, class: SizeClass) {
     cold.bulk.set(state.overflow.note_refill(class, given));
     mixed(cache, class);
     want_more(cache, class, want);
+}
+
+/// Returns whether a refill of `want` blocks, after `refills` others, comes from slabs that threads
+/// share. A thread that needs few blocks of a class does not get a slab of its own, most of which
+/// would stay unused.
+fn is_from_shared_slabs(refills: u8, class: SizeClass, want: usize) -> bool {
+    if options::current().hardened {
+        return class.is_shared() || refills < SHARED_REFILLS_HARDENED;
+    }
+    class.is_shared() || (refills < SHARED_REFILLS && want * class.size() < OWN_REFILL)
 }
 
 /// Lets the thread's façade, if there is one, put the blocks of a refill in random order.
@@ -195,7 +208,7 @@ mod tests {
     fn each_thread_begins_with_one_block_and_asks_for_twice_as_many_at_each_refill() {
         let home = arena_list::by_id(0).or_else(|| arena_list::make_next(8)).unwrap();
         let cache = registry::take(home, false, None).unwrap();
-        let class = SizeClass::of(320);
+        let class = SizeClass::of(64);
         for _ in 0..2 {
             let levels = [1, 2, 4].map(|n| serve(cache, class, n));
             // A refill comes when the blocks of the requests before are used up.
