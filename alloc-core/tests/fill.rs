@@ -62,7 +62,7 @@ fn every_door() {
                 let usable = usable(ptr);
                 // The old contents of the reallocated block stay.
                 let from = if number == 5 { usable.min(24) } else { 0 };
-                if let Some(byte) = fresh() {
+                if let Some(byte) = fresh().filter(|_| from < usable) {
                     all(ptr, from, usable, byte);
                 }
                 // SAFETY: a live block, this long.

@@ -1,11 +1,13 @@
 //! The hardened tier: freed blocks are wiped and wait, blocks come in random order, and a correct
-//! program only notices 8 bytes less. `hardened_deaths.rs` tests how misuse ends the process.
+//! program notices none of it, except that it may write no byte more than it requested.
+//! `hardened_deaths.rs` tests how misuse ends the process.
 #![allow(unsafe_code)]
 
 mod common;
 
 use common::child::{play_well, scenario};
-use lumalloc::raw;
+use common::hardened_class;
+use lumalloc::raw::{self, Flags};
 use lumalloc::{Lumalloc, control, observe};
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::HashSet;
@@ -20,6 +22,7 @@ fn child() {
         Some("parked") => parked(),
         Some("waits") => waits(),
         Some("resized") => resized(),
+        Some("in_place") => in_place(),
         Some("layouts") => layouts(),
         Some("fork") => fork(),
         Some(name) => panic!("no scenario {name}"),
@@ -47,7 +50,7 @@ fn write(address: usize, byte: u8) {
     unsafe { pointer(address).write(byte) };
 }
 
-/// Usable sizes leave the canary out, and all functions agree on them.
+/// The usable size of a small block is the requested one, and all functions agree on it.
 fn sizes() {
     for size in (0..3000).chain([8000, 14328, 14329, 32759, 32760, 32761, 32768, 32769, 100_000]) {
         for align in [1, 16, 64, 4096] {
@@ -57,7 +60,11 @@ fn sizes() {
             let usable = unsafe { raw::usable_size(ptr) };
             assert!(usable >= size);
             assert_eq!(usable, raw::good_size(size, align), "{size} at {align}");
-            assert_eq!(usable % 16, if usable < 32 << 10 { 8 } else { 0 });
+            if hardened_class(size, align).is_some() {
+                assert_eq!(usable, size.max(1), "at {align}");
+            } else {
+                assert_eq!(usable % 4096, 0, "{size} at {align}");
+            }
             // SAFETY: a live block, this long.
             unsafe { ptr.write_bytes(0xff, usable) };
             // SAFETY: a live block. Any size between the requested and the usable one is right.
@@ -67,7 +74,7 @@ fn sizes() {
 }
 
 #[test]
-fn usable_sizes_leave_the_canary_out() {
+fn usable_sizes_are_the_requested_ones() {
     play_well("sizes", "hardened:true");
     play_well("sizes", "hardened:true,tcache:false");
 }
@@ -82,7 +89,7 @@ fn wiped() {
         free(block);
         // SAFETY: the slab stays mapped, because the block waits in this thread's cache.
         let left = unsafe { std::slice::from_raw_parts(pointer(block), usable) };
-        let (zeroed, rest) = left.split_at(if usable < 1024 { usable } else { 64 });
+        let (zeroed, rest) = left.split_at(if size <= 1016 { usable } else { 64 });
         assert!(zeroed.iter().all(|byte| *byte == 0), "{size}: {left:?}");
         assert!(rest.iter().all(|byte| *byte == 0x77), "{size}: {left:?}");
     }
@@ -158,11 +165,14 @@ fn resized() {
         for to in sizes {
             let block = raw::malloc(from);
             (0..from).for_each(|at| write(block.expose_provenance() + at, at as u8 | 1));
-            // SAFETY: a live block.
-            let stays = unsafe { raw::usable_size(block) } == raw::good_size(to, 1);
+            let class = |size| hardened_class(size, 1);
+            let stays = from > 0 && class(from) == class(to);
             // SAFETY: a live block.
             let new = unsafe { raw::realloc(block, to) };
             assert!(from.max(to) > 32_760 || stays == (new == block), "{from} to {to}");
+            // SAFETY: the block that the call returned.
+            let usable = unsafe { raw::usable_size(new) };
+            assert!(class(to).is_none() || usable == to.max(1), "{from} to {to}: {usable}");
             // SAFETY: a live block, this long.
             let kept = unsafe { std::slice::from_raw_parts(new, from.min(to)) };
             assert!(
@@ -180,6 +190,37 @@ fn a_resized_block_keeps_what_it_holds() {
     play_well("resized", "hardened:true");
     play_well("resized", "hardened:true,junk:true");
     play_well("resized", "hardened:true,tcache:false");
+}
+
+/// `xallocx` and `rallocx` resize a block within its class, and zero what it gains.
+fn in_place() {
+    let zeroed = Flags::NONE.zeroed();
+    let block = raw::allocate(50, zeroed);
+    // SAFETY: a live block.
+    let resize = |size, extra, flags| unsafe { raw::resize_in_place(block, size, extra, flags) };
+    // The class has 64 bytes, 8 of them for the canary.
+    assert_eq!(resize(52, 0, zeroed), 52, "longer");
+    assert_eq!(resize(30, 10, zeroed), 52, "that is of another class");
+    assert_eq!(resize(49, 1, zeroed), 50, "shorter");
+    assert_eq!(resize(51, 1000, zeroed), 56, "as long as possible");
+    assert_eq!(resize(57, 0, zeroed), 56, "too long");
+    // SAFETY: a live block, this long.
+    let is_zero = |size| unsafe { std::slice::from_raw_parts(block, size) }.iter().all(|b| *b == 0);
+    assert!(is_zero(56));
+    assert_eq!(resize(50, 0, Flags::NONE), 50);
+    // SAFETY: a live block, which stays because its class does.
+    assert_eq!(unsafe { raw::reallocate(block, 55, zeroed) }, block);
+    // SAFETY: a live block.
+    assert!(is_zero(55) && unsafe { raw::usable_size(block) } == 55);
+    // SAFETY: a live block, not used afterwards.
+    unsafe { raw::deallocate_sized(block, 55, Flags::NONE) };
+}
+
+#[test]
+fn a_block_is_resized_within_its_class() {
+    play_well("in_place", "hardened:true");
+    play_well("in_place", "hardened:true,junk:true");
+    play_well("in_place", "hardened:true,tcache:false");
 }
 
 /// Rust's `realloc` resizes a block by its real room, not by the class of its layout.

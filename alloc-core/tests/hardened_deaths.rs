@@ -43,6 +43,14 @@ deaths!(
     overflow_seen_by_another_thread,
     overflow_seen_past_the_caches,
     overflow_seen_by_realloc,
+    overflow_into_the_slack,
+    overflow_into_the_slack_by_a_zero_byte,
+    overflow_into_the_slack_of_a_long_block,
+    overflow_into_the_slack_of_an_aligned_block,
+    overflow_into_the_slack_of_a_shortened_block,
+    overflow_into_the_slack_seen_by_realloc_in_place,
+    overflow_into_the_slack_seen_past_the_caches,
+    overflow_into_the_slack_of_a_zeroed_block,
     size_too_small,
     size_too_large,
     size_of_a_large_block,
@@ -50,6 +58,9 @@ deaths!(
     size_by_flags,
     size_with_another_alignment,
     size_of_a_layout,
+    size_of_a_layout_in_the_same_class,
+    size_by_flags_in_the_same_class,
+    size_past_the_caches_in_the_same_class,
     inside_a_block,
     inside_a_long_block,
     at_an_odd_address,
@@ -103,10 +114,13 @@ mod deaths {
     }
 
     fn overrun(address: usize, usable: usize) {
+        overrun_in(address, usable, usable + 8);
+    }
+
+    fn overrun_in(address: usize, usable: usize, size: usize) {
         tell(&format!(
             "buffer overflow of {address:#x}: the canary behind its {usable} bytes was \
-             overwritten (size {}, arena 0)",
-            usable + 8
+             overwritten (size {size}, arena 0)"
         ));
     }
 
@@ -218,6 +232,70 @@ mod deaths {
         let _moved = unsafe { raw::realloc(pointer(block), 3000) };
     }
 
+    pub(super) fn overflow_into_the_slack() {
+        let block = malloc(100);
+        overrun_in(block, 100, 112);
+        damage(block + 103);
+        free(block);
+    }
+
+    pub(super) fn overflow_into_the_slack_by_a_zero_byte() {
+        let block = malloc(16);
+        overrun_in(block, 16, 32);
+        write(block + 16, 0);
+        free_sized(block, 16);
+    }
+
+    /// The first 32 bytes are looked at.
+    pub(super) fn overflow_into_the_slack_of_a_long_block() {
+        let block = malloc(4096);
+        overrun_in(block, 4096, 5120);
+        damage(block + 4096 + 31);
+        free(block);
+    }
+
+    pub(super) fn overflow_into_the_slack_of_an_aligned_block() {
+        let block = raw::malloc_aligned(100, 64).expose_provenance();
+        overrun_in(block, 100, 128);
+        damage(block + 119);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::free_sized_aligned(pointer(block), 100, 64) };
+    }
+
+    pub(super) fn overflow_into_the_slack_of_a_shortened_block() {
+        let block = malloc(104);
+        (0..104).for_each(|at| write(block + at, 7));
+        // SAFETY: a live block, which stays because its class does.
+        let same = unsafe { raw::realloc(pointer(block), 98) }.expose_provenance();
+        assert_eq!(same, block);
+        overrun_in(block, 98, 112);
+        write(block + 98, 7);
+        free(block);
+    }
+
+    pub(super) fn overflow_into_the_slack_seen_by_realloc_in_place() {
+        let block = malloc(100);
+        overrun_in(block, 100, 112);
+        damage(block + 100);
+        // SAFETY: the mistake that is tested.
+        let _same = unsafe { raw::realloc(pointer(block), 104) };
+    }
+
+    pub(super) fn overflow_into_the_slack_seen_past_the_caches() {
+        let block = raw::allocate(700, Flags::NONE.arena(0)).expose_provenance();
+        overrun_in(block, 700, 768);
+        damage(block + 700);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate(pointer(block), Flags::NONE.arena(0)) };
+    }
+
+    pub(super) fn overflow_into_the_slack_of_a_zeroed_block() {
+        let block = raw::allocate(50, Flags::NONE.arena(0).zeroed()).expose_provenance();
+        overrun_in(block, 50, 64);
+        write(block + 50, 0);
+        free(block);
+    }
+
     pub(super) fn size_too_small() {
         let block = malloc(100);
         wrong(block, 50, 112);
@@ -262,6 +340,32 @@ mod deaths {
         wrong(block.expose_provenance(), 200, 112);
         // SAFETY: the mistake that is tested.
         unsafe { Lumalloc.dealloc(block, layout(200)) };
+    }
+
+    pub(super) fn size_of_a_layout_in_the_same_class() {
+        let layout = |size| Layout::from_size_align(size, 8).expect("a layout");
+        // SAFETY: a layout of 100 bytes.
+        let block = unsafe { Lumalloc.alloc(layout(100)) };
+        wrong(block.expose_provenance(), 99, 112);
+        // SAFETY: the mistake that is tested.
+        unsafe { Lumalloc.dealloc(block, layout(99)) };
+    }
+
+    pub(super) fn size_by_flags_in_the_same_class() {
+        let [block, other] = [malloc(100), malloc(100)];
+        // A block of `sdallocx` may have been made longer without a change of its requested size.
+        // SAFETY: a live block, not used afterwards.
+        unsafe { raw::deallocate_sized(pointer(other), 99, Flags::NONE) };
+        wrong(block, 101, 112);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate_sized(pointer(block), 101, Flags::NONE) };
+    }
+
+    pub(super) fn size_past_the_caches_in_the_same_class() {
+        let block = raw::allocate(100, Flags::NONE.uncached()).expose_provenance();
+        wrong(block, 101, 112);
+        // SAFETY: the mistake that is tested.
+        unsafe { raw::deallocate_sized(pointer(block), 101, Flags::NONE.uncached()) };
     }
 
     pub(super) fn inside_a_block() {

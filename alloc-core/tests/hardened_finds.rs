@@ -61,6 +61,7 @@ deaths!(
     write_into_a_block_never_used,
     overflow_found_at_the_exit,
     overflow_by_zeroes_found_at_the_exit,
+    overflow_into_the_slack_found_at_the_exit,
     underflow_found_at_the_exit,
 );
 
@@ -168,6 +169,14 @@ mod deaths {
         let word = std::ptr::with_exposed_provenance_mut::<u64>(block + 104);
         // SAFETY: memory of the allocator; the mistake that is tested.
         unsafe { word.write_volatile(0) };
+        exit();
+    }
+
+    pub(super) fn overflow_into_the_slack_found_at_the_exit() {
+        let block = malloc(100);
+        let what = "the canary behind its 100 bytes was overwritten (size 112, arena 0)";
+        tell(&format!("buffer overflow of {block:#x}: {what}"));
+        damage(block + 100);
         exit();
     }
 

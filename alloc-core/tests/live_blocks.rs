@@ -4,6 +4,7 @@
 mod common;
 
 use common::child::{play_well, scenario};
+use common::hardened_class;
 use common::random::Random;
 use lumalloc::control::{arenas, tcache};
 use lumalloc::observe::{self, Block, ClassCount};
@@ -74,6 +75,7 @@ fn child() {
 struct Held {
     address: usize,
     size: usize,
+    align: usize,
     flags: Flags,
     /// The number of its flags among those that there were to choose from.
     way: usize,
@@ -84,9 +86,19 @@ impl Held {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
 
+    /// The usable bytes. In the hardened tier, those of the class.
     fn usable(&self) -> usize {
         // SAFETY: a live block.
-        unsafe { raw::usable_size(self.ptr()) }
+        let usable = unsafe { raw::usable_size(self.ptr()) };
+        let is_sample = || observe::heap_map().any(|run| self.is_in_guarded(&run));
+        match hardened_class(self.size, self.align) {
+            Some(class) if !is_sample() => class - 8,
+            _ => usable,
+        }
+    }
+
+    fn is_in_guarded(&self, run: &observe::Run) -> bool {
+        run.state == observe::RunState::Guarded && self.address.wrapping_sub(run.base) < run.bytes
     }
 
     fn resize(&mut self, size: usize) {
@@ -124,7 +136,7 @@ fn make(random: &mut Random, ways: &[Flags]) -> Held {
     let size = size(random);
     let block = raw::allocate(size, flags);
     assert!(!block.is_null(), "{size} {align}");
-    Held { address: block.expose_provenance(), size, flags, way }
+    Held { address: block.expose_provenance(), size, align, flags, way }
 }
 
 /// Threads allocate, and free what any of them allocated, and then wait while the blocks are
@@ -241,7 +253,7 @@ fn counted() {
             let mut held = Vec::new();
             for n in 0..300 {
                 let address = raw::allocate(size, Flags::NONE).expose_provenance();
-                let block = Held { address, size, flags: Flags::NONE, way: 0 };
+                let block = Held { address, size, align: 1, flags: Flags::NONE, way: 0 };
                 if n % 3 == 0 { block.free(true) } else { held.push(block) }
             }
             let now = counts()[&class];

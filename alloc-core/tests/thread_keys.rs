@@ -6,7 +6,7 @@ mod common;
 
 use common::child::{play_well, scenario};
 use common::random::Random;
-use common::{alone, assert_empty};
+use common::{alone, assert_empty, hardened_class};
 use lumalloc::control::{self, thread as own};
 use lumalloc::observe::totals;
 use lumalloc::raw::{self, Flags};
@@ -53,9 +53,15 @@ impl Model {
     }
 }
 
-fn usable(block: *mut u8) -> u64 {
+/// A live block, and the alignment that was asked for.
+type Held = (*mut u8, usize);
+
+/// The bytes that are counted for a block: the usable ones, in the hardened tier all of the class
+/// before the canary.
+fn usable((block, align): Held) -> u64 {
     // SAFETY: a live block.
-    unsafe { raw::usable_size(block) as u64 }
+    let usable = unsafe { raw::usable_size(block) };
+    hardened_class(usable, align).map_or(usable, |class| class - 8) as u64
 }
 
 fn cells() -> (*const u64, *const u64) {
@@ -65,13 +71,14 @@ fn cells() -> (*const u64, *const u64) {
 }
 
 /// Does one random operation. A resize that keeps the usable size counts as neither.
-fn step(random: &mut Random, model: &mut Model, live: &mut Vec<*mut u8>) {
+fn step(random: &mut Random, model: &mut Model, live: &mut Vec<Held>) {
     let flags = [Flags::NONE, Flags::NONE.uncached(), Flags::NONE.align(64), Flags::NONE.zeroed()];
-    let flags = flags[random.below(4)];
+    let way = random.below(4);
+    let (flags, align) = (flags[way], if way == 2 { 64 } else { 1 });
     let size = if random.below(50) == 0 { random.below(4 << 20) } else { random.size() };
     match random.below(5) {
         0 | 1 => {
-            let block = raw::allocate(size, flags);
+            let block = (raw::allocate(size, flags), align);
             model.allocated += usable(block);
             live.push(block);
         }
@@ -79,8 +86,8 @@ fn step(random: &mut Random, model: &mut Model, live: &mut Vec<*mut u8>) {
             let old = live.swap_remove(random.below(live.len()));
             let before = usable(old);
             // SAFETY: a live block, which the new one replaces.
-            let new = unsafe { raw::realloc(old, size.max(1)) };
-            if new != old || usable(new) != before {
+            let new = (unsafe { raw::realloc(old.0, size.max(1)) }, 1);
+            if new.0 != old.0 || usable(new) != before {
                 model.allocated += usable(new);
                 model.freed += before;
             }
@@ -90,7 +97,7 @@ fn step(random: &mut Random, model: &mut Model, live: &mut Vec<*mut u8>) {
             let block = live.swap_remove(random.below(live.len()));
             model.freed += usable(block);
             // SAFETY: a live block, freed once.
-            unsafe { raw::deallocate(block, flags) };
+            unsafe { raw::deallocate(block.0, flags) };
         }
         _ => {}
     }
@@ -125,7 +132,7 @@ fn volumes(watched: bool) {
             for block in live {
                 model.freed += usable(block);
                 // SAFETY: a live block, freed once.
-                unsafe { raw::free(block) };
+                unsafe { raw::free(block.0) };
             }
             model.check();
         };
@@ -202,7 +209,7 @@ fn the_peak_is_of_what_was_held_at_once() {
     thread::spawn(|| {
         own::reset_peak();
         let blocks: Vec<_> = (0..64).map(|_| raw::malloc(100_000)).collect();
-        let held: u64 = blocks.iter().map(|block| usable(*block)).sum();
+        let held: u64 = blocks.iter().map(|block| usable((*block, 1))).sum();
         for block in blocks {
             // SAFETY: a live block, freed once.
             unsafe { raw::free(block) };

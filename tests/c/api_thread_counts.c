@@ -23,6 +23,26 @@ static void counted(size_t more_allocated, size_t more_deallocated)
   CHECK(deallocated - before_freed == more_deallocated);
 }
 
+/* The bytes that are counted for a block: the usable ones. Of a small one of the hardened tier, all
+   of its class but the canary. */
+static size_t volume(size_t usable)
+{
+  bool hardened;
+  size_t length = sizeof hardened, class;
+  unsigned bins, bin;
+  char name[40];
+  CHECK(mallctl("opt.hardened", &hardened, &length, NULL, 0) == 0);
+  length = sizeof bins;
+  CHECK(mallctl("arenas.nbins", &bins, &length, NULL, 0) == 0);
+  for (bin = 0; hardened && bin < bins; bin++) {
+    snprintf(name, sizeof name, "arenas.bin.%u.size", bin);
+    length = sizeof class;
+    CHECK(mallctl(name, &class, &length, NULL, 0) == 0);
+    if (class >= usable + 8) return class - 8;
+  }
+  return usable;
+}
+
 static void check(size_t size, size_t longer)
 {
   size_t had, has, turn;
@@ -42,13 +62,13 @@ static void check(size_t size, size_t longer)
   block = realloc(block, longer);
   has = malloc_usable_size(block);
   CHECK(block != NULL && has > had);
-  counted(has, had);
+  counted(volume(has), volume(had));
   block = realloc(block, size);
   had = malloc_usable_size(block);
   CHECK(block != NULL && had < has);
-  counted(had, has);
+  counted(volume(had), volume(has));
   free(block);
-  counted(0, had);
+  counted(0, volume(had));
 }
 
 int main(void)

@@ -24,7 +24,8 @@ const WORDS: usize = 4 * MAX_WORDS;
 pub struct Block {
     /// Where it is.
     pub address: usize,
-    /// The bytes that it may hold, as [`usable_size`](crate::raw::usable_size) returns them.
+    /// The bytes that it may hold, as [`usable_size`](crate::raw::usable_size) returns them. Of a
+    /// small block of the hardened tier, what a block of its class may hold at most.
     pub usable: usize,
     /// The index of its arena. `None` for a guarded sample (`opt.guarded_sample`).
     pub arena: Option<u32>,

@@ -28,6 +28,15 @@ pub(crate) fn rest() -> [usize; 5] {
     [totals.allocated, totals.cached, totals.active, totals.dirty, totals.muzzy]
 }
 
+/// Returns the size of the class of a small block of the hardened tier, which has a canary beside
+/// the requested bytes. `None`: the block is large, or there is no such tier.
+pub(crate) fn hardened_class(size: usize, align: usize) -> Option<usize> {
+    let room = (size.max(1) + 8).next_multiple_of(align).max(16);
+    let step = if room <= 128 { 16 } else { room.next_power_of_two() / 8 };
+    let class = room.next_multiple_of(step);
+    (lumalloc::options::current().hardened && class <= 32 << 10).then_some(class)
+}
+
 /// Panics unless every block is free. A block that was lost on the way to its slab keeps the slab.
 #[track_caller]
 pub(crate) fn assert_empty() {

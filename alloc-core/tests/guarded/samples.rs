@@ -1,6 +1,7 @@
 //! Samples for the tests, and messages about samples.
 
-use lumalloc::raw;
+use lumalloc::observe::{self, Run, RunState};
+use lumalloc::{options, raw};
 
 pub(crate) fn pointer(address: usize) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address)
@@ -12,8 +13,13 @@ pub(crate) fn free(address: usize) {
 }
 
 pub(crate) fn is_sample(address: usize, size: usize) -> bool {
-    // SAFETY: a live block. A sample's usable size is the requested one. Others have 112 for 100.
-    (unsafe { raw::usable_size(pointer(address)) }) == size
+    // SAFETY: a live block. A sample's usable size is the requested one. Others have 112 for 100,
+    // but not in the hardened tier.
+    let is_exact = unsafe { raw::usable_size(pointer(address)) } == size;
+    let is_around = |run: Run| {
+        run.state == RunState::Guarded && run.base <= address && address < run.base + run.bytes
+    };
+    is_exact && (!options::current().hardened || observe::heap_map().any(is_around))
 }
 
 /// Allocates a sample of 100 bytes at the end of its page or at its beginning.

@@ -1,7 +1,7 @@
 //! Threads that do one step at a time, and the shadow map of their blocks.
 
 use super::super::common::block::{Block, assert_zero, errno, keeps_errno, set_errno};
-use super::super::common::rest;
+use super::super::common::{hardened_class, rest};
 use super::map::Map;
 use super::op::{How, Op, THREADS};
 use lumalloc::observe::Run;
@@ -284,10 +284,12 @@ impl State {
 
     fn totals(&self, baseline: usize) {
         let totals = observe::totals();
-        // A hardened block has 8 bytes more than its usable size, unless it is whole pages.
-        let canaries = self.live.iter().filter(|live| live.usable() % 16 == 8).count() * 8;
-        let canaries = if lumalloc::options::current().hardened { canaries } else { 0 };
-        assert_eq!(totals.allocated - baseline, self.map.bytes() + canaries, "{totals:#?}");
+        // A small hardened block has slack and a canary beside its usable bytes.
+        let beside = |live: &Live| {
+            hardened_class(live.size, live.align).map_or(0, |class| class - live.usable())
+        };
+        let beside: usize = self.live.iter().map(beside).sum();
+        assert_eq!(totals.allocated - baseline, self.map.bytes() + beside, "{totals:#?}");
         assert!(totals.allocated + totals.cached <= totals.active, "{totals:#?}");
         assert!(totals.active + totals.dirty + totals.metadata <= totals.resident, "{totals:#?}");
         assert!(totals.resident <= totals.mapped, "{totals:#?}");
@@ -301,7 +303,12 @@ impl State {
     fn blocks_and_runs(&self) {
         let blocks = observe::blocks(None).map(|block| (block.address, block.usable));
         let blocks: Vec<(usize, usize)> = blocks.collect();
-        assert!(self.map.blocks().eq(blocks.iter().copied()), "{blocks:x?} {:x?}", self.map);
+        let class = |live: &Live| hardened_class(live.size, live.align).map(|class| class - 8);
+        let usable = |live: &Live| class(live).unwrap_or(live.usable());
+        let mut own: Vec<(usize, usize)> =
+            self.live.iter().map(|live| (live.block.address, usable(live))).collect();
+        own.sort_unstable();
+        assert!(own == blocks, "{blocks:x?} {own:x?}");
         let runs: Vec<Run> = observe::heap_map().collect();
         assert!(runs.windows(2).all(|two| two[0].base + two[0].bytes <= two[1].base), "{runs:?}");
         for (address, usable) in blocks {

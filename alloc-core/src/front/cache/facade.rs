@@ -15,7 +15,7 @@ use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::modes::block_size::usable;
 use crate::front::modes::hardened::quarantine::{Quarantine, Waited};
 use crate::front::modes::hardened::random::Random;
-use crate::front::modes::hardened::{canary, order, wipe};
+use crate::front::modes::hardened::{canary, order, slack, wipe};
 use crate::front::modes::watch;
 use crate::ground::fill_mode;
 use crate::ground::options;
@@ -36,6 +36,8 @@ pub(crate) struct Facade {
     masked: usize,
     /// A copy of the secret of the canaries.
     secret: u64,
+    /// What the slack of blocks is filled with.
+    filling: u64,
     random: Random,
     quarantine: Quarantine,
 }
@@ -55,6 +57,7 @@ impl Facade {
             front: ThreadCache::mode(),
             behind,
             secret: canary::secret(),
+            filling: slack::filling(canary::secret()),
             hardened: options.hardened,
             masked: if options.hardened { wipe::masked_units() } else { 0 },
             random: Random::new(),
@@ -112,7 +115,13 @@ impl Facade {
         self.front.set_rooms(is_only.then_some(canary::BYTES));
     }
 
-    /// Returns the value of the last word of `block` while it is in use.
+    /// Returns the word with which the slack of blocks is filled.
+    #[inline(always)]
+    pub(crate) fn filling(&self) -> u64 {
+        self.filling
+    }
+
+    /// Returns the value of the last word of `block` while it is in use and has no slack.
     #[inline(always)]
     pub(crate) fn seal_of(&self, block: *mut u8) -> u64 {
         canary::seal_by(self.secret, block as usize)

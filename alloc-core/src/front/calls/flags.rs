@@ -14,7 +14,7 @@ use crate::front::miss::out_of_memory::no_memory;
 use crate::front::miss::retry::with_retry;
 use crate::front::miss::small as small_blocks;
 use crate::front::miss::{diverted, recorded, sampled};
-use crate::front::modes::block_size::{self, Given, usable};
+use crate::front::modes::block_size::{self, Given, usable, usable_of};
 use crate::front::modes::judge;
 use crate::ground::intervals;
 use crate::ground::os;
@@ -178,10 +178,10 @@ fn from_cache(id: u32, room: usize, size: usize, zero: bool) -> Option<*mut u8> 
 /// Makes a fresh block of a class ready for a request of `size` bytes.
 fn ready(block: *mut u8, class: SizeClass, size: usize, zero: bool) -> *mut u8 {
     // SAFETY: a fresh block of this class.
-    unsafe { judge::handed_out(block, class) };
+    unsafe { judge::handed_out(block, class, size) };
     if zero {
         // SAFETY: the usable bytes of a fresh block of this class.
-        unsafe { block.write_bytes(0, usable(class)) };
+        unsafe { block.write_bytes(0, usable_of(class, size)) };
     }
     sampled::small_exactly(block, size);
     recorded::allocated(block, size);
@@ -261,7 +261,9 @@ pub unsafe fn resize_in_place(ptr: *mut u8, size: usize, extra: usize, flags: Fl
     if old >= size && old <= most {
         return old;
     }
-    if old > MAX_CACHED && size > MAX_CACHED {
+    let room = block_size::most_in_place(ptr);
+    let most = room.map_or(most, |room| most.min(room.max(size)));
+    if room.is_some() || (old > MAX_CACHED && size > MAX_CACHED) {
         // SAFETY: the caller's promise.
         let _grown = unsafe { fits_in_place(ptr, old, most, flags.align, flags.zero) }
             // SAFETY: the caller's promise.
@@ -311,14 +313,14 @@ pub unsafe fn deallocate(ptr: *mut u8, flags: Flags) {
 /// Frees a block whose size is known.
 ///
 /// # Safety
-/// As [`deallocate`]. `size` must be the size that was asked for, or any size up to the usable
-/// size. `flags` must have the alignment that was asked for.
+/// As [`deallocate`]. `size` must be the size that was asked for, or any size from there to the
+/// usable size. `flags` must have the alignment that was asked for.
 pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
     if flags.cache == Cache::Own {
         // SAFETY: the caller's promise.
         unsafe { free_roomy(ptr, size, flags.align) };
     } else {
-        let given = Given { size, align: flags.align };
+        let given = Given { size, align: flags.align, or_less: true };
         judge::check_size(page_map::lookup(ptr as usize), ptr as usize, given);
         // SAFETY: the caller's promise.
         unsafe { deallocate(ptr, flags) };

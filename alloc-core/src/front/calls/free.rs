@@ -32,7 +32,7 @@ pub unsafe fn free(ptr: *mut u8) {
 ///
 /// # Safety
 /// `ptr` must be a block of this allocator, and must not be used afterwards. `size` must be the
-/// size that was asked for, or any size up to the block's usable size.
+/// size that was asked for, or any size from there to the block's usable size.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut u8, size: usize) {
     probes::freed(ptr);

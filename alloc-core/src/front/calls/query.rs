@@ -4,7 +4,7 @@ use crate::back::map::extent::Extent;
 use crate::back::map::page_map;
 use crate::front::life::thread_begin;
 use crate::front::miss::diverted;
-use crate::front::modes::block_size::{self, usable};
+use crate::front::modes::block_size::{self, usable_of};
 use crate::front::modes::guarded;
 use crate::ground::fatal;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
@@ -51,7 +51,7 @@ pub fn good_size(size: usize, align: usize) -> usize {
     // Makes the modes known at the first call.
     thread_begin::real_cache();
     if let Some(room) = block_size::room(size, align).filter(|room| *room <= MAX_CACHED) {
-        return usable(SizeClass::of(room));
+        return usable_of(SizeClass::of(room), size);
     }
     let Some(rounded) = size_for_align(size, align) else { return 0 };
     let bytes = large::usable(if align > PAGE { size } else { rounded });

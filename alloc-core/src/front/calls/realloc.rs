@@ -10,7 +10,7 @@ use crate::front::cache::current;
 use crate::front::miss::recorded::{self, Moving};
 use crate::front::miss::{diverted, give, sampled, sealed};
 use crate::front::modes::block_size;
-use crate::front::modes::fill;
+use crate::front::modes::{fill, judge};
 use crate::ground::fill_mode;
 use crate::ground::probes;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
@@ -152,6 +152,8 @@ pub(crate) unsafe fn fits_in_place(
             sampled::small_resized(ptr, size, slab.class(), slab.arena());
         }
         if fits {
+            // SAFETY: a block of the slab, which the caller owns.
+            unsafe { judge::resized(slab, ptr, old, size, zero) };
             recorded::resized(ptr, size);
         }
         return fits;
@@ -217,14 +219,16 @@ pub(crate) unsafe fn lengthened(
 #[inline]
 unsafe fn realloc_sealed(ptr: *mut u8, size: usize) -> Option<*mut u8> {
     // SAFETY: the caller's promise.
-    let (units, room) = unsafe { sealed::look(ptr) }?;
-    if sealed::units_for(size)? == units {
+    let sealed = unsafe { sealed::look(ptr) }?;
+    if sealed::units_for(size)? == sealed.units() {
+        // SAFETY: the caller's block, whose class serves the size.
+        unsafe { sealed.resize(ptr, size) };
         return Some(ptr);
     }
     let new = malloc(size);
     if !new.is_null() {
         // SAFETY: two different blocks, at least this long.
-        unsafe { new.copy_from_nonoverlapping(ptr, room.min(size)) };
+        unsafe { new.copy_from_nonoverlapping(ptr, sealed.size().min(size)) };
         // SAFETY: the caller's promise.
         unsafe { free(ptr) };
     }

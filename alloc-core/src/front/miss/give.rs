@@ -86,7 +86,7 @@ pub(crate) unsafe fn unknown(block: *mut u8) {
 pub(crate) unsafe fn sized(block: *mut u8, size: usize, align: usize, cache: &'static ThreadCache) {
     let is_done = diverted::free(block)
         // SAFETY: the caller's promise.
-        || unsafe { sealed::free_sized(cache, block, size, align) }
+        || unsafe { sealed::free_sized(cache, block, Given { size, align, or_less: false }) }
         || (guarded::is_on() && put_known(cache, block));
     if !is_done {
         // SAFETY: the caller's promise.
@@ -107,13 +107,13 @@ pub(crate) unsafe fn roomy(block: *mut u8, size: usize, align: usize, cache: &'s
     if diverted::free(block) {
         return;
     }
-    judge::check_roomy(block as usize, Given { size, align });
+    let given = Given { size, align, or_less: true };
+    judge::check_roomy(block as usize, given);
     // SAFETY: the caller's promise.
-    let is_done =
-        unsafe { sealed::free_sized(cache, block, size, align) } || put_known(cache, block);
+    let is_done = unsafe { sealed::free_sized(cache, block, given) } || put_known(cache, block);
     if !is_done {
         // The hardened tier has no such blocks. Elsewhere the size was checked above.
-        let given = options::current().hardened.then_some(Given { size, align });
+        let given = options::current().hardened.then_some(given);
         // SAFETY: the caller's promise.
         unsafe { free_watched(block, given) };
         backtrace::keep_frame();
@@ -130,7 +130,7 @@ fn put_known(cache: &'static ThreadCache, block: *mut u8) -> bool {
 #[inline(never)]
 unsafe fn free_given(block: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller's promise.
-    unsafe { free_watched(block, Some(Given { size, align })) };
+    unsafe { free_watched(block, Some(Given { size, align, or_less: false })) };
 }
 
 #[inline]

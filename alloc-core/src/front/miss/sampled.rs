@@ -52,7 +52,7 @@ pub(super) fn small(
     current::count_given(usable(class));
     note(cache, block.expose_provenance(), size, class.size(), arena.id());
     // SAFETY: a fresh block of the class.
-    unsafe { judge::handed_out(block, class) };
+    unsafe { judge::handed_out(block, class, size) };
     Some(block)
 }
 

@@ -11,7 +11,9 @@ use crate::front::bins::cache_bin::CacheBin;
 use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::cache::facade::Facade;
+use crate::front::modes::block_size::Given;
 use crate::front::modes::hardened::canary::{self, BYTES, ZEROED};
+use crate::front::modes::hardened::slack;
 use crate::ground::checked::at;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
 use crate::ground::units::PAGE;
@@ -39,16 +41,16 @@ pub(super) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> 
     if align <= 16 {
         // All classes with room are multiples of 16. A request of 0 bytes gets the first class,
         // which has no room.
-        return take(cache, units_of(size));
+        return take(cache, units_of(size), size);
     }
     match canary::room(size, align) {
-        Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES)),
+        Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES), size.max(1)),
         _ => core::ptr::null_mut(),
     }
 }
 
 #[inline(always)]
-fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
+fn take(cache: &'static ThreadCache, units: usize, size: usize) -> *mut u8 {
     let room = bin(cache, units).room();
     if room == 0 {
         return core::ptr::null_mut();
@@ -61,24 +63,60 @@ fn take(cache: &'static ThreadCache, units: usize) -> *mut u8 {
         if unsafe { block.cast::<u64>().read() } != 0 {
             canary::report_written(block);
         }
-        let seal = facade.seal_of(block);
-        // SAFETY: the last word of a free block, just popped.
-        unsafe { block.wrapping_add(room).cast::<u64>().write(seal) };
+        let (end, slack) = (block.wrapping_add(room), room - size);
+        // SAFETY: a free block, just popped, which holds `size` bytes before its last word.
+        unsafe { slack::fill(end, slack, facade.filling()) };
+        // SAFETY: its last word.
+        unsafe { end.cast::<u64>().write(slack::canary(facade.seal_of(block), slack)) };
     }
     block
 }
 
-/// Checks a block's seal. Returns the façade, the block's room, and the seal behind the room, or
-/// `None` if the block needs a closer check.
+/// A block whose seal and slack are intact.
+#[derive(Clone, Copy)]
+pub(crate) struct Sealed {
+    facade: &'static Facade,
+    /// The offset of its bin, in units of [`OFFSET_UNIT`].
+    units: usize,
+    /// Its bytes before the canary.
+    room: usize,
+    /// The requested bytes.
+    size: usize,
+    /// The canary without slack.
+    seal: u64,
+}
+
+impl Sealed {
+    /// Returns the offset of the block's bin, in units of [`OFFSET_UNIT`].
+    pub(crate) fn units(self) -> usize {
+        self.units
+    }
+
+    /// Returns how many bytes were requested.
+    pub(crate) fn size(self) -> usize {
+        self.size
+    }
+
+    /// Lets the block serve a request of `size` bytes.
+    ///
+    /// # Safety
+    /// `block` must be this block, the caller's, and its class must serve the size.
+    #[inline]
+    pub(crate) unsafe fn resize(self, block: *mut u8, size: usize) {
+        let (end, slack) = (block.wrapping_add(self.room), self.room - size);
+        // SAFETY: the caller's promise.
+        unsafe { slack::fill_exactly(end, slack, self.facade.filling()) };
+        // SAFETY: as above.
+        unsafe { end.cast::<u64>().write(slack::canary(self.seal, slack)) };
+    }
+}
+
+/// Checks a block's seal and slack. Returns `None` if the block needs a closer check.
 ///
 /// # Safety
 /// As [`free`].
 #[inline(always)]
-unsafe fn sealed(
-    cache: &'static ThreadCache,
-    block: *mut u8,
-    units: usize,
-) -> Option<(&'static Facade, usize, u64)> {
+unsafe fn sealed(cache: &'static ThreadCache, block: *mut u8, units: usize) -> Option<Sealed> {
     let room = bin(cache, units).room();
     if room == 0 {
         return None;
@@ -92,8 +130,12 @@ unsafe fn sealed(
     }
     let seal = facade.seal_of(block);
     // SAFETY: in the same slab. Only an address between blocks is not aligned.
-    let found = unsafe { word.read_unaligned() };
-    if found == seal { Some((facade, room, seal)) } else { None }
+    let slack = slack::told(seal, unsafe { word.read_unaligned() });
+    // SAFETY: the slack is in the block, which is longer than the word.
+    if slack >= room || !unsafe { slack::is_intact(word.cast(), slack, facade.filling()) } {
+        return None;
+    }
+    Some(Sealed { facade, units, room, size: room - slack, seal })
 }
 
 /// Frees a block whose bin stands at `units` by the class map. Returns `false`, and does nothing,
@@ -105,9 +147,18 @@ unsafe fn sealed(
 #[inline(always)]
 pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: usize) -> bool {
     // SAFETY: the caller's promise.
-    let Some((facade, room, seal)) = (unsafe { sealed(cache, block, units) }) else {
-        return false;
-    };
+    let sealed = unsafe { sealed(cache, block, units) };
+    // SAFETY: as above.
+    sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
+}
+
+/// Frees a block. Returns `true`.
+///
+/// # Safety
+/// `block` must be this block, the caller's.
+#[inline(always)]
+unsafe fn release(sealed: Sealed, block: *mut u8) -> bool {
+    let Sealed { facade, units, room, seal, .. } = sealed;
     let word = block.wrapping_add(room).cast::<u64>();
     if room > ZEROED - BYTES {
         // SAFETY: the seal is intact, so this is a block of the caller.
@@ -135,10 +186,10 @@ pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
     true
 }
 
-/// The end of [`free`], if the real bin has no room for the block that left the quarantine.
+/// The end of [`release`], if the real bin has no room for the block that left the quarantine.
 ///
 /// # Safety
-/// The caller must own `block`. The other arguments must be what [`free`] found for it.
+/// The caller must own `block`. The other arguments must be what [`release`] found for it.
 #[cold]
 #[inline(never)]
 unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u64) {
@@ -150,43 +201,42 @@ unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u6
 }
 
 /// As [`free`], but the caller knows the size. Returns `false` also if the class map gives another
-/// class.
+/// class, or if another size was requested.
 ///
 /// # Safety
 /// As [`free`].
 #[inline(always)]
-pub(super) unsafe fn free_sized(
-    cache: &'static ThreadCache,
-    block: *mut u8,
-    size: usize,
-    align: usize,
-) -> bool {
+pub(super) unsafe fn free_sized(cache: &'static ThreadCache, block: *mut u8, given: Given) -> bool {
     let Some(units) = class_map::bin_units(block) else { return false };
-    if size <= MAX_CACHED - BYTES && align <= 16 {
-        // All classes with room are multiples of 16. A request of 0 bytes gets the first class.
-        // SAFETY: the caller's promise.
-        return units_of(size) == units && unsafe { free(cache, block, units) };
+    if !serves(units, given) {
+        return false;
     }
-    match canary::room(size, align) {
-        // SAFETY: the caller's promise.
-        Some(room) if room <= MAX_CACHED && units_of(room - BYTES) == units => unsafe {
-            free(cache, block, units)
-        },
-        _ => false,
-    }
+    // SAFETY: the caller's promise.
+    let sealed = unsafe { sealed(cache, block, units) }.filter(|sealed| given.is_of(sealed.size));
+    // SAFETY: as above.
+    sealed.is_some_and(|sealed| unsafe { release(sealed, block) })
 }
 
-/// Checks a block's seal. Returns its bin's offset in units, and its room, which is its usable
-/// size, or `None` if the block needs a closer check.
+/// Returns whether a request of that size and alignment gets a block of the bin at `units`.
+#[inline(always)]
+fn serves(units: usize, Given { size, align, .. }: Given) -> bool {
+    if size <= MAX_CACHED - BYTES && align <= 16 {
+        // All classes with room are multiples of 16. A request of 0 bytes gets the first class.
+        return units_of(size) == units;
+    }
+    canary::room(size, align)
+        .is_some_and(|room| room <= MAX_CACHED && units_of(room - BYTES) == units)
+}
+
+/// Checks a block's seal and slack. Returns `None` if the block needs a closer check.
 ///
 /// # Safety
 /// As [`free`].
 #[inline]
-pub(crate) unsafe fn look(block: *mut u8) -> Option<(usize, usize)> {
+pub(crate) unsafe fn look(block: *mut u8) -> Option<Sealed> {
     let units = class_map::bin_units(block)?;
     // SAFETY: the caller's promise.
-    let (_, room, _) = unsafe { sealed(tls::current(), block, units) }?;
-    Some((units, room))
+    unsafe { sealed(tls::current(), block, units) }
 }
 
 /// Returns the offset of the bin that serves a request of 1 to `MAX_CACHED - BYTES` bytes, and

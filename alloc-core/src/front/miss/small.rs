@@ -42,7 +42,7 @@ pub(super) fn malloc_any(size: usize, align: usize) -> *mut u8 {
         Some(sample) => sample,
         None => {
             // SAFETY: a fresh block of the class.
-            unsafe { judge::handed_out(block, class) };
+            unsafe { judge::handed_out(block, class, size) };
             sampled::small_exactly(block, size);
             block
         }

@@ -36,7 +36,7 @@ pub(crate) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> 
         count_popped(real, class);
     }
     // SAFETY: a free block of the class, just popped.
-    unsafe { judge::handed_out(block, class) };
+    unsafe { judge::handed_out(block, class, size) };
     sampled::small_exactly(block, size);
     recorded::allocated(block, size);
     block
@@ -70,7 +70,12 @@ pub(crate) unsafe fn free(
             judge::wrong_size(entry, block as usize, given);
         }
         // SAFETY: the address lies in the slab.
-        let class = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
+        let (class, size) = unsafe { canary::unseal(slab, entry.bin_offset() / BIN_BYTES, block) };
+        if let Some(given) = given
+            && !given.is_of(size)
+        {
+            judge::wrong_size(entry, block as usize, given);
+        }
         // SAFETY: a block of the slab, which the caller gave up.
         unsafe { wipe(block, class) };
         if class.size() <= canary::ZEROED {

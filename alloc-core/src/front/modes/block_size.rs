@@ -16,9 +16,18 @@ use crate::middle::slabs::slab::Slab;
 pub(crate) struct Given {
     pub(crate) size: usize,
     pub(crate) align: usize,
+    /// Whether the size may be less than the requested one, in the same class.
+    pub(crate) or_less: bool,
 }
 
 impl Given {
+    /// Returns whether this is the size of a block for which `requested` bytes were requested.
+    #[inline(always)]
+    pub(crate) fn is_of(self, requested: usize) -> bool {
+        let size = self.size.max(1);
+        size == requested || (self.or_less && size < requested)
+    }
+
     /// Returns the bin that serves such a request in the hardened tier, or 0 for a large block.
     #[inline(always)]
     pub(crate) fn hardened_bin(self) -> usize {
@@ -49,10 +58,34 @@ pub(crate) fn room(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Returns how many bytes of a block of a class belong to the program.
+/// Returns how many bytes of a block of a class belong to the program at most.
 #[inline]
 pub(crate) fn usable(class: SizeClass) -> usize {
     if options::current().hardened { class.size() - canary::BYTES } else { class.size() }
+}
+
+/// Returns how many bytes of a block of a class belong to the program that requested `size` bytes:
+/// in the hardened tier no more than these.
+#[inline]
+pub(crate) fn usable_of(class: SizeClass, size: usize) -> usize {
+    if options::current().hardened { size.max(1) } else { class.size() }
+}
+
+/// Returns how many bytes of a block of a slab of that class belong to the program.
+#[inline]
+fn of_small(block: *const u8, class: SizeClass) -> usize {
+    if options::current().hardened {
+        canary::requested(block, class).unwrap_or(class.size() - canary::BYTES)
+    } else {
+        class.size()
+    }
+}
+
+/// Returns how many bytes a small block of the hardened tier may hold at most, whatever was
+/// requested. `None` for other blocks, whose usable size does not depend on it.
+pub(crate) fn most_in_place(block: *const u8) -> Option<usize> {
+    let slab = Slab::of(page_map::lookup(block as usize))?;
+    options::current().hardened.then(|| usable(slab.class()))
 }
 
 /// Returns the number of bytes that the block at an address may hold, or `None` if no block of this
@@ -63,7 +96,7 @@ pub(crate) fn of_block(ptr: *const u8) -> Option<usize> {
     let entry = page_map::lookup(address);
     if let Some(slab) = Slab::of(entry) {
         let slot = slab.class().slot_at(address.wrapping_sub(slab.base()));
-        return slot.map(|_| usable(slab.class()));
+        return slot.map(|_| of_small(ptr, slab.class()));
     }
     match entry.extent() {
         Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),
@@ -79,7 +112,7 @@ mod tests {
     #[test]
     fn a_canary_takes_its_part_of_the_class() {
         let bins = |size, align| {
-            let given = Given { size, align };
+            let given = Given { size, align, or_less: false };
             (given.bin(), given.hardened_bin())
         };
         let bin = |size| SizeClass::of(size).bin();

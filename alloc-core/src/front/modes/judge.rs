@@ -14,11 +14,11 @@ use crate::ground::options;
 use crate::ground::size_class::{BIN_BYTES, SizeClass};
 use crate::middle::slabs::slab::Slab;
 
-/// Makes a small block ready for the program.
+/// Makes a small block ready for a request of `size` bytes.
 ///
 /// # Safety
 /// `block` must be a free block of that class that belongs to the caller.
-pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
+pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass, size: usize) {
     if !watch::is_on() {
         return;
     }
@@ -26,7 +26,29 @@ pub(crate) unsafe fn handed_out(block: *mut u8, class: SizeClass) {
     unsafe { fill::allocated(block, usable(class)) };
     if options::current().hardened {
         // SAFETY: the caller's promise.
-        unsafe { canary::seal(block, class) };
+        unsafe { canary::seal(block, class, size) };
+    }
+}
+
+/// Lets a block of a slab, of `old` usable bytes, serve a request of `size` bytes. The bytes that
+/// it gains are zero, or filled as the options say.
+///
+/// # Safety
+/// The caller must own `block`, and its class must be large enough. If it is no valid block, the
+/// process ends here.
+pub(crate) unsafe fn resized(slab: &Slab, block: *mut u8, old: usize, size: usize, zero: bool) {
+    if !options::current().hardened {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { canary::reseal(slab, block, size) };
+    let (more, gained) = (block.wrapping_add(old), size.saturating_sub(old));
+    if zero {
+        // SAFETY: usable bytes of the caller's block.
+        unsafe { more.write_bytes(0, gained) };
+    } else {
+        // SAFETY: as above.
+        unsafe { fill::allocated(more, gained) };
     }
 }
 
@@ -77,13 +99,23 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 }
 
 /// Ends the process if the size of a sized free is of another class than the block's, or larger
-/// than a large block.
+/// than a large block, or in the hardened tier not the requested one.
 pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
     let is_longer = || entry.extent().is_some_and(|extent| given.size > extent.bytes());
-    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) {
+    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) || is_other(entry, address, given)
+    {
         wrong_size(entry, address, given);
     }
+}
+
+/// Returns whether a block of the hardened tier was requested with another size. A block that is
+/// free or overrun is reported by other checks.
+fn is_other(entry: Entry, address: usize, given: Given) -> bool {
+    let Some(slab) = Slab::of(entry).filter(|_| options::current().hardened) else { return false };
+    let block = core::ptr::with_exposed_provenance(address);
+    slab.class().slot_at(address.wrapping_sub(slab.base())).is_some()
+        && canary::requested(block, slab.class()).is_some_and(|size| !given.is_of(size))
 }
 
 /// Returns the bin that serves the block at an address with this page map entry; 0 for a large

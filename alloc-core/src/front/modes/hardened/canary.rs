@@ -1,19 +1,22 @@
 //! Canaries: the last 8 bytes of a small block belong to the allocator.
 //!
 //! ```text
-//!   in use    │ usable bytes …                  │ seal(address)  │
-//!   free      │ zeroes, up to 1 KiB             │ !seal(address) │
+//!   in use    │ requested bytes …   │ slack     │ seal(address) and the slack's length │
+//!   free      │ zeroes, up to 1 KiB             │ !seal(address)                       │
 //! ```
 //! The word is written when a block is handed out and checked when it is freed. If it is neither
-//! the seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
-//! program cannot fail the check, because the word is none of its usable bytes. The seal is a
+//! a seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
+//! program cannot fail the check, because the word and the slack before it are none of its usable
+//! bytes: those are the requested ones. The seal is a
 //! secret mixed with the address, so that one block's seal does not reveal another's. Large blocks
 //! have none, because the page map checks their pages.
 
+use super::slack;
 use crate::back::map::page_map;
 use crate::ground::fatal;
 use crate::ground::fill_mode;
 use crate::ground::os;
+use crate::ground::seen::address_seen;
 use crate::ground::size_class::{SizeClass, size_for_align};
 use crate::middle::blocks::misuse_report;
 use crate::middle::slabs::slab::Slab;
@@ -63,8 +66,9 @@ pub(crate) fn secret() -> u64 {
     SECRET.load(Relaxed)
 }
 
-/// Returns the value of the last word of a block in use. It is odd, because the secret is odd and
-/// no block's address is, so that the zero byte at a string's end never matches it.
+/// Returns the value of the last word of a block in use that has no slack. It is odd, because the
+/// secret is odd and no block's address is, so that the zero byte at a string's end never matches
+/// it.
 #[inline(always)]
 pub(crate) fn seal_by(secret: u64, address: usize) -> u64 {
     secret ^ address as u64
@@ -80,63 +84,122 @@ fn word_of(block: *mut u8, class: SizeClass) -> *mut u64 {
     block.wrapping_add(class.size() - BYTES).cast()
 }
 
-/// Seals a block that is handed out.
+fn filling() -> u64 {
+    slack::filling(SECRET.load(Relaxed))
+}
+
+/// Returns the slack of a block of a class that serves a request of `size` bytes.
+fn slack_of(class: SizeClass, size: usize) -> usize {
+    (class.size() - BYTES).saturating_sub(size.max(1))
+}
+
+/// Seals a block that is handed out for a request of `size` bytes.
 ///
 /// # Safety
 /// `block` must be a free block of that class that belongs to the caller.
 #[inline(always)]
-pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass) {
-    // SAFETY: the last word of the caller's block. All classes but the first are multiples of 16,
-    // and no request is so small that it gets the first class.
-    unsafe { word_of(block, class).write(seal_of(block as usize)) };
+pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass, size: usize) {
+    let (word, slack) = (word_of(block, class), slack_of(class, size));
+    // SAFETY: the caller's block. All classes but the first are multiples of 16, and no request is
+    // so small that it gets the first class.
+    unsafe { slack::fill_exactly(word.cast(), slack, filling()) };
+    // SAFETY: its last word.
+    unsafe { word.write(slack::canary(seal_of(block as usize), slack)) };
 }
 
-/// Breaks the seal of a freed block and returns its class. Ends the process if the address is no
-/// block, or the block is free already or overrun. `bin` is the bin of the slab's class from the
-/// page map, so that the check need not wait for the slab's record.
+/// Breaks the seal of a freed block. Returns its class and the size that was requested. Ends the
+/// process if the address is no block, or the block is free already or overrun. `bin` is the bin of
+/// the slab's class from the page map, so that the check need not wait for the slab's record.
 ///
 /// # Safety
 /// The address must lie in the slab.
 #[inline(always)]
-pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> SizeClass {
+pub(crate) unsafe fn unseal(slab: &Slab, bin: usize, block: *mut u8) -> (SizeClass, usize) {
     let class = SizeClass::from_bin(bin).unwrap_or(slab.class());
-    let (word, seal) = (word_of(block, class), seal_of(block as usize));
+    // SAFETY: the caller's promise.
+    let size = unsafe { checked(slab, class, block) };
+    // SAFETY: the last word of a block of the slab, as was just checked.
+    unsafe { word_of(block, class).write(!seal_of(block as usize)) };
+    (class, size)
+}
+
+/// Lets a block serve a request of `size` bytes from now on. Ends the process as [`unseal`] does.
+///
+/// # Safety
+/// The address must lie in the slab, and the class must be large enough for the request.
+pub(crate) unsafe fn reseal(slab: &Slab, block: *mut u8, size: usize) {
+    let class = slab.class();
+    // SAFETY: the caller's promise.
+    unsafe { checked(slab, class, block) };
+    let (word, slack) = (word_of(block, class), slack_of(class, size));
+    // SAFETY: a block in use, as was just checked.
+    unsafe { slack::fill_exactly(word.cast(), slack, filling()) };
+    // SAFETY: its last word.
+    unsafe { word.write(slack::canary(seal_of(block as usize), slack)) };
+}
+
+/// Returns the size that was requested of a block in use. Ends the process if the address is no
+/// block, or the block is free or overrun.
+///
+/// # Safety
+/// The address must lie in the slab, which is of that class.
+#[inline(always)]
+unsafe fn checked(slab: &Slab, class: SizeClass, block: *mut u8) -> usize {
     // The word of an address between blocks may lie behind the slab.
     if class.slot_at((block as usize).wrapping_sub(slab.base())).is_none() {
         misuse_report::interior(slab, block as usize);
     }
-    // SAFETY: the last word of a block of the slab.
-    let found = unsafe { word.read() };
-    if found != seal {
-        misused(slab, block as usize, found == !seal);
+    // SAFETY: a block of the slab.
+    match unsafe { state(block, class) } {
+        State::InUse(size) => size,
+        other => misused(slab, block as usize, other),
     }
-    // SAFETY: as above.
-    unsafe { word.write(!seal) };
-    class
+}
+
+/// Returns the size that was requested of a block of a class. `None`: it is free, or its canary was
+/// overwritten. The block may be another thread's.
+pub(crate) fn requested(block: *const u8, class: SizeClass) -> Option<usize> {
+    let room = class.size() - BYTES;
+    // SAFETY: the last word of a block of a slab, which stays mapped. It may be out of date.
+    let word = unsafe { address_seen(word_of(block.cast_mut(), class).cast()) } as u64;
+    match slack::told(seal_of(block as usize), word) {
+        slack if slack < room => Some(room - slack),
+        _ => None,
+    }
 }
 
 /// What the last word of a block says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// The seal is intact.
-    InUse,
+    /// The seal and the slack are intact. So many bytes were requested.
+    InUse(usize),
     /// The seal is broken.
     Free,
     /// There was no seal yet, or zeroes were written over it.
     Zero,
-    /// The word is neither.
+    /// The seal is intact, and the slack is not. So many bytes were requested.
+    Overrun(usize),
+    /// The word is none of these.
     Overwritten,
 }
 
-/// Returns what the last word of a block says.
+/// Returns what the last word of a block says, and the slack before it.
 ///
 /// # Safety
 /// `block` must be a block of that class, in use or free, which no other thread writes to.
+#[inline(always)]
 pub(super) unsafe fn state(block: *mut u8, class: SizeClass) -> State {
-    let seal = seal_of(block as usize);
+    let (word, seal) = (word_of(block, class), seal_of(block as usize));
+    let room = class.size().saturating_sub(BYTES);
     // SAFETY: the last word of the block.
-    match unsafe { word_of(block, class).read_unaligned() } {
-        found if found == seal => State::InUse,
+    let found = unsafe { word.read_unaligned() };
+    let slack = slack::told(seal, found);
+    if slack < room {
+        // SAFETY: the caller's promise. The slack is in the block, which is longer than the word.
+        let is_intact = unsafe { slack::is_intact(word.cast(), slack, filling()) };
+        return if is_intact { State::InUse(room - slack) } else { State::Overrun(room - slack) };
+    }
+    match found {
         found if found == !seal => State::Free,
         0 => State::Zero,
         _ => State::Overwritten,
@@ -171,20 +234,22 @@ pub(crate) fn report_written(block: *mut u8) {
     }
 }
 
-/// Ends the process because a block's last word is neither its seal nor the broken one.
-pub(super) fn report_overwritten(slab: &Slab, address: usize) -> ! {
-    fatal::overflow(address, slab.class().size() - BYTES, slab.place())
+/// Ends the process because a block's canary, or the slack before it, was overwritten.
+pub(super) fn report_overwritten(slab: &Slab, address: usize, state: State) -> ! {
+    match state {
+        State::Overrun(size) => fatal::overflow(address, size, slab.place()),
+        _ => fatal::overflow(address, slab.class().size() - BYTES, slab.place()),
+    }
 }
 
-/// Ends the process because the seal of a block is not intact.
+/// Ends the process because a block that is freed or resized is not in use, or is overrun.
 #[cold]
 #[inline(never)]
-fn misused(slab: &Slab, address: usize, is_broken: bool) -> ! {
-    let class = slab.class();
-    if is_broken || misuse_report::looks_free(slab, address) {
+fn misused(slab: &Slab, address: usize, state: State) -> ! {
+    if state == State::Free || misuse_report::looks_free(slab, address) {
         fatal::double_free(address, slab.place());
     }
-    fatal::overflow(address, class.size() - BYTES, slab.place())
+    report_overwritten(slab, address, state)
 }
 
 #[cfg(test)]

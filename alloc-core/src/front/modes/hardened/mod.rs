@@ -2,6 +2,7 @@
 //!
 //! - [`canary`]: the last 8 bytes of each small block belong to the allocator, so that an overflow,
 //!   a second free and a wrong size end the process at the free;
+//! - [`slack`]: the bytes between the requested ones and the canary are part of it;
 //! - [`quarantine`]: a freed block of up to 1 KiB is zeroed, and swapped with an earlier freed
 //!   block;
 //! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
@@ -13,6 +14,7 @@
 //! malloc and free are in `front/miss/sealed.rs`.
 
 pub(crate) mod random;
+pub(crate) mod slack;
 pub(crate) mod canary;
 pub(crate) mod wipe;
 pub(crate) mod sweep;

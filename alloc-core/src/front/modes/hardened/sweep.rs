@@ -45,15 +45,18 @@ fn see(slab: &Slab, is_held: &impl Fn(SizeClass, *mut u8) -> bool) {
         let address = slab.base() + slot * class.size();
         let block = core::ptr::with_exposed_provenance_mut(address);
         // SAFETY: a block of the slab, and no other thread writes to it.
-        match unsafe { canary::state(block, class) } {
-            State::InUse => {}
+        let state = unsafe { canary::state(block, class) };
+        match state {
+            State::InUse(_) => {}
             // The transfer cache, which is not asked, holds blocks of shared classes.
             State::Zero if !class.is_shared() && !is_free(slab, block, is_held) => {
-                canary::report_overwritten(slab, address)
+                canary::report_overwritten(slab, address, state)
             }
             // SAFETY: as above.
             State::Free | State::Zero => unsafe { canary::check_zero(slab, block) },
-            State::Overwritten => canary::report_overwritten(slab, address),
+            State::Overrun(_) | State::Overwritten => {
+                canary::report_overwritten(slab, address, state)
+            }
         }
     }
 }

@@ -1,0 +1,268 @@
+//! The slack of a block: its bytes between the requested size and its canary.
+//!
+//! ```text
+//!   │ requested bytes … │ slack: 32 bytes are filled │ canary: tells the slack's length │
+//! ```
+//! The slack is filled when the block is handed out or resized, and compared when it is freed or
+//! resized. So a write behind the requested bytes is found even if it ends before the canary. Its
+//! length is mixed into the middle of the canary, so that what comes from either side changes other
+//! bits first. The filling is one odd byte, because a string's end is a zero.
+//!
+//! Both take a straight line of instructions, whatever the length, because a branch on it cannot be
+//! guessed. So the stores overlap if the slack is short.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use by_lines::{fill, is_intact};
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use by_words::{fill, is_intact};
+
+/// Bits of a canary below the length of the slack.
+const SHIFT: u32 = 24;
+
+/// Bytes from the beginning of the slack that are filled and compared.
+const COVERED: usize = 32;
+
+/// Bytes of a canary, and of a word.
+const WORD: usize = size_of::<u64>();
+
+/// Returns the word with which the slack is filled.
+pub(crate) const fn filling(secret: u64) -> u64 {
+    (secret >> 56 | 1) * (u64::MAX / 0xff)
+}
+
+/// Returns the canary of a block in use. `seal` is the canary of one without slack.
+#[inline(always)]
+pub(crate) fn canary(seal: u64, slack: usize) -> u64 {
+    seal ^ (slack as u64) << SHIFT
+}
+
+/// Returns how long the slack is by a canary. That is more than any block has if the canary is not
+/// that of a block in use.
+#[inline(always)]
+pub(crate) fn told(seal: u64, canary: u64) -> usize {
+    (canary ^ seal).rotate_right(SHIFT) as usize
+}
+
+/// As [`fill`], but writes no byte beside the slack.
+///
+/// # Safety
+/// As [`fill`]; the block may be in use.
+pub(crate) unsafe fn fill_exactly(end: *mut u8, slack: usize, filling: u64) {
+    let first = end.wrapping_sub(slack);
+    let Some(last) = slack.checked_sub(WORD) else {
+        // SAFETY: the slack.
+        return unsafe { first.write_bytes(filling as u8, slack) };
+    };
+    for place in (0..COVERED).step_by(WORD) {
+        // SAFETY: a word of the slack.
+        unsafe { first.wrapping_add(place.min(last)).cast::<u64>().write_unaligned(filling) };
+    }
+}
+
+/// 16 bytes at a time.
+#[cfg(target_arch = "x86_64")]
+mod by_lines {
+    use super::{COVERED, WORD};
+    use crate::ground::checked::at;
+    use core::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi64x,
+        _mm_storeu_si128,
+    };
+
+    const LINE: usize = size_of::<__m128i>();
+    const _: () = assert!(COVERED == 2 * LINE);
+
+    /// Where the two lines of a slack begin, counted from its own beginning, and which of their
+    /// bytes belong to it. Each line holds the word before the canary, or ends before it.
+    #[derive(Clone, Copy)]
+    struct Lines {
+        begin: [i8; 2],
+        belong: u32,
+    }
+
+    /// The lines for each length of a slack; those of the last one are for all longer ones too.
+    static LINES: [Lines; COVERED + 1] = {
+        let mut table = [Lines { begin: [0; 2], belong: 0 }; COVERED + 1];
+        let mut slack = 0;
+        while slack <= COVERED {
+            let mut byte = 0;
+            while byte < 2 {
+                // The canary begins `slack` bytes on, and the line at least a word before it.
+                let (begin, latest) = (byte * LINE, slack.cast_signed() as i8 - WORD as i8);
+                let is_late = begin as i8 > latest;
+                table[slack].begin[byte] = if is_late { latest } else { begin as i8 };
+                byte += 1;
+            }
+            let mut byte = 0;
+            while byte < slack {
+                let line = byte / LINE;
+                let place = byte as i8 - table[slack].begin[line];
+                table[slack].belong |= 1 << (line * LINE + place as usize);
+                byte += 1;
+            }
+            slack += 1;
+        }
+        table
+    };
+
+    #[inline(always)]
+    fn lines(slack: usize) -> &'static Lines {
+        // SAFETY: the table goes as far.
+        unsafe { at(&LINES, slack.min(COVERED)) }
+    }
+
+    /// Returns the addresses of the lines of a slack.
+    #[inline(always)]
+    fn places(end: *const u8, slack: usize, lines: &Lines) -> [*const u8; 2] {
+        let first = end.wrapping_sub(slack);
+        lines.begin.map(|begin| first.wrapping_offset(begin.into()))
+    }
+
+    #[inline(always)]
+    fn line_of(filling: u64) -> __m128i {
+        // SAFETY: all x86-64 processors have SSE2.
+        unsafe { _mm_set1_epi64x(filling.cast_signed()) }
+    }
+
+    /// Returns which bytes of a line are those of `filling`.
+    ///
+    /// # Safety
+    /// The line must be memory that the caller may read.
+    #[inline(always)]
+    unsafe fn equal(line: *const u8, filling: __m128i) -> u32 {
+        // SAFETY: the caller's promise.
+        let line = unsafe { _mm_loadu_si128(line.cast()) };
+        // SAFETY: all x86-64 processors have SSE2.
+        let equal = unsafe { _mm_cmpeq_epi8(line, filling) };
+        // SAFETY: as above.
+        unsafe { _mm_movemask_epi8(equal) }.cast_unsigned()
+    }
+
+    /// Fills the slack of a block that is handed out. Its canary must be written after this.
+    ///
+    /// # Safety
+    /// `end` must be the address of the canary of a free block that belongs to the caller, at least
+    /// 8 bytes behind its beginning, and `slack` no longer than the block before it.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(end: *mut u8, slack: usize, filling: u64) {
+        for line in places(end, slack, lines(slack)) {
+            // SAFETY: 16 bytes of the block.
+            unsafe { _mm_storeu_si128(line.cast_mut().cast(), line_of(filling)) };
+        }
+    }
+
+    /// Returns whether the slack reads as it was filled.
+    ///
+    /// # Safety
+    /// `end` must be the address of the canary of a block that belongs to the caller, at least 8
+    /// bytes behind its beginning, and `slack` no longer than the block before it.
+    #[inline(always)]
+    pub(crate) unsafe fn is_intact(end: *const u8, slack: usize, filling: u64) -> bool {
+        // SAFETY: 16 bytes of the block each.
+        let equal = |line| unsafe { equal(line, line_of(filling)) };
+        let lines = lines(slack);
+        let [first, second] = places(end, slack, lines).map(equal);
+        !(first | second << LINE) & lines.belong == 0
+    }
+}
+
+/// 8 bytes at a time, for processors of other kinds.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod by_words {
+    use super::{COVERED, WORD};
+
+    /// The addresses of the words of a slack of which none begins behind `last`.
+    #[inline(always)]
+    fn words(end: *const u8, slack: usize, last: usize) -> [*const u64; COVERED / WORD] {
+        let first = end.wrapping_sub(slack);
+        core::array::from_fn(|n| first.wrapping_add(last.min(n * WORD)).cast())
+    }
+
+    /// Fills the slack of a block that is handed out. Its canary must be written after this.
+    ///
+    /// # Safety
+    /// `end` must be the address of the canary of a free block that belongs to the caller, and
+    /// `slack` no longer than the block before it.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(end: *mut u8, slack: usize, filling: u64) {
+        for word in words(end, slack, slack) {
+            // SAFETY: a word that begins in the slack or at its end, and the canary follows it.
+            unsafe { word.cast_mut().write_unaligned(filling) };
+        }
+    }
+
+    /// Returns whether the slack reads as it was filled.
+    ///
+    /// # Safety
+    /// `end` must be the address of the canary of a block that belongs to the caller, and `slack`
+    /// no longer than the block before it.
+    #[inline(always)]
+    pub(crate) unsafe fn is_intact(end: *const u8, slack: usize, filling: u64) -> bool {
+        let mut differs = 0;
+        for word in words(end, slack, slack.saturating_sub(WORD)) {
+            // SAFETY: a word that begins in the slack or at its end, and the canary follows it.
+            differs |= u64::from_le(unsafe { word.read_unaligned() }) ^ filling;
+        }
+        // If the slack is shorter than a word, all these words are one, which ends in the canary.
+        // Two shifts, because one by 64 has no meaning.
+        let half = 4 * (WORD - slack.min(WORD));
+        differs << half << half == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 120;
+
+    #[test]
+    fn a_canary_tells_the_slack_and_no_other_word_does() {
+        let seal = 0x1234_5678_9abc_def1;
+        for slack in (0..200).chain([4096, 32_759]) {
+            let canary = canary(seal, slack);
+            assert_eq!((told(seal, canary), canary & 1), (slack, 1));
+            for bit in (0..SHIFT).chain(SHIFT + 15..64) {
+                assert!(told(seal, canary ^ 1 << bit) >= 1 << 15, "bit {bit}");
+            }
+        }
+        assert!(told(seal, !seal) > 1 << 15 && told(seal, 0) > 1 << 15);
+    }
+
+    type Fill = unsafe fn(*mut u8, usize, u64);
+    type IsIntact = unsafe fn(*const u8, usize, u64) -> bool;
+
+    fn each_byte_is_filled_and_compared(fill: Fill, is_intact: IsIntact, is_exact: bool) {
+        let filling = filling(0x36 << 56);
+        assert_eq!(filling, 0x3737_3737_3737_3737);
+        for slack in 0..=ROOM {
+            let mut block = [0_u8; ROOM + WORD];
+            let end = block.as_mut_ptr().wrapping_add(ROOM);
+            // SAFETY: the array is a block.
+            unsafe { fill(end, slack, filling) };
+            let first = ROOM - slack;
+            let (before, after) = (&block[..first], &block[ROOM..]);
+            assert!(!is_exact || before.iter().chain(after).all(|byte| *byte == 0), "{slack}");
+            assert!(block[first..ROOM].iter().take(COVERED).all(|byte| *byte == 0x37), "{slack}");
+            // What is not the slack is of other bytes.
+            block[..first].fill(0x36);
+            block[ROOM..].fill(0x36);
+            for at in 0..ROOM {
+                block[at] ^= 1;
+                // SAFETY: as above.
+                let is_intact =
+                    unsafe { is_intact(block.as_ptr().wrapping_add(ROOM), slack, filling) };
+                let is_slack = (first..first + slack.min(COVERED)).contains(&at);
+                assert_eq!(is_intact, !is_slack, "{at} of {slack}");
+                block[at] ^= 1;
+            }
+        }
+    }
+
+    #[test]
+    fn each_byte_of_the_slack_is_filled_and_compared_and_no_other_one() {
+        each_byte_is_filled_and_compared(fill, is_intact, false);
+        each_byte_is_filled_and_compared(by_words::fill, by_words::is_intact, false);
+        each_byte_is_filled_and_compared(fill_exactly, is_intact, true);
+    }
+}
