@@ -101,13 +101,18 @@ fn open(run: &Extent) -> bool {
 /// does, it stays open. `is_hooked` says whether its arena has extent hooks.
 pub(crate) fn close(run: &Extent, is_hooked: bool) {
     if are_some_closed() && !is_hooked && !run.is_low() && may_close() {
-        run.marks.set_closed(untouchable::close(run.base(), run.bytes()));
+        shut(run);
     }
+}
+
+fn shut(run: &Extent) {
+    run.marks.set_closed(untouchable::close(run.base(), run.bytes()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::units::PAGE;
 
     #[test]
     fn turns_are_taken_in_advance_and_come_back_with_time() {
@@ -115,5 +120,20 @@ mod tests {
         let taken = |now| (0..2 * TURNS_AT_ONCE).filter(|_| take_turn(&turns, now)).count() as u64;
         assert_eq!([taken(10), taken(10), taken(17), taken(17)], [TURNS_AT_ONCE, 0, 7, 0]);
         assert_eq!(taken(1_000_000), TURNS_AT_ONCE, "and no more after a long time");
+    }
+
+    #[test]
+    fn a_run_is_marked_as_closed_only_if_the_system_closed_it() {
+        let run = Extent::new(0);
+        let mapped = untouchable::reserve(4 * PAGE).unwrap();
+        run.set_range(mapped, 4);
+        shut(&run);
+        assert!(run.marks.is_closed());
+        assert!(open(&run) && !run.marks.is_closed());
+        // The system refuses what is not mapped.
+        untouchable::release(mapped + PAGE, PAGE);
+        shut(&run);
+        assert!(!run.marks.is_closed());
+        untouchable::release(mapped, 4 * PAGE);
     }
 }
