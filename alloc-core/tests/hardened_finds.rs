@@ -5,7 +5,7 @@
 mod common;
 
 use common::child::{dies, play, scenario, tell};
-use lumalloc::raw;
+use lumalloc::{PAGE, raw};
 
 const CONF: &str = "hardened:true";
 
@@ -89,6 +89,7 @@ macro_rules! faults {
 faults!(
     a_large_block_after_its_free,
     behind_a_large_block_with_a_neighbour,
+    before_a_large_block_with_a_neighbour,
     behind_a_block_that_was_shortened,
 );
 
@@ -207,6 +208,16 @@ mod faults {
         blocks.sort_unstable();
         assert!(blocks[1] - blocks[0] < 2 * LONG, "they are near");
         damage(blocks[0] + LONG);
+    }
+
+    /// A block too long for a page behind it is followed by a shorter one, and yet a byte before
+    /// that one is not of the long one.
+    pub(super) fn before_a_large_block_with_a_neighbour() {
+        let blocks: Vec<(usize, usize)> = (0..4).map(|_| (malloc(3 << 20), malloc(LONG))).collect();
+        let follows =
+            |(long, short): &&(usize, usize)| (*short).wrapping_sub(long + (3 << 20)) <= PAGE;
+        let (_, short) = blocks.iter().find(follows).expect("one that follows");
+        damage(short - 1);
     }
 
     pub(super) fn behind_a_block_that_was_shortened() {

@@ -30,7 +30,7 @@ use super::system::provider::system::system;
 #[cfg(any(test, feature = "checks"))]
 use crate::ground::holds::holds;
 use crate::ground::options::{self, Dss};
-use crate::ground::size_class::{MAX_RUN_PAGES, page_class_floor};
+use crate::ground::size_class::MAX_RUN_PAGES;
 
 /// The page allocator of one arena.
 pub(crate) struct PageAllocator {
@@ -151,12 +151,17 @@ impl PageAllocator {
     /// Cuts an active run to its first `pages` pages. If there is no record for the rest, changes
     /// nothing and returns `false`.
     pub(crate) fn shrink(&mut self, extent: &'static Extent, pages: usize) -> bool {
-        if self.runs.keep_records().is_none() {
-            return false;
-        }
-        let Some(tail) = self.runs.take_record() else { return false };
-        self.shrink_into(extent, pages, tail);
-        true
+        self.runs.take_record().map(|tail| self.shrink_into(extent, pages, tail)).is_some()
+    }
+
+    /// Frees the first `pages` pages of an active run and returns the rest, or all of the run if
+    /// there is no record for the rest.
+    pub(crate) fn cut_lead(&mut self, extent: &'static Extent, pages: usize) -> &'static Extent {
+        let Some(rest) = self.runs.take_record() else { return extent };
+        let rest = self.in_use.add_part(in_hand::split(extent, pages, rest, ExtentState::Dirty));
+        access::close(extent, self.is_hooked());
+        self.free(extent);
+        rest
     }
 
     /// As [`PageAllocator::shrink`], but with a record for what is cut off. This cannot fail.
@@ -377,11 +382,7 @@ impl PageAllocator {
 
     /// The number of unused runs of a size class in a state, and of their pages.
     pub(crate) fn filed(&self, state: ExtentState, class: usize) -> Filed {
-        let (filed, rest) = (self.runs.filed(state, class), self.rest.pages());
-        if state == ExtentState::Dirty && rest > 0 && page_class_floor(rest) == class {
-            return Filed { runs: filed.runs + 1, pages: filed.pages + rest };
-        }
-        filed
+        self.rest.filed(state, class, self.runs.filed(state, class))
     }
 
     /// Checks the lists, and that the counts add up.

@@ -271,7 +271,6 @@ impl HookedPages<'_> {
 
     /// Takes a record for the second part of a run that hooks may let be cut.
     pub(crate) fn record_for_cut(&mut self) -> Option<&'static Extent> {
-        self.runs.keep_records()?;
         self.runs.take_record()
     }
 

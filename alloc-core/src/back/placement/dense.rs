@@ -28,10 +28,12 @@ use super::untouched::{self, Claim};
 use crate::back::aging::limit::Bounds;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::runs::chunk_notes::{self, CHUNK};
+use crate::back::runs::extent_cache::Filed;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::in_hand::InHand;
 use crate::back::system::mapping::Mapping;
 use crate::back::system::thp::HUGE;
+use crate::ground::size_class::page_class_floor;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The unused rest of the chunk that an arena took last.
@@ -63,6 +65,15 @@ impl Rest {
     /// The pages of the rest.
     pub(in crate::back) fn pages(&self) -> usize {
         self.run.map_or(0, Extent::pages)
+    }
+
+    /// Adds the rest to the `filed` runs of a size class in a state, if it is one of them.
+    pub(in crate::back) fn filed(&self, state: ExtentState, class: usize, filed: Filed) -> Filed {
+        let pages = self.pages();
+        if state != ExtentState::Dirty || pages == 0 || page_class_floor(pages) != class {
+            return filed;
+        }
+        Filed { runs: filed.runs + 1, pages: filed.pages + pages }
     }
 
     /// Lets the arena take chunks by its own size alone from now on.

@@ -159,9 +159,9 @@ impl FreeRuns {
         self.spares.keep()
     }
 
-    /// Takes a record that stands for no run. Returns `None` if there is none.
+    /// Takes a record for the second part of a run that is cut. Returns `None` without memory.
     pub(crate) fn take_record(&mut self) -> Option<&'static Extent> {
-        self.spares.take()
+        self.keep_records().and_then(|()| self.spares.take())
     }
 
     /// Takes back a record that stands for no run any more.

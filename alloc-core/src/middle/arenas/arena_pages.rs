@@ -10,6 +10,7 @@ use crate::back::purge_batch::Batch;
 use crate::back::runs::access;
 use crate::back::system::page_provider::PageProvider;
 use crate::ground::size_class::SizeClass;
+use crate::ground::units::PAGE;
 use crate::middle::arena_counts::{LargeCounts, SlabCounts};
 use crate::middle::slabs::remote_free::Guard;
 use crate::middle::slabs::slab::Slab;
@@ -51,17 +52,22 @@ impl ArenaPages {
         }
     }
 
-    /// Takes a run for a large block. In the hardened tier a page behind it stays free: it is too
-    /// short for any other run, and no thread may touch it.
+    /// Takes a run for a large block. In the hardened tier a page before it and one behind it stay
+    /// free: they are too short for any other run, and no thread may touch them. There is none
+    /// before a block whose alignment is more than a page.
     pub(crate) fn allocate_large(
         &mut self,
         pages: usize,
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        let gap = usize::from(!self.allocator.is_hooked() && access::leaves_gap(pages));
-        let extent = self.allocator.allocate(pages + gap, align, memory)?;
-        if gap > 0 {
+        let behind = usize::from(!self.allocator.is_hooked() && access::leaves_gap(pages));
+        let before = if align > PAGE { 0 } else { behind };
+        let mut extent = self.allocator.allocate(before + pages + behind, align, memory)?;
+        if before > 0 {
+            extent = self.allocator.cut_lead(extent, before);
+        }
+        if behind > 0 {
             self.allocator.shrink(extent, pages);
         }
         self.large.add(extent.pages());
