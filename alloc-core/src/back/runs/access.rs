@@ -105,6 +105,7 @@ pub(crate) fn close(run: &Extent, is_hooked: bool) {
     }
 }
 
+/// Closes a run, and marks it as closed if the system did so.
 fn shut(run: &Extent) {
     run.marks.set_closed(untouchable::close(run.base(), run.bytes()));
 }

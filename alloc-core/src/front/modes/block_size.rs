@@ -84,8 +84,10 @@ fn of_small(block: *const u8, class: SizeClass) -> usize {
 /// Returns how many bytes a small block of the hardened tier may hold at most, whatever was
 /// requested. `None` for other blocks, whose usable size does not depend on it.
 pub(crate) fn most_in_place(block: *const u8) -> Option<usize> {
-    let slab = Slab::of(page_map::lookup(block as usize))?;
-    options::current().hardened.then(|| usable(slab.class()))
+    if !options::current().hardened {
+        return None;
+    }
+    Slab::of(page_map::lookup(block as usize)).map(|slab| usable(slab.class()))
 }
 
 /// Returns the number of bytes that the block at an address may hold, or `None` if no block of this

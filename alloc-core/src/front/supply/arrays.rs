@@ -18,8 +18,9 @@ use core::ptr::NonNull;
 const FIRST_BUDGET: usize = 16 << 10;
 const LAST_BUDGET: usize = 1 << 20;
 const ALL_BUDGETS: u64 = 64 << 20;
-/// By how much the square of a cache's slow calls is divided to get the bytes of its budget.
-const SLOWNESS: u64 = 2;
+/// The square of a cache's slow calls is divided by this to get the bytes that they add to its
+/// budget.
+const SQUARE_PER_BYTE: u64 = 2;
 /// The share of its cache's budget that each bin may hold even if the budget is used up, and the
 /// fewest blocks of it.
 const GRANTED_SHARE: usize = 16;
@@ -48,7 +49,7 @@ pub(super) fn budget(cache: &'static RealCache) -> usize {
 /// and one that works soon has all it may have. The more caches there are, the less that is.
 fn earned(activity: u64, caches: u64) -> usize {
     let most = usize::try_from(ALL_BUDGETS / caches.max(1)).unwrap_or(LAST_BUDGET);
-    usize::try_from(activity.saturating_pow(2) / SLOWNESS)
+    usize::try_from(activity.saturating_pow(2) / SQUARE_PER_BYTE)
         .unwrap_or(LAST_BUDGET)
         .saturating_add(FIRST_BUDGET)
         .min(most.clamp(FIRST_BUDGET, LAST_BUDGET))
@@ -72,8 +73,9 @@ pub(super) fn grow(cache: &'static RealCache, class: SizeClass) -> bool {
     if now >= most {
         return false;
     }
-    // The budget is tested here, because once it is used up, every miss takes this path. Growth
-    // adds at least about the present capacity once more, or less if the bin reaches `most`.
+    // The budget is tested here too, because once it is used up, every miss takes this path. The
+    // test assumes that growth adds the present capacity once more, or less if the bin reaches
+    // `most`.
     let budget = budget(cache);
     let more = now.min(most - now) * class.size();
     (cache.budget_used.get() + more <= budget || now < granted(class, budget))

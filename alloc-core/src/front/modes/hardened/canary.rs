@@ -7,9 +7,9 @@
 //! The word is written when a block is handed out and checked when it is freed. If it is neither
 //! a seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
 //! program cannot fail the check, because the word and the slack before it are none of its usable
-//! bytes: those are the requested ones. The seal is a
-//! secret mixed with the address, so that one block's seal does not reveal another's. Large blocks
-//! have none, because the page map checks their pages.
+//! bytes: those are the requested ones. The seal is a secret mixed with the address, so that one
+//! block's seal does not reveal another's. Large blocks have none, because the page map checks
+//! their pages.
 
 use super::slack;
 use crate::back::map::page_map;
@@ -93,10 +93,10 @@ fn slack_of(class: SizeClass, size: usize) -> usize {
     (class.size() - BYTES).saturating_sub(size.max(1))
 }
 
-/// Seals a block that is handed out for a request of `size` bytes.
+/// Seals a block that serves a request of `size` bytes.
 ///
 /// # Safety
-/// `block` must be a free block of that class that belongs to the caller.
+/// `block` must be a block of that class that belongs to the caller.
 #[inline(always)]
 pub(crate) unsafe fn seal(block: *mut u8, class: SizeClass, size: usize) {
     let (word, slack) = (word_of(block, class), slack_of(class, size));
@@ -131,11 +131,8 @@ pub(crate) unsafe fn reseal(slab: &Slab, block: *mut u8, size: usize) {
     let class = slab.class();
     // SAFETY: the caller's promise.
     unsafe { checked(slab, class, block) };
-    let (word, slack) = (word_of(block, class), slack_of(class, size));
-    // SAFETY: a block in use, as was just checked.
-    unsafe { slack::fill_exactly(word.cast(), slack, filling()) };
-    // SAFETY: its last word.
-    unsafe { word.write(slack::canary(seal_of(block as usize), slack)) };
+    // SAFETY: a block in use of that class, as was just checked.
+    unsafe { seal(block, class, size) };
 }
 
 /// Returns the size that was requested of a block in use. Ends the process if the address is no
@@ -160,7 +157,9 @@ unsafe fn checked(slab: &Slab, class: SizeClass, block: *mut u8) -> usize {
 /// overwritten. The block may be another thread's.
 pub(crate) fn requested(block: *const u8, class: SizeClass) -> Option<usize> {
     let room = class.size() - BYTES;
-    // SAFETY: the last word of a block of a slab, which stays mapped. It may be out of date.
+    // SAFETY: the last word of a block of a slab. The slab of a block in use stays. That of another
+    // address stays as well, unless its arena is destroyed at this moment. The word may be out of
+    // date.
     let word = unsafe { address_seen(word_of(block.cast_mut(), class).cast()) } as u64;
     match slack::told(seal_of(block as usize), word) {
         slack if slack < room => Some(room - slack),
