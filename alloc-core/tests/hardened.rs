@@ -60,10 +60,13 @@ fn sizes() {
             let usable = unsafe { raw::usable_size(ptr) };
             assert!(usable >= size);
             assert_eq!(usable, raw::good_size(size, align), "{size} at {align}");
-            if hardened_class(size, align).is_some() {
+            if let Some(class) = hardened_class(size, align) {
                 assert_eq!(usable, size.max(1), "at {align}");
+                // What the class holds without its canary: nothing of the block is read.
+                assert_eq!(raw::block_size(ptr), Some(class - 8), "{size} at {align}");
             } else {
                 assert_eq!(usable % 4096, 0, "{size} at {align}");
+                assert_eq!(raw::block_size(ptr), Some(usable));
             }
             // SAFETY: a live block, this long.
             unsafe { ptr.write_bytes(0xff, usable) };

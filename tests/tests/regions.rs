@@ -47,6 +47,13 @@ programs! {
     keys "region_keys.c"
 }
 
+/// There a block is no longer than was requested, and what lies behind is checked when it is freed.
+#[test]
+fn the_heap_of_the_hardened_tier_is_a_region_too() {
+    let program = linked::linked("region_heap.c").env("LUMALLOC_CONF", "hardened:true");
+    assert_eq!(program.stdout(), "ok\n");
+}
+
 /// Processes are killed at random moments, which are sometimes inside a call.
 #[test]
 fn killed_processes_leave_regions_that_can_be_used() {

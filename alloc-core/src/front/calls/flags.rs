@@ -321,7 +321,8 @@ pub unsafe fn deallocate_sized(ptr: *mut u8, size: usize, flags: Flags) {
         unsafe { free_roomy(ptr, size, flags.align) };
     } else {
         let given = Given { size, align: flags.align, or_less: true };
-        judge::check_size(page_map::lookup(ptr as usize), ptr as usize, given);
+        // SAFETY: a block in use, by the caller's promise.
+        unsafe { judge::check_size(page_map::lookup(ptr as usize), ptr as usize, given) };
         // SAFETY: the caller's promise.
         unsafe { deallocate(ptr, flags) };
     }

@@ -6,7 +6,9 @@ use crate::front::life::thread_begin;
 use crate::front::miss::diverted;
 use crate::front::modes::block_size::{self, usable_of};
 use crate::front::modes::guarded;
+use crate::front::modes::hardened::canary;
 use crate::ground::fatal;
+use crate::ground::options;
 use crate::ground::size_class::{MAX_CACHED, SizeClass, size_for_align};
 use crate::ground::units::PAGE;
 use crate::middle::arenas::large;
@@ -20,14 +22,30 @@ use crate::middle::slabs::slab::Slab;
 /// message.)
 #[must_use]
 pub unsafe fn usable_size(ptr: *mut u8) -> usize {
-    match block_size(ptr).or_else(|| diverted::size(ptr)) {
-        Some(size) => size,
-        None => fatal::foreign_query(ptr as usize),
+    let Some(most) = block_size(ptr) else {
+        return diverted::size(ptr).unwrap_or_else(|| fatal::foreign_query(ptr as usize));
+    };
+    if !options::current().hardened {
+        return most;
     }
+    // SAFETY: the caller's promise.
+    unsafe { requested(ptr) }.unwrap_or(most)
 }
 
-/// Returns the number of bytes that the block at an address may hold, or `None` if no block of this
-/// allocator begins there. A small block may be one that was freed.
+/// Returns the size that was requested of a small block of the hardened tier, and `None` for other
+/// blocks.
+///
+/// # Safety
+/// `ptr` must be a block of this allocator, in use.
+unsafe fn requested(ptr: *mut u8) -> Option<usize> {
+    let slab = Slab::of(page_map::lookup(ptr as usize))?;
+    // SAFETY: a block in use of that slab, which therefore stays.
+    unsafe { canary::requested(ptr, slab.class()) }
+}
+
+/// Returns the number of bytes that the block at an address may hold at most, or `None` if no block
+/// of this allocator begins there. A small block may be one that was freed. In the hardened tier a
+/// block's [`usable_size`] is what was requested, which may be less.
 ///
 /// ```
 /// use lumalloc::raw;

@@ -71,16 +71,6 @@ pub(crate) fn usable_of(class: SizeClass, size: usize) -> usize {
     if options::current().hardened { size.max(1) } else { class.size() }
 }
 
-/// Returns how many bytes of a block of a slab of that class belong to the program.
-#[inline]
-fn of_small(block: *const u8, class: SizeClass) -> usize {
-    if options::current().hardened {
-        canary::requested(block, class).unwrap_or(class.size() - canary::BYTES)
-    } else {
-        class.size()
-    }
-}
-
 /// Returns how many bytes a small block of the hardened tier may hold at most, whatever was
 /// requested. `None` for other blocks, whose usable size does not depend on it.
 pub(crate) fn most_in_place(block: *const u8) -> Option<usize> {
@@ -90,15 +80,16 @@ pub(crate) fn most_in_place(block: *const u8) -> Option<usize> {
     Slab::of(page_map::lookup(block as usize)).map(|slab| usable(slab.class()))
 }
 
-/// Returns the number of bytes that the block at an address may hold, or `None` if no block of this
-/// allocator begins there. A small block may be one that was freed.
+/// Returns the number of bytes that the block at an address may hold at most, or `None` if no block
+/// of this allocator begins there. A small block may be one that was freed. Reads nothing of the
+/// block, because its slab may go at this moment.
 #[inline]
 pub(crate) fn of_block(ptr: *const u8) -> Option<usize> {
     let address = ptr as usize;
     let entry = page_map::lookup(address);
     if let Some(slab) = Slab::of(entry) {
         let slot = slab.class().slot_at(address.wrapping_sub(slab.base()));
-        return slot.map(|_| of_small(ptr, slab.class()));
+        return slot.map(|_| usable(slab.class()));
     }
     match entry.extent() {
         Some(extent) => extent.is_block_at(address).then(|| extent.bytes()),

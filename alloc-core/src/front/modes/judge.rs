@@ -100,22 +100,33 @@ pub(crate) unsafe fn wipe_filled(block: *mut u8, class: SizeClass) {
 
 /// Ends the process if the size of a sized free is of another class than the block's, or larger
 /// than a large block, or in the hardened tier not the requested one.
-pub(crate) fn check_size(entry: Entry, address: usize, given: Given) {
+///
+/// # Safety
+/// If a small block begins at the address, its slab must stay.
+pub(crate) unsafe fn check_size(entry: Entry, address: usize, given: Given) {
     let bin = if options::current().hardened { given.hardened_bin() } else { given.bin() };
     let is_longer = || entry.extent().is_some_and(|extent| given.size > extent.bytes());
-    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) || is_other(entry, address, given)
-    {
+    // SAFETY: the caller's promise.
+    let is_other = || unsafe { is_other(entry, address, given) };
+    if bin != bin_at(entry, address) || (bin == 0 && is_longer()) || is_other() {
         wrong_size(entry, address, given);
     }
 }
 
 /// Returns whether a block of the hardened tier was requested with another size. A block that is
 /// free or overrun is reported by other checks.
-fn is_other(entry: Entry, address: usize, given: Given) -> bool {
+///
+/// # Safety
+/// As for [`check_size`].
+unsafe fn is_other(entry: Entry, address: usize, given: Given) -> bool {
     let Some(slab) = Slab::of(entry).filter(|_| options::current().hardened) else { return false };
     let block = core::ptr::with_exposed_provenance(address);
-    slab.class().slot_at(address.wrapping_sub(slab.base())).is_some()
-        && canary::requested(block, slab.class()).is_some_and(|size| !given.is_of(size))
+    if slab.class().slot_at(address.wrapping_sub(slab.base())).is_none() {
+        return false;
+    }
+    // SAFETY: a block of the slab, which stays.
+    let requested = unsafe { canary::requested(block, slab.class()) };
+    requested.is_some_and(|size| !given.is_of(size))
 }
 
 /// Returns the bin that serves the block at an address with this page map entry; 0 for a large

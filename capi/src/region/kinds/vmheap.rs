@@ -139,7 +139,8 @@ fn finish(caller: &Caller<'_>, block: *mut u8, record: Record) -> *mut c_void {
 /// # Safety
 /// The block is the caller's, and has so many bytes.
 unsafe fn clear_behind(block: *mut u8, bytes: usize) {
-    let usable = raw::block_size(block).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    let usable = unsafe { raw::usable_size(block) };
     // SAFETY: the block has so many bytes.
     unsafe { block.wrapping_add(bytes).write_bytes(0, usable.saturating_sub(bytes)) };
 }
@@ -216,10 +217,12 @@ unsafe extern "C" fn free(vm: *mut Vmalloc, address: *mut c_void, local: c_int) 
         return 0;
     }
     let old = address.expose_provenance();
-    let Some(size) = raw::block_size(address.cast()) else {
+    if raw::block_size(address.cast()).is_none() {
         caller.fail(Failure::BadAddress, old);
         return -1;
-    };
+    }
+    // SAFETY: a block of the heap begins there, which the program frees now.
+    let size = unsafe { raw::usable_size(address.cast()) };
     in_turn(|| {
         // SAFETY: a block of the heap begins there, and the program does not use it any more.
         past(|| unsafe { raw::free(address.cast()) });
@@ -256,10 +259,12 @@ unsafe extern "C" fn resize(
     let Some(caller) = (unsafe { Caller::new(vm, local) }) else { return ptr::null_mut() };
     let old = address.expose_provenance();
     let block = address.cast::<u8>();
-    let Some(before) = raw::block_size(block) else {
+    if raw::block_size(block).is_none() {
         caller.fail(Failure::BadAddress, old);
         return ptr::null_mut();
-    };
+    }
+    // SAFETY: a block of the heap begins there, which is the program's.
+    let before = unsafe { raw::usable_size(block) };
     let record = Record { old, size, ..Record::default() };
     // SAFETY: a block of the heap begins there.
     let longer = || unsafe { raw::resize_in_place(block, size, 0, Flags::NONE) };
@@ -292,9 +297,11 @@ unsafe extern "C" fn offset(vm: *mut Vmalloc, address: *mut c_void, _local: c_in
 /// As for [`Caller::new`].
 unsafe extern "C" fn size(vm: *mut Vmalloc, address: *mut c_void, _local: c_int) -> c_long {
     let around = observe::block_around(address.addr());
-    let block = around.filter(|block| block.address == address.addr());
+    let is_block = around.is_some_and(|block| block.address == address.addr());
+    // SAFETY: a block in use of the heap, which is the program's.
+    let usable = is_block.then(|| unsafe { raw::usable_size(address.cast()) });
     // SAFETY: the caller's promise.
-    unsafe { measure(vm, |_| block.map(|block| block.usable)) }
+    unsafe { measure(vm, |_| usable) }
 }
 
 /// # Safety

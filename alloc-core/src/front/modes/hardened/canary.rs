@@ -155,11 +155,12 @@ unsafe fn checked(slab: &Slab, class: SizeClass, block: *mut u8) -> usize {
 
 /// Returns the size that was requested of a block of a class. `None`: it is free, or its canary was
 /// overwritten. The block may be another thread's.
-pub(crate) fn requested(block: *const u8, class: SizeClass) -> Option<usize> {
+///
+/// # Safety
+/// `block` must be a block of a slab of that class, which stays.
+pub(crate) unsafe fn requested(block: *const u8, class: SizeClass) -> Option<usize> {
     let room = class.size() - BYTES;
-    // SAFETY: the last word of a block of a slab. The slab of a block in use stays. That of another
-    // address stays as well, unless its arena is destroyed at this moment. The word may be out of
-    // date.
+    // SAFETY: the last word of the block. It may be out of date.
     let word = unsafe { address_seen(word_of(block.cast_mut(), class).cast()) } as u64;
     match slack::told(seal_of(block as usize), word) {
         slack if slack < room => Some(room - slack),
