@@ -12,7 +12,8 @@ use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::bins::tls;
 use crate::front::cache::facade::Facade;
 use crate::front::modes::block_size::Given;
-use crate::front::modes::hardened::canary::{self, BYTES, ZEROED};
+use crate::front::modes::hardened::canary::{self, BYTES};
+use crate::front::modes::hardened::quarantine::LONGEST;
 use crate::front::modes::hardened::slack;
 use crate::ground::checked::at;
 use crate::ground::size_class::{MAX_CACHED, OFFSET_OF_SIZE, OFFSET_UNIT};
@@ -33,16 +34,21 @@ fn bin(cache: &'static ThreadCache, units: usize) -> &'static CacheBin {
     cache.bin_at(units * OFFSET_UNIT)
 }
 
-/// Allocates a sealed block of at most [`MAX_CACHED`] bytes, at a multiple of `align`. Returns null
-/// if the cache is no such façade, its real bin misses, or a canary has no room.
+/// All classes with room are multiples of this.
+pub(super) const ALIGN: usize = 16;
+
+/// Allocates a sealed block of at most [`MAX_CACHED`] bytes, at a multiple of [`ALIGN`]. Returns
+/// null if the cache is no such façade, its real bin misses, or a canary has no room.
 #[inline(always)]
-pub(super) fn malloc(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
+pub(super) fn malloc(cache: &'static ThreadCache, size: usize) -> *mut u8 {
     debug_assert!(size <= MAX_CACHED);
-    if align <= 16 {
-        // All classes with room are multiples of 16. A request of 0 bytes gets the first class,
-        // which has no room.
-        return take(cache, units_of(size), size);
-    }
+    // A request of 0 bytes gets the first class, which has no room.
+    take(cache, units_of(size), size)
+}
+
+/// As [`malloc`], at a multiple of `align`.
+#[inline]
+pub(super) fn malloc_aligned(cache: &'static ThreadCache, size: usize, align: usize) -> *mut u8 {
     match canary::room(size, align) {
         Some(room) if room <= MAX_CACHED => take(cache, units_of(room - BYTES), size.max(1)),
         _ => core::ptr::null_mut(),
@@ -58,17 +64,44 @@ fn take(cache: &'static ThreadCache, units: usize, size: usize) -> *mut u8 {
     // SAFETY: only bins of façades have a room.
     let facade = unsafe { Facade::of_mode(cache) };
     let block = facade.behind().pop(units * OFFSET_UNIT);
-    if !block.is_null() {
-        // SAFETY: the first word of a free block, just popped. Blocks with a room are longer.
-        if unsafe { block.cast::<u64>().read() } != 0 {
-            canary::report_written(block);
-        }
-        let (end, slack) = (block.wrapping_add(room), room - size);
-        // SAFETY: a free block, just popped, which holds `size` bytes before its last word.
-        unsafe { slack::fill(end, slack, facade.filling()) };
-        // SAFETY: its last word.
-        unsafe { end.cast::<u64>().write(slack::canary(facade.seal_of(block), slack)) };
+    if block.is_null() {
+        return block;
     }
+    // SAFETY: the first word of a free block, just popped. Blocks with a room are longer.
+    if unsafe { block.cast::<u64>().read() } != 0 {
+        // SAFETY: a free block, just popped, which has that room.
+        return unsafe { seal_written(facade, block, room, size) };
+    }
+    // SAFETY: as above.
+    unsafe { seal(facade, block, room, size) };
+    block
+}
+
+/// Seals a block that serves a request of `size` bytes.
+///
+/// # Safety
+/// `block` must be a free block that belongs to the caller, and hold `room` bytes before its last
+/// word, at least `size`.
+#[inline(always)]
+unsafe fn seal(facade: &Facade, block: *mut u8, room: usize, size: usize) {
+    let (end, slack) = (block.wrapping_add(room), room - size);
+    // SAFETY: the caller's promise.
+    unsafe { slack::fill(end, slack, facade.filling()) };
+    // SAFETY: its last word.
+    unsafe { end.cast::<u64>().write(slack::canary(facade.seal_of(block), slack)) };
+}
+
+/// [`seal`] of a block whose first word does not read zero. Ends the process if it should. Returns
+/// the block.
+///
+/// # Safety
+/// As for [`seal`].
+#[cold]
+#[inline(never)]
+unsafe fn seal_written(facade: &Facade, block: *mut u8, room: usize, size: usize) -> *mut u8 {
+    canary::report_written(block);
+    // SAFETY: the caller's promise.
+    unsafe { seal(facade, block, room, size) };
     block
 }
 
@@ -159,18 +192,9 @@ pub(super) unsafe fn free(cache: &'static ThreadCache, block: *mut u8, units: us
 #[inline(always)]
 unsafe fn release(sealed: Sealed, block: *mut u8) -> bool {
     let Sealed { facade, units, room, seal, .. } = sealed;
-    let word = block.wrapping_add(room).cast::<u64>();
-    if room > ZEROED - BYTES {
+    if room > LONGEST - BYTES {
         // SAFETY: the seal is intact, so this is a block of the caller.
-        unsafe { word.write(!seal) };
-        // SAFETY: as above; a longer block.
-        unsafe { canary::zero_head(block) };
-        let bin = bin(facade.behind(), units);
-        if bin.push(block) {
-            facade.bury(bin);
-        } else {
-            small::push_missed(block);
-        }
+        unsafe { release_long(facade, block, units, room, !seal) };
         return true;
     }
     let waited = facade.exchange(units, block);
@@ -186,6 +210,28 @@ unsafe fn release(sealed: Sealed, block: *mut u8) -> bool {
     true
 }
 
+/// The end of [`release`] for blocks that are too long for the quarantine.
+///
+/// # Safety
+/// The caller must own `block`. The other arguments must be what [`release`] found for it.
+#[inline(never)]
+unsafe fn release_long(
+    facade: &'static Facade,
+    block: *mut u8,
+    units: usize,
+    room: usize,
+    broken: u64,
+) {
+    // SAFETY: the caller's promise: a block of the caller with this room.
+    unsafe { zero(block, room, broken) };
+    let bin = bin(facade.behind(), units);
+    if bin.push(block) {
+        facade.bury(bin);
+    } else {
+        small::push_missed(block);
+    }
+}
+
 /// The end of [`release`], if the real bin has no room for the block that left the quarantine.
 ///
 /// # Safety
@@ -194,10 +240,19 @@ unsafe fn release(sealed: Sealed, block: *mut u8) -> bool {
 #[inline(never)]
 unsafe fn wipe_and_miss(block: *mut u8, waited: *mut u8, room: usize, broken: u64) {
     // SAFETY: the caller's promise: a block of the caller with this room.
+    unsafe { zero(block, room, broken) };
+    small::push_missed(waited);
+}
+
+/// Zeroes a block and breaks its seal.
+///
+/// # Safety
+/// `block` must be a block of the caller that holds `room` bytes before its last word.
+unsafe fn zero(block: *mut u8, room: usize, broken: u64) {
+    // SAFETY: the caller's promise.
     unsafe { block.write_bytes(0, room) };
     // SAFETY: its last word.
     unsafe { block.wrapping_add(room).cast::<u64>().write(broken) };
-    small::push_missed(waited);
 }
 
 /// As [`free`], but the caller knows the size. Returns `false` also if the class map gives another
@@ -220,8 +275,8 @@ pub(super) unsafe fn free_sized(cache: &'static ThreadCache, block: *mut u8, giv
 /// Returns whether a request of that size and alignment gets a block of the bin at `units`.
 #[inline(always)]
 fn serves(units: usize, Given { size, align, .. }: Given) -> bool {
-    if size <= MAX_CACHED - BYTES && align <= 16 {
-        // All classes with room are multiples of 16. A request of 0 bytes gets the first class.
+    if size <= MAX_CACHED - BYTES && align <= ALIGN {
+        // A request of 0 bytes gets the first class.
         return units_of(size) == units;
     }
     canary::room(size, align)

@@ -9,6 +9,7 @@ use crate::front::bins::thread_cache::{Kind, ThreadCache};
 use crate::front::cache::emptying;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::life::thread_begin;
+use crate::front::modes::diversion;
 use crate::front::supply::layouts;
 use crate::ground::probes;
 use crate::middle::blocks::empty_blocks;
@@ -20,21 +21,11 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = take(size, align, cache);
-    probes::allocated(block, size);
-    block
-}
-
-#[inline(always)]
-fn take(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    if let Some(block) = diverted::malloc(size, align) {
-        return block;
-    }
-    let mut block = sealed::malloc(cache, size, align);
+    let block = sealed(size, align, cache);
     if block.is_null() {
-        block = malloc_by_kind(size, align, cache);
-        backtrace::keep_frame();
+        return unsealed_for_c(size, align, cache);
     }
+    probes::allocated(block, size);
     block
 }
 
@@ -44,9 +35,56 @@ fn take(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
-    let block = take(size, align, cache);
+    let mut block = sealed(size, align, cache);
+    if block.is_null() {
+        block = unsealed(size, align, cache);
+    }
     probes::allocated_by_layout(block, size);
     block
+}
+
+/// Returns a block of the hardened tier, or null if another way has to be taken.
+#[inline(always)]
+fn sealed(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    // What the diversion takes over later, it takes over from the next miss of the real bin.
+    if align > sealed::ALIGN || diversion::is_on() {
+        return core::ptr::null_mut();
+    }
+    sealed::malloc(cache, size)
+}
+
+/// [`unsealed`] with the probe for C programs. It is out of line, so that calls of the hardened
+/// tier do not save its registers.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+fn unsealed_for_c(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let block = unsealed(size, align, cache);
+    probes::allocated(block, size);
+    block
+}
+
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+fn unsealed(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    let block = unsealed_block(size, align, cache);
+    backtrace::keep_frame();
+    block
+}
+
+#[inline(always)]
+fn unsealed_block(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+    if let Some(block) = diverted::malloc(size, align) {
+        return block;
+    }
+    if align > sealed::ALIGN {
+        let block = sealed::malloc_aligned(cache, size, align);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    malloc_by_kind(size, align, cache)
 }
 
 #[inline(never)]

@@ -7,7 +7,7 @@ use crate::front::bins::thread_cache::ThreadCache;
 use crate::front::cache::facade::Facade;
 use crate::front::cache::real_cache::RealCache;
 use crate::front::modes::block_size::{Given, usable};
-use crate::front::modes::hardened::canary;
+use crate::front::modes::hardened::{canary, quarantine};
 use crate::front::modes::judge;
 use crate::ground::fill_mode;
 use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, OFFSET_UNIT, SizeClass};
@@ -78,7 +78,7 @@ pub(crate) unsafe fn free(
         }
         // SAFETY: a block of the slab, which the caller gave up.
         unsafe { wipe(block, class) };
-        if class.size() <= canary::ZEROED {
+        if class.size() <= quarantine::LONGEST {
             let waited = facade.exchange(units, block);
             (units, block) = (waited.units, waited.block);
             if units == 0 {
@@ -113,6 +113,6 @@ unsafe fn wipe(block: *mut u8, class: SizeClass) {
         unsafe { judge::wipe_filled(block, class) };
     } else {
         // SAFETY: the caller's promise.
-        unsafe { block.write_bytes(0, canary::zeroed(class.size())) };
+        unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
     }
 }

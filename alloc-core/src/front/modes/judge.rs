@@ -84,7 +84,7 @@ pub(crate) unsafe fn wipe(block: *mut u8, class: SizeClass, hardened: bool) {
         unsafe { fill::freed(block, usable) };
     } else if hardened {
         // SAFETY: the caller's promise.
-        unsafe { block.write_bytes(0, canary::zeroed(class.size())) };
+        unsafe { block.write_bytes(0, class.size() - canary::BYTES) };
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   in use    │ requested bytes …   │ slack     │ seal(address) and the slack's length │
-//!   free      │ zeroes, up to 1 KiB             │ !seal(address)                       │
+//!   free      │ zeroes                          │ !seal(address)                       │
 //! ```
 //! The word is written when a block is handed out and checked when it is freed. If it is neither
 //! a seal nor the broken seal, the block overflowed; a broken seal is a second free. A correct
@@ -24,28 +24,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of the canary at the end of each small block.
 pub(crate) const BYTES: usize = 8;
-
-/// Blocks up to this size are zeroed when they are freed.
-pub(crate) const ZEROED: usize = 1024;
-
-/// Of longer blocks this many bytes at the beginning are zeroed.
-const HEAD: usize = 64;
-
-/// Returns how many bytes at the beginning of a free block of a class read zero.
-#[inline(always)]
-pub(crate) const fn zeroed(size: usize) -> usize {
-    if size <= ZEROED { size - BYTES } else { HEAD }
-}
-
-/// Zeroes the beginning of a freed block above [`ZEROED`].
-///
-/// # Safety
-/// `block` must be a block of such a class that belongs to the caller.
-#[inline(always)]
-pub(crate) unsafe fn zero_head(block: *mut u8) {
-    // SAFETY: the block is longer than that.
-    unsafe { block.write_bytes(0, HEAD) };
-}
 
 static SECRET: AtomicU64 = AtomicU64::new(0);
 
@@ -217,11 +195,20 @@ pub(super) unsafe fn check_zero(slab: &Slab, block: *mut u8) {
         return;
     }
     // SAFETY: bytes of the block before its last word.
-    let bytes = unsafe { core::slice::from_raw_parts(block, zeroed(size)) };
-    if let Some(offset) = bytes.iter().position(|byte| *byte != 0) {
+    let bytes = unsafe { core::slice::from_raw_parts(block, size - BYTES) };
+    if let Some(offset) = first_written(bytes) {
         let address = block as usize;
         fatal::write_after_free(address + offset, address, slab.place());
     }
+}
+
+/// Returns the index of the first byte that is not zero. Looks at a line of them at a time, because
+/// a sweep looks at every free block.
+fn first_written(bytes: &[u8]) -> Option<usize> {
+    const LINE: usize = 64;
+    let is_written = |line: &[u8]| line.iter().fold(0, |all, byte| all | byte) != 0;
+    let line = bytes.chunks(LINE).position(is_written)? * LINE;
+    bytes[line..].iter().position(|byte| *byte != 0).map(|at| line + at)
 }
 
 /// Ends the process if a block that was about to be handed out was written to after its free.

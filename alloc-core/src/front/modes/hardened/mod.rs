@@ -3,12 +3,11 @@
 //! - [`canary`]: the last 8 bytes of each small block belong to the allocator, so that an overflow,
 //!   a second free and a wrong size end the process at the free;
 //! - [`slack`]: the bytes between the requested ones and the canary are part of it;
-//! - [`quarantine`]: a freed block of up to 1 KiB is zeroed, and swapped with an earlier freed
-//!   block;
+//! - [`quarantine`]: a freed block of up to 1 KiB is swapped with an earlier freed block;
 //! - [`order`]: the blocks of a refill are shuffled, so that blocks allocated one after the other
 //!   are not neighbours in memory;
 //! - [`sweep`]: a look at all blocks when a process of one thread exits;
-//! - [`wipe`]: writes the zeroes and the broken seal in few stores.
+//! - [`wipe`]: zeroes a freed block of up to 1 KiB and breaks its seal in few stores.
 //!
 //! The tier works behind a façade (`front/cache/facade.rs`), without a test on the fast paths. Its
 //! malloc and free are in `front/miss/sealed.rs`.

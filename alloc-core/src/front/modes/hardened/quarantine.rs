@@ -4,11 +4,13 @@
 //! class would hold more blocks for longer, and crowd the processor's caches. Only its thread
 //! changes the ring; other threads count its blocks.
 
-use super::canary::ZEROED;
 use super::random::Random;
 use crate::ground::checked::at;
 use crate::ground::size_class::{BIN_BYTES, OFFSET_UNIT, SizeClass};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// Blocks up to this size wait.
+pub(crate) const LONGEST: usize = 1024;
 
 const LG_PLACES: u32 = 5;
 const PLACES: usize = 1 << LG_PLACES;
@@ -48,7 +50,7 @@ impl Quarantine {
     /// in this place, if there was one.
     #[inline(always)]
     pub(crate) fn exchange(&self, units: usize, block: *mut u8, random: &Random) -> Waited {
-        debug_assert!(units <= const { SizeClass::of(ZEROED).bin() * (BIN_BYTES / OFFSET_UNIT) });
+        debug_assert!(units <= const { SizeClass::of(LONGEST).bin() * (BIN_BYTES / OFFSET_UNIT) });
         let place = random.bits(LG_PLACES);
         // SAFETY: below 2^LG_PLACES.
         let its_units = unsafe { at(&self.units, place) };
@@ -82,7 +84,7 @@ impl Quarantine {
 
     /// Returns how many blocks of a class wait.
     pub(crate) fn level(&self, class: SizeClass) -> usize {
-        if class.size() > ZEROED {
+        if class.size() > LONGEST {
             return 0;
         }
         self.waiting().filter(|its| *its == class).count()

@@ -37,7 +37,7 @@ pub(crate) fn masked_units() -> usize {
 ///
 /// # Safety
 /// `room` bytes and a word at `block` must be the caller's, together a class's size, from 16 to
-/// [`ZEROED`](super::canary::ZEROED). `masked` must be what [`masked_units`] returns, or 0.
+/// [`LONGEST`](super::quarantine::LONGEST). `masked` must be what [`masked_units`] returns, or 0.
 #[inline(always)]
 pub(crate) unsafe fn wipe(block: *mut u8, units: usize, room: usize, word: u64, masked: usize) {
     if units <= masked {
@@ -184,14 +184,14 @@ unsafe fn quarters<const QUARTER: usize>(block: *mut u8, size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::modes::hardened::canary::ZEROED;
+    use crate::front::modes::hardened::quarantine::LONGEST;
 
     #[test]
     fn every_class_is_zeroed_to_its_last_word_and_no_further() {
-        for class in SizeClass::all().filter(|class| (16..=ZEROED).contains(&class.size())) {
+        for class in SizeClass::all().filter(|class| (16..=LONGEST).contains(&class.size())) {
             let (size, room) = (class.size(), class.size() - BYTES);
             for masked in [0, masked_units()] {
-                let mut memory = vec![0xff_u8; ZEROED + 32];
+                let mut memory = vec![0xff_u8; LONGEST + 32];
                 let first = memory.as_mut_ptr().wrapping_add(16);
                 // SAFETY: 16 bytes of the vector follow the block.
                 unsafe { wipe(first, units(size), room, 0x77 << 56, masked) };
