@@ -62,10 +62,16 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// [`Refusal::Off`], [`Refusal::Stopped`], and [`Refusal::Unwritten`].
+#[inline]
 pub fn stop() -> Result<(), Refusal> {
-    if !control::profile::is_enabled() {
-        return Err(Refusal::Off);
-    }
+    if control::profile::is_enabled() { end() } else { Err(Refusal::Off) }
+}
+
+/// [`stop`] where samples are taken. It is out of line, because each process calls `stop` at its
+/// end, and its pages are not to be loaded for that.
+#[cold]
+#[inline(never)]
+fn end() -> Result<(), Refusal> {
     let log = control::profile::stop_log().ok_or(Refusal::Stopped)?;
     let path = NAME.with(|path| path.clone());
     write_whole(path.as_c_str(), |sink| write(sink, &log)).map_err(Refusal::Unwritten)

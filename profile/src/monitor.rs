@@ -153,7 +153,16 @@ fn take(record: Record<'_>) -> bool {
 /// # Errors
 /// [`Refusal::Stopped`], and [`Refusal::Unwritten`]: the end of the file could not be written. The
 /// file then keeps the name that ends in `.tmp`.
+#[inline]
 pub fn stop() -> Result<Counts, Refusal> {
+    if is_running() { end() } else { Err(Refusal::Stopped) }
+}
+
+/// [`stop`] of a recording. It is out of line, because each process calls `stop` at its end, and
+/// its pages are not to be loaded for that.
+#[cold]
+#[inline(never)]
+fn end() -> Result<Counts, Refusal> {
     if !enter(Some(RUNNING), state_of(CHANGING)) {
         return Err(Refusal::Stopped);
     }

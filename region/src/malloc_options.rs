@@ -189,6 +189,7 @@ impl<'a> MallocOptions<'a> {
     /// Returns the method that malloc is to use. For best fit it is the heap, unless that is to be
     /// checked.
     #[must_use]
+    #[inline]
     pub fn method(&self) -> u32 {
         let for_debugging =
             self.period.is_some() || self.start.is_some() || self.warn.is_some() || self.watches();
@@ -200,6 +201,7 @@ impl<'a> MallocOptions<'a> {
         }
     }
 
+    #[inline]
     fn watches(&self) -> bool {
         self.watched.iter().any(|address| *address != 0)
     }

@@ -3,7 +3,7 @@
 //!
 //! The rule of an address is found once in the unwind tables and then taken from the table.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What the canonical frame address (CFA) of a frame is counted from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +100,9 @@ impl Rule {
 /// Rules of addresses. Any thread may read and write at any time.
 pub(super) struct RuleTable<const N: usize> {
     places: [Place; N],
+    /// Whether a rule was ever noted. A table without rules is not cleared: its pages take no
+    /// memory.
+    is_used: AtomicBool,
 }
 
 /// The rule of one address. The words belong together only if `check` is the address combined with
@@ -119,7 +122,7 @@ impl<const N: usize> RuleTable<N> {
     /// Creates a table without rules.
     pub(super) const fn new() -> RuleTable<N> {
         const { assert!(N.is_power_of_two()) };
-        RuleTable { places: [const { Place::empty() }; N] }
+        RuleTable { places: [const { Place::empty() }; N], is_used: AtomicBool::new(false) }
     }
 
     #[inline(always)]
@@ -142,13 +145,16 @@ impl<const N: usize> RuleTable<N> {
     pub(super) fn put(&self, address: usize, rule: Rule) {
         let Some(place) = self.place(address) else { return };
         let word = rule.pack();
+        self.is_used.store(true, Relaxed);
         place.rule.store(word, Relaxed);
         place.check.store(word ^ address as u64, Relaxed);
     }
 
     /// Forgets all rules.
     pub(super) fn clear(&self) {
-        self.places.iter().for_each(|place| place.rule.store(0, Relaxed));
+        if self.is_used.load(Relaxed) {
+            self.places.iter().for_each(|place| place.rule.store(0, Relaxed));
+        }
     }
 }
 
