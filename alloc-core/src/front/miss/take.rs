@@ -21,7 +21,7 @@ use crate::profile::backtrace;
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = sealed(size, align, cache);
+    let block = sealed_block(size, align, cache);
     if block.is_null() {
         return unsealed_for_c(size, align, cache);
     }
@@ -35,7 +35,7 @@ pub(crate) fn malloc(size: usize, align: usize, cache: &'static ThreadCache) -> 
 #[unsafe(link_section = "lumalloc_entries")]
 pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     layouts::come();
-    let mut block = sealed(size, align, cache);
+    let mut block = sealed_block(size, align, cache);
     if block.is_null() {
         block = unsealed(size, align, cache);
     }
@@ -45,7 +45,7 @@ pub(crate) fn alloc(size: usize, align: usize, cache: &'static ThreadCache) -> *
 
 /// Returns a block of the hardened tier, or null if another way has to be taken.
 #[inline(always)]
-fn sealed(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
+fn sealed_block(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     // What the diversion takes over later, it takes over from the next miss of the real bin.
     if align > sealed::ALIGN || diversion::is_on() {
         return core::ptr::null_mut();
@@ -53,17 +53,19 @@ fn sealed(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     sealed::malloc(cache, size)
 }
 
-/// [`unsealed`] with the probe for C programs. It is out of line, so that calls of the hardened
-/// tier do not save its registers.
+/// The end of [`malloc`] without the hardened tier. It is out of line, so that calls of that tier
+/// do not save its registers.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
 fn unsealed_for_c(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
-    let block = unsealed(size, align, cache);
+    let block = unsealed_block(size, align, cache);
+    backtrace::keep_frame();
     probes::allocated(block, size);
     block
 }
 
+/// The end of [`alloc`] without the hardened tier.
 #[cold]
 #[inline(never)]
 #[unsafe(link_section = "lumalloc_entries")]
@@ -73,6 +75,7 @@ fn unsealed(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     block
 }
 
+/// Allocates a block in any other way than [`sealed_block`].
 #[inline(always)]
 fn unsealed_block(size: usize, align: usize, cache: &'static ThreadCache) -> *mut u8 {
     if let Some(block) = diverted::malloc(size, align) {
