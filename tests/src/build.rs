@@ -82,10 +82,13 @@ fn release_dir() -> &'static Path {
     })
 }
 
-/// Runs cargo at the root of the workspace, requires success and returns the standard output.
+/// Runs cargo at the root of the workspace, requires success and returns the standard output. It
+/// builds what a user would build: the way in which `tests/run` has its own programs panic does not
+/// hold for it.
 pub fn cargo(args: &[&str]) -> String {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
+    command.env_remove("CARGO_PROFILE_DEV_PANIC");
     let output = command.args(args).current_dir(root()).output().expect("cargo starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo {args:?}: {}\n{errors}", output.status);

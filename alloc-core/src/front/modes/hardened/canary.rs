@@ -207,8 +207,8 @@ pub(super) unsafe fn check_zero(slab: &Slab, block: *mut u8) {
 fn first_written(bytes: &[u8]) -> Option<usize> {
     const LINE: usize = 64;
     let is_written = |line: &[u8]| line.iter().fold(0, |all, byte| all | byte) != 0;
-    let line = bytes.chunks(LINE).position(is_written)? * LINE;
-    bytes[line..].iter().position(|byte| *byte != 0).map(|at| line + at)
+    let (before, line) = bytes.chunks(LINE).enumerate().find(|(_, line)| is_written(line))?;
+    line.iter().position(|byte| *byte != 0).map(|at| before * LINE + at)
 }
 
 /// Ends the process if a block that was about to be handed out was written to after its free.
