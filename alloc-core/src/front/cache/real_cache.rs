@@ -190,10 +190,11 @@ impl RealCache {
     }
 
     /// Returns the real cache whose front `cache` is, if no mode is in force for its blocks and
-    /// operations.
+    /// operations. Now and then a request may get a sample of the heap profiler.
     #[inline(always)]
     pub(crate) fn plain(cache: &'static ThreadCache) -> Option<&'static RealCache> {
-        if cache.kind() != Kind::Real || watch::is_on() || guarded::is_on() || sampler::is_on() {
+        let is_real = cache.kind() == Kind::Real;
+        if !is_real || watch::is_on() || guarded::is_on() || sampler::sees_all() {
             return None;
         }
         // SAFETY: of kind Real.

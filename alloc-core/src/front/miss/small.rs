@@ -98,10 +98,20 @@ pub(super) fn malloc_plain(cache: &'static RealCache, size: usize, align: usize)
     }
     let block = refill::request(cache, class);
     background::tick();
+    if cache.due.get() != Due::Nothing && !block.is_null() {
+        return sample_or(class, block, size, align);
+    }
     if let Some(thread) = cache.thread().filter(|_| !block.is_null()) {
         thread.got_cached(class.size());
     }
     block
+}
+
+/// Returns a sample in place of a block that was just popped, or the block.
+#[cold]
+#[inline(never)]
+fn sample_or(class: SizeClass, block: *mut u8, size: usize, align: usize) -> *mut u8 {
+    take_sample(class, block, size, align).unwrap_or(block)
 }
 
 /// Frees a small block whose bin had no room, for a thread without modes. `units` is from the class
