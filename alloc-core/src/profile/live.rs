@@ -126,6 +126,23 @@ fn parts() -> impl Iterator<Item = (&'static RankedMutex<Part>, OfPart)> {
 /// The places of a part.
 type OfPart = StepBy<Iter<'static, Head>>;
 
+/// Lets the processor load what [`add`] needs for a sample at this address, while the caller does
+/// other work.
+#[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        let place = place(address);
+        // SAFETY: a prefetch reads and writes nothing that can be seen.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(core::ptr::from_ref(place.lock).cast()) };
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(place.head.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Adds a sample. Returns `false` if there is no memory.
 pub(super) fn add(known: Known) -> bool {
     let place = place(known.address);

@@ -165,6 +165,7 @@ pub(crate) fn note_allocated(block: Block) {
 #[inline(never)]
 fn note_with<const ROOM: usize>(block: Block) {
     tell_freed();
+    live::prefetch(block.address);
     let mut stack = [0; ROOM];
     let depth = hooks::take_backtrace(&mut stack, sites::depth());
     let stack = stack.get_mut(..depth).unwrap_or_default();

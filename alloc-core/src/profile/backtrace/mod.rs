@@ -28,7 +28,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use machine::{FRAME_WORDS, Registers, stripped};
 use modules::Module;
-use rule::{Base, Rule, RuleTable, Step};
+use rule::{Base, Packed, Rule, RuleTable, Step};
 
 /// Return addresses whose rules are kept.
 const RULES: usize = 4096;
@@ -222,15 +222,16 @@ fn caller(at: &Registers, rule: Rule, checked: &mut Checked) -> Option<Registers
 
 #[inline(always)]
 fn rule_of(back: usize) -> Rule {
-    TABLE.get(back).unwrap_or_else(|| new_rule_of(back))
+    TABLE.get(back).unwrap_or_else(|| new_rule_of(back)).rule()
 }
 
 #[cold]
 #[inline(never)]
-fn new_rule_of(back: usize) -> Rule {
+fn new_rule_of(back: usize) -> Packed {
     // Code may lie in no module now and in one later: a static program allocates before the C
     // library knows its modules.
-    let Some((rule, stays)) = look_up(back) else { return Rule::Unknown };
+    let Some((rule, stays)) = look_up(back) else { return Rule::Unknown.pack() };
+    let rule = rule.pack();
     if stays {
         TABLE.put(back, rule);
     }
@@ -316,15 +317,32 @@ struct Checked {
     page: usize,
 }
 
+/// Returns an address above the stack of the first thread: that of random bytes, which the system
+/// gives to the program.
+#[inline(always)]
+fn above_first_stack() -> usize {
+    static ABOVE: AtomicUsize = AtomicUsize::new(0);
+    #[cold]
+    #[inline(never)]
+    fn find() -> usize {
+        // SAFETY: any value may be asked for.
+        let found = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+        ABOVE.store(found, Relaxed);
+        found
+    }
+    match ABOVE.load(Relaxed) {
+        0 => find(),
+        known => known,
+    }
+}
+
 impl Checked {
     /// Creates the check for a walk that begins at this stack pointer.
     fn new(stack: usize) -> Checked {
         // The C library's record of a thread lies above the thread's stack. What the system gives
         // to a program lies above the first stack. They may lie far above other stacks.
         let record = os::thread_address();
-        // SAFETY: any value may be asked for.
-        let above_first = || unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
-        let end = if record > stack { record } else { above_first() };
+        let end = if record > stack { record } else { above_first_stack() };
         Checked { end: if end > stack { end } else { usize::MAX }, is_sure: true, page: 0 }
     }
 

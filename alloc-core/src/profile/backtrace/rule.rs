@@ -3,6 +3,7 @@
 //!
 //! The rule of an address is found once in the unwind tables and then taken from the table.
 
+use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What the canonical frame address (CFA) of a frame is counted from.
@@ -42,6 +43,10 @@ pub(super) struct Step {
     pub(super) is_own: bool,
 }
 
+/// A rule as one word. A walk over the stack has it in a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Packed(NonZeroU64);
+
 /// Stands for `None` in an offset.
 const NONE: i16 = i16::MIN;
 
@@ -51,27 +56,43 @@ const STEP: u64 = 3;
 const KIND: u64 = 0b11;
 
 impl Rule {
-    /// Returns the rule as one word, which is never 0.
-    fn pack(self) -> u64 {
-        let step = match self {
-            Rule::End => return END,
-            Rule::Unknown => return UNKNOWN,
-            Rule::Step(step) => step,
+    /// Returns the rule as one word.
+    pub(super) fn pack(self) -> Packed {
+        let word = match self {
+            Rule::End => END,
+            Rule::Unknown => UNKNOWN,
+            Rule::Step(step) => step.word(),
         };
+        // Each of these has a kind, which is not 0.
+        Packed(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// Returns the rule if its numbers fit into a word, and else [`Rule::End`].
+    pub(super) fn fitting(self) -> Rule {
+        if self.pack().rule() == self { self } else { Rule::End }
+    }
+}
+
+impl Step {
+    fn word(self) -> u64 {
         // 2 bits of kind, 2 of base, 1 of ownership, 27 of the CFA's offset, 16 and 16.
-        let base = match step.base {
+        let base = match self.base {
             Base::Stack => 0,
             Base::Frame => 1,
             Base::WordAtFrame => 2,
         };
         let low =
-            STEP | base << 2 | u64::from(step.is_own) << 4 | u64::from(step.offset as u32) << 5;
+            STEP | base << 2 | u64::from(self.is_own) << 4 | u64::from(self.offset as u32) << 5;
         let part = |offset: Option<i16>| u64::from(offset.unwrap_or(NONE) as u16);
-        low & u64::from(u32::MAX) | part(step.frame) << 32 | part(step.back) << 48
+        low & u64::from(u32::MAX) | part(self.frame) << 32 | part(self.back) << 48
     }
+}
 
+impl Packed {
+    /// Returns the rule.
     #[inline(always)]
-    fn unpack(word: u64) -> Rule {
+    pub(super) fn rule(self) -> Rule {
+        let word = self.0.get();
         match word & KIND {
             STEP => {}
             END => return Rule::End,
@@ -89,11 +110,6 @@ impl Rule {
             frame: part(word >> 32),
             back: part(word >> 48),
         })
-    }
-
-    /// Returns the rule if its numbers fit into a word, and else [`Rule::End`].
-    pub(super) fn fitting(self) -> Rule {
-        if Rule::unpack(self.pack()) == self { self } else { Rule::End }
     }
 }
 
@@ -134,17 +150,16 @@ impl<const N: usize> RuleTable<N> {
 
     /// Returns the rule of an address, if the table has it.
     #[inline(always)]
-    pub(super) fn get(&self, address: usize) -> Option<Rule> {
+    pub(super) fn get(&self, address: usize) -> Option<Packed> {
         let place = self.place(address)?;
-        let word = place.rule.load(Relaxed);
-        let is_of_it = word != 0 && place.check.load(Relaxed) ^ word == address as u64;
-        is_of_it.then(|| Rule::unpack(word))
+        let word = NonZeroU64::new(place.rule.load(Relaxed))?;
+        (place.check.load(Relaxed) ^ word.get() == address as u64).then_some(Packed(word))
     }
 
     /// Notes the rule of an address, in place of another address's rule.
-    pub(super) fn put(&self, address: usize, rule: Rule) {
+    pub(super) fn put(&self, address: usize, Packed(word): Packed) {
         let Some(place) = self.place(address) else { return };
-        let word = rule.pack();
+        let word = word.get();
         self.is_used.store(true, Relaxed);
         place.rule.store(word, Relaxed);
         place.check.store(word ^ address as u64, Relaxed);
@@ -177,7 +192,7 @@ mod tests {
             is_own: bool,
         ) {
             let rule = Rule::Step(Step { base, offset, frame, back, is_own });
-            prop_assert_eq!(Rule::unpack(rule.pack()), rule);
+            prop_assert_eq!(rule.pack().rule(), rule);
             prop_assert_eq!(rule.fitting(), rule);
         }
     }
@@ -185,7 +200,7 @@ mod tests {
     #[test]
     fn fixed_a_rule_that_does_not_fit_ends_the_walk() {
         for rule in [Rule::End, Rule::Unknown] {
-            assert_eq!(Rule::unpack(rule.pack()), rule);
+            assert_eq!(rule.pack().rule(), rule);
         }
         assert_eq!(Rule::Step(step(Base::Stack, 1 << 26)).fitting(), Rule::End);
         let no_frame = Step { frame: Some(i16::MIN), ..step(Base::Stack, 8) };
@@ -197,13 +212,14 @@ mod tests {
         let table: RuleTable<64> = RuleTable::new();
         for address in 0..1000 {
             assert_eq!(table.get(address), None);
-            table.put(address, Rule::Step(step(Base::Frame, address as i32)));
-            assert_eq!(table.get(address), Some(Rule::Step(step(Base::Frame, address as i32))));
+            let rule = Rule::Step(step(Base::Frame, address as i32)).pack();
+            table.put(address, rule);
+            assert_eq!(table.get(address), Some(rule));
         }
         let known = (0..1000).filter(|address| table.get(*address).is_some()).count();
         assert!(known > 32 && known <= 64, "{known}");
-        table.put(5, Rule::End);
-        assert_eq!(table.get(5), Some(Rule::End));
+        table.put(5, Rule::End.pack());
+        assert_eq!(table.get(5), Some(Rule::End.pack()));
         table.clear();
         assert!((0..1000).all(|address| table.get(address).is_none()));
     }
