@@ -3,17 +3,18 @@
 //! A compressor needs memory, which may have run out.
 
 use crate::sink::Sink;
-use crc::{CRC_32_ISO_HDLC, Crc, Digest};
+use crc::{CRC_32_ISO_HDLC, Crc, Digest, Table};
 
 /// Bytes before those of a block: whether it is the last one, and their number twice.
 const HEAD: usize = 5;
 /// The most bytes of a block, with what stands before them.
-const BLOCK: usize = 8192;
+const BLOCK: usize = HEAD + 8192;
+/// Bytes that the checksum takes at a time.
+const PIECE: usize = 16;
 /// Magic number, method "deflate", no flags, no time, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-// The tables for sixteen bytes at a time can panic.
-static CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+static CHECKSUM: Crc<u32, Table<PIECE>> = Crc::<u32, Table<PIECE>>::new(&CRC_32_ISO_HDLC);
 
 /// Writes bytes to a sink as a gzip file.
 pub(crate) struct Gzip<'a> {
@@ -21,7 +22,7 @@ pub(crate) struct Gzip<'a> {
     block: [u8; BLOCK],
     /// Bytes of the block, with what stands before them.
     used: usize,
-    checksum: Digest<'static, u32>,
+    checksum: Digest<'static, u32, Table<PIECE>>,
     length: u32,
     is_whole: bool,
 }
@@ -36,7 +37,10 @@ impl<'a> Gzip<'a> {
 
     fn flush(&mut self, is_last: bool) {
         let bytes = self.block.get(HEAD..self.used).unwrap_or_default();
-        self.checksum.update(bytes);
+        // Code for pieces of unknown lengths would have checks that can panic.
+        let (pieces, rest) = bytes.as_chunks::<PIECE>();
+        pieces.iter().for_each(|piece| self.checksum.update(piece));
+        rest.iter().for_each(|byte| self.checksum.update(core::slice::from_ref(byte)));
         self.length = self.length.wrapping_add(bytes.len() as u32);
         let length = bytes.len() as u16;
         let [low, high] = length.to_le_bytes();

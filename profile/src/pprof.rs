@@ -61,6 +61,11 @@ const MOST_NAMES: usize = 4096;
 /// Bytes of the largest message: a sample with 256 locations.
 const LARGEST: usize = 256 * 10 + 256;
 
+/// Stacks that are loaded at the same time.
+const BATCH: usize = 16;
+/// Words of a line of the processor's caches.
+const LINE_WORDS: usize = 8;
+
 /// Words of a mapping in memory: the first address, the last, and the number.
 const MAPPING: usize = 3;
 
@@ -96,9 +101,10 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     };
     file.head();
     file.mappings();
-    observe::profile(|entry| file.entry(&entry, !has_labels));
+    let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
+    observe::profile(|entry| file.entry(&entry, !has_labels, &mut room));
     if has_labels {
-        labels.all().for_each(|(key, samples)| file.labelled(key, samples));
+        file.all_labelled(&labels, &mut room);
     }
     let is_whole = file.is_whole;
     gzip.end() && is_whole
@@ -159,6 +165,12 @@ fn collect(labels: &mut Labels<'_>) -> bool {
         }
     });
     is_whole
+}
+
+/// Room for a message and for its longest field. It is cleared once, not for each sample.
+struct Room {
+    packed: [u8; LARGEST],
+    message: [u8; LARGEST],
 }
 
 /// What samples in use have as labels.
@@ -286,21 +298,38 @@ impl File<'_> {
     }
 
     /// Writes what was allocated by one stack in one size, and with `and_live` what is in use.
-    fn entry(&mut self, entry: &ProfileEntry, and_live: bool) {
+    fn entry(&mut self, entry: &ProfileEntry, and_live: bool, room: &mut Room) {
         let live = if and_live { entry.allocated.saturating_sub(entry.freed) } else { 0 };
         let counts = [entry.allocated, live];
-        self.sample(entry.stack, counts, entry.requested, entry.usable, None);
+        self.sample(entry.stack, counts, entry.requested, entry.usable, None, room);
     }
 
-    /// Writes what is in use of one stack and size, by arena and thread.
-    fn labelled(&mut self, key: &[u64; 8], samples: u64) {
-        let [stack, depth, requested, usable, arena, thread, name, length] = *key;
-        let stack = core::ptr::with_exposed_provenance(stack as usize);
-        // SAFETY: the slice was taken apart by `collect`. It lives for ever.
-        let stack = unsafe { core::slice::from_raw_parts(stack, depth as usize) };
+    /// Writes what is in use, by stack, size, arena and thread.
+    fn all_labelled(&mut self, labels: &Labels<'_>, room: &mut Room) {
+        let mut all = labels.all();
+        loop {
+            let mut batch = [None; BATCH];
+            batch.iter_mut().zip(&mut all).for_each(|(place, next)| *place = Some(next));
+            let batch = || batch.iter().flatten();
+            if batch().next().is_none() {
+                return;
+            }
+            // The stacks lie far from each other. So many of them are loaded at the same time.
+            let lines = |(key, _): &(&[u64; 8], u64)| {
+                stack_of(key).iter().step_by(LINE_WORDS).fold(0, |all, frame| all ^ frame)
+            };
+            core::hint::black_box(batch().map(lines).fold(0, |all, line| all ^ line));
+            batch().for_each(|(key, samples)| self.labelled(key, *samples, room));
+        }
+    }
+
+    /// Writes what is in use of one stack and size, of an arena and a thread.
+    fn labelled(&mut self, key: &[u64; 8], samples: u64, room: &mut Room) {
+        let stack = stack_of(key);
+        let [_, _, requested, usable, arena, thread, name, length] = *key;
         let (requested, usable) = (requested as usize, usable as usize);
         let labels = Labelled { arena, thread, name: self.name(name, length) };
-        self.sample(stack, [0, samples], requested, usable, Some(&labels));
+        self.sample(stack, [0, samples], requested, usable, Some(&labels), room);
     }
 
     /// Returns the index of the string for a thread's name. Writes the string if it is new.
@@ -327,14 +356,13 @@ impl File<'_> {
         requested: usize,
         usable: usize,
         labels: Option<&Labelled>,
+        room: &mut Room,
     ) {
-        let mut packed = [0; LARGEST];
-        let mut locations = Message::new(&mut packed);
+        let mut locations = Message::new(&mut room.packed);
         stack.iter().for_each(|frame| {
             locations.element(self.location(*frame));
         });
-        let mut bytes = [0; LARGEST];
-        let mut message = Message::new(&mut bytes);
+        let mut message = Message::new(&mut room.message);
         message.bytes(1, locations.end().unwrap_or_default());
         let mut packed = [0; 48];
         let mut values = Message::new(&mut packed);
@@ -363,6 +391,14 @@ impl File<'_> {
         }
         self.field(2, message.end());
     }
+}
+
+/// Returns the stack of a key of [`Labels`].
+fn stack_of(key: &[u64; 8]) -> &'static [usize] {
+    let [stack, depth, ..] = *key;
+    let stack = core::ptr::with_exposed_provenance(stack as usize);
+    // SAFETY: the slice was taken apart by `collect`. It lives for ever.
+    unsafe { core::slice::from_raw_parts(stack, depth as usize) }
 }
 
 fn rounded(value: f64) -> u64 {
