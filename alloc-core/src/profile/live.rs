@@ -1,26 +1,19 @@
 //! The samples that are in use, by address.
 
+use super::heads::Heads;
 use super::history::Ticket;
 use super::names::NameIndex;
 use super::sites::SizeCount;
 use crate::back::metadata::{self, Pool, Recycled};
-use crate::back::system::provider::system::system;
-use crate::ground::checked;
+use crate::ground::checked::at as part_at;
 use crate::ground::sync::lock::RankedMutex;
 use crate::ground::sync::lock_rank::LockRank;
-use crate::ground::units::PAGE;
 use core::cell::Cell;
-use core::iter::StepBy;
-use core::slice::Iter;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
 
-/// Parts that are locked apart.
-const PARTS: usize = 64;
-/// Places of all parts together, which suffice for samples of large amounts of memory.
-const PLACES: usize = 1 << 14;
-/// Places if each allocation is a sample.
-const MANY_PLACES: usize = 1 << 20;
+/// log2 of the parts that are locked apart.
+const LG_PARTS: u32 = 6;
 
 /// A sample in use.
 pub(crate) struct Sample {
@@ -53,101 +46,96 @@ pub(crate) struct Known {
     pub(crate) ticket: Option<Ticket>,
 }
 
-/// Samples whose addresses have one hash in common.
-pub(crate) struct Part {
+/// Samples whose hashes have the same upper bits.
+struct Part {
+    held: RankedMutex<Held>,
+    heads: Heads<Sample>,
+}
+
+/// What only the holder of a part's lock may touch.
+pub(crate) struct Held {
     free: Pool<Sample>,
     count: usize,
 }
 
 // SAFETY: the samples are reached under the part's lock only, or by the one thread that took them
 // off the list of those that are untold.
-unsafe impl Send for Part {}
+unsafe impl Send for Held {}
 
-type Head = AtomicPtr<Sample>;
-
-/// The first sample of each place. Places of one part have the same lower bits.
-static FEW: [Head; PLACES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; PLACES];
-/// More places, if there are any.
-static MANY: AtomicPtr<Head> = AtomicPtr::new(core::ptr::null_mut());
+static PARTS: [CachePadded<Part>; 1 << LG_PARTS] =
+    [const { CachePadded::new(Part::new()) }; 1 << LG_PARTS];
 /// Freed samples of which the program is to be told, the last one first. They are in no part.
 static UNTOLD: AtomicPtr<Sample> = AtomicPtr::new(core::ptr::null_mut());
-/// The locks of the parts, which fork takes too.
-pub(crate) static LOCKS: [CachePadded<RankedMutex<Part>>; PARTS] = {
-    const PART: Part = Part { free: Pool::new(), count: 0 };
-    [const { CachePadded::new(RankedMutex::new(LockRank::Samples, PART)) }; PARTS]
-};
 
-/// The place of an address: its part, and the head of its list.
+/// Returns the locks of the parts, which fork takes too.
+pub(crate) fn locks() -> impl Iterator<Item = &'static RankedMutex<Held>> {
+    PARTS.iter().map(|part| &part.held)
+}
+
+/// Where the sample at an address is: its part, and the hash that chooses the list there.
+#[derive(Clone, Copy)]
 struct Place {
-    lock: &'static RankedMutex<Part>,
-    head: &'static AtomicPtr<Sample>,
+    part: &'static Part,
+    hash: u64,
 }
 
-/// Makes room for very many samples. Called at start, before the first one. Without memory the
-/// lists are longer.
-pub(super) fn expect_many() {
-    let bytes = MANY_PLACES * size_of::<Head>();
-    if let Some(got) = system().reserve(bytes, PAGE) {
-        MANY.store(got.base.as_ptr().cast(), Ordering::Relaxed);
+impl Place {
+    #[inline]
+    fn of(address: usize) -> Place {
+        // Fibonacci hashing: the upper bits depend on all bits of the address.
+        let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // SAFETY: the index has as many bits as the number of parts.
+        let part = unsafe { part_at(&PARTS, (hash >> (u64::BITS - LG_PARTS)) as usize) };
+        Place { part, hash: hash << LG_PARTS }
+    }
+
+    /// Returns the first sample of the list. Without the lock it may only be asked whether there
+    /// is one. A thread that frees a sample sees one, because it has synchronised with the thread
+    /// that allocated the block.
+    #[inline]
+    fn first(self) -> *mut Sample {
+        self.part.heads.of(self.hash).load(Ordering::Relaxed)
+    }
+
+    /// Makes a sample the first one. Called under the lock.
+    fn push(self, sample: &'static Sample) {
+        push(self.part.heads.of(self.hash), sample);
     }
 }
 
-/// Returns the first samples of all places.
-fn heads() -> &'static [Head] {
-    // Relaxed: set before the first sample.
-    let many = MANY.load(Ordering::Relaxed);
-    if many.is_null() {
-        return &FEW;
-    }
-    // SAFETY: zeroed memory of the system, which is never unmapped, with so many places. All-zero
-    // bytes are null pointers.
-    unsafe { core::slice::from_raw_parts(many, MANY_PLACES) }
+fn push(head: &AtomicPtr<Sample>, sample: &'static Sample) {
+    // SAFETY: samples are never unmapped.
+    sample.next.set(unsafe { head.load(Ordering::Relaxed).as_ref() });
+    head.store(core::ptr::from_ref(sample).cast_mut(), Ordering::Relaxed);
 }
 
-fn place(address: usize) -> Place {
-    let heads = heads();
-    // Blocks that follow each other have places that do, so that few pages are touched.
-    let near = address as u64 >> 4;
-    let far = (address as u64 >> 26).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    let index = (near ^ far) as usize & (heads.len() - 1);
-    // SAFETY: the length is a power of two, so the mask keeps the index below it.
-    let head = unsafe { heads.get_unchecked(index) };
-    // SAFETY: the part is below PARTS.
-    Place { lock: &**unsafe { checked::at(&LOCKS, index % PARTS) }, head }
-}
-
-/// Returns the lock and the places of each part.
-fn parts() -> impl Iterator<Item = (&'static RankedMutex<Part>, OfPart)> {
-    let heads = heads();
-    let of_part = move |part| heads.get(part..).unwrap_or_default().iter().step_by(PARTS);
-    LOCKS.iter().enumerate().map(move |(part, lock)| (&**lock, of_part(part)))
-}
-
-/// The places of a part.
-type OfPart = StepBy<Iter<'static, Head>>;
-
-/// Lets the processor load what [`add`] needs for a sample at this address, while the caller does
-/// other work.
+/// Lets the processor load what [`add`] and [`remove`] need for the sample at this address, while
+/// the caller does other work.
 #[inline(always)]
 pub(super) fn prefetch(address: usize) {
+    let place = Place::of(address);
+    load_early(&raw const place.part.held);
+    load_early(place.part.heads.of(place.hash));
+}
+
+/// Lets the processor load a line that is written to soon.
+#[inline(always)]
+fn load_early<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    {
+    // SAFETY: a prefetch reads and writes nothing that can be seen.
+    unsafe {
         use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        let place = place(address);
-        // SAFETY: a prefetch reads and writes nothing that can be seen.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(core::ptr::from_ref(place.lock).cast()) };
-        // SAFETY: as above.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(place.head.as_ptr().cast()) };
+        _mm_prefetch::<_MM_HINT_ET0>(place.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
+    let _ = place;
 }
 
 /// Adds a sample. Returns `false` if there is no memory.
 pub(super) fn add(known: Known) -> bool {
-    let place = place(known.address);
-    let mut part = place.lock.lock();
-    let Some(sample) = part.free.take().or_else(Sample::make) else { return false };
+    let place = Place::of(known.address);
+    let mut held = place.part.held.lock();
+    let Some(sample) = held.free.take().or_else(Sample::make) else { return false };
     sample.address.set(known.address);
     sample.counts.set(Some(known.counts));
     sample.arena.set(known.arena);
@@ -155,36 +143,39 @@ pub(super) fn add(known: Known) -> bool {
     sample.name.set(known.name);
     sample.time.set(known.time);
     sample.ticket.set(known.ticket);
-    // SAFETY: samples are never unmapped.
-    sample.next.set(unsafe { place.head.load(Ordering::Relaxed).as_ref() });
-    place.head.store(core::ptr::from_ref(sample).cast_mut(), Ordering::Relaxed);
-    part.count += 1;
+    held.count += 1;
+    if held.count > place.part.heads.all().len() {
+        place.part.grow();
+    }
+    place.push(sample);
     true
 }
 
 /// Takes the sample at an address out. `see` is called with what was known of it, if there is one,
 /// and returns whether its free is to be told to the program ([`take_untold`]).
 pub(super) fn remove(address: usize, see: impl FnOnce(Known) -> bool) {
-    let place = place(address);
-    // Relaxed: the thread that frees a block synchronised with the one that allocated it.
-    if place.head.load(Ordering::Relaxed).is_null() {
+    let place = Place::of(address);
+    let first = place.first();
+    if first.is_null() {
         return;
     }
-    let mut part = place.lock.lock();
-    let Some(sample) = unlink(&place, address) else { return };
-    part.count -= 1;
+    load_early(first);
+    let mut held = place.part.held.lock();
+    let Some(sample) = unlink(place, address) else { return };
+    held.count -= 1;
     if sample.known().is_some_and(see) {
         put_untold(sample);
     } else {
-        part.free.put(sample);
+        held.free.put(sample);
     }
 }
 
 /// Takes the sample at an address out of its list. Called under the part's lock.
-fn unlink(place: &Place, address: usize) -> Option<&'static Sample> {
+fn unlink(place: Place, address: usize) -> Option<&'static Sample> {
+    let head = place.part.heads.of(place.hash);
     let mut before = None::<&'static Sample>;
     // SAFETY: samples are never unmapped.
-    let mut next = unsafe { place.head.load(Ordering::Relaxed).as_ref() };
+    let mut next = unsafe { head.load(Ordering::Relaxed).as_ref() };
     while let Some(sample) = next {
         next = sample.next.get();
         if sample.address.get() == address {
@@ -193,7 +184,7 @@ fn unlink(place: &Place, address: usize) -> Option<&'static Sample> {
                 None => {
                     let next = next
                         .map_or(core::ptr::null_mut(), |next| core::ptr::from_ref(next).cast_mut());
-                    place.head.store(next, Ordering::Relaxed);
+                    head.store(next, Ordering::Relaxed);
                 }
             }
             return Some(sample);
@@ -228,63 +219,81 @@ pub(super) fn has_untold() -> bool {
 pub(super) fn take_untold(mut tell: impl FnMut(Known)) {
     // Acquire: pairs with the Release in `put_untold`.
     let first = UNTOLD.swap(core::ptr::null_mut(), Ordering::Acquire);
-    // SAFETY: samples are never unmapped.
-    let mut next = unsafe { first.as_ref() };
-    while let Some(sample) = next {
-        next = sample.next.get();
+    take_list(first, |sample| {
         let known = sample.known();
-        place(sample.address.get()).lock.lock().free.put(sample);
+        Place::of(sample.address.get()).part.held.lock().free.put(sample);
         known.into_iter().for_each(&mut tell);
-    }
+    });
 }
 
 /// Returns what is known of the sample at an address. `None` if there is none.
 pub(crate) fn at(address: usize) -> Option<Known> {
-    let place = place(address);
-    if place.head.load(Ordering::Relaxed).is_null() {
+    let place = Place::of(address);
+    if place.first().is_null() {
         return None;
     }
-    let _part = place.lock.lock();
-    // SAFETY: samples are never unmapped.
-    let first = unsafe { place.head.load(Ordering::Relaxed).as_ref() };
-    let mut samples = core::iter::successors(first, |sample: &&'static Sample| sample.next.get());
-    samples.find(|sample| sample.address.get() == address)?.known()
+    let _held = place.part.held.lock();
+    list(place.first()).find(|sample| sample.address.get() == address)?.known()
 }
 
 /// Calls `see` with each sample, under the lock of its part. `see` must not lock or allocate.
 pub(crate) fn for_each(mut see: impl FnMut(Known)) {
-    for (lock, heads) in parts() {
-        let _part = lock.lock();
-        for head in heads {
-            // SAFETY: samples are never unmapped.
-            let first = unsafe { head.load(Ordering::Relaxed).as_ref() };
-            let samples =
-                core::iter::successors(first, |sample: &&'static Sample| sample.next.get());
-            samples.filter_map(Sample::known).for_each(&mut see);
+    for part in &PARTS {
+        let _held = part.held.lock();
+        for head in part.heads.all() {
+            list(head.load(Ordering::Relaxed)).filter_map(Sample::known).for_each(&mut see);
         }
     }
 }
 
 /// Forgets all samples.
 pub(super) fn clear() {
-    for (lock, heads) in parts() {
-        let mut part = lock.lock();
-        for head in heads {
-            // SAFETY: samples are never unmapped.
-            let mut next: Option<&'static Sample> =
-                unsafe { head.swap(core::ptr::null_mut(), Ordering::Relaxed).as_ref() };
-            while let Some(sample) = next {
-                next = sample.next.get();
-                part.free.put(sample);
-                part.count -= 1;
-            }
+    for part in &PARTS {
+        let mut held = part.held.lock();
+        for head in part.heads.all() {
+            let first = head.swap(core::ptr::null_mut(), Ordering::Relaxed);
+            take_list(first, |sample| held.free.put(sample));
         }
+        held.count = 0;
     }
 }
 
 /// Returns the number of samples.
 pub(crate) fn count() -> usize {
-    LOCKS.iter().map(|lock| lock.lock().count).sum()
+    locks().map(|held| held.lock().count).sum()
+}
+
+/// Returns the samples of a list. Used under the part's lock.
+fn list(first: *mut Sample) -> impl Iterator<Item = &'static Sample> {
+    // SAFETY: samples are never unmapped.
+    let first = unsafe { first.as_ref() };
+    core::iter::successors(first, |sample: &&'static Sample| sample.next.get())
+}
+
+/// Calls `take` with each sample of a list, and lets it use the link to the next one.
+fn take_list(first: *mut Sample, mut take: impl FnMut(&'static Sample)) {
+    // SAFETY: samples are never unmapped.
+    let mut next: Option<&'static Sample> = unsafe { first.as_ref() };
+    while let Some(sample) = next {
+        next = sample.next.get();
+        take(sample);
+    }
+}
+
+impl Part {
+    const fn new() -> Part {
+        let held = Held { free: Pool::new(), count: 0 };
+        Part { held: RankedMutex::new(LockRank::Samples, held), heads: Heads::new() }
+    }
+
+    /// Makes more lists, so that they stay short. Called under the lock.
+    #[cold]
+    #[inline(never)]
+    fn grow(&self) {
+        self.heads.grow(|first, head_of| {
+            take_list(first, |sample| push(head_of(Place::of(sample.address.get()).hash), sample));
+        });
+    }
 }
 
 impl Sample {
@@ -330,6 +339,7 @@ impl Recycled for Sample {
 mod tests {
     use super::*;
     use crate::profile::sites;
+    use core::sync::atomic::AtomicUsize;
 
     /// Addresses that no block has.
     const NOWHERE: usize = 0x6660_0000_0000;
@@ -359,6 +369,34 @@ mod tests {
             assert!(removed(*address, false).is_none() && at(*address).is_none());
         }
         assert!(removed(NOWHERE + 8, false).is_none());
+    }
+
+    #[test]
+    fn sanit_another_thread_finds_each_sample_while_the_lists_become_more() {
+        const FIRST: usize = NOWHERE + (1 << 34);
+        static ADDED: AtomicUsize = AtomicUsize::new(0);
+        let most = 4000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..most {
+                    assert!(add(known(FIRST + n * 48)));
+                    // Release: pairs with the Acquire below.
+                    ADDED.store(n + 1, Ordering::Release);
+                }
+            });
+            let mut taken = 0;
+            while taken < most {
+                // Acquire: pairs with the Release above.
+                let added = ADDED.load(Ordering::Acquire);
+                // Half of them stay, so that the lists grow.
+                for n in (taken..added).filter(|n| n % 2 == 0) {
+                    assert!(removed(FIRST + n * 48, false).is_some(), "sample {n}");
+                }
+                taken = added;
+            }
+        });
+        let left = (0..most).filter(|n| removed(FIRST + n * 48, false).is_some());
+        assert_eq!(left.count(), most / 2);
     }
 
     fn removed(address: usize, is_told: bool) -> Option<Known> {

@@ -29,6 +29,8 @@ pub(crate) mod recorder;
 #[allow(unsafe_code)]
 pub(crate) mod history;
 #[allow(unsafe_code)]
+mod heads;
+#[allow(unsafe_code)]
 pub(crate) mod live;
 #[allow(unsafe_code)]
 pub(crate) mod sampler;

@@ -61,7 +61,6 @@ pub(crate) fn prepare(settings: &Settings) {
     SINCE_START.store(settings.active && settings.new_threads, Relaxed);
     find_low_addresses();
     if settings.lg_sample == 0 {
-        live::expect_many();
         SEES_ALL.store(true, Relaxed);
     }
     IS_ON.store(true, Relaxed);

@@ -73,7 +73,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     }
     event_buffer::all().for_each(|buffer| lock(buffer.held()));
     lock(&recorder::STATE);
-    live::LOCKS.iter().for_each(|part| lock(&**part));
+    live::locks().for_each(|part| lock(part));
     lock(&names::ADDING);
     lock(&sites::ADDING);
     lock(&prof_prefix::CURRENT);
