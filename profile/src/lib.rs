@@ -13,6 +13,8 @@ pub mod sink;
 #[allow(unsafe_code)]
 pub(crate) mod scratch;
 pub(crate) mod table;
+#[allow(unsafe_code)]
+pub(crate) mod live_table;
 pub mod unbias;
 pub(crate) mod gzip;
 pub(crate) mod varints;
@@ -27,7 +29,6 @@ pub(crate) mod notes;
 #[allow(unsafe_code)]
 pub(crate) mod threads;
 pub mod heap_v2;
-#[allow(unsafe_code)]
 pub mod pprof;
 pub mod dump;
 #[allow(unsafe_code)]

@@ -13,6 +13,7 @@
 //! no labels but `bytes`.
 
 use crate::gzip::Gzip;
+use crate::live_table::{Alike, LiveTable};
 use crate::mappings;
 use crate::notes::{self, Note};
 use crate::process::now;
@@ -61,17 +62,9 @@ const MOST_NAMES: usize = 4096;
 /// Bytes of the largest message: a sample with 256 locations.
 const LARGEST: usize = 256 * 10 + 256;
 
-/// Stacks that are loaded at the same time.
-const BATCH: usize = 16;
-/// Words of a line of the processor's caches.
-const LINE_WORDS: usize = 8;
-
 /// Words of a mapping in memory: the first address, the last, and the number.
 const MAPPING: usize = 3;
 
-/// Samples in use that have everything in common but the address: the stack and its depth, the
-/// requested and the usable size, the arena, the thread, and the thread's name with its length.
-type Labels<'a> = Table<'a, 8>;
 /// Indices of strings by the addresses of threads' names.
 type Names<'a> = Table<'a, 1>;
 /// Numbers of locations by address.
@@ -86,8 +79,7 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     let is_spare = rest.len() < needs.words() - needs.mappings * MAPPING;
     let (labels, rest) = split(rest, if is_spare { 0 } else { needs.label_words() });
     let (names, locations) = split(rest, if is_spare { 0 } else { needs.name_words() });
-    let mut labels = Labels::new(labels);
-    let has_labels = collect(&mut labels);
+    let labels = LiveTable::collect(labels);
     let mut gzip = Gzip::new(sink);
     let mut file = File {
         sink: &mut gzip,
@@ -102,10 +94,8 @@ pub fn write(sink: &mut dyn Sink) -> bool {
     file.head();
     file.mappings();
     let mut room = Room { packed: [0; LARGEST], message: [0; LARGEST] };
-    observe::profile(|entry| file.entry(&entry, !has_labels, &mut room));
-    if has_labels {
-        file.all_labelled(&labels, &mut room);
-    }
+    observe::profile(|entry| file.entry(&entry, labels.is_none(), &mut room));
+    labels.into_iter().for_each(|all| all.for_each(|one| file.labelled(one, &mut room)));
     let is_whole = file.is_whole;
     gzip.end() && is_whole
 }
@@ -132,7 +122,7 @@ impl Needs {
 
     fn label_words(&self) -> usize {
         // More samples may be taken meanwhile.
-        (2 * self.live + 64).min(MOST_PLACES) * Labels::PLACE
+        (2 * self.live + 64).min(MOST_PLACES) * LiveTable::PLACE
     }
 
     fn name_words(&self) -> usize {
@@ -143,28 +133,6 @@ impl Needs {
         let locations = (2 * self.frames + 64).min(MOST_PLACES) * Locations::PLACE;
         self.mappings * MAPPING + self.label_words() + self.name_words() + locations
     }
-}
-
-/// Counts the samples in use by their labels. Returns `false` if there was no room for all.
-fn collect(labels: &mut Labels<'_>) -> bool {
-    let mut is_whole = true;
-    observe::live_samples(|sample| {
-        let key = [
-            sample.stack.as_ptr().expose_provenance() as u64,
-            sample.stack.len() as u64,
-            sample.requested as u64,
-            sample.usable as u64,
-            u64::from(sample.arena),
-            sample.thread,
-            sample.thread_name.as_ptr().expose_provenance() as u64,
-            sample.thread_name.len() as u64,
-        ];
-        match labels.value(&key) {
-            Some(samples) => *samples += 1,
-            None => is_whole = false,
-        }
-    });
-    is_whole
 }
 
 /// Room for a message and for its longest field. It is cleared once, not for each sample.
@@ -304,48 +272,25 @@ impl File<'_> {
         self.sample(entry.stack, counts, entry.requested, entry.usable, None, room);
     }
 
-    /// Writes what is in use, by stack, size, arena and thread.
-    fn all_labelled(&mut self, labels: &Labels<'_>, room: &mut Room) {
-        let mut all = labels.all();
-        loop {
-            let mut batch = [None; BATCH];
-            batch.iter_mut().zip(&mut all).for_each(|(place, next)| *place = Some(next));
-            let batch = || batch.iter().flatten();
-            if batch().next().is_none() {
-                return;
-            }
-            // The stacks lie far from each other. So many of them are loaded at the same time.
-            let lines = |(key, _): &(&[u64; 8], u64)| {
-                stack_of(key).iter().step_by(LINE_WORDS).fold(0, |all, frame| all ^ frame)
-            };
-            core::hint::black_box(batch().map(lines).fold(0, |all, line| all ^ line));
-            batch().for_each(|(key, samples)| self.labelled(key, *samples, room));
-        }
-    }
-
     /// Writes what is in use of one stack and size, of an arena and a thread.
-    fn labelled(&mut self, key: &[u64; 8], samples: u64, room: &mut Room) {
-        let stack = stack_of(key);
-        let [_, _, requested, usable, arena, thread, name, length] = *key;
-        let (requested, usable) = (requested as usize, usable as usize);
-        let labels = Labelled { arena, thread, name: self.name(name, length) };
+    fn labelled(&mut self, alike: Alike, room: &mut Room) {
+        let Alike { stack, requested, usable, arena, thread, thread_name, samples } = alike;
+        let labels = Labelled { arena, thread, name: self.name(thread_name) };
         self.sample(stack, [0, samples], requested, usable, Some(&labels), room);
     }
 
     /// Returns the index of the string for a thread's name. Writes the string if it is new.
-    fn name(&mut self, name: u64, length: u64) -> u64 {
-        if length == 0 {
+    fn name(&mut self, name: &'static [u8]) -> u64 {
+        if name.is_empty() {
             return 0;
         }
-        if let Some(known) = self.names.value(&[name]) {
+        if let Some(known) = self.names.value(&[name.as_ptr().addr() as u64]) {
             if *known != 0 {
                 return *known;
             }
             *known = self.strings;
         }
-        let bytes = core::ptr::with_exposed_provenance(name as usize);
-        // SAFETY: the name was taken apart by `collect`. It lives for ever.
-        self.string(unsafe { core::slice::from_raw_parts(bytes, length as usize) })
+        self.string(name)
     }
 
     /// Writes a sample: `counts` samples since the start, and in use.
@@ -391,14 +336,6 @@ impl File<'_> {
         }
         self.field(2, message.end());
     }
-}
-
-/// Returns the stack of a key of [`Labels`].
-fn stack_of(key: &[u64; 8]) -> &'static [usize] {
-    let [stack, depth, ..] = *key;
-    let stack = core::ptr::with_exposed_provenance(stack as usize);
-    // SAFETY: the slice was taken apart by `collect`. It lives for ever.
-    unsafe { core::slice::from_raw_parts(stack, depth as usize) }
 }
 
 fn rounded(value: f64) -> u64 {

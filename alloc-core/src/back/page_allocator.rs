@@ -15,14 +15,13 @@ use super::map::page_map;
 use super::placement::dense::Rest;
 pub(crate) use super::placement::memory::Memory;
 use super::placement::memory::Request;
-use super::placement::{fresh, moves};
+use super::placement::{expand, fresh, moves};
 use super::purge_batch::Batch;
 use super::runs::extent_cache::Filed;
 use super::runs::free_runs::FreeRuns;
 use super::runs::in_hand::{self, InHand};
 use super::runs::in_use::InUse;
 use super::runs::low_runs::LowRuns;
-use super::runs::neighbours::right_neighbour;
 use super::runs::source::Source;
 use super::runs::{access, contents};
 use super::system::page_provider::{Moved, PageProvider};
@@ -123,9 +122,14 @@ impl PageAllocator {
             Memory::Low => (self.low.take(request.pages, request.align)?, 0),
             _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request)?,
         };
-        self.aging.note_growth(new, runs.pages(ExtentState::Dirty), active);
+        self.note_growth(new);
         self.bounds.report(self.held());
         Some(run)
+    }
+
+    /// Counts `new` pages that had no memory and are used from now on.
+    fn note_growth(&mut self, new: usize) {
+        self.aging.note_growth(new, self.runs.pages(ExtentState::Dirty), self.in_use.pages);
     }
 
     // --- freeing ---
@@ -181,35 +185,31 @@ impl PageAllocator {
     /// or `None` if the pages behind the run cannot be taken.
     pub(crate) fn grow(&mut self, extent: &'static Extent, pages: usize) -> Option<bool> {
         let more = pages - extent.pages();
-        let right = ExtentState::FREE
-            .into_iter()
-            .find_map(|state| right_neighbour(extent, state))
-            .filter(|right| right.pages() >= more)?;
-        if right.state.get() == ExtentState::Retained && !self.admits(more) {
+        let new = expand::new_pages(extent, more)?;
+        if new > 0 && !self.admits(new) {
             return None;
         }
         self.runs.keep_records()?;
-        let right = self.runs.remove(right);
-        if let Some(rest) = self.runs.cut_off(&right, more) {
-            self.runs.list_again(rest);
-        }
-        let right = access::opened(right, |right| self.runs.list_again(right))?;
-        self.in_use.pages += right.pages();
-        Some(self.runs.append_to_active(extent, right))
+        let is_zero = expand::expand(&mut self.runs, extent, more)?;
+        self.note_growth(new);
+        self.in_use.pages += more;
+        Some(is_zero)
     }
 
     /// Takes addresses for a move of `run`, which the caller owns, to `pages` pages at a multiple
-    /// of `align`. Returns `None` if there are none or if enough runs have been moved.
+    /// of `align`. Returns `None` if there are none or if the run is not to be moved.
     pub(crate) fn begin_move(
         &mut self,
         run: &'static Extent,
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        if !moves::is_possible(run) || !self.admits(pages.saturating_sub(run.pages())) {
+        let more = pages.saturating_sub(run.pages());
+        if !moves::is_wanted(&self.runs, run, pages, align) || !self.admits(more) {
             return None;
         }
         let new = moves::begin(&mut self.runs, run, pages, align)?;
+        self.note_growth(more);
         self.in_use.pages += pages;
         Some(new)
     }

@@ -3,6 +3,7 @@
 pub(crate) mod memory;
 pub(crate) mod huge_page_policy;
 pub(crate) mod untouched;
+pub(crate) mod expand;
 #[allow(unsafe_code)]
 pub(crate) mod moves;
 pub(crate) mod long_block;

@@ -26,9 +26,27 @@ use core::ptr::NonNull;
 
 /// Runs this long or longer are moved to a multiple of it, as the system then moves page tables.
 const TABLE: usize = 2 << 20;
-/// Whether the system could move the memory of a run, and enough mappings are left for that.
-pub(in crate::back) fn is_possible(run: &Extent) -> bool {
-    mapping::has_room() && run.mapping().can_be_moved()
+/// Whether the memory of `run` is to be moved to a run of `pages` pages: the system could, enough
+/// mappings are left for that, and a copy takes longer.
+pub(in crate::back) fn is_wanted(
+    runs: &FreeRuns,
+    run: &Extent,
+    pages: usize,
+    align: usize,
+) -> bool {
+    mapping::has_room()
+        && run.mapping().can_be_moved()
+        && !is_copied_sooner(runs, run, pages, align)
+}
+
+/// To copy a page takes a quarter of the time that it takes to fault a page in.
+const COPIES_A_FAULT: usize = 4;
+
+/// Whether to copy `run` to a run of `pages` pages takes less time than to move it and to fault its
+/// new part in: unused memory has room for it, and the new part is long enough.
+fn is_copied_sooner(runs: &FreeRuns, run: &Extent, pages: usize, align: usize) -> bool {
+    let new = pages.saturating_sub(run.pages());
+    new * COPIES_A_FAULT >= run.pages() && runs.fit(ExtentState::Dirty, pages, align).is_some()
 }
 
 /// Takes addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
@@ -139,5 +157,36 @@ mod tests {
             assert_eq!((read(begun - 1), read(begun)), (7, if is_asked_for { 7 } else { 0 }));
             pages.check();
         }
+    }
+
+    #[test]
+    fn a_block_that_grows_much_is_copied_where_unused_memory_has_room() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let [run, _, unused, _] =
+            [100, 1, 320, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
+        let is_moved = |pages: &mut PageAllocator, length| {
+            let new = pages.begin_move(run, length, PAGE);
+            new.is_some_and(|new| !pages.end_move(run, new, Moved::Refused))
+        };
+        assert!(is_moved(&mut pages, 320), "no memory is unused");
+        pages.free(unused);
+        let lengths = [124, 125, 320, 321];
+        let expected = [true, false, false, true];
+        assert_eq!(lengths.map(|length| is_moved(&mut pages, length)), expected);
+        pages.check();
+    }
+
+    #[test]
+    fn new_memory_of_a_moved_block_counts_beside_unused_memory() {
+        const MIB: usize = (1 << 20) / PAGE;
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let [run, one, _, two, _] = [4 * MIB, 10 * MIB, 1, 10 * MIB, 1]
+            .map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
+        pages.free(one);
+        pages.free(two);
+        assert_eq!((pages.counts().dirty, pages.take_growth()), (20 * MIB, None));
+        let new = pages.begin_move(run, 16 * MIB, PAGE).expect("addresses");
+        assert_eq!(pages.take_growth(), Some(8 * MIB), "12 MiB are new");
+        assert!(!pages.end_move(run, new, Moved::Refused));
     }
 }

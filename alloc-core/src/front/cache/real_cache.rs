@@ -189,16 +189,13 @@ impl RealCache {
         }
     }
 
-    /// Returns the real cache whose front `cache` is, if no mode is in force for its blocks and
-    /// operations. Now and then a request may get a sample of the heap profiler.
+    /// Returns the real cache whose front `cache` is, if no mode is in force for its operations.
+    /// Now and then one of its requests may get a sample of the heap profiler.
     #[inline(always)]
     pub(crate) fn plain(cache: &'static ThreadCache) -> Option<&'static RealCache> {
-        let is_real = cache.kind() == Kind::Real;
-        if !is_real || watch::is_on() || guarded::is_on() || sampler::sees_all() {
-            return None;
-        }
+        let is_watched = watch::is_on() || guarded::is_on() || sampler::sees_all();
         // SAFETY: of kind Real.
-        Some(unsafe { RealCache::of_real(cache) })
+        (cache.kind() == Kind::Real && !is_watched).then(|| unsafe { RealCache::of_real(cache) })
     }
 
     /// Returns the real cache behind a façade.

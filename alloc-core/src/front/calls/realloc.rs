@@ -7,6 +7,7 @@ use crate::back::map::{class_map, page_map};
 use crate::front::bins::thread_cache::Kind;
 use crate::front::bins::tls;
 use crate::front::cache::current;
+use crate::front::life::background;
 use crate::front::miss::recorded::{self, Moving};
 use crate::front::miss::{diverted, give, sampled, sealed};
 use crate::front::modes::block_size;
@@ -208,6 +209,7 @@ pub(crate) unsafe fn lengthened(
     if let Some(moving) = moving {
         moving.end(longer.base_ptr(), size);
     }
+    background::tick_outside();
     Some(longer.base_ptr())
 }
 
