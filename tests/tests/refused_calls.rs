@@ -1,5 +1,5 @@
-//! Profiles, recordings and malloc over regions where the system refuses a call that hardly ever
-//! fails: what is said, and which files there are then.
+//! Profiles, recordings, long blocks and malloc over regions where the system refuses a call that
+//! hardly ever fails: what is said, and which files there are then.
 
 use lumalloc_tests::build::liblumalloc;
 use lumalloc_tests::linked::linked_with;
@@ -191,5 +191,18 @@ fn a_profile_without_a_bound_is_not_taken() {
         let expected = "there is no file for the profile: Operation not permitted (os error 1)\n";
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
         assert!(answer.ends_with(&format!("\r\n\r\n{expected}")), "{answer}");
+    }
+}
+
+/// Memory is moved by whole huge pages, so there are no moves where the system has none.
+#[test]
+fn memory_that_was_moved_before_a_refused_move_can_be_used() {
+    let program = cc("refused_shift.c", &["-rdynamic"]);
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let has_huge = setting.is_ok_and(|setting| !setting.contains("[never]"));
+    let expected = if has_huge { "refused\n" } else { "" };
+    for conf in ["", "hardened:true"] {
+        let said = Run::preloaded(&program).conf(conf).stdout();
+        assert_eq!(said, expected, "{conf}");
     }
 }

@@ -63,9 +63,7 @@ pub(in crate::back) fn take_from_unused(
     match fill(runs, &run, most) {
         Filled::To(filled) => {
             if filled > 0 {
-                run.set_mapping(Mapping::Several);
-                run.zeroed.set(false);
-                run.marks.set_closed(access::are_some_closed());
+                note_moved(&run);
             }
             leave_end(runs, &run, pages);
             Some((run, pages.saturating_sub(filled)))
@@ -135,6 +133,13 @@ fn make_ordinary(provider: &dyn PageProvider, part: &InHand) {
     thp::advise_new(provider, base, part.bytes());
 }
 
+/// Notes that a run has moved memory. What was closed where it came from is closed here too.
+fn note_moved(run: &InHand) {
+    run.set_mapping(Mapping::Several);
+    run.zeroed.set(false);
+    run.marks.set_closed(access::are_some_closed());
+}
+
 /// Files the rest of a run that lost the huge page at page `at`.
 fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
     // Without records for the parts, the whole run is given up.
@@ -142,8 +147,7 @@ fn abandon(runs: &mut FreeRuns, run: InHand, at: usize) {
     if at > 0
         && let Some(behind) = runs.cut_off(&lost, at)
     {
-        lost.set_mapping(Mapping::Several);
-        lost.zeroed.set(false);
+        note_moved(&lost);
         runs.file(lost, ExtentState::Dirty);
         lost = behind;
     }
