@@ -376,25 +376,24 @@ mod tests {
         const FIRST: usize = NOWHERE + (1 << 34);
         static ADDED: AtomicUsize = AtomicUsize::new(0);
         let most = 4000;
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for n in 0..most {
-                    assert!(add(known(FIRST + n * 48)));
-                    // Release: pairs with the Acquire below.
-                    ADDED.store(n + 1, Ordering::Release);
-                }
-            });
-            let mut taken = 0;
-            while taken < most {
-                // Acquire: pairs with the Release above.
-                let added = ADDED.load(Ordering::Acquire);
-                // Half of them stay, so that the lists grow.
-                for n in (taken..added).filter(|n| n % 2 == 0) {
-                    assert!(removed(FIRST + n * 48, false).is_some(), "sample {n}");
-                }
-                taken = added;
+        let adding = std::thread::spawn(move || {
+            for n in 0..most {
+                assert!(add(known(FIRST + n * 48)));
+                // Release: pairs with the Acquire below.
+                ADDED.store(n + 1, Ordering::Release);
             }
         });
+        let mut taken = 0;
+        while taken < most {
+            // Acquire: pairs with the Release above.
+            let added = ADDED.load(Ordering::Acquire);
+            // Half of them stay, so that the lists grow.
+            for n in (taken..added).filter(|n| n % 2 == 0) {
+                assert!(removed(FIRST + n * 48, false).is_some(), "sample {n}");
+            }
+            taken = added;
+        }
+        adding.join().expect("the other thread");
         let left = (0..most).filter(|n| removed(FIRST + n * 48, false).is_some());
         assert_eq!(left.count(), most / 2);
     }
