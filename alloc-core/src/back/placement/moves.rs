@@ -26,27 +26,26 @@ use core::ptr::NonNull;
 
 /// Runs this long or longer are moved to a multiple of it, as the system then moves page tables.
 const TABLE: usize = 2 << 20;
+
 /// Whether the memory of `run` is to be moved to a run of `pages` pages: the system could, enough
-/// mappings are left for that, and a copy takes longer.
+/// mappings are left for that, and it is not better copied.
 pub(in crate::back) fn is_wanted(
     runs: &FreeRuns,
     run: &Extent,
     pages: usize,
     align: usize,
 ) -> bool {
-    mapping::has_room()
-        && run.mapping().can_be_moved()
-        && !is_copied_sooner(runs, run, pages, align)
+    mapping::has_room() && run.mapping().can_be_moved() && !is_copied(runs, run, pages, align)
 }
 
-/// To copy a page takes a quarter of the time that it takes to fault a page in.
-const COPIES_A_FAULT: usize = 4;
+/// The smallest part of a block that it grows by if it is copied to unused memory: one in so many.
+const GROWS_MUCH: usize = 4;
 
-/// Whether to copy `run` to a run of `pages` pages takes less time than to move it and to fault its
-/// new part in: unused memory has room for it, and the new part is long enough.
-fn is_copied_sooner(runs: &FreeRuns, run: &Extent, pages: usize, align: usize) -> bool {
+/// Whether a block of `pages` pages is better copied to unused memory, which has room for it, than
+/// moved beside it with new memory for the part that is added.
+fn is_copied(runs: &FreeRuns, run: &Extent, pages: usize, align: usize) -> bool {
     let new = pages.saturating_sub(run.pages());
-    new * COPIES_A_FAULT >= run.pages() && runs.fit(ExtentState::Dirty, pages, align).is_some()
+    new * GROWS_MUCH >= run.pages() && runs.fit(ExtentState::Dirty, pages, align).is_some()
 }
 
 /// Takes addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
