@@ -209,7 +209,6 @@ impl PageAllocator {
             return None;
         }
         let new = moves::begin(&mut self.runs, run, pages, align)?;
-        self.note_growth(more);
         self.in_use.pages += pages;
         Some(new)
     }
@@ -223,6 +222,7 @@ impl PageAllocator {
     ) -> bool {
         let done = moves::is_done(moved);
         self.in_use.pages -= if done { run.pages() } else { new.pages() };
+        self.note_growth(if done { new.pages().saturating_sub(run.pages()) } else { 0 });
         moves::end(&mut self.runs, run, new, moved);
         done
     }

@@ -299,6 +299,41 @@ fn growth_takes_the_free_neighbour_and_alignment_any_power_of_two() {
     pages.check();
 }
 
+/// Maps a page of a file that was opened for reading. The system refuses to make it writable.
+fn map_file_over(page: usize) {
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let (place, flags) =
+        (core::ptr::with_exposed_provenance_mut(page), libc::MAP_SHARED | libc::MAP_FIXED);
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+    // SAFETY: the page is in a free run of the test's allocator.
+    let got = unsafe { libc::mmap(place, PAGE, libc::PROT_READ, flags, fd, 0) };
+    assert_eq!(got.addr(), page);
+}
+
+#[test]
+fn a_run_that_cannot_grow_to_its_end_has_its_old_length() {
+    let mut pages = PageAllocator::for_test(&Mmap);
+    let [run, one, two, wall] =
+        [4, 10, 20, 1].map(|length| pages.allocate(length, PAGE, Memory::Any).unwrap());
+    assert!(one.base() == run.end() && two.base() == one.end() && wall.base() == two.end());
+    let (end, refused) = (run.end(), two.base() + PAGE);
+    pages.free(one);
+    purge(&mut pages, 0, 0);
+    pages.free(two);
+    two.marks.set_closed(true);
+    map_file_over(refused);
+    assert_eq!(pages.grow(run, 20), None, "the system does not open the second part");
+    assert_eq!((run.end(), pages.counts().active, pages.counts().dirty), (end, 5, 30));
+    pages.check();
+    assert_eq!(pages.grow(run, 14), Some(false), "the first part is free");
+    // The page becomes an ordinary one again.
+    let base = core::ptr::NonNull::new(core::ptr::with_exposed_provenance_mut(refused)).unwrap();
+    // SAFETY: a page of a free run.
+    assert!(unsafe { Mmap.renew(base, PAGE) });
+    assert_eq!(pages.grow(run, 34), Some(false));
+    pages.check();
+}
+
 #[test]
 fn a_moved_run_is_one_mapping_until_it_is_purged() {
     let mut pages = PageAllocator::for_test(&Mmap);

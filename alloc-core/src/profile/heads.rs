@@ -33,8 +33,9 @@ impl<T> Heads<T> {
 
     /// Returns the heads of all lists.
     ///
-    /// Without the lock they may be out of date. A list is then the one of an earlier time, which
-    /// has every record that was there and that the caller knows of.
+    /// Without the lock they may be those of before the table grew, which keep what they held then.
+    /// A thread that has synchronised with the one that added a record finds the record's list not
+    /// empty in either.
     pub(super) fn all(&self) -> &[Head<T>] {
         // Acquire: pairs with the Release in `grow`.
         let more = self.more.load(Ordering::Acquire);

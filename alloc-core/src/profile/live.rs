@@ -109,8 +109,8 @@ fn push(head: &AtomicPtr<Sample>, sample: &'static Sample) {
     head.store(core::ptr::from_ref(sample).cast_mut(), Ordering::Relaxed);
 }
 
-/// Lets the processor load what [`add`] and [`remove`] need for the sample at this address, while
-/// the caller does other work.
+/// Lets the processor load what [`add`] needs for a sample at this address, while the caller does
+/// other work.
 #[inline(always)]
 pub(super) fn prefetch(address: usize) {
     let place = Place::of(address);

@@ -33,9 +33,9 @@ pub(in crate::back) fn new_pages(run: &Extent, more: usize) -> Option<usize> {
     None
 }
 
-/// Lengthens a run in use by `more` pages behind it, which are free ([`new_pages`]). Returns
-/// whether they read zero. `None`: the system refuses to open some of them, and the run has its
-/// old length.
+/// Lengthens a run in use by `more` pages behind it, which are free ([`new_pages`]). The caller has
+/// kept records for that. Returns whether the pages read zero. `None`: the system refuses to open
+/// some of them, and the run has its old length.
 pub(in crate::back) fn expand(
     runs: &mut FreeRuns,
     run: &'static Extent,
@@ -59,11 +59,7 @@ fn next_part(runs: &mut FreeRuns, run: &Extent, most: usize) -> Option<InHand> {
     if let Some(rest) = runs.cut_off(&part, most) {
         runs.list_again(rest);
     }
-    if part.pages() > most {
-        // No record for the rest.
-        runs.list_again(part);
-        return None;
-    }
+    debug_assert!(part.pages() <= most);
     access::opened(part, |part| runs.list_again(part))
 }
 

@@ -26,6 +26,8 @@ use core::ptr::NonNull;
 
 /// Runs this long or longer are moved to a multiple of it, as the system then moves page tables.
 const TABLE: usize = 2 << 20;
+/// A block is copied to unused memory only if it grows by at least one part in so many.
+const PARTS_OF_GROWTH: usize = 4;
 
 /// Whether the memory of `run` is to be moved to a run of `pages` pages: the system could, enough
 /// mappings are left for that, and it is not better copied.
@@ -38,14 +40,11 @@ pub(in crate::back) fn is_wanted(
     mapping::has_room() && run.mapping().can_be_moved() && !is_copied(runs, run, pages, align)
 }
 
-/// The smallest part of a block that it grows by if it is copied to unused memory: one in so many.
-const GROWS_MUCH: usize = 4;
-
 /// Whether a block of `pages` pages is better copied to unused memory, which has room for it, than
 /// moved beside it with new memory for the part that is added.
 fn is_copied(runs: &FreeRuns, run: &Extent, pages: usize, align: usize) -> bool {
     let new = pages.saturating_sub(run.pages());
-    new * GROWS_MUCH >= run.pages() && runs.fit(ExtentState::Dirty, pages, align).is_some()
+    new * PARTS_OF_GROWTH >= run.pages() && runs.fit(ExtentState::Dirty, pages, align).is_some()
 }
 
 /// Takes addresses without memory for a move of `run` to `pages` pages at a multiple of `align`.
@@ -185,7 +184,11 @@ mod tests {
         pages.free(two);
         assert_eq!((pages.counts().dirty, pages.take_growth()), (20 * MIB, None));
         let new = pages.begin_move(run, 16 * MIB, PAGE).expect("addresses");
-        assert_eq!(pages.take_growth(), Some(8 * MIB), "12 MiB are new");
         assert!(!pages.end_move(run, new, Moved::Refused));
+        assert_eq!(pages.take_growth(), None, "a refused move takes no memory");
+        let new = pages.begin_move(run, 16 * MIB, PAGE).expect("addresses");
+        let moved = move_pages(&Mmap, run, new);
+        assert!(pages.end_move(run, new, moved), "{moved:?}");
+        assert_eq!(pages.take_growth(), Some(8 * MIB), "12 MiB are new");
     }
 }
