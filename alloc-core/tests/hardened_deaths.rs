@@ -269,7 +269,7 @@ mod deaths {
         let same = unsafe { raw::realloc(pointer(block), 98) }.expose_provenance();
         assert_eq!(same, block);
         overrun_in(block, 98, 112);
-        write(block + 98, 7);
+        damage(block + 98);
         free(block);
     }
 
