@@ -279,9 +279,10 @@ impl RealCache {
     }
 
     /// Makes the bins whole, as [`RealCache::lock_own`]. The cache's thread calls this before each
-    /// pop under no lock, on slow paths.
+    /// pop, on slow paths. The caller holds no cache's lock.
     #[inline]
     pub(crate) fn ready(&self) {
+        self.owner.state.check_order();
         if self.emptied.is_set() {
             drop(self.lock_own());
         }
@@ -352,7 +353,7 @@ impl RealCache {
     }
 
     /// Returns exactly the bytes that the program ever got from this cache and gave back to it.
-    /// Called by its thread, or after that has ended.
+    /// Called by its thread, or after that has ended, as [`RealCache::ready`].
     pub(crate) fn volume(&self) -> Volume {
         self.ready();
         let mut sum = Volume::default();

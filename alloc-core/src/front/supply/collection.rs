@@ -27,6 +27,7 @@ pub(super) fn collect(cache: &'static RealCache) {
             visit(cache, &mut state, class);
         }
     }
+    drop(state);
     if round && let Some(thread) = cache.thread() {
         thread.note_peak();
     }
@@ -45,5 +46,33 @@ fn visit(cache: &'static RealCache, state: &mut OwnerState, class: SizeClass) {
         overflow_moves::empty(&cache.owner, state, class);
         flush::oldest(cache, state, class, bin.level());
         arrays::drop(cache, class);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::registry;
+    use crate::front::supply::refill;
+    use crate::middle::arenas::choose_arena;
+
+    /// The peak is noted under no lock, because another thread may have emptied the cache.
+    #[test]
+    fn a_round_over_all_bins_notes_the_peak_of_the_thread() {
+        let thread = registry::take_thread().unwrap();
+        let home = choose_arena::create().unwrap();
+        let cache = registry::take(home, true, Some(thread)).unwrap();
+        thread.add_cache(cache);
+        let class = SizeClass::of(1024);
+        let block = refill::request(cache, class);
+        for _ in 0..=CLASSES / VISITS {
+            collect(cache);
+        }
+        if !cache.bin(class).put(block) {
+            refill::overflow(cache, class, block);
+        }
+        assert_eq!(thread.peak(), 1024);
+        registry::tests::end(cache);
+        registry::put_thread(thread);
     }
 }

@@ -103,6 +103,13 @@ impl<T> RankedMutex<T> {
         Some(Guard { mutex: self })
     }
 
+    /// Checks in test builds that the calling thread may take the lock. Called where the lock is
+    /// taken in rare cases only.
+    #[inline]
+    pub(crate) fn check_order(&self) {
+        witness::check(self.rank);
+    }
+
     /// Takes the lock for a fork, which holds many locks of one rank at once, in one fixed order.
     pub(crate) fn lock_for_fork(&self) {
         witness::acquire_any(self.rank);

@@ -77,10 +77,15 @@ pub(crate) mod witness {
 
     /// Notes an acquisition. Panics if a lock of this or a later rank is held.
     pub(crate) fn acquire(rank: LockRank) {
-        let shift = rank as u32 * 8;
+        check(rank);
+        acquire_any(rank);
+    }
+
+    /// Panics if a lock of this or a later rank is held.
+    pub(crate) fn check(rank: LockRank) {
         let held = HELD.get();
-        assert!(held >> shift == 0, "lock order: {rank:?} taken while {held:#x} is held");
-        HELD.set(held + (1 << shift));
+        let later = held >> (rank as u32 * 8);
+        assert!(later == 0, "lock order: {rank:?} taken while {held:#x} is held");
     }
 
     /// Notes an acquisition by try-lock or by fork, which cannot deadlock.
@@ -107,6 +112,8 @@ pub(crate) mod witness {
 
     #[inline(always)]
     pub(crate) fn acquire(_rank: LockRank) {}
+    #[inline(always)]
+    pub(crate) fn check(_rank: LockRank) {}
     #[inline(always)]
     pub(crate) fn acquire_any(_rank: LockRank) {}
     #[inline(always)]
