@@ -1,6 +1,7 @@
 /* Growth by realloc: a string by a few bytes at a time, a vector by doubling. */
 #include "harness.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,10 +74,45 @@ static void grow_huge(struct span *span, unsigned scale) {
     doubled(span, scaled(1, scale), (size_t)1 << 30);
 }
 
+static uint64_t vectors_each;
+
+/* By a half at a time from 64 bytes to 16 MiB; all that is new is written. */
+static void *by_halves(void *operations) {
+    const size_t begin = 64, end = 16u << 20;
+    uint64_t done = 0;
+    for (uint64_t i = 0; i < vectors_each; i++) {
+        char *vector = NULL;
+        for (size_t old = 0, size = begin; size <= end; old = size, size += size / 2 + 7) {
+            vector = grown(vector, size);
+            memset(vector + old, (int)i, size - old);
+            done++;
+        }
+        free(vector);
+    }
+    *(uint64_t *)operations = done;
+    return NULL;
+}
+
+static void grow_4(struct span *span, unsigned scale) {
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    uint64_t done[THREADS], operations = 0;
+    vectors_each = scaled(40, scale);
+    span_begin(span);
+    for (int t = 0; t < THREADS; t++)
+        if (pthread_create(&threads[t], NULL, by_halves, &done[t]) != 0) die("no thread");
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        operations += done[t];
+    }
+    span_end(span, operations);
+}
+
 const struct workload grow_workloads[] = {
     {"grow-bytes", grow_bytes},
     {"grow-many", grow_many},
     {"grow-double", grow_double},
     {"grow-huge", grow_huge},
+    {"grow-4", grow_4},
     {NULL, NULL},
 };

@@ -65,7 +65,7 @@ impl Workload {
 const EXCHANGE: f64 = 1.0 / 1.5;
 
 /// Every workload, by the names that both programs know.
-pub(crate) const WORKLOADS: [Workload; 45] = [
+pub(crate) const WORKLOADS: [Workload; 46] = [
     Workload::at_most("pair", 'a', 1.1, 0.5).counted(),
     Workload::new("pair-mixed", 'a').counted(),
     Workload::new("lifo", 'a').counted(),
@@ -111,6 +111,7 @@ pub(crate) const WORKLOADS: [Workload; 45] = [
     Workload::new("extents", 'c').idles(),
     Workload::new("buffers-2", 'c'),
     Workload::new("buffers-16", 'c').idles(),
+    Workload::new("grow-4", 'c').idles(),
 ];
 
 /// A workload in one of the two programs.

@@ -2,6 +2,7 @@
 
 use super::Workload;
 use std::hint::black_box;
+use std::thread;
 
 /// 24 bytes at a time to 16 KiB, without the doubling of `Vec`.
 struct GrowBytes;
@@ -92,11 +93,57 @@ impl Workload for Doubled {
     }
 }
 
+/// Four threads, each with a vector that grows by a half at a time to 16 MiB; all of it is written.
+struct ByHalves;
+
+/// The sizes of one vector, in bytes.
+fn halves() -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(64), |size| Some(size + size / 2 + 7))
+        .take_while(|size| *size <= 16 << 20)
+}
+
+impl ByHalves {
+    const THREADS: u64 = 4;
+
+    fn grow(vectors: u64) {
+        for number in 0..vectors {
+            let mut vector: Vec<u8> = Vec::new();
+            for size in halves() {
+                vector.reserve_exact(size - vector.len());
+                vector.resize(size, number as u8 | 1);
+            }
+            black_box(&vector);
+        }
+    }
+}
+
+impl Workload for ByHalves {
+    fn name(&self) -> &'static str {
+        "grow-4"
+    }
+
+    fn full(&self) -> u64 {
+        Self::THREADS * 40 * halves().count() as u64
+    }
+
+    fn run(&mut self, operations: u64) -> u64 {
+        let of_one = halves().count() as u64;
+        let vectors = (operations / of_one / Self::THREADS).max(1);
+        thread::scope(|scope| {
+            for _ in 0..Self::THREADS {
+                scope.spawn(move || Self::grow(vectors));
+            }
+        });
+        vectors * of_one * Self::THREADS
+    }
+}
+
 pub(super) fn all() -> Vec<Box<dyn Workload>> {
     vec![
         Box::new(GrowBytes),
         Box::new(GrowMany),
         Box::new(Doubled { name: "grow-double", vectors: 10, end: 64 << 20 }),
         Box::new(Doubled { name: "grow-huge", vectors: 1, end: 1 << 30 }),
+        Box::new(ByHalves),
     ]
 }
