@@ -16,6 +16,7 @@ const MIB: usize = 1 << 20;
 fn child() {
     match scenario().as_deref() {
         Some("doubling") => doubling(),
+        Some("room_to_grow") => room_to_grow(),
         Some("many_grow") => many_grow(),
         Some("sparse_zeros") => sparse_zeros(),
         Some("scattered_zeros") => scattered_zeros(),
@@ -40,6 +41,44 @@ fn mappings() -> usize {
 }
 
 // --- growing -----------------------------------------------------------------------------------
+
+/// A block that grows moves once to unused memory with room for it, not to each hole that fits.
+#[test]
+fn a_growing_block_stays_where_unused_memory_has_room() {
+    play_well("room_to_grow", "dirty_decay_ms:-1");
+}
+
+fn room_to_grow() {
+    let mut between = Vec::new();
+    let mut unused: Vec<_> = [50 << 10, 100 << 10, 250 << 10, MIB, 16 * MIB]
+        .into_iter()
+        .map(|size| {
+            let block = raw::malloc(size);
+            touch(block, 0, size);
+            between.push(raw::malloc(PAGE * 5));
+            block
+        })
+        .collect();
+    // SAFETY: live blocks, not used afterwards.
+    unused.drain(..).for_each(|block| unsafe { raw::free(block) });
+
+    let (mut size, mut moves) = (40 << 10, 0);
+    let mut block = raw::malloc(size);
+    touch(block, 0, size);
+    while size < 10 * MIB {
+        let longer = size + size / 2;
+        // SAFETY: a live block, not used afterwards.
+        let grown = unsafe { raw::realloc(block, longer) };
+        assert!(!grown.is_null());
+        touch(grown, size, longer);
+        moves += u32::from(grown != block);
+        (block, size) = (grown, longer);
+    }
+    assert_touched(block, size);
+    assert!(moves <= 1, "{moves} moves");
+    // SAFETY: live blocks, not used afterwards.
+    between.into_iter().chain([block]).for_each(|block| unsafe { raw::free(block) });
+}
 
 /// A block that doubles to a gigabyte touches each page once, and never has two copies.
 #[test]

@@ -15,7 +15,7 @@ use super::map::page_map;
 use super::placement::dense::Rest;
 pub(crate) use super::placement::memory::Memory;
 use super::placement::memory::Request;
-use super::placement::{expand, fresh, moves};
+use super::placement::{expand, fresh, moves, unused};
 use super::purge_batch::Batch;
 use super::runs::extent_cache::Filed;
 use super::runs::free_runs::FreeRuns;
@@ -87,7 +87,7 @@ impl PageAllocator {
         align: usize,
         memory: Memory,
     ) -> Option<&'static Extent> {
-        let is_impossible = memory == Memory::Low && self.is_hooked();
+        let is_impossible = matches!(memory, Memory::Low | Memory::Roomy) && self.is_hooked();
         if pages == 0 || pages > MAX_RUN_PAGES || is_impossible {
             return None;
         }
@@ -96,19 +96,16 @@ impl PageAllocator {
             return Some(self.in_use.add(run));
         }
         self.runs.keep_records()?;
-        if memory == Memory::Low {
-            let run = self.allocate_fresh(Request { pages, align, memory })?;
-            return Some(self.in_use.add(run));
-        }
-        let most = pages.saturating_mul(1 << options::current().lg_extent_max_active_fit.min(40));
-        let (runs, rest) = (&mut self.runs, &mut self.rest);
-        let run = runs
-            .take(ExtentState::Dirty, pages, align, most)
-            .or_else(|| runs.take(ExtentState::Muzzy, pages, align, most))
-            // Cutting up a long run that has memory is better than touching new memory.
-            .or_else(|| runs.take(ExtentState::Dirty, pages, align, usize::MAX))
-            .or_else(|| rest.take_if_open(runs, pages, align))
-            .or_else(|| self.allocate_fresh(Request { pages, align, memory }))?;
+        let request = Request { pages, align, memory };
+        let run = match memory {
+            Memory::Low => {
+                let run = self.allocate_fresh(request)?;
+                return Some(self.in_use.add(run));
+            }
+            Memory::Roomy => unused::take_roomy(&mut self.runs, request, self.in_use.pages)?,
+            _ => unused::take(&mut self.runs, &mut self.rest, request)
+                .or_else(|| self.allocate_fresh(request))?,
+        };
         Some(self.in_use.add(access::opened(run, |run| self.runs.file(run, ExtentState::Dirty))?))
     }
 

@@ -8,6 +8,8 @@ use crate::ground::units::LG_PAGE;
 pub(crate) enum Memory {
     /// Unused pages that still have memory.
     Resident,
+    /// As [`Memory::Resident`], where a block that has grown can grow in place.
+    Roomy,
     /// Addresses without memory as well.
     Any,
     /// As [`Memory::Any`], and most of the run will be written soon.
@@ -45,7 +47,8 @@ pub(in crate::back) struct Request {
 impl Request {
     /// Whether most of the run will be written soon.
     pub(in crate::back) fn is_written(&self) -> bool {
-        !matches!(self.memory, Memory::Resident | Memory::Any | Memory::Low)
+        use Memory::{Any, Low, Resident, Roomy};
+        !matches!(self.memory, Resident | Roomy | Any | Low)
     }
 
     /// Whether the run is as long as those that have huge pages of their own.

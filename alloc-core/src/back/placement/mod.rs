@@ -10,4 +10,5 @@ pub(crate) mod long_block;
 #[allow(unsafe_code)]
 pub(crate) mod assembly;
 pub(crate) mod dense;
+pub(crate) mod unused;
 pub(crate) mod fresh;

@@ -9,12 +9,12 @@ use crate::front::bins::tls;
 use crate::front::cache::current;
 use crate::front::life::background;
 use crate::front::miss::recorded::{self, Moving};
-use crate::front::miss::{diverted, give, sampled, sealed};
+use crate::front::miss::{diverted, give, large_blocks, sampled, sealed};
 use crate::front::modes::block_size;
 use crate::front::modes::{fill, judge};
 use crate::ground::fill_mode;
 use crate::ground::probes;
-use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass};
+use crate::ground::size_class::{BIN_BYTES, MAX_CACHED, SizeClass, size_for_align};
 use crate::middle::arenas::large;
 use crate::middle::slabs::slab::Slab;
 use crate::profile::sampler;
@@ -120,7 +120,12 @@ pub unsafe fn realloc_aligned(ptr: *mut u8, size: usize, align: usize) -> *mut u
     if let Some(longer) = unsafe { lengthened(ptr, size, align, false) } {
         return longer;
     }
-    let new = malloc_aligned(size, align);
+    let new = match size_for_align(size, align) {
+        Some(rounded) if rounded > MAX_CACHED && size > old => {
+            large_blocks::malloc_grown(size, align)
+        }
+        _ => malloc_aligned(size, align),
+    };
     if !new.is_null() {
         // SAFETY: two different blocks, at least this long.
         unsafe { new.copy_from_nonoverlapping(ptr, old.min(size)) };

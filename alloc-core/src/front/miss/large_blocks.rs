@@ -36,6 +36,19 @@ pub(crate) fn malloc(size: usize, align: usize, zero: bool) -> *mut u8 {
     block
 }
 
+/// As [`malloc`], but for a block that has grown, and may grow again.
+#[cold]
+#[inline(never)]
+#[unsafe(link_section = "lumalloc_entries")]
+pub(crate) fn malloc_grown(size: usize, align: usize) -> *mut u8 {
+    let block = diverted(size, align, false)
+        .or_else(|| roomy(size, align))
+        .unwrap_or_else(|| malloc_run(large::usable(size), size, align, false));
+    backtrace::keep_frame();
+    probes::allocated(block, size);
+    block
+}
+
 /// As [`malloc`], but rounds to whole pages only, for callers that never ask for the usable size.
 #[cold]
 #[inline(never)]
@@ -62,6 +75,16 @@ fn malloc_run(bytes: Option<usize>, size: usize, align: usize, zero: bool) -> *m
     background::tick_outside();
     intervals::count(bytes);
     if block.is_null() { no_memory(size) } else { block }
+}
+
+/// Allocates a block where it can grow in place. Returns `None` if there is no such place.
+fn roomy(size: usize, align: usize) -> Option<*mut u8> {
+    let bytes = large::usable(size)?;
+    let home = &thread_begin::real_cache()?.owner.home;
+    let block = finish(large::allocate_roomy(home, bytes, align)?, size, false);
+    background::tick_outside();
+    intervals::count(bytes);
+    Some(block)
 }
 
 /// Makes a fresh large block ready for a request of `size` bytes, zeroed if `zero`, and returns its

@@ -66,6 +66,22 @@ pub(crate) fn allocate(
     }
 }
 
+/// As [`allocate`], but for a block that has grown and may grow again: where there is unused memory
+/// for that. `None`: there is none, or blocks of that length are better moved by the system.
+pub(crate) fn allocate_roomy(
+    home: &HomeArena,
+    bytes: usize,
+    align: usize,
+) -> Option<&'static Extent> {
+    if bytes >= SHORTEST_MOVE {
+        return None;
+    }
+    choose_arena::with_pages(home, |locked, memory| match memory {
+        Memory::Resident => locked.allocate_large(bytes >> LG_PAGE, align.max(PAGE), Memory::Roomy),
+        _ => None,
+    })
+}
+
 fn allocate_in(
     arena: &'static Arena,
     pages: usize,
