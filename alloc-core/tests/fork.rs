@@ -7,10 +7,11 @@ mod common;
 use common::block::Block;
 use common::child::{play_well, scenario};
 use common::random::Random;
+use lumalloc::control::arenas;
 use lumalloc::{control, observe, raw};
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -38,12 +39,24 @@ fn a_child_counts_what_other_threads_caches_held() {
 }
 
 #[test]
+fn a_callback_of_the_program_may_fork() {
+    play_well("in_a_callback", "");
+}
+
+#[test]
+fn a_child_ends_an_arena_that_another_thread_purged() {
+    play_well("decay", "");
+}
+
+#[test]
 #[ignore = "a scenario of the tests above"]
 fn child() {
     match scenario().as_deref() {
         Some("traffic") => traffic(),
         Some("contents") => contents(),
         Some("abandoned") => abandoned(),
+        Some("in_a_callback") => in_a_callback(),
+        Some("decay") => decay(),
         _ => {}
     }
 }
@@ -269,4 +282,68 @@ fn abandoned() {
     assert_eq!(observe::totals().fork_abandoned, before.fork_abandoned);
     go_on.send(()).expect("the thread");
     waiting.join().expect("the thread");
+}
+
+/// What [`fork_if_wanted`] is to do: nothing, fork, or what its fork returned.
+static FORK: AtomicI32 = AtomicI32::new(NOTHING);
+const NOTHING: i32 = -1;
+const WANTED: i32 = -2;
+
+extern "C" fn fork_if_wanted(_: *const c_void, _: usize) {
+    if FORK.compare_exchange(WANTED, NOTHING, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        // SAFETY: the allocator is what is tested.
+        FORK.store(unsafe { libc::fork() }, Ordering::Relaxed);
+    }
+}
+
+/// In the child the callback returns into the allocator, and the thread goes on with its cache.
+fn in_a_callback() {
+    busy(1, 500);
+    assert!(control::profile::set_hooks(Some(fork_if_wanted), None));
+    FORK.store(WANTED, Ordering::Relaxed);
+    free(Block::filled(raw::malloc(100), 100, 7).expect("a block"));
+    let pid = FORK.load(Ordering::Relaxed);
+    if pid == 0 {
+        let well = std::panic::catch_unwind(|| {
+            assert!(control::profile::set_hooks(None, None));
+            assert_eq!(observe::totals().thread_caches, 1, "that of this thread");
+            busy(2, 500);
+            on_a_thread(|| busy(3, 500));
+            assert_eq!(observe::totals().thread_caches, 1);
+        });
+        // SAFETY: the call ends the process.
+        unsafe { libc::_exit(i32::from(well.is_err())) };
+    }
+    assert!(pid > 0, "{pid}");
+    assert_eq!(wait(pid, Duration::from_secs(CHILD)), 0, "the child's status");
+    assert!(control::profile::set_hooks(None, None));
+}
+
+/// A thread gives an arena's pages back by hand while another one forks.
+fn decay() {
+    // It takes the system some milliseconds to take so much.
+    const BYTES: usize = 64 << 20;
+    let arena = arenas::create().expect("an arena");
+    assert!(arenas::set_decay_ms(arena, arenas::Pages::Dirty, 1));
+    let purger = std::thread::spawn(move || {
+        let flags = raw::Flags::NONE.arena(arena).uncached();
+        for _ in 0..FORKS / 2 {
+            let block = raw::allocate(BYTES, flags);
+            // SAFETY: a live block, this long.
+            unsafe { block.write_bytes(1, BYTES) };
+            // SAFETY: a live block, not used afterwards.
+            unsafe { raw::deallocate(block, flags) };
+            std::thread::sleep(Duration::from_millis(15));
+            assert!(arenas::decay(arena));
+        }
+    });
+    while !purger.is_finished() {
+        forked(CHILD, || {
+            // SAFETY: a call without pointers. A child that hangs is killed.
+            unsafe { libc::alarm(GRANDCHILD as u32) };
+            // SAFETY: no thread of the child uses the arena.
+            assert!(unsafe { arenas::destroy(arena) });
+        });
+    }
+    purger.join().expect("a thread");
 }

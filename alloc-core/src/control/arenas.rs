@@ -168,9 +168,7 @@ pub fn bound_threads(index: u32) -> Option<u32> {
 #[must_use]
 pub fn decay(index: u32) -> bool {
     let now = os::coarse_millis();
-    for_each(index, |arena| {
-        arena.decay(now);
-    })
+    for_each(index, |arena| arena.decay_by_hand(now))
 }
 
 /// The kind of unused pages that a decay time is for.

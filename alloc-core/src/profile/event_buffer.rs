@@ -66,7 +66,8 @@ impl Buffer {
     }
 }
 
-fn newest() -> Option<&'static Buffer> {
+/// Returns the buffer that was made last.
+pub(crate) fn newest() -> Option<&'static Buffer> {
     // Acquire: pairs with the Release in `make`.
     // SAFETY: buffers are never unmapped.
     unsafe { NEWEST.load(Ordering::Acquire).as_ref() }
@@ -74,7 +75,12 @@ fn newest() -> Option<&'static Buffer> {
 
 /// Returns all buffers.
 pub(crate) fn all() -> impl Iterator<Item = &'static Buffer> {
-    core::iter::successors(newest(), |buffer| buffer.older)
+    up_to(newest())
+}
+
+/// Returns a buffer and all that were made before it.
+pub(crate) fn up_to(buffer: Option<&'static Buffer>) -> impl Iterator<Item = &'static Buffer> {
+    core::iter::successors(buffer, |buffer| buffer.older)
 }
 
 impl Held {
@@ -114,6 +120,7 @@ mod tests {
     fn events_are_kept_in_the_order_of_their_times() {
         let buffer = Buffer::make().expect("memory");
         assert!(all().any(|known| core::ptr::eq(known, buffer)));
+        assert!(!up_to(buffer.older).any(|known| core::ptr::eq(known, buffer)));
         let mut held = buffer.held().lock();
         for time in [5, 9, 7] {
             assert!(!held.push(Event { time, ..Event::NONE }));

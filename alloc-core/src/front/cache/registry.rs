@@ -114,6 +114,12 @@ pub(crate) fn take_thread() -> Option<&'static Thread> {
     Some(thread)
 }
 
+/// Returns the record of the calling thread, also while a callback of the program runs in it.
+/// Called under the registry's lock.
+pub(crate) fn of_caller() -> Option<&'static Thread> {
+    threads().find(|thread| thread.word().is_some_and(|word| word == tls::address()))
+}
+
 /// Gives a record back after its caches are gone.
 pub(crate) fn put_thread(thread: &'static Thread) {
     let mut dead = REGISTRY.lock();

@@ -14,7 +14,6 @@ use crate::back::metadata::METADATA;
 use crate::back::system::provider::dss::BREAK;
 use crate::front::bins::thread_cache::REENTRANT;
 use crate::front::bins::tls;
-use crate::front::cache::current;
 use crate::front::cache::real_cache::{RealCache, Thread};
 use crate::front::cache::registry::{self, REGISTRY};
 use crate::front::cache::switch;
@@ -28,8 +27,9 @@ use crate::middle::arenas::arena_hooks;
 use crate::middle::arenas::arena_list::{self, MAKING};
 use crate::middle::arenas::purge_gate::GATE;
 use crate::middle::passes::decay_pass::PASS;
+use crate::profile::event_buffer::{self, Buffer};
 use crate::profile::history::{self, HISTORY};
-use crate::profile::{event_buffer, live, names, recorder, sites};
+use crate::profile::{live, names, recorder, sites};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Blocks that were left in caches of threads that do not exist after a fork, in this process's
@@ -42,6 +42,9 @@ pub(crate) static GENERATION: SharedCount = SharedCount::new();
 /// The forking thread, from before the fork to after it, because the child keeps its caches.
 static FORKING: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 
+/// The newest buffer of events before the fork. Those made after it were not locked.
+static NEWEST: AtomicPtr<Buffer> = AtomicPtr::new(core::ptr::null_mut());
+
 /// Registers the handlers. They are registered first, so that they run last before a fork and first
 /// after it.
 pub(crate) fn register() {
@@ -51,8 +54,8 @@ pub(crate) fn register() {
     });
 }
 
-/// Calls `lock` on every lock, in rank order.
-fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
+/// Calls `lock` on every lock, in rank order, but not on those of buffers newer than `buffer`.
+fn for_each_lock(buffer: Option<&'static Buffer>, lock: &mut dyn FnMut(&dyn ForkLock)) {
     lock(&CHANGE);
     lock(&START);
     lock(&PASS);
@@ -71,7 +74,7 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
     for arena in arena_list::all() {
         lock(&arena.pages);
     }
-    event_buffer::all().for_each(|buffer| lock(buffer.held()));
+    event_buffer::up_to(buffer).for_each(|buffer| lock(buffer.held()));
     lock(&recorder::STATE);
     live::locks().for_each(|part| lock(part));
     lock(&names::ADDING);
@@ -84,20 +87,25 @@ fn for_each_lock(lock: &mut dyn FnMut(&dyn ForkLock)) {
 }
 
 unsafe extern "C" fn prepare() {
-    for_each_lock(&mut |lock| lock.take());
-    let mine = current::thread().map_or(core::ptr::null(), core::ptr::from_ref);
+    let newest = event_buffer::newest();
+    for_each_lock(newest, &mut |lock| lock.take());
+    NEWEST.store(newest.map_or(core::ptr::null(), core::ptr::from_ref).cast_mut(), Relaxed);
+    let mine = registry::of_caller().map_or(core::ptr::null(), core::ptr::from_ref);
     FORKING.store(mine.cast_mut(), Relaxed);
 }
 
 unsafe extern "C" fn in_parent() {
     FORKING.store(core::ptr::null_mut(), Relaxed);
-    for_each_lock(&mut |lock| lock.give_in_parent());
+    // SAFETY: buffers live for ever.
+    let newest = unsafe { NEWEST.load(Relaxed).as_ref() };
+    for_each_lock(newest, &mut |lock| lock.give_in_parent());
 }
 
 unsafe extern "C" fn in_child() {
     let mine = FORKING.swap(core::ptr::null_mut(), Relaxed);
     GENERATION.add(1);
-    for_each_lock(&mut |lock| lock.give_in_child());
+    // The thread that made a newer buffer, and may have locked it, is not in the child.
+    for_each_lock(event_buffer::newest(), &mut |lock| lock.give_in_child());
     background::begin_in_child();
     arena_hooks::forget_in_child();
     intervals::forget_in_child();
@@ -139,7 +147,7 @@ mod tests {
         // Other tests make more caches and arenas.
         let (caches, arenas) = (registry::all().count(), arena_list::all().count());
         let mut seen = Vec::new();
-        for_each_lock(&mut |lock| seen.push(lock.rank()));
+        for_each_lock(event_buffer::newest(), &mut |lock| seen.push(lock.rank()));
         assert!(seen.contains(&None), "the gate of purges");
         let taken: Vec<LockRank> = seen.into_iter().flatten().collect();
         assert!(taken.is_sorted(), "{taken:?}");

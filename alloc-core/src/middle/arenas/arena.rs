@@ -250,11 +250,22 @@ impl Arena {
     /// Purges unused pages until at most `dirty` and `muzzy` ones are left, unless a fork is under
     /// way: then the next pass purges these pages too. Called under no lock.
     pub(in crate::middle) fn purge_by_hand(&self, dirty: usize, muzzy: usize) {
+        self.unless_forking(|| self.purge_beyond(dirty, muzzy));
+    }
+
+    /// As [`Arena::decay`], outside the decay pass, unless a fork is under way. Called under no
+    /// lock.
+    pub(crate) fn decay_by_hand(&self, now: u64) {
+        self.unless_forking(|| {
+            self.decay(now);
+        });
+    }
+
+    fn unless_forking(&self, act: impl FnOnce()) {
         // Hooks may take long, and a fork does not wait for them.
-        if self.is_hooked() {
-            self.purge_beyond(dirty, muzzy);
-        } else if let Some(_inside) = GATE.enter() {
-            self.purge_beyond(dirty, muzzy);
+        let inside = if self.is_hooked() { None } else { GATE.enter() };
+        if inside.is_some() || self.is_hooked() {
+            act();
         }
     }
 
