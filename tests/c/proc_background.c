@@ -5,7 +5,8 @@
  *   seccomp   cannot make threads: the system call is forbidden
  *   last      the main thread ends by pthread_exit: the process must end, with status 0
  *   exit      exits while the thread is in the middle of a pass
- *   loader    memory becomes unused while the C library holds the lock of its thread stacks
+ *   loader    memory becomes unused while the C library holds the lock of its thread stacks, after
+ *             much else has; with `alone` as the second argument nothing has before
  *   vfork     memory becomes unused in the child of a vfork
  *   asleep    a thread sleeps with a full cache, until that is emptied or for so many times 20 ms as
  *             the second argument says, and goes on
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -157,7 +159,7 @@ static void *park(void *unused) {
 
 /* Joining a thread frees the thread-local storage of older ones, under a lock of the C library, if
  * GLIBC_TUNABLES makes it keep few stacks. */
-static void loader(void) {
+static void loader(bool alone) {
     static pthread_t threads[THREADS];
     static char *blocks[FALL / BLOCK];
     const size_t count = sizeof blocks / sizeof *blocks;
@@ -171,8 +173,10 @@ static void loader(void) {
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], &attributes, run, NULL) == 0);
     pthread_barrier_wait(&all_run);
-    for (size_t i = 0; i < count; i++) blocks[i] = malloc(BLOCK);
-    for (size_t i = LEFT / BLOCK; i < count; i++) free(blocks[i]);
+    if (!alone) {
+        for (size_t i = 0; i < count; i++) blocks[i] = malloc(BLOCK);
+        for (size_t i = LEFT / BLOCK; i < count; i++) free(blocks[i]);
+    }
     pthread_barrier_wait(&all_end);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     printf("joined\n");
@@ -239,7 +243,7 @@ int main(int argc, char **argv) {
     if (strcmp(what, "idle") == 0) idle();
     if (strcmp(what, "refused") == 0) refused();
     if (strcmp(what, "seccomp") == 0) seccomp();
-    if (strcmp(what, "loader") == 0) loader();
+    if (strcmp(what, "loader") == 0) loader(argc > 2 && strcmp(argv[2], "alone") == 0);
     if (strcmp(what, "vfork") == 0) in_vfork();
     if (strcmp(what, "asleep") == 0) asleep(argc > 2 ? atoi(argv[2]) : 0);
     if (strcmp(what, "last") == 0) {

@@ -226,11 +226,25 @@ fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
     assert_eq!(run(""), "joined\n");
 }
 
+/// As above, where the program has asked for the thread.
 #[test]
-fn no_thread_is_started_for_a_time_in_the_child_of_a_vfork() {
+fn a_wanted_thread_is_not_started_where_the_c_library_holds_its_lock() {
     let _alone = alone();
-    let run = Run::preloaded(cc("proc_background.c", &[])).args(["vfork"]);
-    assert_eq!(run.stdout(), "child=0\n");
+    let run = |conf| {
+        let run = Run::preloaded(cc("proc_background.c", &[])).args(["loader", "alone"]).conf(conf);
+        run.env("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1").stdout()
+    };
+    assert_eq!(run("background_thread:true,tcache:false"), "joined\n");
+    assert_eq!(run("background_thread:true"), "joined\n");
+}
+
+#[test]
+fn no_thread_is_started_in_the_child_of_a_vfork() {
+    let _alone = alone();
+    for conf in ["", "background_thread:true"] {
+        let run = Run::preloaded(cc("proc_background.c", &[])).args(["vfork"]).conf(conf);
+        assert_eq!(run.stdout(), "child=0\n", "{conf}");
+    }
 }
 
 /// Sets strict overcommit for one test, with room for everything else on the machine.

@@ -269,7 +269,7 @@ fn start_if_needed() {
     if current::lives_on_reserve() {
         return;
     }
-    if arena_list::all().any(Arena::has_aging_pages) {
+    if arena_list::all().any(Arena::has_aging_pages) && may_start::may_start_wanted() {
         let started = match CHANGE.try_lock() {
             Some(_change) if HELPER.get() == State::Wanted => start(),
             _ => Ok(()),

@@ -1,10 +1,11 @@
-//! Whether a slow path may start a thread of the library that the program has not asked for.
+//! Whether a slow path may start a thread of the library.
 //!
 //! The C library holds the lock of its thread stacks while it frees the thread-local storage of a
 //! thread that has ended. `pthread_create` takes the same lock, so a thread that is started within
 //! that free would wait for itself for ever. Those frees come from the loader's code, so nothing
-//! is started for a caller there, nor for one that is not found. A program that has the C library
-//! linked into it has no loader to tell by, and starts nothing if its malloc is this allocator.
+//! is started for a caller there. Nor is it for one that is not found, unless the program has asked
+//! for the thread. A program that has the C library linked into it has no loader to tell by, and
+//! starts only what it has asked for if its malloc is this allocator.
 
 use crate::front::cache::registry::THREADS;
 use crate::front::modes::diversion;
@@ -23,7 +24,18 @@ pub(super) fn note_process() {
 /// Returns whether the calling thread may start one now. A process with one thread starts none,
 /// and neither does the child of a vfork, which shares its parent's memory.
 pub(super) fn may_start() -> bool {
-    has_threads() && process::id() == PROCESS.load(Relaxed) && is_called_outside_loader()
+    has_threads() && is_own_process() && is_called_by_loader() == Some(false)
+}
+
+/// As [`may_start`], for a thread that the program has asked for: it is also started in a process
+/// with one thread, and where the caller is not known.
+pub(super) fn may_start_wanted() -> bool {
+    is_own_process() && is_called_by_loader() != Some(true)
+}
+
+/// Returns whether this is not the child of a vfork.
+fn is_own_process() -> bool {
+    process::id() == PROCESS.load(Relaxed)
 }
 
 /// Returns whether at least two threads of the program allocate.
@@ -31,19 +43,20 @@ pub(super) fn has_threads() -> bool {
     THREADS.get() > 1
 }
 
-fn is_called_outside_loader() -> bool {
+/// Returns whether the call comes from the code of the loader, or `None` if that is not known.
+fn is_called_by_loader() -> Option<bool> {
     if diversion::offer().is_none() {
         // The allocator is not the program's malloc, so the C library does not call it.
-        return true;
+        return Some(false);
     }
     let loader = process::loader();
     if loader == 0 {
-        return false;
+        return None;
     }
     let mut stack = [0; MOST_OWN + 1];
     if backtrace::take_of_calls(&mut stack, 1) == 0 {
-        return false;
+        return None;
     }
     let [caller, ..] = stack;
-    backtrace::module_begin(caller).is_some_and(|module| module != loader)
+    Some(backtrace::module_begin(caller)? == loader)
 }
