@@ -41,12 +41,13 @@ pub(super) fn newest(cache: &RealCache, class: SizeClass, taken: *mut u8) {
 }
 
 /// Looks at all blocks that a cache holds, and sorts its bins. Called by its thread when the
-/// process exits. Does nothing if another thread, or this one, is inside the cache.
-pub(crate) fn all(cache: &RealCache) {
-    let Some(state) = cache.owner.state.try_lock() else { return };
+/// process exits. Returns `false`, and does nothing, if another thread, or this one, is inside the
+/// cache.
+pub(crate) fn all(cache: &RealCache) -> bool {
+    let Some(state) = cache.owner.state.try_lock() else { return false };
     if cache.emptied.is_set() {
         // Its blocks went back, and were looked at, while the thread slept.
-        return;
+        return false;
     }
     for class in SizeClass::all() {
         let bin = cache.bin(class);
@@ -64,9 +65,11 @@ pub(crate) fn all(cache: &RealCache) {
             }
         });
     }
+    true
 }
 
-/// Returns whether a cache holds a block, after [`all`] has sorted its bins. Called by its thread.
+/// Returns whether a cache holds a block, after [`all`] has sorted its bins, or may hold it, because
+/// another thread is inside the cache. Called by its thread.
 pub(crate) fn holds(cache: &RealCache, class: SizeClass, block: *mut u8) -> bool {
     // SAFETY: the caller is the bin's thread.
     if unsafe { cache.bin(class).blocks() }.binary_search(&block).is_ok() {
@@ -75,8 +78,30 @@ pub(crate) fn holds(cache: &RealCache, class: SizeClass, block: *mut u8) -> bool
     let mut found = false;
     let mut see = |other: *mut u8| found |= other == block;
     cache.facade().into_iter().for_each(|facade| facade.for_each_waiting(&mut see));
-    if let Some(state) = cache.owner.state.try_lock() {
-        state.overflow.for_each(class, see);
-    }
+    let Some(state) = cache.owner.state.try_lock() else { return true };
+    state.overflow.for_each(class, see);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::cache::registry::tests::{end, new_cache};
+    use crate::front::supply::refill;
+
+    #[test]
+    fn a_cache_that_another_thread_looks_into_may_hold_any_block() {
+        let (cache, class) = (new_cache(), SizeClass::of(64));
+        let block = refill::request(cache, class);
+        assert!(all(cache) && !holds(cache, class, block));
+        let looked_into = cache.owner.state.lock();
+        assert!(!all(cache), "the bins are not sorted");
+        assert!(holds(cache, class, block));
+        drop(looked_into);
+        if !cache.bin(class).put(block) {
+            refill::overflow(cache, class, block);
+        }
+        assert!(all(cache) && holds(cache, class, block));
+        end(cache);
+    }
 }
