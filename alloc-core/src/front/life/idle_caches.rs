@@ -117,5 +117,11 @@ fn look(cache: &'static RealCache, now: u64) -> Look {
     if rest.looked - rest.since < between * LOOKS {
         return Look::Again(rest.looked + between);
     }
+    // The last look may have been some time ago.
+    rest = rest.seen(emptying::print(cache), now);
+    cache.emptied.set_rest(rest);
+    if rest.since == now {
+        return Look::Again(now + between);
+    }
     if emptying::bytes(cache) < FEW { Look::Nothing } else { Look::Idle }
 }
