@@ -15,6 +15,20 @@ pub(crate) fn cpus() -> u32 {
     }
 }
 
+/// Returns how many CPUs the system may have. The numbers of CPUs are below that. Reads a small
+/// file, because `sysconf` may allocate for this number.
+pub(crate) fn possible() -> u32 {
+    let mut buffer = [0u8; 128];
+    let text = os::read_file(c"/sys/devices/system/cpu/possible", &mut buffer);
+    text.and_then(parse_possible).unwrap_or_else(os::online_cpus)
+}
+
+/// One more than the last number of a list of ranges.
+fn parse_possible(text: &[u8]) -> Option<u32> {
+    let last = text.rsplit(|c| matches!(c, b'-' | b',')).next()?;
+    u32::try_from(number(last)?).ok()?.checked_add(1)
+}
+
 fn quota() -> Option<u32> {
     let mut buffer = [0u8; 4096];
     let groups = os::read_file(c"/proc/self/cgroup", &mut buffer)?;
@@ -116,6 +130,15 @@ fn ceil_div(quota: u64, period: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_possible_cpu_is_the_last_of_the_last_range() {
+        assert_eq!(parse_possible(b"0-127\n"), Some(128));
+        assert_eq!(parse_possible(b"0\n"), Some(1));
+        assert_eq!(parse_possible(b"0-1,4,8-9\n"), Some(10));
+        assert_eq!(parse_possible(b"\n"), None, "no number");
+        assert!(possible() >= os::online_cpus());
+    }
 
     #[test]
     fn quotas_round_up() {

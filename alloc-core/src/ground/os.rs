@@ -256,10 +256,10 @@ pub(crate) fn current_cpu() -> Option<u32> {
     u32::try_from(cpu).ok()
 }
 
-/// Returns how many CPUs the system is configured for. The numbers of CPUs are below that.
-pub(crate) fn configured_cpus() -> u32 {
+/// Returns how many CPUs are in use now.
+pub(crate) fn online_cpus() -> u32 {
     // SAFETY: takes and returns a number.
-    let count = keep_errno(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) });
+    let count = keep_errno(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) });
     u32::try_from(count).unwrap_or(1).max(1)
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn is_percpu() -> bool {
 }
 
 fn percpu_arenas() -> u32 {
-    let cpus = os::configured_cpus();
+    let cpus = cpu_quota::possible();
     match options::current().percpu_arena {
         PercpuArena::Phycpu => cpus.div_ceil(2),
         _ => cpus,
