@@ -4,8 +4,8 @@
 //! cargo run --release -p lumalloc-ctl --example dump_cost -- [DUMPS]
 //! ```
 //!
-//! Each of 100,000 blocks in use is a sample with a stack of its own: a path through 17 calls of two
-//! functions. The profiles go to a file in memory. The program's memory in use before and after
+//! Each of 100,000 blocks in use is a sample with a stack of its own: a path through 17 calls of
+//! two functions. The profiles go to a file in memory. The program's memory in use before and after
 //! shows that writing takes none of it.
 
 #![allow(unsafe_code)]

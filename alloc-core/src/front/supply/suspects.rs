@@ -68,8 +68,8 @@ pub(crate) fn all(cache: &RealCache) -> bool {
     true
 }
 
-/// Returns whether a cache holds a block, after [`all`] has sorted its bins, or may hold it, because
-/// another thread is inside the cache. Called by its thread.
+/// Returns whether a cache holds a block, after [`all`] has sorted its bins, or may hold it,
+/// because another thread is inside the cache. Called by its thread.
 pub(crate) fn holds(cache: &RealCache, class: SizeClass, block: *mut u8) -> bool {
     // SAFETY: the caller is the bin's thread.
     if unsafe { cache.bin(class).blocks() }.binary_search(&block).is_ok() {
