@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(names("pair"), ["c/pair", "rust/pair"]);
         assert_eq!(names("rust/pair"), ["rust/pair"]);
         assert_eq!(names("c/").len(), WORKLOADS.len());
-        assert_eq!(names("group-c").len(), 8);
+        assert_eq!(names("group-c").len(), 10);
         assert_eq!(chosen(&[]).unwrap().len(), 2 * WORKLOADS.len());
         assert!(chosen(&["nothing".to_owned()]).is_err());
     }
