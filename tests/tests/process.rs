@@ -213,29 +213,26 @@ fn a_background_thread_does_not_outlive_the_program() {
     assert_eq!(run.stdout(), "");
 }
 
-/// The C library frees the thread-local storage of ended threads under a lock that the start of a
-/// thread takes too. So no thread is started there.
+/// Joins threads whose thread-local storage the C library frees under a lock that the start of a
+/// thread takes too. So no thread may be started there.
+fn join_many(args: &[&str], conf: &str) {
+    let run = Run::preloaded(cc("proc_background.c", &[])).args(args).conf(conf);
+    let run = run.env("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1");
+    assert_eq!(run.stdout(), "joined\n", "{conf}");
+}
+
 #[test]
 fn no_thread_is_started_for_a_time_where_the_c_library_holds_its_lock() {
     let _alone = alone();
-    let run = |conf| {
-        let run = Run::preloaded(cc("proc_background.c", &[])).args(["loader"]).conf(conf);
-        run.env("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1").stdout()
-    };
-    assert_eq!(run("tcache:false"), "joined\n");
-    assert_eq!(run(""), "joined\n");
+    join_many(&["loader"], "tcache:false");
+    join_many(&["loader"], "");
 }
 
-/// As above, where the program has asked for the thread.
 #[test]
 fn a_wanted_thread_is_not_started_where_the_c_library_holds_its_lock() {
     let _alone = alone();
-    let run = |conf| {
-        let run = Run::preloaded(cc("proc_background.c", &[])).args(["loader", "alone"]).conf(conf);
-        run.env("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=1").stdout()
-    };
-    assert_eq!(run("background_thread:true,tcache:false"), "joined\n");
-    assert_eq!(run("background_thread:true"), "joined\n");
+    join_many(&["loader", "alone"], "background_thread:true,tcache:false");
+    join_many(&["loader", "alone"], "background_thread:true");
 }
 
 #[test]

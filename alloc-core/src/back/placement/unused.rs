@@ -9,6 +9,7 @@ use crate::ground::options;
 
 /// A run in which a block has room to grow is so many times as long as the block.
 const TIMES: usize = 4;
+
 /// Cuts a run out of the shortest unused one that has room, a dirty one first. Returns `None` if
 /// there is none.
 pub(in crate::back) fn take(

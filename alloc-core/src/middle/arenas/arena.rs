@@ -263,8 +263,9 @@ impl Arena {
 
     fn unless_forking(&self, act: impl FnOnce()) {
         // Hooks may take long, and a fork does not wait for them.
-        let inside = if self.is_hooked() { None } else { GATE.enter() };
-        if inside.is_some() || self.is_hooked() {
+        if self.is_hooked() {
+            act();
+        } else if let Some(_inside) = GATE.enter() {
             act();
         }
     }
