@@ -130,6 +130,12 @@ fn all_usable_bytes_of_a_zeroed_block_are_zero_in_every_mode() {
     }
 }
 
+#[test]
+fn no_thread_may_touch_the_pages_around_large_blocks_of_the_hardened_tier() {
+    let program = cc("api_closed_pages.c", &[&stand_in()]);
+    assert_eq!(Run::preloaded(&program).conf("hardened:true").stdout(), "ok\n");
+}
+
 /// The help of `thread.allocated` promises this.
 #[test]
 fn a_realloc_that_keeps_the_block_as_long_as_it_is_counts_nothing() {

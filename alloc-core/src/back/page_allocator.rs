@@ -92,16 +92,13 @@ impl PageAllocator {
             return None;
         }
         if self.is_hooked() {
-            let run = self.hooks().take_ready(pages, align, memory != Memory::Resident)?;
-            return Some(self.in_use.add(run));
+            let run = self.hooks().take_ready(pages, align, memory != Memory::Resident);
+            return run.map(|run| self.in_use.add(run));
         }
         self.runs.keep_records()?;
         let request = Request { pages, align, memory };
         let run = match memory {
-            Memory::Low => {
-                let run = self.allocate_fresh(request)?;
-                return Some(self.in_use.add(run));
-            }
+            Memory::Low => return self.allocate_fresh(request).map(|run| self.in_use.add(run)),
             Memory::Roomy => unused::take_roomy(&mut self.runs, request, self.in_use.pages)?,
             _ => unused::take(&mut self.runs, &mut self.rest, request)
                 .or_else(|| self.allocate_fresh(request))?,
@@ -120,7 +117,7 @@ impl PageAllocator {
             _ => fresh::take(runs, &mut self.rest, &self.bounds, active, request)?,
         };
         self.note_growth(new);
-        self.bounds.report(self.held());
+        self.report();
         Some(run)
     }
 
@@ -136,6 +133,7 @@ impl PageAllocator {
         let run = self.in_use.remove(extent);
         if run.is_low() {
             self.low.put(run);
+            self.report();
         } else {
             self.runs.file(run, ExtentState::Dirty);
         }
@@ -179,18 +177,23 @@ impl PageAllocator {
     }
 
     /// Lengthens an active run to `pages` pages in place. Returns whether the new part reads zero,
-    /// or `None` if the pages behind the run cannot be taken.
+    /// or `None` if the pages behind the run cannot be taken. A page stays free behind it and one
+    /// before the next block in the hardened tier.
     pub(crate) fn grow(&mut self, extent: &'static Extent, pages: usize) -> Option<bool> {
-        let more = pages - extent.pages();
-        let new = expand::new_pages(extent, more)?;
+        let gap = usize::from(access::leaves_gap(pages));
+        let more = pages - extent.pages() + gap;
+        let new = expand::new_pages(extent, more + gap)?;
         if new > 0 && !self.admits(new) {
             return None;
         }
         self.runs.keep_records()?;
-        let is_zero = expand::expand(&mut self.runs, extent, more)?;
-        self.note_growth(new);
-        self.in_use.pages += more;
-        Some(is_zero)
+        let is_zero = expand::expand(&mut self.runs, &mut self.in_use, extent, more);
+        self.report();
+        self.note_growth(if is_zero.is_some() { new } else { 0 });
+        if gap > 0 && is_zero.is_some() {
+            self.shrink(extent, pages);
+        }
+        is_zero
     }
 
     /// Takes addresses for a move of `run`, which the caller owns, to `pages` pages at a multiple
@@ -201,13 +204,9 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        let more = pages.saturating_sub(run.pages());
-        if !moves::is_wanted(&self.runs, run, pages, align) || !self.admits(more) {
-            return None;
-        }
-        let new = moves::begin(&mut self.runs, run, pages, align)?;
-        self.in_use.pages += pages;
-        Some(new)
+        let is_wanted = moves::is_wanted(&self.runs, run, pages, align);
+        (is_wanted && self.admits(pages.saturating_sub(run.pages())))
+            .then(|| moves::begin(&mut self.runs, &mut self.in_use, run, pages, align))?
     }
 
     /// Files the result of a move. Returns whether `new` is the block and `run` is free.
@@ -217,11 +216,10 @@ impl PageAllocator {
         new: &'static Extent,
         moved: Moved,
     ) -> bool {
-        let done = moves::is_done(moved);
-        self.in_use.pages -= if done { run.pages() } else { new.pages() };
-        self.note_growth(if done { new.pages().saturating_sub(run.pages()) } else { 0 });
-        moves::end(&mut self.runs, run, new, moved);
-        done
+        let more = moves::end(&mut self.runs, &mut self.in_use, run, new, moved);
+        self.report();
+        self.note_growth(more.unwrap_or(0));
+        more.is_some()
     }
 
     // --- aging and purging ---
@@ -269,7 +267,7 @@ impl PageAllocator {
     /// Files a purged batch. Returns `false` if the system refused a run. Purging then stops.
     pub(crate) fn file_batch(&mut self, batch: Batch) -> bool {
         let all = batch.file(&mut self.runs, &mut self.purges);
-        self.bounds.report(self.held());
+        self.report();
         all
     }
 
@@ -324,18 +322,23 @@ impl PageAllocator {
     /// there is no memory for a record.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         self.runs.adopt(base, pages);
+        self.report();
     }
 
     // --- bounds ---
 
     /// The number of pages that have memory.
     pub(crate) fn held(&self) -> usize {
-        self.runs.held() + self.low.held()
+        self.runs.held() + self.low.held() - self.in_use.moving()
     }
 
     /// The bounds of the arena.
     pub(crate) fn bounds(&mut self) -> &mut Bounds {
         &mut self.bounds
+    }
+
+    fn report(&mut self) {
+        self.bounds.report(self.held());
     }
 
     fn admits(&mut self, pages: usize) -> bool {
@@ -387,8 +390,8 @@ impl PageAllocator {
     pub(crate) fn check(&self) {
         self.runs.check();
         self.in_use.check();
-        let counts = self.counts();
-        holds(counts.sum() == counts.mapped);
+        holds(self.counts().sum() == self.counts().mapped);
+        holds(self.runs.away() > 0 || self.bounds.reported() == self.held());
     }
 }
 

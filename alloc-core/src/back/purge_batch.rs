@@ -7,6 +7,7 @@ use super::hooked::hook_calls;
 use super::hooked::hooks::Hooks;
 use super::map::extent::{Extent, ExtentState};
 use super::map::page_map;
+use super::runs::access;
 use super::runs::chunk_notes;
 use super::runs::free_runs::FreeRuns;
 use super::runs::growth::FIRST_CHUNK;
@@ -73,6 +74,7 @@ impl Batch {
         if renew && unsafe { self.provider.renew(base, size) } {
             chunk_notes::forget_chunks(extent);
             thp::advise_new(self.provider, base, size);
+            access::close_again(extent);
             return (ExtentState::Retained, true);
         }
         if extent.mapping() == Mapping::Chunks {

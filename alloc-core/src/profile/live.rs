@@ -170,6 +170,19 @@ pub(super) fn remove(address: usize, see: impl FnOnce(Known) -> bool) {
     }
 }
 
+/// Gives the sample at an address another address, which has the same list.
+pub(super) fn rename(address: usize, new: usize) {
+    let place = Place::of(address);
+    debug_assert_eq!(place.hash, Place::of(new).hash);
+    if place.first().is_null() {
+        return;
+    }
+    let _held = place.part.held.lock();
+    if let Some(sample) = list(place.first()).find(|sample| sample.address.get() == address) {
+        sample.address.set(new);
+    }
+}
+
 /// Takes the sample at an address out of its list. Called under the part's lock.
 fn unlink(place: Place, address: usize) -> Option<&'static Sample> {
     let head = place.part.heads.of(place.hash);

@@ -211,6 +211,25 @@ pub(crate) fn note_and_tell_freed(address: usize) {
     tell_freed();
 }
 
+/// Added to the address of a sample while the memory of its block, which begins at a page, is moved
+/// elsewhere. From then on another block may have the address.
+const MOVING: usize = 1;
+
+/// Notes that the memory of a large block, which may be a sample, is about to be moved.
+pub(crate) fn begin_move(address: usize) {
+    live::rename(address, address | MOVING);
+}
+
+/// Notes the end of what [`begin_move`] began. If the memory `is_moved`, the sample is freed, of
+/// which the program is told at once. The caller holds no lock.
+pub(crate) fn end_move(address: usize, is_moved: bool) {
+    if is_moved {
+        note_and_tell_freed(address | MOVING);
+    } else {
+        live::rename(address | MOVING, address);
+    }
+}
+
 /// Tells the program of the samples that were freed. The caller holds no lock.
 #[inline]
 pub(crate) fn tell_freed() {
@@ -225,7 +244,7 @@ fn tell_untold() {
     // What a callback frees is told after it.
     if callback::is_outside() {
         witness::none_held();
-        live::take_untold(|known| hooks::tell_free(known.address, known.counts.usable()));
+        live::take_untold(|known| hooks::tell_free(known.address & !MOVING, known.counts.usable()));
     }
 }
 
@@ -264,5 +283,30 @@ mod tests {
         note_freed(address);
         note_freed(address);
         assert_eq!(counts.get().allocated, counts.get().freed);
+    }
+
+    #[test]
+    fn a_sample_whose_memory_moves_is_not_that_of_the_next_block_at_its_address() {
+        let address = 0x6671_0000_0000;
+        let name = NameIndex::default();
+        let sample = |requested| {
+            let usable = 1 << 20;
+            note_allocated(Block { address, requested, usable, arena: 0, thread: 9, name });
+        };
+        let requested = || live::at(address).map(|known| known.counts.requested());
+        sample(1_000_001);
+        begin_move(address);
+        assert_eq!(requested(), None);
+        end_move(address, false);
+        assert_eq!(requested(), Some(1_000_001), "the system refused");
+        begin_move(address);
+        // Another thread is given the address before the move has ended.
+        sample(1_000_002);
+        end_move(address, true);
+        assert_eq!(requested(), Some(1_000_002));
+        note_freed(address);
+        assert_eq!(requested(), None);
+        let is_left = |known: live::Known| known.address & !MOVING == address;
+        live::for_each(|known| assert!(!is_left(known)));
     }
 }

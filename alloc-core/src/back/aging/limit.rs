@@ -179,6 +179,12 @@ impl Bounds {
         own.then_some(self.arena as usize)
     }
 
+    /// The pages that the arena held when it last reported.
+    #[cfg(any(test, feature = "checks"))]
+    pub(in crate::back) fn reported(&self) -> usize {
+        self.reported
+    }
+
     /// Notes how many pages the arena holds now, and whether the soft bound is reached.
     pub(in crate::back) fn report(&mut self, held: usize) {
         let change = held.wrapping_sub(core::mem::replace(&mut self.reported, held));

@@ -264,7 +264,9 @@ impl HookedPages<'_> {
     pub(crate) fn append(&mut self, run: &'static Extent, taken: InHand) -> bool {
         self.runs.note_back(&taken);
         self.in_use.pages += taken.pages();
-        self.runs.append_to_active(run, taken)
+        let is_zero = self.runs.append_to_active(run, taken);
+        self.bounds.report(self.runs.held());
+        is_zero
     }
 
     // --- cutting ---
@@ -305,6 +307,7 @@ impl HookedPages<'_> {
     /// Takes in new memory as a free run in no list. Returns `None` without memory for records.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         let run = self.runs.take_in(got, pages)?;
+        self.bounds.report(self.runs.held());
         Some(self.runs.send_away(run))
     }
 

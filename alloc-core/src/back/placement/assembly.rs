@@ -131,6 +131,7 @@ fn make_ordinary(provider: &dyn PageProvider, part: &InHand) {
     }
     chunk_notes::forget_chunks(part);
     thp::advise_new(provider, base, part.bytes());
+    access::close_again(part);
 }
 
 /// Notes that a run has moved memory. What was closed where it came from is closed here too.

@@ -7,6 +7,7 @@ use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::runs::access;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::in_hand::{self, InHand};
+use crate::back::runs::in_use::InUse;
 use crate::back::runs::neighbours::right_neighbour;
 
 /// The most free runs that are looked at. Decay cuts a long run into parts of 2 MiB or more.
@@ -38,6 +39,7 @@ pub(in crate::back) fn new_pages(run: &Extent, more: usize) -> Option<usize> {
 /// some of them, and the run has its old length.
 pub(in crate::back) fn expand(
     runs: &mut FreeRuns,
+    in_use: &mut InUse,
     run: &'static Extent,
     more: usize,
 ) -> Option<bool> {
@@ -50,6 +52,7 @@ pub(in crate::back) fn expand(
         };
         is_zero &= runs.append_to_active(run, next);
     }
+    in_use.pages += more;
     Some(is_zero)
 }
 

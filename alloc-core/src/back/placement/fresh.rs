@@ -33,6 +33,12 @@ pub(in crate::back) fn take(
     let made = match huge_page_policy::backing(request, heap, allowed) {
         Backing::Small => None,
         Backing::Chunk => rest.take_chunk(runs, bounds, request).map(|run| (run, pages)),
+        // The bounds have admitted the pages of the request.
+        Backing::Own { pages: whole }
+            if whole > pages && !bounds.has_room_for(runs.held(), whole) =>
+        {
+            None
+        }
         Backing::Own { pages: whole } => assembly::take_from_unused(runs, request, whole)
             .or_else(|| long_block::take(runs, request, whole).map(|run| (run, pages))),
     };

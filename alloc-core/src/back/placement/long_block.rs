@@ -69,6 +69,16 @@ mod tests {
     }
 
     #[test]
+    fn a_long_block_takes_no_more_than_the_bound_of_its_arena() {
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let long = 3 * CHUNK + CHUNK / 2;
+        pages.bounds().set_own(long * PAGE);
+        let block = pages.allocate(long, PAGE, Memory::Filled).unwrap();
+        assert_eq!((block.pages(), pages.held()), (long, long));
+        pages.check();
+    }
+
+    #[test]
     fn a_long_block_whose_request_ends_early_takes_small_pages_there() {
         let mut pages = PageAllocator::for_test(&Mmap);
         let long = 2 * CHUNK + CHUNK / 2;

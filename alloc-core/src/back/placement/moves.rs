@@ -15,9 +15,12 @@
 
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
+use crate::back::runs::access;
+use crate::back::runs::chunk_notes;
 use crate::back::runs::free_runs::FreeRuns;
 use crate::back::runs::huge;
 use crate::back::runs::in_hand::InHand;
+use crate::back::runs::in_use::InUse;
 use crate::back::system::mapping::{self, Mapping, MoveNumber};
 use crate::back::system::page_provider::{Moved, PageProvider};
 use crate::back::system::thp;
@@ -30,14 +33,17 @@ const TABLE: usize = 2 << 20;
 const PARTS_OF_GROWTH: usize = 4;
 
 /// Whether the memory of `run` is to be moved to a run of `pages` pages: the system could, enough
-/// mappings are left for that, and it is not better copied.
+/// mappings are left for that, no page is to stay free behind it, and it is not better copied.
 pub(in crate::back) fn is_wanted(
     runs: &FreeRuns,
     run: &Extent,
     pages: usize,
     align: usize,
 ) -> bool {
-    mapping::has_room() && run.mapping().can_be_moved() && !is_copied(runs, run, pages, align)
+    mapping::has_room()
+        && run.mapping().can_be_moved()
+        && !access::may_leave_gap(pages)
+        && !is_copied(runs, run, pages, align)
 }
 
 /// Whether a block of `pages` pages is better copied to unused memory, which has room for it, than
@@ -51,6 +57,7 @@ fn is_copied(runs: &FreeRuns, run: &Extent, pages: usize, align: usize) -> bool 
 /// Both runs leave the page map. Returns `None` if there are no addresses.
 pub(in crate::back) fn begin(
     runs: &mut FreeRuns,
+    in_use: &mut InUse,
     run: &'static Extent,
     pages: usize,
     align: usize,
@@ -60,22 +67,28 @@ pub(in crate::back) fn begin(
     let new = runs.take_addresses(pages, align.max(table))?.release(ExtentState::Active);
     page_map::clear_ends(run);
     page_map::clear_ends(new);
+    in_use.begin_move(run.pages(), new);
     Some(new)
 }
 
-/// Files the result of a move. If the memory was moved, `new` is the block and `run` is free.
+/// Files the result of a move. If the memory was moved, `new` is the block and `run` is free. Then
+/// returns how many pages the block has grown by.
 pub(in crate::back) fn end(
     runs: &mut FreeRuns,
+    in_use: &mut InUse,
     run: &'static Extent,
     new: &'static Extent,
     moved: Moved,
-) {
-    let done = is_done(moved);
+) -> Option<usize> {
+    let done = matches!(moved, Moved::Here | Moved::Away);
+    let grown = done.then(|| new.pages().saturating_sub(run.pages()));
     let (kept, left) = if done { (new, run) } else { (run, new) };
+    in_use.end_move(run.pages(), left);
     page_map::set_ends(kept);
     let left = InHand::hold(left, ExtentState::Retained);
     if done {
         run.set_mapping(Mapping::Ordinary);
+        chunk_notes::forget_chunks(new);
         new.set_mapping(Mapping::Moved(MoveNumber::next()));
         new.zeroed.set(false);
         // The mapping that was moved is open.
@@ -84,16 +97,16 @@ pub(in crate::back) fn end(
     match moved {
         Moved::Here | Moved::Refused => {
             left.zeroed.set(left.zeroed.get() || done);
+            if done {
+                // Their mapping is a new one, which is open.
+                access::close(left.run(), false);
+            }
             page_map::set_ends(left.run());
             runs.file(left, ExtentState::Retained);
         }
         Moved::Away | Moved::Lost => runs.forget(left),
     }
-}
-
-/// Whether the memory is at the new place.
-pub(in crate::back) fn is_done(moved: Moved) -> bool {
-    matches!(moved, Moved::Here | Moved::Away)
+    grown
 }
 
 /// Moves the memory of `run` to `new`. Called outside all locks, between [`begin`] and [`end`].

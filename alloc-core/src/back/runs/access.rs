@@ -76,7 +76,12 @@ fn take_turn(turns: &AtomicU64, now: u64) -> bool {
 
 /// Whether a page is to stay free behind a large block of so many pages.
 pub(crate) fn leaves_gap(pages: usize) -> bool {
-    are_some_closed() && pages <= LONGEST_WITH_GAP && may_close()
+    may_leave_gap(pages) && may_close()
+}
+
+/// As [`leaves_gap`], if not too many runs are in use or were closed.
+pub(in crate::back) fn may_leave_gap(pages: usize) -> bool {
+    are_some_closed() && pages <= LONGEST_WITH_GAP
 }
 
 /// Opens a run that is to be used, and returns it. If the system refuses, passes it to `put_back`
@@ -101,6 +106,13 @@ fn open(run: &Extent) -> bool {
 /// does, it stays open. `is_hooked` says whether its arena has extent hooks.
 pub(crate) fn close(run: &Extent, is_hooked: bool) {
     if are_some_closed() && !is_hooked && !run.is_low() && may_close() {
+        shut(run);
+    }
+}
+
+/// Closes a free run again, because the system has made its pages anew and left them open.
+pub(in crate::back) fn close_again(run: &Extent) {
+    if run.marks.is_closed() {
         shut(run);
     }
 }
@@ -131,6 +143,11 @@ mod tests {
         shut(&run);
         assert!(run.marks.is_closed());
         assert!(open(&run) && !run.marks.is_closed());
+        close_again(&run);
+        assert!(!run.marks.is_closed(), "it was open");
+        shut(&run);
+        close_again(&run);
+        assert!(run.marks.is_closed());
         // The system refuses what is not mapped.
         untouchable::release(mapped + PAGE, PAGE);
         shut(&run);

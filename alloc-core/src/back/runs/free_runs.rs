@@ -377,13 +377,11 @@ impl FreeRuns {
     /// Takes in addresses, with or without memory, that another arena leaves. They are lost if
     /// there is no memory for a record.
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
-        if self.spares.keep().is_none() {
-            return;
-        }
-        let Some(record) = self.spares.take() else { return };
+        let Some(record) = self.take_record() else { return };
         record.set_range(base, pages);
         record.marks.set_closed(access::are_some_closed());
         page_map::recover(record.bytes());
+        page_map::clear_marks(record);
         let run = self.hold_head(record, false);
         self.file(run, ExtentState::Dirty);
     }
@@ -496,11 +494,14 @@ mod tests {
         let mapped = runs.mapped();
         let run = runs.take(Dirty, 4, PAGE, usize::MAX).unwrap();
         let base = run.base();
-        page_map::clear_ends(&run);
+        // As the end of an arena marks them.
+        page_map::mark_given_back(&run);
         runs.forget(run);
         assert_eq!((runs.mapped(), runs.pages(Dirty)), (mapped - 4, PAGES - 4));
         runs.adopt(base, 4);
         assert_eq!(runs.mapped(), mapped);
+        let inside = page_map::lookup(base + PAGE);
+        assert_eq!(inside.dead_arena(), None, "the pages are of an arena again");
         assert_whole(runs);
     }
 }

@@ -15,13 +15,15 @@ pub(in crate::back) struct InUse {
     pub(in crate::back) taken: u64,
     /// Runs that came back.
     pub(in crate::back) given: u64,
+    /// Pages that are counted twice, as their memory is being moved elsewhere.
+    moving: usize,
     list: Option<ActiveList>,
 }
 
 impl InUse {
     /// Creates a count of 0, without a list.
     pub(in crate::back) const fn new() -> InUse {
-        InUse { pages: 0, taken: 0, given: 0, list: None }
+        InUse { pages: 0, taken: 0, given: 0, moving: 0, list: None }
     }
 
     /// Keeps a list of the runs in use from now on. No run is in use yet.
@@ -44,6 +46,23 @@ impl InUse {
             list.push(extent);
         }
         extent
+    }
+
+    /// Counts the addresses to which the memory of a run of `pages` pages is to be moved.
+    pub(in crate::back) fn begin_move(&mut self, pages: usize, new: &Extent) {
+        self.pages += new.pages();
+        self.moving += pages;
+    }
+
+    /// Ends what [`InUse::begin_move`] began. `left` is the run that is not in use any more.
+    pub(in crate::back) fn end_move(&mut self, pages: usize, left: &Extent) {
+        self.pages -= left.pages();
+        self.moving -= pages;
+    }
+
+    /// Pages that are counted as in use twice.
+    pub(in crate::back) fn moving(&self) -> usize {
+        self.moving
     }
 
     /// Lists the second part of a run in use that was cut in two.

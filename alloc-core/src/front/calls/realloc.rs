@@ -201,12 +201,14 @@ pub(crate) unsafe fn lengthened(
     let extent = entry.extent()?;
     let before = extent.bytes();
     let moving = Moving::begin(ptr);
-    let longer = large::lengthen_by_move(extent, size, align)?;
+    sampled::move_begins(ptr as usize);
+    let longer = large::lengthen_by_move(extent, size, align);
+    sampled::move_ends(ptr as usize, longer.is_some());
+    let longer = longer?;
     probes::freed(ptr);
     probes::allocated(longer.base_ptr(), size);
     current::count_given(longer.bytes());
     current::count_freed(before);
-    sampled::large_freed(ptr as usize);
     sampled::large(longer, size);
     if !zero {
         fill::large_allocated(longer, before);

@@ -131,6 +131,20 @@ pub(crate) fn small_resized(block: *mut u8, size: usize, class: SizeClass, arena
     cache.into_iter().for_each(|cache| note(cache, address, size, class.size(), arena));
 }
 
+/// Notes that the memory of a large block is about to be moved elsewhere.
+pub(crate) fn move_begins(address: usize) {
+    if sampler::is_on() {
+        sampler::begin_move(address);
+    }
+}
+
+/// Notes the end of what [`move_begins`] began. `is_moved`: the block is free.
+pub(crate) fn move_ends(address: usize, is_moved: bool) {
+    if sampler::is_on() {
+        sampler::end_move(address, is_moved);
+    }
+}
+
 /// Notes that a large block is freed or resized, which may be a sample.
 #[inline]
 pub(crate) fn large_freed(address: usize) {
