@@ -1,7 +1,12 @@
 //! Linker arguments of the shared object.
 
+#[path = "build/working_set.rs"]
+mod working_set;
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build/working_set.rs");
+    working_set::link();
     // A thread that exits may call back into the library at any time, so dlclose must not unmap it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblumalloc.so");

@@ -42,6 +42,32 @@ fn asks_for(file: &Path, libraries: &[&str]) {
     assert_eq!(unversioned(file), [""; 0], "{}", file.display());
 }
 
+#[allow(dead_code, reason = "the tests link nothing")]
+#[path = "../../capi/build/working_set.rs"]
+mod working_set;
+
+#[test]
+fn the_code_that_every_program_runs_is_side_by_side() {
+    let options = ["--demangle", "--defined-only", "--numeric-sort"];
+    let listed = told("nm", &options, &liblumalloc());
+    let functions = listed.lines().filter_map(|line| Some(line.split_once(" t ")?.1));
+    let functions: Vec<&str> = functions.collect();
+    let first = |module: &&str| {
+        let ends =
+            |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());
+        let is_of = |name: &&str| name.split(&format!("lumalloc::{module}")).skip(1).any(ends);
+        functions.iter().position(is_of)
+    };
+    let set = working_set::MODULES;
+    let missing: Vec<&str> = set.into_iter().filter(|module| first(module).is_none()).collect();
+    assert_eq!(missing, [""; 0]);
+    for other in ["front::life::fork", "ground::fatal", "region::kinds"] {
+        let begin = first(&other).expect("functions of the module");
+        let later = set.into_iter().find(|module| first(module) > Some(begin));
+        assert_eq!(later, None, "behind {other}");
+    }
+}
+
 /// The tests use the results of `cargo build --release`, so no other command may be documented.
 #[test]
 fn one_command_is_documented() {
