@@ -6,7 +6,7 @@ mod common;
 use common::block::Block;
 use common::random::Random;
 use common::{alone, assert_empty};
-use lumalloc::control::{tcache, thread as own};
+use lumalloc::control::{arenas, tcache, thread as own};
 use lumalloc::observe::totals;
 use lumalloc::raw::{self, Flags};
 use std::thread;
@@ -60,6 +60,24 @@ fn numbers_of_no_cache_are_refused() {
             free(&block, flags);
         }
     }
+    assert_empty();
+}
+
+#[test]
+fn an_arena_stays_as_long_as_a_cache_takes_pages_from_it() {
+    let _alone = alone();
+    let arena = arenas::create().expect("an arena");
+    assert_eq!(own::set_arena(arena), Ok(()));
+    let cache = tcache::create().expect("a cache");
+    assert_eq!(own::set_arena(0), Ok(()));
+    // SAFETY: no block of the arena is in use.
+    assert!(!unsafe { arenas::destroy(arena) });
+    assert_eq!(arenas::bound_threads(arena), Some(0), "a cache is no thread");
+    let block = Block::filled(raw::allocate(100, Flags::NONE.tcache(cache)), 100, 1);
+    free(&block.expect("memory"), Flags::NONE.tcache(cache));
+    assert!(tcache::destroy(cache));
+    // SAFETY: as above.
+    assert!(unsafe { arenas::destroy(arena) });
     assert_empty();
 }
 

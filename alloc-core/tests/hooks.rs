@@ -187,6 +187,51 @@ fn memory_goes_back_as_far_as_it_is_let() {
 
 /// Memory that was in use, memory that was purged, and the rest of a chunk, which was never used.
 #[test]
+fn only_what_is_used_gets_memory_again() {
+    let _alone = alone();
+    let recording = Recording::of_buffer(64 << 20);
+    recording.refuse(&[Op::Dalloc]);
+    let arena = create(recording.hooks());
+    let committed = || -> usize {
+        let runs = &recording.state().runs;
+        runs.values().filter(|(_, is_committed)| *is_committed).map(|(size, _)| size).sum()
+    };
+    let long = allocate(arena, 8 << 20, 1).expect("a block");
+    free(&long);
+    assert!(purge(arena));
+    let before = committed();
+    let short = allocate(arena, 64 << 10, 2).expect("a block");
+    assert!(committed() <= before + (1 << 20), "{} {before}", committed());
+    // SAFETY: a block of this allocator.
+    let grown = unsafe { raw::reallocate(short.ptr(), 128 << 10, Flags::NONE.arena(arena)) };
+    assert!(committed() <= before + (1 << 20), "{} {before}", committed());
+    // SAFETY: a block of this allocator, freed once.
+    unsafe { raw::free(grown) };
+    destroy(arena);
+}
+
+#[test]
+fn a_large_block_is_asked_of_one_arena_s_hooks() {
+    let _alone = alone();
+    let default = arenas::extent_hooks(0).expect("the first arena");
+    let recording = Recording::of_hooks(default);
+    let table = std::ptr::from_ref(recording.hooks()).cast_mut();
+    let automatic = || (0..).take_while(|arena| arenas::extent_hooks(*arena).is_some());
+    for arena in automatic() {
+        // SAFETY: the table stays valid, and its hooks do what the manual says.
+        assert_eq!(unsafe { arenas::set_extent_hooks(arena, table) }, Some(default));
+    }
+    let before = recording.count(Op::Alloc);
+    let block = Block::filled(raw::malloc(64 << 20), 64 << 20, 5).expect("a block");
+    assert_eq!(recording.count(Op::Alloc), before + 1);
+    free(&block);
+    for arena in automatic() {
+        // SAFETY: the default table stays valid.
+        assert_eq!(unsafe { arenas::set_extent_hooks(arena, default) }, Some(table));
+    }
+}
+
+#[test]
 fn what_alloc_gave_comes_back_by_dalloc_or_destroy_when_the_arena_ends() {
     let _alone = alone();
     let end = |refused: &[Op], has_destroy: bool| {

@@ -333,6 +333,28 @@ fn told() {
     let before = TOLD.load(Ordering::Relaxed);
     let blocks = sizes.map(raw::malloc);
     assert_eq!(TOLD.load(Ordering::Relaxed) - before, sizes.iter().sum::<usize>());
+    // The other function may be changed meanwhile, by a thread that is told of nothing else.
+    let before = TOLD.load(Ordering::Relaxed);
+    let is_done = AtomicBool::new(false);
+    let rounds = std::thread::scope(|scope| {
+        let allocating = scope.spawn(|| {
+            let mut rounds = 0;
+            while !is_done.load(Ordering::Relaxed) || rounds < 1000 {
+                // SAFETY: freed once.
+                unsafe { raw::free(raw::malloc(100)) };
+                rounds += 1;
+            }
+            rounds
+        });
+        for _ in 0..200 {
+            assert!(control::profile::set_freed_hook(None));
+            assert!(control::profile::set_freed_hook(Some(told_freed)));
+        }
+        is_done.store(true, Ordering::Relaxed);
+        allocating.join().expect("no panic")
+    });
+    let told = TOLD.load(Ordering::Relaxed) - before;
+    assert!(told >= rounds * 100, "{told} of {}", rounds * 100);
     // A recording may begin and end meanwhile.
     assert!(monitor::start(keep) == Ok(()) && monitor::stop());
     let live = LIVE.load(Ordering::Relaxed);

@@ -93,6 +93,23 @@ fn scopes_nest_and_end() {
 }
 
 #[test]
+fn a_scope_does_not_end_in_an_arena_that_is_gone() {
+    let inner = tenant("inner");
+    let run = move || {
+        let gone = arenas::create().expect("an arena");
+        assert_eq!(thread::set_arena(gone), Ok(()));
+        let scope = inner.enter().expect("a cache");
+        assert_eq!(thread::set_arena(0), Ok(()));
+        // SAFETY: no block of the arena is in use.
+        assert!(unsafe { arenas::destroy(gone) });
+        drop(scope);
+        assert_eq!(thread::arena(), 0);
+        assert_eq!(arenas::lookup(lumalloc::raw::malloc(100)), Some(0));
+    };
+    std::thread::spawn(run).join().expect("no panic");
+}
+
+#[test]
 fn an_arena_is_an_allocator() {
     let arena = tenant("collections");
     let (short, long) = (Layout::array::<u64>(100).unwrap(), Layout::array::<u64>(9999).unwrap());

@@ -303,6 +303,7 @@ impl PageAllocator {
             runs: &mut self.runs,
             bounds: &mut self.bounds,
             in_use: &mut self.in_use,
+            low: self.low.held(),
         }
     }
 
@@ -318,8 +319,7 @@ impl PageAllocator {
         Some(self.runs.send_away(run))
     }
 
-    /// Takes in addresses, with or without memory, that another arena leaves. They are lost if
-    /// there is no memory for a record.
+    /// Takes in addresses that another arena leaves, as [`FreeRuns::adopt`].
     pub(crate) fn adopt(&mut self, base: usize, pages: usize) {
         self.runs.adopt(base, pages);
         self.report();

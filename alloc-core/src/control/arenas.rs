@@ -141,9 +141,9 @@ pub unsafe fn reset(index: u32) -> bool {
 
 /// Discards every block of a created arena, gives its memory back, and destroys it. The index may
 /// be used again. Returns `false`, and does nothing, if there is no created arena with this index,
-/// or threads are bound to it. Memory that functions of the program supplied goes back by their
-/// `dalloc`, or by `destroy` if that refuses. Else the program keeps it. Source: jemalloc(3),
-/// `arena.<i>.destroy`.
+/// or if a thread is bound to it or an explicit cache takes pages from it. Memory that functions of
+/// the program supplied goes back by their `dalloc`, or by `destroy` if that refuses. Else the
+/// program keeps it. Source: jemalloc(3), `arena.<i>.destroy`.
 ///
 /// # Safety
 /// As [`reset`].

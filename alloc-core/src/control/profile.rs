@@ -346,12 +346,29 @@ pub fn hooks() -> (Option<AllocatedHook>, Option<FreedHook>) {
 /// # unsafe { lumalloc::raw::free(block) };
 /// ```
 pub fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHook>) -> bool {
+    change_hooks(allocated.is_some() || freed.is_some(), |_| (allocated, freed))
+}
+
+/// Sets the first function of [`set_hooks`] alone. The other one is told of all operations
+/// meanwhile. Returns `false`, and sets none, where [`set_hooks`] does.
+#[must_use]
+pub fn set_allocated_hook(hook: Option<AllocatedHook>) -> bool {
+    change_hooks(hook.is_some(), |(_, freed)| (hook, freed))
+}
+
+/// Sets the second function of [`set_hooks`] alone, as [`set_allocated_hook`] sets the first.
+#[must_use]
+pub fn set_freed_hook(hook: Option<FreedHook>) -> bool {
+    change_hooks(hook.is_some(), |(allocated, _)| (allocated, hook))
+}
+
+fn change_hooks(is_set: bool, change: impl FnOnce(switch::Hooks) -> switch::Hooks) -> bool {
     thread_begin::real_cache();
-    if allocated.is_some() || freed.is_some() {
+    if is_set {
         // What they allocate is not sampled.
         sampler::note_left_out();
     }
-    switch::set_hooks(allocated, freed)
+    switch::change_hooks(change)
 }
 
 /// Returns the function that is told of profiles, if one is set.

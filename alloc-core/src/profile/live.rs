@@ -265,7 +265,10 @@ pub(super) fn clear() {
         let mut held = part.held.lock();
         for head in part.heads.all() {
             let first = head.swap(core::ptr::null_mut(), Ordering::Relaxed);
-            take_list(first, |sample| held.free.put(sample));
+            take_list(first, |sample| {
+                sample.counts.get().into_iter().for_each(SizeCount::forget);
+                held.free.put(sample);
+            });
         }
         held.count = 0;
     }

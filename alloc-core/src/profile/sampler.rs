@@ -252,7 +252,7 @@ fn tell_untold() {
 pub(crate) fn reset(lg_sample: u32) {
     note_left_out();
     live::clear();
-    sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::reset);
+    sites::newest_first().flat_map(sites::Site::sizes).for_each(sites::SizeCount::forget_freed);
     rate::set(lg_sample);
 }
 
@@ -283,6 +283,30 @@ mod tests {
         note_freed(address);
         note_freed(address);
         assert_eq!(counts.get().allocated, counts.get().freed);
+    }
+
+    #[test]
+    fn samples_that_are_taken_while_all_are_forgotten_are_counted_right() {
+        let stack = [0x6672_0001, 0x6672_0002];
+        let counts = sites::counts(&stack, 90, 96).expect("memory");
+        let count = || (counts.get().allocated, counts.get().freed);
+        let known = |address| {
+            let name = NameIndex::default();
+            let (arena, thread, time, ticket) = (0, 9, 0, None);
+            live::Known { address, counts, arena, thread, name, time, ticket }
+        };
+        counts.note_allocated();
+        assert!(live::add(known(0x6672_0000_0000)));
+        counts.note_allocated();
+        // As `reset`, which would forget the samples of other tests.
+        counts.forget();
+        counts.forget_freed();
+        assert!(live::add(known(0x6672_0000_1000)));
+        assert_eq!(count(), (1, 0), "the second sample was being taken");
+        note_freed(0x6672_0000_1000);
+        assert_eq!(count(), (1, 1));
+        counts.forget_freed();
+        assert_eq!(count(), (0, 0));
     }
 
     #[test]

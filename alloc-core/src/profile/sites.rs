@@ -306,10 +306,17 @@ impl SizeCount {
         self.freed.fetch_add(1, Ordering::Release);
     }
 
-    /// Forgets all samples.
-    pub(super) fn reset(&self) {
-        self.freed.store(0, Ordering::Relaxed);
-        self.allocated.store(0, Ordering::Relaxed);
+    /// Forgets a sample that is in use.
+    pub(super) fn forget(&self) {
+        self.allocated.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Forgets the samples that were freed. Each was allocated, so that those that other threads
+    /// allocate or free meanwhile are counted right.
+    pub(super) fn forget_freed(&self) {
+        // Acquire: pairs with the Release in `note_freed`.
+        let freed = self.freed.swap(0, Ordering::Acquire);
+        self.allocated.fetch_sub(freed, Ordering::Relaxed);
     }
 }
 
@@ -340,7 +347,9 @@ mod tests {
         one.note_freed();
         assert_eq!(one.get(), Counted { allocated: 2, freed: 1 });
         assert_eq!(other.get(), Counted::default());
-        one.reset();
+        one.forget_freed();
+        assert_eq!(one.get(), Counted { allocated: 1, freed: 0 });
+        one.forget();
         assert_eq!(one.get(), Counted::default());
     }
 

@@ -35,7 +35,7 @@ pub static ROWS: &[Row] = &[
     act!(
         "arena.<i>.destroy",
         destroy,
-        "reset, then ends the arena; EFAULT also while threads are bound to it"
+        "reset, then ends the arena; EFAULT also while threads or caches are bound to it"
     ),
     rw!(
         "arena.<i>.dss",

@@ -80,13 +80,13 @@ fn set(hook: *mut c_void, set: fn(*mut c_void)) -> Result<(), Error> {
 fn set_allocated(hook: *mut c_void) -> Result<(), Error> {
     // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
     let hook = unsafe { transmute::<*mut c_void, Option<AllocatedHook>>(hook) };
-    if profile::set_hooks(hook, profile::hooks().1) { Ok(()) } else { Err(Error::NoMemory) }
+    if profile::set_allocated_hook(hook) { Ok(()) } else { Err(Error::NoMemory) }
 }
 
 fn set_freed(hook: *mut c_void) -> Result<(), Error> {
     // SAFETY: as in C, the caller that writes this key vouches for its function; NULL is none.
     let hook = unsafe { transmute::<*mut c_void, Option<FreedHook>>(hook) };
-    if profile::set_hooks(profile::hooks().0, hook) { Ok(()) } else { Err(Error::NoMemory) }
+    if profile::set_freed_hook(hook) { Ok(()) } else { Err(Error::NoMemory) }
 }
 
 fn set_backtrace(hook: *mut c_void) -> Result<(), Error> {

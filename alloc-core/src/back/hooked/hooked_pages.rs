@@ -80,6 +80,8 @@ pub(crate) struct HookedPages<'a> {
     pub(in crate::back) runs: &'a mut FreeRuns,
     pub(in crate::back) bounds: &'a mut Bounds,
     pub(in crate::back) in_use: &'a mut InUse,
+    /// The pages that have memory at low addresses.
+    pub(in crate::back) low: usize,
 }
 
 /// Whether two neighbours can be merged once both have memory.
@@ -89,6 +91,11 @@ fn is_alike(run: &Extent, right: &Extent) -> bool {
 }
 
 impl HookedPages<'_> {
+    /// The pages of the arena that have memory.
+    fn held(&self) -> usize {
+        self.runs.held() + self.low - self.in_use.moving()
+    }
+
     // --- what threads lack ---
 
     /// Takes the request of the calling thread, which then makes such a run ready. The arena does
@@ -145,13 +152,14 @@ impl HookedPages<'_> {
                 return Some(self.runs.remove(run));
             }
         }
+        let held = self.held();
         let hooked = self.hooked.as_mut()?;
         let found = hooked.ready.iter_mut().find(|slot| slot.is_some_and(&fits));
         if let Some(run) = found.and_then(Option::take) {
             self.runs.note_back(run);
             return Some(InHand::hold(run, ExtentState::Dirty));
         }
-        if noted && self.bounds.admits(self.runs.held(), pages) {
+        if noted && self.bounds.admits(held, pages) {
             hooked.requests.note(HookRequest { pages, align });
         }
         None
@@ -254,7 +262,7 @@ impl HookedPages<'_> {
             return None;
         }
         let new = state == ExtentState::Retained;
-        if new && !self.bounds.admits(self.runs.held(), more) {
+        if new && !self.bounds.admits(self.held(), more) {
             return None;
         }
         Some(self.take_out(right))
@@ -265,7 +273,7 @@ impl HookedPages<'_> {
         self.runs.note_back(&taken);
         self.in_use.pages += taken.pages();
         let is_zero = self.runs.append_to_active(run, taken);
-        self.bounds.report(self.runs.held());
+        self.bounds.report(self.held());
         is_zero
     }
 
@@ -307,7 +315,7 @@ impl HookedPages<'_> {
     /// Takes in new memory as a free run in no list. Returns `None` without memory for records.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         let run = self.runs.take_in(got, pages)?;
-        self.bounds.report(self.runs.held());
+        self.bounds.report(self.held());
         Some(self.runs.send_away(run))
     }
 
@@ -315,7 +323,7 @@ impl HookedPages<'_> {
     pub(crate) fn strike_off(&mut self, run: InHand) {
         self.runs.note_back(&run);
         self.runs.forget(run);
-        self.bounds.report(self.runs.held());
+        self.bounds.report(self.held());
     }
 }
 
@@ -367,6 +375,20 @@ mod tests {
         pages.free(block);
         assert!(allocate(&mut pages).is_some_and(|again| again.is(block)));
         pages.hooks().forget_requests();
+    }
+
+    #[test]
+    fn pages_at_low_addresses_count_for_the_bounds_of_an_arena_with_hooks() {
+        let _zone = crate::ground::low::tests::open();
+        let mut pages = PageAllocator::for_test(&Mmap);
+        let sample = pages.allocate(RUN, PAGE, Memory::Low).unwrap();
+        pages.hook(keep(Box::new(Hooks::new(0))));
+        let run = new_run(&mut pages, RUN);
+        pages.hooks().make_ready(run);
+        assert!(allocate(&mut pages).is_some());
+        assert_eq!(pages.held(), 2 * RUN);
+        pages.check();
+        pages.free(sample);
     }
 
     #[test]

@@ -77,19 +77,26 @@ pub(crate) fn set_recording(on: bool) -> bool {
     done
 }
 
-/// Sets the functions that are told of each allocation and each free, except the one operation of
-/// each thread that is under way. Returns `false`, and sets none, if there is no memory or the
-/// system cannot do it.
-pub(crate) fn set_hooks(allocated: Option<AllocatedHook>, freed: Option<FreedHook>) -> bool {
+/// The functions that are told of each allocation and each free.
+pub(crate) type Hooks = (Option<AllocatedHook>, Option<FreedHook>);
+
+/// Changes the functions that are told of each allocation and each free, except the one operation
+/// of each thread that is under way. A function that stays is told of all. Returns `false`, and
+/// sets none, if there is no memory or the system cannot do it.
+pub(crate) fn change_hooks(change: impl FnOnce(Hooks) -> Hooks) -> bool {
     let registry = REGISTRY.lock();
-    hooks::ALLOCATED.set(None);
-    hooks::FREED.set(None);
-    let done = set_observer(&registry, Observer::Hooks, allocated.is_some() || freed.is_some());
-    if done {
-        hooks::ALLOCATED.set(allocated);
-        hooks::FREED.set(freed);
+    let (allocated, freed) = change((hooks::ALLOCATED.get(), hooks::FREED.get()));
+    let is_wanted = allocated.is_some() || freed.is_some();
+    if !is_wanted || !hooks::see_all() {
+        hooks::ALLOCATED.set(None);
+        hooks::FREED.set(None);
+        if !set_observer(&registry, Observer::Hooks, is_wanted) {
+            return false;
+        }
     }
-    done
+    hooks::ALLOCATED.set(allocated);
+    hooks::FREED.set(freed);
+    true
 }
 
 /// Leads all operations to functions that take the place of malloc from now on, except the one

@@ -96,8 +96,7 @@ pub(crate) struct Thread<C: 'static> {
     name: Cell<NameIndex>,
     /// Where its events wait to be written.
     events: Cell<Option<&'static Buffer>>,
-    /// The balance of its caches at the last look, the whole balance at the last reset, and the
-    /// highest one since.
+    /// Balances: of its caches at the last look, of all at the last reset, and the highest since.
     cached_balance: Cell<i64>,
     peak_base: Cell<i64>,
     peak: Cell<i64>,
@@ -187,6 +186,11 @@ impl<C: OfThread> Thread<C> {
         self.bound.replace(arena).into_iter().for_each(Arena::unbind);
     }
 
+    /// Returns the cache of the arena that the thread is bound to.
+    pub(crate) fn bound_cache(&self) -> Option<&'static C> {
+        self.cache_for(self.bound.get()?.id())
+    }
+
     /// Returns the thread's caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &'static C> + use<C> {
         core::iter::successors(self.first.get(), |cache| cache.next_of_thread().get())
@@ -229,8 +233,7 @@ impl<C: OfThread> Thread<C> {
         self.name.set(name);
     }
 
-    /// Returns the buffer of the thread's events, which it takes now if it has none. `None`: there
-    /// is no memory.
+    /// Returns the buffer of the thread's events, or takes one now. `None`: there is no memory.
     pub(crate) fn events(&self) -> Option<&'static Buffer> {
         self.events.set(self.events.get().or_else(recorder::take_buffer));
         self.events.get()
@@ -284,9 +287,7 @@ impl<C: OfThread> Thread<C> {
     }
 
     fn count_past(&self, which: usize, bytes: usize) {
-        if let Some(past) = self.past.get(which) {
-            past.add(bytes as u64);
-        }
+        self.past.get(which).into_iter().for_each(|past| past.add(bytes as u64));
         self.move_cell(which, bytes);
         if which == ALLOCATED {
             self.raise_peak();

@@ -53,16 +53,33 @@ pub(crate) fn for_each_lock(see: &mut dyn FnMut(&dyn ForkLock)) {
 }
 
 /// Creates a cache that takes pages from the arena of another cache. Returns `None` if no memory or
-/// number is left.
+/// number is left. A created arena stays as long as there is such a cache.
 pub(crate) fn create(like: &RealCache) -> Option<u32> {
     let home = &like.owner.home;
-    let cache = registry::take(home.get(), home.is_bound(), None)?;
-    cache.largest.set(options::current().tcache_max);
-    let id = file(Cache(cache));
-    if id.is_none() {
-        registry::put(cache);
+    let arena = home.get();
+    if home.is_bound() && !arena.bind_cache() {
+        return None;
     }
-    id
+    let cache = registry::take(arena, home.is_bound(), None);
+    if let Some(cache) = cache {
+        cache.largest.set(options::current().tcache_max);
+        if let Some(id) = file(Cache(cache)) {
+            return Some(id);
+        }
+        put(cache);
+    } else if home.is_bound() {
+        arena.unbind_cache();
+    }
+    None
+}
+
+/// Gives a cache back that no place holds.
+fn put(cache: &'static RealCache) {
+    let home = &cache.owner.home;
+    if home.is_bound() {
+        home.get().unbind_cache();
+    }
+    registry::put(cache);
 }
 
 fn file(cache: Cache) -> Option<u32> {
@@ -153,6 +170,6 @@ pub(crate) fn destroy(id: u32) -> bool {
     let taken = place(id).and_then(|place| place.0.lock().take());
     let Some(Cache(cache)) = taken else { return false };
     thread_end::empty(cache);
-    registry::put(cache);
+    put(cache);
     true
 }

@@ -34,9 +34,13 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         // After the thread's end the caches may belong to another thread.
-        if current::real_cache().is_some() {
-            switch::show(self.before);
+        if current::real_cache().is_none() {
+            return;
         }
+        let is_live = self.before.owner.home.get().is_live();
+        // The thread was moved inside the scope, and its arena destroyed.
+        let moved = self.before.thread().filter(|_| !is_live).and_then(Thread::bound_cache);
+        switch::show(moved.unwrap_or(self.before));
     }
 }
 

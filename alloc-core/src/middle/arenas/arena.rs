@@ -192,6 +192,16 @@ impl Arena {
         self.life.unbind();
     }
 
+    /// As [`Arena::bind`], but for an explicit cache.
+    pub(crate) fn bind_cache(&self) -> bool {
+        self.life.bind_cache()
+    }
+
+    /// Counts one explicit cache less.
+    pub(crate) fn unbind_cache(&self) {
+        self.life.unbind_cache();
+    }
+
     /// How many threads are bound to the arena.
     pub(crate) fn bound(&self) -> u32 {
         self.life.bound()
@@ -309,8 +319,10 @@ impl Arena {
     pub(in crate::middle) fn set_hooks(&'static self, table: *mut ExtentHooks) -> *mut ExtentHooks {
         let before = self.hooks.table();
         self.hooks.set(table);
-        self.pages.lock().allocator.hook(&self.hooks);
+        let mut pages = self.pages.lock();
+        // Under the lock, so that a thread that has found the hooks can ask them.
         self.hooked.store(true, Relaxed);
+        pages.allocator.hook(&self.hooks);
         before
     }
 

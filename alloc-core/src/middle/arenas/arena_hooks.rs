@@ -110,9 +110,9 @@ pub(crate) fn forget_in_child() {
 
 /// Sets an arena's table of hooks, and returns the one before. From then on its pages use it.
 pub(crate) fn set(arena: &'static Arena, table: *mut ExtentHooks) -> *mut ExtentHooks {
-    let before = arena.set_hooks(table);
+    // First, because a thread that finds the arena hooked asks the hooks only where there are any.
     HOOKED.store(true, Relaxed);
-    before
+    arena.set_hooks(table)
 }
 
 /// Makes a wanted run ready, from free runs or from new memory.
@@ -149,9 +149,6 @@ fn make_ready_at_last(arena: &'static Arena, request: HookRequest) -> bool {
 fn cut_free(arena: &'static Arena, taken: Option<InHand>, request: HookRequest) -> bool {
     let Some(mut taken) = taken else { return false };
     let Some(lead) = lead_of(taken.run(), request) else { return put_back(arena, taken) };
-    if !hook_calls::commit(arena.hooks(), &taken) {
-        return put_back(arena, taken);
-    }
     if lead > 0 {
         match cut(arena, taken, lead) {
             Ok((front, back)) => {
@@ -162,10 +159,13 @@ fn cut_free(arena: &'static Arena, taken: Option<InHand>, request: HookRequest) 
         }
     }
     match shorten(arena, taken, request.pages) {
-        Ok(run) => arena.pages.lock().allocator.hooks().make_ready(run),
-        Err(whole) => return put_back(arena, whole),
+        // Only now, so that what is put back has no more memory than before.
+        Ok(run) if hook_calls::commit(arena.hooks(), &run) => {
+            arena.pages.lock().allocator.hooks().make_ready(run);
+            true
+        }
+        Ok(refused) | Err(refused) => put_back(arena, refused),
     }
-    true
 }
 
 /// Cuts a run that is in no list in two. `Err`: refused.
@@ -284,12 +284,12 @@ pub(in crate::middle) fn grow(
     }
     let more = pages - run.pages();
     let taken = arena.pages.lock().allocator.hooks().take_behind(run, more)?;
-    if !hook_calls::commit(arena.hooks(), &taken) {
-        put_back(arena, taken);
-        return None;
-    }
+    let is_ready = |taken: &InHand| {
+        hook_calls::commit(arena.hooks(), taken)
+            && hook_calls::may_append(arena.hooks(), run, taken)
+    };
     match shorten(arena, taken, more) {
-        Ok(taken) if hook_calls::may_append(arena.hooks(), run, &taken) => {
+        Ok(taken) if is_ready(&taken) => {
             Some(arena.pages.lock().allocator.hooks().append(run, taken))
         }
         Ok(refused) | Err(refused) => {

@@ -2,13 +2,15 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, Ordering::Relaxed};
 
-/// Whether an arena is live, and how many threads are bound to it.
+/// Whether an arena is live, and how many threads and explicit caches are bound to it.
 ///
-/// A thread that binds first counts itself and then reads the state. A thread that destroys first
-/// sets the state and then reads the count. So one of the two sees the other.
+/// A thread that binds first counts itself, or the cache, and then reads the state. A thread that
+/// destroys first sets the state and then reads the counts. So one of the two sees the other.
 pub(crate) struct Life {
     state: AtomicU8,
     bound: AtomicU32,
+    /// Explicit caches that take pages from the arena only.
+    caches: AtomicU32,
     /// How often the arena ended.
     ends: AtomicU32,
 }
@@ -20,7 +22,8 @@ const DEAD: u8 = 2;
 impl Life {
     /// A live arena, with no thread bound to it.
     pub(in crate::middle) const fn new() -> Life {
-        Life { state: AtomicU8::new(LIVE), bound: AtomicU32::new(0), ends: AtomicU32::new(0) }
+        let [bound, caches, ends] = [const { AtomicU32::new(0) }; 3];
+        Life { state: AtomicU8::new(LIVE), bound, caches, ends }
     }
 
     /// Whether blocks may be allocated in the arena.
@@ -31,14 +34,28 @@ impl Life {
 
     /// Counts one more thread that is bound to the arena. `false`: the arena is not live.
     pub(in crate::middle) fn bind(&self) -> bool {
+        self.count_in(&self.bound)
+    }
+
+    /// As [`Life::bind`], but for an explicit cache.
+    pub(in crate::middle) fn bind_cache(&self) -> bool {
+        self.count_in(&self.caches)
+    }
+
+    fn count_in(&self, count: &AtomicU32) -> bool {
         // SeqCst: pairs with the exchange in `begin_end`.
-        self.bound.fetch_add(1, Ordering::SeqCst);
+        count.fetch_add(1, Ordering::SeqCst);
         // SeqCst: pairs with the exchange in `begin_end`.
         let lives = self.state.load(Ordering::SeqCst) == LIVE;
         if !lives {
-            self.unbind();
+            count.fetch_sub(1, Relaxed);
         }
         lives
+    }
+
+    /// Counts one explicit cache less.
+    pub(in crate::middle) fn unbind_cache(&self) {
+        self.caches.fetch_sub(1, Relaxed);
     }
 
     /// Counts one thread less that is bound to the arena.
@@ -56,14 +73,14 @@ impl Life {
         self.ends.load(Relaxed)
     }
 
-    /// Begins the end of the arena. `false`: threads are bound to the arena, or it is not live.
+    /// Begins the end of the arena. `false`: threads or caches are bound to it, or it is not live.
     pub(in crate::middle) fn begin_end(&self) -> bool {
-        // SeqCst: pairs with the count in `bind`.
+        // SeqCst: pairs with the count in `count_in`.
         if self.state.compare_exchange(LIVE, ENDING, Ordering::SeqCst, Relaxed).is_err() {
             return false;
         }
-        // SeqCst: pairs with the count in `bind`.
-        if self.bound.load(Ordering::SeqCst) > 0 {
+        // SeqCst: pairs with the count in `count_in`.
+        if [&self.bound, &self.caches].iter().any(|count| count.load(Ordering::SeqCst) > 0) {
             self.state.store(LIVE, Relaxed);
             return false;
         }
@@ -100,9 +117,11 @@ mod tests {
         assert!(life.is_live() && !life.is_dead() && life.bind());
         assert!(!life.begin_end() && life.is_live(), "a thread is bound to it");
         life.unbind();
+        assert!(life.bind_cache() && !life.begin_end() && life.bound() == 0, "a cache is");
+        life.unbind_cache();
         assert!(life.begin_end() && !life.is_live() && !life.is_dead());
         assert!(!life.begin_end(), "it is ending");
-        assert!(!life.bind() && life.bound() == 0);
+        assert!(!life.bind() && !life.bind_cache() && life.bound() == 0);
         life.complete_end();
         assert!(life.is_dead() && life.ends() == 1 && !life.bind());
         life.revive();

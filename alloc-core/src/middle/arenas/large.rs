@@ -57,9 +57,11 @@ pub(crate) fn allocate(
                 locked.allocate_large(pages, align, fresh(memory, filled))
             };
             choose_arena::with_pages(home, take)
-                // No room for more; addresses that other arenas have kept may do.
+                // No room for more; addresses that other arenas have kept may do. The hooks of
+                // others are not asked, because those of the home arena are next.
                 .or_else(|| {
-                    let mut others = arena_list::automatic().filter(|_| !home.is_bound());
+                    let arenas = arena_list::automatic().filter(|_| !home.is_bound());
+                    let mut others = arenas.filter(|arena| !arena.is_hooked());
                     others.find_map(|arena| allocate_in(arena, pages, align, filled))
                 })
         }
