@@ -174,6 +174,24 @@ impl Lock {
         self.damaged.store(0, Ordering::Relaxed);
     }
 
+    /// Frees the lock of a process that ended. The caller knows of no process that has the region,
+    /// but may be wrong: the lock of a process that is seen to exist stays. Returns whether it does
+    /// not.
+    pub(crate) fn free_unless_seen(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        let owner = word & !AWAITED;
+        if owner == FREE {
+            return true;
+        }
+        let is_seen = owner::is_seen(owner);
+        if !is_seen {
+            forget_thread(self, word);
+            // If it fails, a process was faster.
+            let _ = self.word.compare_exchange(word, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        !is_seen
+    }
+
     /// Returns the process that is in a region of several processes, or was when it ended.
     pub fn holder(&self) -> Option<Holder> {
         let word = self.word.load(Ordering::Relaxed) & !AWAITED;
@@ -428,6 +446,19 @@ mod tests {
         // Another thread's mark.
         lock.thread.store(mark_of_thread(few) ^ 1, Ordering::Relaxed);
         assert_eq!(lock.try_enter(Entry::Processes), Some(false));
+    }
+
+    #[test]
+    fn the_lock_of_a_process_that_is_seen_is_not_freed() {
+        let lock = Lock::new();
+        assert!(lock.free_unless_seen());
+        assert!(lock.enter(Entry::Processes));
+        assert!(!lock.free_unless_seen() && lock.is_held());
+        // Of another boot, and of another namespace.
+        for gone in [owner::of_another_boot(), owner::of_another_space()] {
+            lock.word.store(gone | AWAITED, Ordering::Relaxed);
+            assert!(lock.free_unless_seen() && !lock.is_held());
+        }
     }
 
     #[test]

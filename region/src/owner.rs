@@ -208,15 +208,31 @@ fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     into.get(..length)
 }
 
-/// Returns the number that a process of another boot with this process number would have.
+/// Numbers that processes with the process number of this one would have elsewhere.
 #[cfg(test)]
-pub(crate) fn of_another_boot() -> u64 {
-    let boot = (own() & BOOT) >> BOOT_SHIFT;
-    own() & !BOOT | part(boot ^ 1 << 3, BOOT_SHIFT, BOOT)
+mod testing {
+    use super::*;
+
+    pub(crate) fn of_another_boot() -> u64 {
+        with_another(BOOT)
+    }
+
+    pub(crate) fn of_another_space() -> u64 {
+        with_another(SPACE)
+    }
+
+    pub(super) fn with_another(mask: u64) -> u64 {
+        let shift = mask.trailing_zeros();
+        own() & !mask | part((own() & mask) >> shift ^ 1 << 3, shift, mask)
+    }
 }
 
 #[cfg(test)]
+pub(crate) use testing::{of_another_boot, of_another_space};
+
+#[cfg(test)]
 mod tests {
+    use super::testing::with_another;
     use super::*;
     use core::ffi::c_int;
     use std::process::{Command, Stdio};
@@ -244,17 +260,11 @@ mod tests {
 
     #[test]
     fn another_start_and_another_boot_are_another_process() {
-        assert!(!is_alive(other(START)));
-        assert!(!is_alive(other(BOOT)));
-        assert!(is_alive(other(SPACE)));
+        assert!(!is_alive(with_another(START)));
+        assert!(!is_alive(with_another(BOOT)));
+        assert!(is_alive(with_another(SPACE)));
         assert!(!is_alive(own() & !NUMBER));
-        assert!([START, BOOT, SPACE].map(other).iter().all(|other| !is_same(*other, own())));
-    }
-
-    /// The number of this process with another value of a part.
-    fn other(changed: u64) -> u64 {
-        let shift = changed.trailing_zeros();
-        part((own() & changed) >> shift ^ 1 << 3, shift, changed) | own() & !changed
+        assert!([START, BOOT, SPACE].map(with_another).iter().all(|other| !is_same(*other, own())));
     }
 
     #[test]
@@ -271,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_process_of_another_namespace_is_not_seen() {
-        assert!(is_seen(own()) && !is_seen(other(SPACE)) && !is_seen(other(BOOT)));
+        assert!(is_seen(own()) && !is_seen(with_another(SPACE)) && !is_seen(with_another(BOOT)));
         assert!(is_seen(own() & !(BOOT | SPACE)) && !is_seen(own() & !START));
         assert!(is_seen(1) && !is_seen(NUMBER));
     }
