@@ -82,12 +82,9 @@ pub(crate) fn is_alive(owner: u64) -> bool {
 }
 
 /// Returns whether the process that a number was made for is seen to exist: it is not one of
-/// another namespace. One with the process number of this one, and without the time when it began,
-/// may be an earlier process.
+/// another namespace, and not another one with its process number.
 pub(crate) fn is_seen(owner: u64) -> bool {
-    let own = own();
-    let is_sure = process_of(owner) != process_of(own) || owner & START != 0;
-    is_sure && !differ(owner, own, SPACE) && is_alive(owner)
+    owner & START != 0 && !differ(owner, own(), SPACE) && is_alive(owner)
 }
 
 /// Returns whether two numbers have a part that differs. A part that is not known does not.
@@ -283,7 +280,7 @@ mod tests {
     fn a_process_of_another_namespace_is_not_seen() {
         assert!(is_seen(own()) && !is_seen(with_another(SPACE)) && !is_seen(with_another(BOOT)));
         assert!(is_seen(own() & !(BOOT | SPACE)) && !is_seen(own() & !START));
-        assert!(is_seen(1) && !is_seen(NUMBER));
+        assert!(!is_seen(1) && !is_seen(NUMBER));
     }
 
     /// A process that has no descriptor left cannot read `/proc`.
