@@ -13,7 +13,8 @@
 //! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
 //! lost unless the file cannot be written. Such events are counted, and the file says how many they
 //! are. The file has its name once it is whole. Until then `.tmp` follows the name, or a number and
-//! `.tmp` if there is such a file already, and such a file can be read too. It is opened anew for each piece, so a program may close all its descriptors.
+//! `.tmp` if there is such a file already, and such a file can be read too. It is opened anew for
+//! each piece, so a program may close all its descriptors.
 
 use crate::event_file;
 use crate::event_output::Output;

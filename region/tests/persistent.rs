@@ -182,8 +182,8 @@ fn processes_share_a_region() {
     assert_eq!(region.stat().busy, 3);
 }
 
-/// On some file systems a process that closes its descriptors has the file locked no longer. Here it
-/// unlocks the file.
+/// On some file systems a process that closes its descriptors has the file locked no longer. Here
+/// it unlocks the file.
 #[test]
 fn a_process_in_a_region_keeps_others_out_without_the_lock_of_the_file() {
     let file = File::new("unlocked");

@@ -114,7 +114,8 @@ fn recording() -> MutexGuard<'static, Option<Recording>> {
     RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a recording was ended elsewhere, as by the key `monitor.stop`: its file has its name then.
+/// Whether a recording was ended elsewhere, as by the key `monitor.stop`: its file has its name
+/// then.
 fn has_ended(recording: &Recording) -> bool {
     recording.file.exists()
 }
