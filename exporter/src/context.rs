@@ -9,6 +9,10 @@ use crate::single_flight::SingleFlight;
 use crate::unsent::Unsent;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The most requests that wait for their second reading at once.
+const MOST_WAITS: usize = 4;
 
 /// One exporter: the allocator that it shows, and its settings.
 pub(crate) struct Context {
@@ -24,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) unsent: Unsent,
     /// Guards the routes that are `alone`, which serve one request at a time.
     pub(crate) flight: SingleFlight,
+    /// One for each request that may wait for its second reading.
+    pub(crate) waits: Semaphore,
     /// The exporter's own memory.
     pub(crate) memory: Arc<OwnMemory>,
     /// The snapshots that are kept.
@@ -32,6 +38,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(namespace: &'static dyn Namespace, settings: Settings) -> Arc<Context> {
+        let waits = most_waits(settings.limits.connections);
         Arc::new(Context {
             namespace,
             metrics: Metrics::default(),
@@ -39,8 +46,24 @@ impl Context {
             counts: Counts::default(),
             unsent: Unsent::default(),
             flight: SingleFlight::default(),
+            waits: Semaphore::new(waits),
             memory: Arc::new(OwnMemory::of(namespace)),
             ring: Arc::default(),
         })
+    }
+}
+
+/// Returns how many requests may wait at once, so that others have connections.
+fn most_waits(connections: usize) -> usize {
+    (connections / 2).clamp(1, MOST_WAITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::most_waits;
+
+    #[test]
+    fn who_waits_leaves_connections_to_others() {
+        assert_eq!([0, 1, 2, 5, 8, 64].map(most_waits), [1, 1, 1, 2, 4, 4]);
     }
 }

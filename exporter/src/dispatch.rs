@@ -117,7 +117,7 @@ impl Dispatch {
         self.read(route, is_alone, route.answer, asked).await
     }
 
-    /// Makes the first reading, and waits.
+    /// Makes the first reading, and waits. A request that would be one too many to wait gets 409.
     async fn first(
         &self,
         route: &'static Route,
@@ -125,14 +125,20 @@ impl Dispatch {
         asked: &Asked,
         wait: Duration,
     ) -> Result<Before, Box<Answer>> {
+        let Ok(_waits) = self.context.waits.try_acquire() else {
+            let reason = "too many requests wait for what changes: try again";
+            return Err(line(StatusCode::CONFLICT, reason).into());
+        };
         let answer = self.read(route, route.alone, first, asked.clone()).await;
         if answer.status() != StatusCode::OK {
             return Err(answer.into());
         }
         let Ok(body) = answer.into_body().collect().await;
+        let most = self.context.settings.load().limits.unsent;
+        let before = self.context.unsent.hold(body.to_bytes(), most)?;
         let until = Instant::now() + wait;
         let _ = self.clock.within(until, std::future::pending::<()>()).await;
-        Ok(Before(body.to_bytes()))
+        Ok(Before(before))
     }
 
     /// Has the reading thread answer. With `is_alone`, refuses while another such request is
@@ -234,4 +240,74 @@ fn wrong_method(methods: &[hyper::Method]) -> Answer {
         answer.headers_mut().insert(ALLOW, allowed);
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Exporter;
+    use crate::answer::{BINARY, body};
+    use crate::routes::First;
+    use crate::testing::{get, said};
+    use tokio::task::yield_now;
+
+    /// A difference between two readings that takes ten minutes.
+    static SLOW: Route = Route {
+        path: "/slow",
+        method: hyper::Method::GET,
+        surface: Surface::Admin,
+        place: Place::Reader,
+        open: false,
+        alone: true,
+        body: 0,
+        first: Some(First {
+            wait: |_| Ok(Some(Duration::from_secs(600))),
+            read: |_, _| body(BINARY, vec![0; BYTES]),
+        }),
+        answer: |_, _| body(BINARY, vec![0; BYTES]),
+    };
+    const BYTES: usize = 5000;
+
+    #[test]
+    fn few_requests_wait_for_their_second_reading_and_what_they_keep_is_counted() {
+        let service = Exporter::builder().service().unwrap();
+        let dispatch = service.dispatch();
+        let unsent = &dispatch.context.unsent;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let slow = || {
+                let dispatch = dispatch.clone();
+                tokio::spawn(async move { dispatch.answer(&SLOW, get("/slow")).await })
+            };
+            let mut waiting = Vec::new();
+            for count in 1..=4 {
+                waiting.push(slow());
+                while unsent.bytes() < count * BYTES {
+                    yield_now().await;
+                }
+            }
+            let text = "too many requests wait for what changes: try again\n";
+            assert_eq!(said(slow().await.unwrap()), (409, text.into()));
+            // One whose client is gone makes room.
+            waiting.pop().unwrap().abort();
+            while unsent.bytes() > 3 * BYTES {
+                yield_now().await;
+            }
+            let _fourth = slow();
+            while unsent.bytes() < 4 * BYTES {
+                yield_now().await;
+            }
+        });
+    }
+
+    #[test]
+    fn a_first_reading_for_which_there_is_no_room_is_refused() {
+        let service = Exporter::builder().service().unwrap();
+        let dispatch = service.dispatch();
+        let most = dispatch.context.settings.load().limits.unsent;
+        let _held = dispatch.context.unsent.hold(vec![0; most].into(), most).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answer = runtime.block_on(dispatch.answer(&SLOW, get("/slow")));
+        assert_eq!(said(answer), (503, "too many answers wait to be taken\n".into()));
+    }
 }

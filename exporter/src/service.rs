@@ -75,6 +75,11 @@ impl Service {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
     fn answer<B>(&self, request: Request<B>) -> Answering
     where
         B: Body + Send + 'static,

@@ -38,7 +38,9 @@ pub struct Limits {
     pub lifetime: Duration,
     /// The longest body that is read, in bytes.
     pub body: usize,
-    /// Bytes of answers that clients have not taken yet. Beyond this, requests get 503.
+    /// Bytes of answers that clients have not taken yet, and of profiles that wait for the second
+    /// one of a difference. Beyond this, requests get 503. One answer that is longer by itself is
+    /// sent at a time besides; what has more than 256 MiB, and more than this, gets 507.
     pub unsent: usize,
 }
 

@@ -84,18 +84,20 @@ impl Output {
             self.file.path.push(directory)?.push(b"/")?;
         }
         self.file.path.push(name.to_bytes())?;
-        self.file.unfinished = output_file::unfinished(self.file.path.as_c_str())?;
+        self.file.unfinished = output_file::unfinished(self.file.path.as_c_str(), 0)?;
         Some(())
     }
 
-    /// Begins the file.
+    /// Begins the file. `is_named`: the program gave the name, so another file of that name is
+    /// replaced at the end.
     ///
     /// # Errors
-    /// The system's error number. There is no file then.
-    pub(crate) fn begin(&mut self) -> Result<(), c_int> {
+    /// The system's error number: `EEXIST` if there is such a file, whole or unfinished, and none
+    /// of that name can be begun. There is no new file then.
+    pub(crate) fn begin(&mut self, is_named: bool) -> Result<(), c_int> {
         (self.next_stack, self.known.count, self.file.error) = (1, 0, 0);
         self.file.length = MAGIC.len() as u64;
-        output_file::create(self.file.unfinished.as_c_str(), &MAGIC)?;
+        self.create(is_named)?;
         let is_begun = self.put(format::PROCESS, |chunk| {
             let mut program = [0; 4096];
             let program = process::program(&mut program);
@@ -108,6 +110,27 @@ impl Output {
         }
         self.remove();
         Err(self.file.error)
+    }
+
+    /// Creates the file under a name that no other has: one that was killed, with the number of
+    /// this process perhaps, left its recording.
+    fn create(&mut self, is_named: bool) -> Result<(), c_int> {
+        let path = self.file.path.as_c_str();
+        if !is_named && output_file::exists(path) {
+            return Err(libc::EEXIST);
+        }
+        let names = if is_named { output_file::MOST_TAKEN } else { 1 };
+        for number in 0..names {
+            let name = output_file::unfinished(path, number).ok_or(libc::ENAMETOOLONG)?;
+            match output_file::create(name.as_c_str(), &MAGIC) {
+                Err(libc::EEXIST) => {}
+                created => {
+                    self.file.unfinished = name;
+                    return created;
+                }
+            }
+        }
+        Err(libc::EEXIST)
     }
 
     /// Removes the file.
@@ -246,6 +269,47 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is in a directory, in order of names: the names, and whether it is what was left there.
+    fn left(directory: &std::path::Path) -> std::vec::Vec<(std::string::String, bool)> {
+        let entries = std::fs::read_dir(directory).expect("the directory");
+        let mut all: std::vec::Vec<_> = entries
+            .map(|entry| {
+                let entry = entry.expect("an entry");
+                let is_left = std::fs::read(entry.path()).expect("a file") == b"left";
+                (entry.file_name().into_string().expect("text"), is_left)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn what_another_process_left_is_kept() {
+        let name = std::format!("lumalloc-events-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let path = |name: &str| directory.join(name).into_os_string().into_encoded_bytes();
+        let c_path = |name: &str| std::ffi::CString::new(path(name)).expect("a path");
+        for name in ["a.tmp", "a.1.tmp", "b.tmp", "c"] {
+            std::fs::write(directory.join(name), "left").expect("a file");
+        }
+        let mut output = std::boxed::Box::new(Output::new());
+        let old = [("a.1.tmp", true), ("a.tmp", true), ("b.tmp", true), ("c", true)];
+        let old = old.map(|(name, is_left)| (std::string::String::from(name), is_left));
+        for name in ["b", "c"] {
+            output.set_name(&c_path(name)).expect("a name");
+            assert_eq!(output.begin(false), Err(libc::EEXIST));
+        }
+        assert_eq!(left(&directory), old);
+        output.set_name(&c_path("a")).expect("a name");
+        output.begin(true).expect("a file");
+        assert!(left(&directory).contains(&("a.2.tmp".into(), false)));
+        output.end(Counts::default()).expect("a whole file");
+        let new = [&[("a".into(), false)][..], &old].concat();
+        assert_eq!(left(&directory), new);
+        std::fs::remove_dir_all(&directory).expect("removed");
+    }
 
     #[test]
     fn a_mapping_is_new_once_and_when_another_file_takes_its_place() {

@@ -12,12 +12,14 @@
 //!
 //! A thread that has filled its buffer of 512 events writes them before it goes on, so no event is
 //! lost unless the file cannot be written. Such events are counted, and the file says how many they
-//! are. The file has its name once it is whole. Until then `.tmp` follows the name, and such a file
-//! can be read too. It is opened anew for each piece, so a program may close all its descriptors.
+//! are. The file has its name once it is whole. Until then `.tmp` follows the name, or a number and
+//! `.tmp` if there is such a file already, and such a file can be read too. It is opened anew for
+//! each piece, so a program may close all its descriptors.
 
 use crate::event_file;
 use crate::event_output::Output;
 use crate::old_blocks;
+use crate::output_file::MOST_TAKEN;
 use crate::path::Numbered;
 use crate::process::{monotonic, process_id};
 use core::cell::UnsafeCell;
@@ -123,17 +125,30 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
 }
 
 fn begin(name: Option<&CStr>) -> Result<(), Refusal> {
+    let mut begun = begin_file(name);
+    // A process that had this number may have left such a file, here or in a container.
+    for _ in 1..MOST_TAKEN {
+        if name.is_some() || begun != Err(Refusal::Unwritten(libc::EEXIST)) {
+            break;
+        }
+        begun = begin_file(name);
+    }
+    begun?;
+    LOST.store(0, Ordering::Relaxed);
+    monitor::start(take).map_err(|_| {
+        // SAFETY: this thread alone starts, and nothing is recorded.
+        unsafe { &*OUTPUT.0.get() }.remove();
+        Refusal::System
+    })
+}
+
+/// Begins a file of that name, or without a name of the next number.
+fn begin_file(name: Option<&CStr>) -> Result<(), Refusal> {
     let path = FILES.path(name).ok_or(Refusal::BadName)?;
     // SAFETY: this thread alone starts, and nothing is recorded.
     let output = unsafe { &mut *OUTPUT.0.get() };
     output.set_name(path.as_c_str()).ok_or(Refusal::BadName)?;
-    output.begin().map_err(Refusal::Unwritten)?;
-    LOST.store(0, Ordering::Relaxed);
-    monitor::start(take).map_err(|_| {
-        // SAFETY: as above.
-        unsafe { &*OUTPUT.0.get() }.remove();
-        Refusal::System
-    })
+    output.begin(name.is_some()).map_err(Refusal::Unwritten)
 }
 
 /// Takes what the recorder has.

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What is appended to a path while its file is written.
 const UNFINISHED: &[u8] = b".tmp";
 /// How many names of unfinished files may be taken before there is an error.
-const MOST_TAKEN: usize = 1000;
+pub(crate) const MOST_TAKEN: usize = 1000;
 
 /// An open file, which is closed at the end.
 struct File(c_int);
@@ -116,21 +116,36 @@ pub(crate) fn read_at(path: &CStr, at: u64, buffer: &mut [u8]) -> Option<()> {
     keep_errno(|| File::open(path, libc::O_RDONLY).ok()?.read_at(at, buffer))
 }
 
-/// Returns the name that a file has until it is whole. `None`: it is too long.
-pub(crate) fn unfinished(path: &CStr) -> Option<Path> {
+/// Returns a name that a file may have until it is whole. `None`: it is too long.
+pub(crate) fn unfinished(path: &CStr, number: usize) -> Option<Path> {
     let mut unfinished = Path::new();
-    unfinished.push(path.to_bytes())?.push(UNFINISHED)?;
+    unfinished.push(path.to_bytes())?;
+    if number > 0 {
+        unfinished.push(b".")?.push_number(number as u64)?;
+    }
+    unfinished.push(UNFINISHED)?;
     Some(unfinished)
 }
 
-/// Creates a file, or replaces one, with these bytes.
+/// Creates a file with these bytes where there is none.
 ///
 /// # Errors
-/// The system's error number. There may be an empty file then.
+/// The system's error number: `EEXIST` if there is a file. Otherwise there is none.
 pub(crate) fn create(path: &CStr, bytes: &[u8]) -> Result<(), c_int> {
     keep_errno(|| {
-        File::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?.write_at(0, bytes)
+        let file = File::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        let written = file.write_at(0, bytes);
+        if written.is_err() {
+            remove(path);
+        }
+        written
     })
+}
+
+/// Returns whether there is a file of that name.
+pub(crate) fn exists(path: &CStr) -> bool {
+    // SAFETY: the path is a C string.
+    keep_errno(|| unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0)
 }
 
 /// Appends bytes to a file of which so many bytes are valid.
@@ -315,7 +330,7 @@ mod tests {
         let number = first.as_c_str().to_str().expect("text").rsplit('.').nth(1);
         let number: u64 = number.expect("a number").parse().expect("a number");
         // Other tests take numbers too.
-        let taken = (number..number + 100).filter_map(|number| unfinished_of(&path, number));
+        let taken = (number + 1..number + 100).filter_map(|number| unfinished_of(&path, number));
         let taken: std::vec::Vec<Path> = taken.collect();
         taken.iter().for_each(|name| create(name.as_c_str(), b"left").expect("a file"));
         write_whole(&path, |sink| sink.put(b"new")).expect("a file");

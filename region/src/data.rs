@@ -132,10 +132,12 @@ impl Head {
             && segment.first().is_multiple_of(GRANULE)
     }
 
-    /// Frees the lock, and clears the flags that programs set: no process has the region.
-    pub fn begin_again(&self) {
-        self.lock.begin();
-        self.change_mode(mode::FLAGS & !mode::SHARE | mode::ANNOUNCE, false);
+    /// Frees the lock, and clears the flags that programs set: no process has the region. Does
+    /// nothing if the process that has the lock is seen to exist.
+    pub(crate) fn begin_again(&self) {
+        if self.lock.free_unless_seen() {
+            self.change_mode(mode::FLAGS & !mode::SHARE | mode::ANNOUNCE, false);
+        }
     }
 
     /// Returns the sum of the segments' sizes.

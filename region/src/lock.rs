@@ -118,14 +118,12 @@ impl Lock {
     /// is in it.
     pub(crate) fn try_enter(&self, entry: Entry) -> Option<bool> {
         let own = if entry == Entry::Processes { owner::own() } else { HELD };
-        let thread = mark_of_thread(own);
         // Acquire: pairs with the Release in `leave_shared`.
         let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             // Release: pairs with the Acquire in `forget_thread`.
-            self.thread.store(thread, Ordering::Release);
-        // Only this thread writes its own mark.
-        } else if self.thread.load(Ordering::Relaxed) == thread {
+            self.thread.store(mark_of_thread(own), Ordering::Release);
+        } else if self.is_of_this_thread_of(own) {
             return None;
         }
         Some(taken.is_ok())
@@ -176,6 +174,24 @@ impl Lock {
         self.damaged.store(0, Ordering::Relaxed);
     }
 
+    /// Frees the lock of a process that ended. The caller knows of no process that has the region,
+    /// but may be wrong: the lock of a process that is seen to exist stays. Returns whether it does
+    /// not.
+    pub(crate) fn free_unless_seen(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        let owner = word & !AWAITED;
+        if owner == FREE {
+            return true;
+        }
+        let is_seen = owner::is_seen(owner);
+        if !is_seen {
+            forget_thread(self, word);
+            // If it fails, a process was faster.
+            let _ = self.word.compare_exchange(word, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        !is_seen
+    }
+
     /// Returns the process that is in a region of several processes, or was when it ended.
     pub fn holder(&self) -> Option<Holder> {
         let word = self.word.load(Ordering::Relaxed) & !AWAITED;
@@ -184,19 +200,25 @@ impl Lock {
 
     #[inline]
     fn take_turn(&self, own: u64, wait: fn(&Lock, u64)) -> bool {
-        let thread = mark_of_thread(own);
         // Acquire: pairs with the Release in `leave_shared`.
         let taken = self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_err() {
-            // Only this thread writes its own mark.
-            if self.thread.load(Ordering::Relaxed) == thread {
+            if self.is_of_this_thread_of(own) {
                 return false;
             }
             wait(self, own);
         }
         // Release: pairs with the Acquire in `forget_thread`.
-        self.thread.store(thread, Ordering::Release);
+        self.thread.store(mark_of_thread(own), Ordering::Release);
         true
+    }
+
+    /// Returns whether this thread of a process entered the shared region. The process may have
+    /// had a number of fewer parts then.
+    fn is_of_this_thread_of(&self, own: u64) -> bool {
+        let word = self.word.load(Ordering::Relaxed) & !AWAITED;
+        // Only this thread writes its own mark.
+        owner::is_same(word, own) && self.thread.load(Ordering::Relaxed) == mark_of_thread(word)
     }
 
     #[inline]
@@ -400,8 +422,8 @@ mod tests {
         let lock = Lock::new();
         assert_eq!(lock.holder(), None);
         // A process of the last boot.
-        lock.word.store(owner::own() ^ 1 << 63, Ordering::Relaxed);
-        lock.thread.store(mark_of_thread(owner::own() ^ 1 << 63), Ordering::Relaxed);
+        lock.word.store(owner::of_another_boot(), Ordering::Relaxed);
+        lock.thread.store(mark_of_thread(owner::of_another_boot()), Ordering::Relaxed);
         let holder = lock.holder().unwrap();
         assert_eq!((holder.process, holder.is_alive()), (std::process::id(), false));
         assert!(lock.enter(Entry::Processes));
@@ -414,9 +436,35 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_is_known_that_entered_when_its_process_knew_less_of_itself() {
+        let lock = Lock::new();
+        let few = owner::own() & !(0xfff << 52);
+        lock.word.store(few | AWAITED, Ordering::Relaxed);
+        lock.thread.store(mark_of_thread(few), Ordering::Relaxed);
+        assert!(!lock.enter(Entry::Processes));
+        assert_eq!(lock.try_enter(Entry::Processes), None);
+        // Another thread's mark.
+        lock.thread.store(mark_of_thread(few) ^ 1, Ordering::Relaxed);
+        assert_eq!(lock.try_enter(Entry::Processes), Some(false));
+    }
+
+    #[test]
+    fn the_lock_of_a_process_that_is_seen_is_not_freed() {
+        let lock = Lock::new();
+        assert!(lock.free_unless_seen());
+        assert!(lock.enter(Entry::Processes));
+        assert!(!lock.free_unless_seen() && lock.is_held());
+        // Of another boot, and of another namespace.
+        for gone in [owner::of_another_boot(), owner::of_another_space()] {
+            lock.word.store(gone | AWAITED, Ordering::Relaxed);
+            assert!(lock.free_unless_seen() && !lock.is_held());
+        }
+    }
+
+    #[test]
     fn who_takes_a_lock_over_clears_the_mark_of_the_thread_that_is_gone() {
         let lock = Lock::new();
-        let gone = owner::own() ^ 1 << 63;
+        let gone = owner::of_another_boot();
         lock.word.store(gone | AWAITED, Ordering::Relaxed);
         // The number that another thread of this process has by chance.
         lock.thread.store(77, Ordering::Relaxed);

@@ -8,6 +8,9 @@
 //! ```
 //!
 //! A process number alone does not do: the system gives it to another process later.
+//!
+//! The parts above the process number come from `/proc`. 0 in one of them means that it could not
+//! be read then, and nothing is concluded from it.
 
 use crate::errno;
 use crate::line::Line;
@@ -23,10 +26,11 @@ const START: u64 = 0xf_ffff << START_SHIFT;
 const BOOT_SHIFT: u32 = 52;
 const BOOT: u64 = 0xfff << BOOT_SHIFT;
 
-/// The number of this process, computed once, or 0.
+/// The number of this process, once all of it is known, or 0.
 static OWN: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of this process. It is not 0.
+/// Returns the number of this process. It is not 0. Without `/proc`, or without a descriptor to
+/// read it, the number has fewer parts, and may get the others later.
 pub(crate) fn own() -> u64 {
     let process = process();
     let known = OWN.load(Ordering::Relaxed);
@@ -34,7 +38,9 @@ pub(crate) fn own() -> u64 {
         return known;
     }
     let own = compute(process);
-    OWN.store(own, Ordering::Relaxed);
+    if [SPACE, START, BOOT].iter().all(|part| own & part != 0) {
+        OWN.store(own, Ordering::Relaxed);
+    }
     own
 }
 
@@ -48,15 +54,20 @@ pub(crate) fn process_of(owner: u64) -> u32 {
     (owner & NUMBER) as u32
 }
 
+/// Returns whether two numbers were made for one process, as far as both say.
+pub(crate) fn is_same(one: u64, other: u64) -> bool {
+    let differs = |part: u64| differ(one, other, part);
+    process_of(one) == process_of(other) && !differs(SPACE) && !differs(START) && !differs(BOOT)
+}
+
 /// Returns whether the process that a number was made for still exists. A process of another
 /// namespace cannot be seen, and counts as alive until the system starts anew.
 pub(crate) fn is_alive(owner: u64) -> bool {
     let own = own();
-    let differs = |part: u64| (owner ^ own) & part != 0;
-    if differs(BOOT) {
+    if differ(owner, own, BOOT) {
         return false;
     }
-    if differs(SPACE) {
+    if differ(owner, own, SPACE) {
         return true;
     }
     let process = owner & NUMBER;
@@ -64,10 +75,22 @@ pub(crate) fn is_alive(owner: u64) -> bool {
         return false;
     }
     match status(process) {
-        Some(status) => !status.is_dead && status.start << START_SHIFT & START == owner & START,
+        Some(status) => !status.is_dead && !differ(owner, start_part(status.start), START),
         // It has ended since, or the system hides it.
         None => !is_gone(process),
     }
+}
+
+/// Returns whether the process that a number was made for is seen to exist: it is not one of
+/// another namespace, and not another one with its process number.
+pub(crate) fn is_seen(owner: u64) -> bool {
+    owner & START != 0 && !differ(owner, own(), SPACE) && is_alive(owner)
+}
+
+/// Returns whether two numbers have a part that differs. A part that is not known does not.
+fn differ(one: u64, other: u64, part: u64) -> bool {
+    let (one, other) = (one & part, other & part);
+    one != 0 && other != 0 && one != other
 }
 
 fn process() -> u64 {
@@ -76,11 +99,19 @@ fn process() -> u64 {
 }
 
 fn compute(process: u64) -> u64 {
-    let start = status(process).map_or(0, |status| status.start);
-    process
-        | namespace() << SPACE_SHIFT & SPACE
-        | start << START_SHIFT & START
-        | boot() << BOOT_SHIFT & BOOT
+    let start = status(process).map_or(0, |status| start_part(status.start));
+    let space = namespace().map_or(0, |space| part(space, SPACE_SHIFT, SPACE));
+    process | space | start | boot().map_or(0, |boot| part(boot, BOOT_SHIFT, BOOT))
+}
+
+fn start_part(start: u64) -> u64 {
+    part(start, START_SHIFT, START)
+}
+
+/// Makes a part of a known value. It is not 0, which means unknown.
+fn part(value: u64, shift: u32, mask: u64) -> u64 {
+    let part = value << shift & mask;
+    if part == 0 { 1 << shift } else { part }
 }
 
 /// Returns whether the system knows that there is no such process.
@@ -133,28 +164,28 @@ fn path_of(process: u64, into: &mut [u8; 40]) -> Option<&CStr> {
     CStr::from_bytes_until_nul(into).ok()
 }
 
-/// Returns a number of the system's start, or 0.
-fn boot() -> u64 {
+/// Returns a number of the system's start.
+fn boot() -> Option<u64> {
     let mut text = [0; 64];
     let path = c"/proc/sys/kernel/random/boot_id";
-    let text = read(path, &mut text).unwrap_or_default();
+    let text = read(path, &mut text).filter(|text| !text.is_empty())?;
     // FNV-1a, so that each letter counts.
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let hash = text.iter().fold(0xcbf2_9ce4_8422_2325, hash);
-    hash >> (64 - 12)
+    Some(hash >> (64 - 12))
 }
 
-/// Returns a number of the namespace of process numbers, or 0.
-fn namespace() -> u64 {
+/// Returns a number of the namespace of process numbers.
+fn namespace() -> Option<u64> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     let path = c"/proc/self/ns/pid";
-    errno::keeping(|| {
+    let result = errno::keeping(|| {
         // SAFETY: the path is a string of C, and the status is writable.
-        unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) };
+        unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) }
     });
     // SAFETY: all bytes are zeros, or what the system wrote.
     let inode = unsafe { status.assume_init() }.st_ino;
-    inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9)
+    (result == 0).then(|| inode.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9))
 }
 
 /// Reads the start of a file.
@@ -174,9 +205,33 @@ fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     into.get(..length)
 }
 
+/// Numbers that processes with the process number of this one would have elsewhere.
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    pub(crate) fn of_another_boot() -> u64 {
+        with_another(BOOT)
+    }
+
+    pub(crate) fn of_another_space() -> u64 {
+        with_another(SPACE)
+    }
+
+    pub(super) fn with_another(mask: u64) -> u64 {
+        let shift = mask.trailing_zeros();
+        own() & !mask | part((own() & mask) >> shift ^ 1 << 3, shift, mask)
+    }
+}
+
+#[cfg(test)]
+pub(crate) use testing::{of_another_boot, of_another_space};
+
 #[cfg(test)]
 mod tests {
+    use super::testing::with_another;
     use super::*;
+    use core::ffi::c_int;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -202,10 +257,60 @@ mod tests {
 
     #[test]
     fn another_start_and_another_boot_are_another_process() {
-        assert!(!is_alive(own() ^ 1 << START_SHIFT));
-        assert!(!is_alive(own() ^ 1 << BOOT_SHIFT));
-        assert!(is_alive(own() ^ 1 << SPACE_SHIFT));
+        assert!(!is_alive(with_another(START)));
+        assert!(!is_alive(with_another(BOOT)));
+        assert!(is_alive(with_another(SPACE)));
         assert!(!is_alive(own() & !NUMBER));
+        assert!([START, BOOT, SPACE].map(with_another).iter().all(|other| !is_same(*other, own())));
+    }
+
+    #[test]
+    fn what_is_not_known_says_nothing() {
+        for unknown in [SPACE, START, BOOT, SPACE | START | BOOT] {
+            assert!(is_alive(own() & !unknown) && is_same(own(), own() & !unknown));
+        }
+        // Process 1 exists.
+        assert!(is_alive(own() & !(NUMBER | START) | 1));
+        // No process has the greatest number.
+        assert!(!is_alive(NUMBER));
+        assert!(part(1 << 20, START_SHIFT, START) != 0 && part(0, SPACE_SHIFT, SPACE) != 0);
+    }
+
+    #[test]
+    fn a_process_of_another_namespace_is_not_seen() {
+        assert!(is_seen(own()) && !is_seen(with_another(SPACE)) && !is_seen(with_another(BOOT)));
+        assert!(is_seen(own() & !(BOOT | SPACE)) && !is_seen(own() & !START));
+        assert!(!is_seen(1) && !is_seen(NUMBER));
+    }
+
+    /// A process that has no descriptor left cannot read `/proc`.
+    #[test]
+    fn without_a_descriptor_processes_are_alive_and_the_number_gets_its_parts_later() {
+        let parent = own();
+        // SAFETY: the child makes only calls of the system.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            forget();
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the limit is writable.
+            unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+            let none = libc::rlimit { rlim_cur: 0, ..limit };
+            // SAFETY: the limit is readable.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) };
+            let few = own();
+            let is_incomplete = few & (START | BOOT) == 0 && is_alive(few) && is_alive(parent);
+            // SAFETY: the limit is readable.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+            let is_complete = own() & START != 0 && own() & BOOT == parent & BOOT;
+            let is_right = is_incomplete && is_complete && is_same(few, own()) && is_alive(few);
+            // SAFETY: the child ends.
+            unsafe { libc::_exit(c_int::from(!is_right)) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
     }
 
     #[test]

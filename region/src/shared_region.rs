@@ -183,7 +183,9 @@ fn make_whole(mapping: &mut Mapping, head: NonNull<Head>) -> Result<(), c_int> {
     // SAFETY: the core data is mapped as long as the mapping exists.
     let region = unsafe { head.as_ref() };
     if mapping.is_file() {
-        // A file shows for certain that no process has the region, so nobody holds the lock.
+        // A file shows that no process has the region, so nobody holds the lock: unless one closed
+        // its descriptors on a file system where a mapping does not keep the file locked, as
+        // overlayfs.
         region.begin_again();
     }
     if !region.lock().enter(Entry::Processes) {

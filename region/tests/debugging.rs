@@ -19,6 +19,14 @@ fn poke(block: NonNull<u8>, distance: isize, byte: u8) {
     unsafe { place.write(byte) };
 }
 
+/// Overwrites a byte at a distance from the start of a block with another one.
+fn flip(block: NonNull<u8>, distance: isize) {
+    // SAFETY: callers stay in the memory of the region.
+    let place = unsafe { block.offset(distance) };
+    // SAFETY: as above.
+    poke(block, distance, !unsafe { place.read() });
+}
+
 /// Reads a byte of a block.
 fn peek(block: NonNull<u8>, at: usize) -> u8 {
     // SAFETY: callers stay in the memory of the region.
@@ -77,6 +85,43 @@ fn a_block_whose_size_was_overwritten_is_found_and_can_be_freed() {
     let found = warnings(&mut region);
     assert_eq!(found.len(), 1);
     assert!(says(&found[0], "corrupted data", block, "bad byte at=-48:detected"), "{found:?}");
+}
+
+#[test]
+fn damage_before_a_block_is_reported_once_although_it_is_resized() {
+    let mut region = open();
+    let block = region.alloc(10).unwrap();
+    poke(block, -1, 1);
+    for size in [11, 12, 13] {
+        assert_eq!(region.resize(block, size, Resize::STAY), Ok(block));
+    }
+    // It has new guards, as a block that was moved has.
+    assert_eq!(region.check(), Some(0));
+    assert_eq!(warnings(&mut region).len(), 1);
+}
+
+/// These words are the addresses of names, which warnings have.
+#[test]
+fn a_position_that_was_overwritten_is_not_used() {
+    for distance in -40isize..-8 {
+        let mut region = open();
+        let block = region.alloc(10).unwrap();
+        flip(block, distance);
+        poke(block, 10, 1);
+        assert_eq!(region.check(), Some(1));
+        assert!(region.free(block).is_ok());
+        poke(block, 3, 1);
+        assert_eq!(region.check(), Some(1));
+        let found = warnings(&mut region);
+        let address = block.as_ptr() as usize;
+        let begin = format!("corrupted data:region=0:block={address:x}:bad byte at=");
+        let [overrun, after] = &found[..] else { panic!("{found:?}") };
+        assert!(overrun.starts_with(&format!("{begin}10:detected")), "{distance} {overrun}");
+        assert!(
+            after.starts_with(&format!("{begin}3:already freed:detected")),
+            "{distance} {after}"
+        );
+    }
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
-use lumalloc_region::{AtomicLink, Link, OpenError, Persist, Persistent};
+use lumalloc_region::{AtomicLink, Link, OpenError, Persist, Persistent, SharedRegion};
 
 /// A file of a test, which is removed at its end.
 struct File(PathBuf);
@@ -179,6 +180,65 @@ fn processes_share_a_region() {
     }
     assert_eq!(region.root().load(Ordering::Relaxed), PROCESSES as u64 * u64::from(ROUNDS));
     assert_eq!(region.stat().busy, 3);
+}
+
+/// On some file systems a process that closes its descriptors has the file locked no longer. Here
+/// it unlocks the file.
+#[test]
+fn a_process_in_a_region_keeps_others_out_without_the_lock_of_the_file() {
+    let file = File::new("unlocked");
+    drop(file.open(0u64).unwrap());
+    let path = CString::new(file.0.as_os_str().as_encoded_bytes()).unwrap();
+    // The numbers of file descriptors: what is read, and what is written.
+    let mut pipe = [0; 2];
+    // SAFETY: there is room for two numbers.
+    assert_eq!(unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    let mut byte = 0u8;
+    let byte = (&raw mut byte).cast();
+    // SAFETY: the child calls little but the region and the system.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let region = SharedRegion::open(&path).unwrap();
+        let mut steps = 0;
+        region.for_each_block(&mut |_, _| {
+            steps += 1;
+            if steps == 1 {
+                unlock(&file.0);
+                // SAFETY: the byte is readable.
+                unsafe { libc::write(pipe[1], byte, 1) };
+                // Time for the other process to make its mistake.
+                std::thread::sleep(Duration::from_millis(100));
+                // SAFETY: the byte is readable.
+                unsafe { libc::write(pipe[1], byte, 1) };
+            }
+        });
+        // SAFETY: the child ends.
+        unsafe { libc::_exit(i32::from(steps == 0)) };
+    }
+    // SAFETY: the byte is writable.
+    assert_eq!(unsafe { libc::read(pipe[0], byte, 1) }, 1);
+    let region = SharedRegion::open(&path).unwrap();
+    assert_eq!(region.holder().map(|holder| holder.process), Some(child.cast_unsigned()));
+    let mut waiting = 0;
+    // SAFETY: the number is writable.
+    assert_eq!(unsafe { libc::ioctl(pipe[0], libc::FIONREAD, &raw mut waiting) }, 0);
+    assert_eq!(waiting, 1, "the child is still in the region");
+    let mut status = 0;
+    // SAFETY: the status is writable.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+/// Unlocks a file that this process has open.
+fn unlock(path: &Path) {
+    let is_it = |descriptor: &i32| {
+        fs::read_link(format!("/proc/self/fd/{descriptor}")).is_ok_and(|link| link == path)
+    };
+    for descriptor in (3..1000).filter(is_it) {
+        // SAFETY: the call takes no memory.
+        assert_eq!(unsafe { libc::flock(descriptor, libc::LOCK_UN) }, 0);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod testing;
 mod error;
+mod program_file;
 pub mod profile;
 mod variance;
 mod calibration;

@@ -13,6 +13,10 @@
 static const char *refused = "";
 static int passing, code, is_done;
 
+/* So many calls of fallocate are interrupted, and the most bytes that one asked for. */
+static int interrupted;
+static off_t longest;
+
 static int is_refused(const char *kind)
 {
   if (is_done || strcmp(kind, refused) != 0 || passing-- > 0) return 0;
@@ -28,6 +32,12 @@ int open(const char *path, int flags, ...)
 
 int fallocate(int fd, int mode, off_t offset, off_t length)
 {
+  if (mode == 0 && length > longest) longest = length;
+  if (interrupted > 0) {
+    interrupted--;
+    errno = EINTR;
+    return -1;
+  }
   /* ftruncate is called where the file system has no fallocate. */
   if (strcmp(refused, "ftruncate") == 0) {
     errno = EOPNOTSUPP;
@@ -174,6 +184,39 @@ static void refuse_each(const char *kind, int errno_then, const char *path, int 
   if (was_made) CHECK(uses(path, project, 1));
 }
 
+/* A signal ends a call of fallocate on some file systems, so each call is short, and is made again. */
+static void signals_do_no_harm(const char *path)
+{
+  Vmalloc_t *vm;
+  interrupted = 3;
+  vm = vmmopen(path, -1, 16 << 20);
+  CHECK(vm != NULL && interrupted == 0);
+  interrupted = 3;
+  longest = 0;
+  CHECK(vmalloc(vm, 8 << 20) != NULL);
+  CHECK(interrupted == 0 && longest == 1 << 20);
+  vmmcleanup(vm);
+  CHECK(vmclose(vm) == 0);
+}
+
+/* Space that was got before the disk was full is given back. */
+static void what_is_of_no_use_is_given_back(const char *path)
+{
+  struct stat before, after;
+  Vmalloc_t *vm = vmmopen(path, -1, 16 << 20);
+  CHECK(vm != NULL && stat(path, &before) == 0);
+  refused = "fallocate";
+  code = ENOSPC;
+  passing = 4;
+  is_done = 0;
+  CHECK(vmalloc(vm, 8 << 20) == NULL && is_done);
+  CHECK(stat(path, &after) == 0 && after.st_blocks == before.st_blocks);
+  refused = "";
+  CHECK(vmalloc(vm, 8 << 20) != NULL && vmdbcheck(vm) == 0);
+  vmmcleanup(vm);
+  CHECK(vmclose(vm) == 0);
+}
+
 int main(int argc, char **argv)
 {
   static const struct { const char *kind; int code; } of_files[] = {
@@ -197,6 +240,8 @@ int main(int argc, char **argv)
   refuse_each("pwrite", ENOSPC, path, -1, 0);
   refuse_each("readlink", EACCES, path, -1, 0);
   refuse_each("unlink", EACCES, path, -1, 0);
+  signals_do_no_harm(path);
+  what_is_of_no_use_is_given_back(path);
   puts("ok");
   return 0;
 }

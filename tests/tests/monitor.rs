@@ -249,6 +249,30 @@ fn a_process_that_is_killed_leaves_what_was_written() {
     assert!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])) > 400);
 }
 
+/// The shell is recorded too, and another program takes its place, with its process number.
+#[test]
+fn what_a_process_of_the_same_number_left_is_kept() {
+    let directory = scratch("monitor-same-number");
+    let program = cc("monitor.c", &["-fno-optimize-sibling-calls"]);
+    let script = "\"$0\" work none; exec \"$0\" work none";
+    let shell = Run::preloaded(find_program("sh")).args([
+        "-c".as_ref(),
+        script.as_ref(),
+        program.as_os_str(),
+    ]);
+    let output = shell.dir(&directory).conf("monitor:true,prof_prefix:own").output();
+    assert_eq!((ending(output.status).as_str(), output.stderr.as_slice()), ("exit 0", &[][..]));
+    let names = files(&directory);
+    let left = names.iter().find(|name| name.ends_with(".0.events.tmp")).expect("of the shell");
+    let (_, errors) = shown(&directory, left);
+    assert!(errors.contains("it has no end"), "{errors}");
+    let next = left.replace(".0.events.tmp", ".1.events");
+    let lines = whole(&directory, &next);
+    assert_eq!(count(&lines, |line| is_from(line, &["make_node", "work", "main"])), 1000);
+    // The first call of the program has a process of its own.
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
 #[test]
 fn the_last_events_of_a_process_with_a_misuse_are_there() {
     let (directory, output) = run("twice", "monitor-twice", "monitor:true,prof_prefix:own");

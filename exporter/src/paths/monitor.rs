@@ -12,8 +12,10 @@ use lumalloc_ctl::{Error, Value};
 use serde_json::json;
 use std::ffi::CString;
 use std::fmt;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,13 +26,16 @@ const LONGEST: u64 = 3600;
 
 /// A recording that was begun here.
 struct Recording {
+    number: u64,
     file: PathBuf,
     /// The thread that waits for the recording's time ends when this is dropped.
     _end: Option<Sender<()>>,
 }
 
-/// The recording that was begun here, or the last one.
+/// The recording that was begun here, as long as it is not known to have ended. Whoever begins or
+/// ends one holds this.
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Why a recording did not begin or end.
 enum Failure {
@@ -87,8 +92,9 @@ pub(crate) fn stop(context: &Context, asked: &Asked) -> Answer {
     if let Err(bad) = only(asked, &[]) {
         return bad.into();
     }
-    let recording = recording().take();
-    let file = recording.map(|recording| recording.file);
+    let mut recording = recording();
+    let own = recording.take().filter(|recording| !has_ended(recording));
+    let file = own.map(|recording| recording.file);
     match end(context.namespace) {
         Ok([events, dropped]) => {
             let file = file.map(|file| file.to_string_lossy().into_owned());
@@ -106,6 +112,12 @@ fn told(what: serde_json::Value) -> Answer {
 
 fn recording() -> MutexGuard<'static, Option<Recording>> {
     RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a recording was ended elsewhere, as by the key `monitor.stop`: its file has its name
+/// then.
+fn has_ended(recording: &Recording) -> bool {
+    recording.file.exists()
 }
 
 fn seconds(asked: &Asked) -> Result<Option<u64>, Bad> {
@@ -135,25 +147,43 @@ fn begin(
         Err(Error::Fault) => return Err(Failure::Unwritten(Some(file))),
         Err(error) => return Err(Failure::Error(error)),
     }
-    let end = seconds.and_then(|seconds| end_after(namespace, Duration::from_secs(seconds)));
-    *recording = Some(Recording { file: file.clone(), _end: end });
+    let number = NEXT.fetch_add(1, Relaxed);
+    let end = seconds.map(|seconds| end_after(namespace, number, Duration::from_secs(seconds)));
+    *recording = match end {
+        Some(Err(_)) => None,
+        None => Some(Recording { number, file: file.clone(), _end: None }),
+        Some(Ok(end)) => Some(Recording { number, file: file.clone(), _end: Some(end) }),
+    };
     Ok(file)
 }
 
 /// Begins a thread that ends the recording after some time, unless what is returned is dropped
 /// before. Without a thread, the recording ends at once.
-fn end_after(namespace: &'static dyn Namespace, time: Duration) -> Option<Sender<()>> {
+fn end_after(
+    namespace: &'static dyn Namespace,
+    number: u64,
+    time: Duration,
+) -> io::Result<Sender<()>> {
     let (end, ended) = mpsc::channel::<()>();
     let wait = move || {
         if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-            let _ = self::end(namespace);
+            end_own(namespace, number);
         }
     };
     let thread = thread::Builder::new().name("lumalloc-monitor".into()).spawn(wait);
     if thread.is_err() {
         let _ = self::end(namespace);
     }
-    Some(end)
+    thread.map(|_| end)
+}
+
+/// Ends the recording of that number, unless it has ended: the present one may be another.
+fn end_own(namespace: &dyn Namespace, number: u64) {
+    let mut recording = recording();
+    let own = recording.take_if(|recording| recording.number == number);
+    if own.is_some_and(|own| !has_ended(&own)) {
+        let _ = end(namespace);
+    }
 }
 
 /// Ends the recording. Returns how many events were written, and how many were dropped.
@@ -211,10 +241,48 @@ mod tests {
         assert!(is_active());
         told(stop(&context, &post("/monitor/stop", "")));
 
+        a_timer_ends_its_own_recording_only(&context, &directory);
+
         let missing = PathBuf::from("/nonexistent/for/events");
         let text = "cannot write /nonexistent/for/events: No such file or directory (os error 2)\n";
         let nowhere = into(Some(&missing));
         assert_eq!(said(start(&nowhere, &post("/monitor/start", ""))), (500, text.into()));
+    }
+
+    fn a_timer_ends_its_own_recording_only(context: &Context, directory: &Directory) {
+        let begin = || told(start(context, &post("/monitor/start?seconds=3600", "")));
+        let number = || recording().as_ref().map(|recording| recording.number);
+        let namespace: &dyn Namespace = &Linked;
+        let act = |name: &str| namespace.act(&namespace.find(name).unwrap()).unwrap();
+        let begin_elsewhere = |name: &str| {
+            let path = directory.0.join(name).into_os_string().into_encoded_bytes();
+            let path = CString::new(path).unwrap();
+            let key = namespace.find("monitor.start").unwrap();
+            namespace.write(&key, Value::Str(&path)).unwrap();
+        };
+        // Ended and begun here.
+        begin();
+        let first = number().unwrap();
+        told(stop(context, &post("/monitor/stop", "")));
+        begin();
+        end_own(&Linked, first);
+        assert!(is_active());
+        // Ended and begun elsewhere.
+        let second = number().unwrap();
+        act("monitor.stop");
+        begin_elsewhere("other.events");
+        end_own(&Linked, second);
+        assert!(is_active() && number().is_none());
+        act("monitor.stop");
+        // The file of one that was ended elsewhere is not that of the next one.
+        begin();
+        act("monitor.stop");
+        begin_elsewhere("another.events");
+        assert!(told(stop(context, &post("/monitor/stop", "")))["file"].is_null());
+        // Its own.
+        begin();
+        end_own(&Linked, number().unwrap());
+        assert!(!is_active() && number().is_none());
     }
 
     #[test]

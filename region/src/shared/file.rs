@@ -1,16 +1,23 @@
 //! The file that holds a region.
 
+use super::maps;
 use crate::errno;
 use crate::line::Line;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Bytes that the file system is asked for at a time. Some are interrupted by each signal, and
+/// begin anew then.
+const STEP: usize = 1 << 20;
 
 /// How [`File::lock`] locks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locked {
     /// With others: the file is in use.
     Together,
+    /// With others. Fails at once if one has it alone.
+    TogetherAtOnce,
     /// Alone. Fails at once if others use the file.
     Alone,
 }
@@ -18,7 +25,7 @@ pub(super) enum Locked {
 /// An open file. Programs close descriptors that are not theirs, and open others with the same
 /// number, so each use looks whether it is the same file.
 pub(super) struct File {
-    descriptor: c_int,
+    descriptor: AtomicI32,
     device: u64,
     inode: u64,
     /// Whether closing removes the file.
@@ -28,9 +35,13 @@ pub(super) struct File {
 impl File {
     /// Opens a regular file for reading and writing, and makes it if there is none.
     pub(super) fn open(path: &CStr) -> Result<File, c_int> {
-        const FLAGS: c_int = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        File::open_as(path, libc::O_CREAT)
+    }
+
+    fn open_as(path: &CStr, flags: c_int) -> Result<File, c_int> {
+        const FLAGS: c_int = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         // SAFETY: the path is a string of C.
-        let descriptor = unsafe { libc::open(path.as_ptr(), FLAGS | libc::O_NOCTTY, 0o644) };
+        let descriptor = unsafe { libc::open(path.as_ptr(), flags | FLAGS, 0o644) };
         if descriptor < 0 {
             return Err(errno::get());
         }
@@ -44,12 +55,32 @@ impl File {
             return Err(libc::EINVAL);
         }
         let (device, inode) = (status.st_dev, status.st_ino);
+        let descriptor = AtomicI32::new(descriptor);
         Ok(File { descriptor, device, inode, is_removed: AtomicBool::new(false) })
     }
 
     /// The descriptor, for a mapping.
     pub(super) fn descriptor(&self) -> c_int {
-        self.descriptor
+        self.descriptor.load(Ordering::Relaxed)
+    }
+
+    /// Opens the file again if the program closed the descriptor. The file is mapped at `start`,
+    /// from its beginning. One thread at a time calls this, for a region that is made.
+    pub(super) fn open_again(&self, start: usize) {
+        if self.length().is_some() {
+            return;
+        }
+        let mut place = [0; libc::PATH_MAX as usize];
+        let path = maps::path_at(start, &mut place);
+        let opened = path.and_then(|path| File::open_as(path, 0).ok());
+        let Some(other) = opened.filter(|other| other.identity() == self.identity()) else {
+            return;
+        };
+        // Who opens the region may have locked the file, and wait for the lock of the region, which
+        // is held here.
+        other.lock(Locked::TogetherAtOnce);
+        self.descriptor.store(other.descriptor(), Ordering::Relaxed);
+        core::mem::forget(other);
     }
 
     /// Copies the path that the file has now, and returns its length. A longer path loses its
@@ -59,7 +90,7 @@ impl File {
             return 0;
         }
         let mut link = Line::new();
-        link.text(b"/proc/self/fd/").decimal(self.descriptor as usize).text(b"\0");
+        link.text(b"/proc/self/fd/").decimal(self.descriptor() as usize).text(b"\0");
         let mut path = [0u8; libc::PATH_MAX as usize];
         let (from, to) = (link.get().as_ptr().cast(), path.as_mut_ptr().cast());
         // SAFETY: the link ends with NUL, and the buffer has this length.
@@ -77,7 +108,7 @@ impl File {
 
     /// Returns the file's length, or `None` if the descriptor is another file's by now.
     pub(super) fn length(&self) -> Option<usize> {
-        let status = status(self.descriptor)?;
+        let status = status(self.descriptor())?;
         let is_same = (status.st_dev, status.st_ino) == self.identity();
         usize::try_from(status.st_size).ok().filter(|_| is_same)
     }
@@ -87,11 +118,12 @@ impl File {
     pub(super) fn lock(&self, how: Locked) -> bool {
         let operation = match how {
             Locked::Together => libc::LOCK_SH,
+            Locked::TogetherAtOnce => libc::LOCK_SH | libc::LOCK_NB,
             Locked::Alone => libc::LOCK_EX | libc::LOCK_NB,
         };
         loop {
             // SAFETY: the call takes no memory.
-            if unsafe { libc::flock(self.descriptor, operation) } == 0 {
+            if unsafe { libc::flock(self.descriptor(), operation) } == 0 {
                 return true;
             }
             if errno::get() != libc::EINTR {
@@ -102,25 +134,49 @@ impl File {
 
     pub(super) fn unlock(&self) {
         // SAFETY: the call takes no memory.
-        unsafe { libc::flock(self.descriptor, libc::LOCK_UN) };
+        unsafe { libc::flock(self.descriptor(), libc::LOCK_UN) };
     }
 
     /// Makes the file at least so long, with space on the disk from `from` on if the file system
     /// can promise it.
     pub(super) fn reserve(&self, from: usize, length: usize) -> Result<(), c_int> {
         let now = self.length().ok_or(libc::EBADF)?;
-        let offset = |bytes: usize| libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG);
-        let (start, more) = (offset(from)?, offset(length.saturating_sub(from))?);
-        // SAFETY: the call takes no memory.
-        if more == 0 || unsafe { libc::fallocate(self.descriptor, 0, start, more) } == 0 {
-            return Ok(());
+        let mut at = from;
+        while at < length {
+            let end = length.min(at.saturating_add(STEP));
+            match self.allocate(0, at, end) {
+                Ok(()) => at = end,
+                Err(libc::EOPNOTSUPP | libc::ENOSYS) => return self.lengthen(now, length),
+                Err(failed) => {
+                    // The space that there was is of no use.
+                    let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                    let _ = self.allocate(hole, from, at);
+                    return Err(failed);
+                }
+            }
         }
-        let failed = errno::get();
-        if failed != libc::EOPNOTSUPP && failed != libc::ENOSYS {
-            return Err(failed);
+        Ok(())
+    }
+
+    /// Has the file system allocate a part of the file, or do what else `mode` says.
+    fn allocate(&self, mode: c_int, from: usize, to: usize) -> Result<(), c_int> {
+        let (start, size) = (offset(from)?, offset(to - from)?);
+        loop {
+            // SAFETY: the call takes no memory.
+            if size == 0 || unsafe { libc::fallocate(self.descriptor(), mode, start, size) } == 0 {
+                return Ok(());
+            }
+            let failed = errno::get();
+            if failed != libc::EINTR {
+                return Err(failed);
+            }
         }
+    }
+
+    fn lengthen(&self, now: usize, length: usize) -> Result<(), c_int> {
+        let new = offset(length)?;
         // SAFETY: the call takes no memory.
-        if now < length && unsafe { libc::ftruncate(self.descriptor, offset(length)?) } != 0 {
+        if now < length && unsafe { libc::ftruncate(self.descriptor(), new) } != 0 {
             return Err(errno::get());
         }
         Ok(())
@@ -130,7 +186,7 @@ impl File {
     pub(super) fn read_start(&self, into: &mut [u64]) -> Result<usize, c_int> {
         let (start, bytes) = (into.as_mut_ptr().cast::<c_void>(), size_of_val(into));
         // SAFETY: the place has so many bytes, and any are a value.
-        let read = unsafe { libc::pread(self.descriptor, start, bytes, 0) };
+        let read = unsafe { libc::pread(self.descriptor(), start, bytes, 0) };
         usize::try_from(read).map_err(|_| errno::get())
     }
 
@@ -138,7 +194,8 @@ impl File {
     pub(super) fn write_start(&self, word: u64) -> Result<(), c_int> {
         let bytes = size_of::<u64>();
         // SAFETY: the word has so many bytes.
-        let written = unsafe { libc::pwrite(self.descriptor, (&raw const word).cast(), bytes, 0) };
+        let written =
+            unsafe { libc::pwrite(self.descriptor(), (&raw const word).cast(), bytes, 0) };
         if written < 0 { Err(errno::get()) } else { Ok(()) }
     }
 
@@ -147,10 +204,15 @@ impl File {
         self.is_removed.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether closing removes the file.
+    pub(super) fn is_removed_when_closed(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
+    }
+
     /// Removes the file, wherever it was moved meanwhile.
     fn remove(&self) {
         let mut line = Line::new();
-        line.text(b"/proc/self/fd/").decimal(self.descriptor as usize).text(b"\0");
+        line.text(b"/proc/self/fd/").decimal(self.descriptor() as usize).text(b"\0");
         let mut path: [c_char; 4096] = [0; 4096];
         let link = line.get().as_ptr().cast();
         // SAFETY: the link's name ends with NUL, and the place has one byte more.
@@ -172,11 +234,15 @@ impl Drop for File {
         if self.length().is_none() {
             return;
         }
-        if self.is_removed.load(Ordering::Relaxed) {
+        if self.is_removed_when_closed() {
             self.remove();
         }
-        close(self.descriptor);
+        close(self.descriptor());
     }
+}
+
+fn offset(bytes: usize) -> Result<libc::off_t, c_int> {
+    libc::off_t::try_from(bytes).map_err(|_| libc::EFBIG)
 }
 
 /// Returns device and number of a file.

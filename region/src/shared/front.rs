@@ -118,7 +118,8 @@ impl Front {
             if state == READY {
                 return false;
             }
-            if state != 0 && state != own && owner::is_alive(state) {
+            let is_others = state != 0 && !owner::is_same(state, own);
+            if is_others && owner::is_alive(state) {
                 pause();
                 continue;
             }

@@ -13,6 +13,7 @@
 
 mod file;
 mod front;
+mod maps;
 mod memory;
 mod segment;
 
@@ -262,7 +263,12 @@ impl Mapping {
     /// Sees to it that the region can have so many bytes, of which it has `size`.
     fn reserve(&self, size: usize, new_size: usize) -> bool {
         match &self.backing {
-            Backing::File(file) => file.reserve(FRONT + size, FRONT + new_size).is_ok(),
+            Backing::File(file) => {
+                if self.front().is_ready() {
+                    file.open_again(self.start);
+                }
+                file.reserve(FRONT + size, FRONT + new_size).is_ok()
+            }
             Backing::Segment(_) => FRONT + new_size <= self.window,
         }
     }
@@ -274,7 +280,12 @@ impl Drop for Mapping {
             self.front().abandon();
         }
         match &self.backing {
-            Backing::File(_) => memory::unmap(self.start, self.window),
+            Backing::File(file) => {
+                if file.is_removed_when_closed() && self.front().is_ready() {
+                    file.open_again(self.start);
+                }
+                memory::unmap(self.start, self.window);
+            }
             Backing::Segment(identity) => identity.detach(self.start),
         }
     }

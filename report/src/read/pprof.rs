@@ -11,7 +11,7 @@ use crate::calibration::calibrate;
 use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
 
 /// A file that unpacks to more than this is refused.
-const UNPACKED_MAX: u64 = 2 << 30;
+const UNPACKED_MAX: u64 = 512 << 20;
 /// The values that a heap profile has.
 const TYPES: [&str; 4] = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
 
@@ -24,14 +24,18 @@ pub(super) fn read_gzip(bytes: &[u8]) -> Result<Profile> {
 
 /// Returns the contents of a file that begins with gzip's mark.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    unpack_at_most(UNPACKED_MAX, bytes)
+}
+
+fn unpack_at_most(most: u64, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut unpacked = Vec::new();
-    let mut decoder = MultiGzDecoder::new(bytes).take(UNPACKED_MAX);
+    let mut decoder = MultiGzDecoder::new(bytes).take(most + 1);
     decoder.read_to_end(&mut unpacked).map_err(|error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "the file is cut off".to_owned(),
         _ => format!("the compressed data are damaged ({error})"),
     })?;
-    if unpacked.len() as u64 == UNPACKED_MAX {
-        return Err("it unpacks to more than 2 GiB".into());
+    if unpacked.len() as u64 > most {
+        return Err(format!("it unpacks to more than {} MiB", most >> 20));
     }
     Ok(unpacked)
 }
@@ -326,6 +330,13 @@ mod tests {
         let mut file = one_stack();
         file.profile.sample[0].value.pop();
         assert_eq!(error(&file), "a sample has 3 values in place of 4");
+    }
+
+    #[test]
+    fn a_file_that_unpacks_to_too_much_is_refused() {
+        let text = "it unpacks to more than 1 MiB";
+        assert_eq!(unpack_at_most(1 << 20, &gzip(&vec![0; (1 << 20) + 1])), Err(text.into()));
+        assert_eq!(unpack_at_most(1 << 20, &gzip(&vec![0; 1 << 20])), Ok(vec![0; 1 << 20]));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use object::read::elf::{ElfFile, FileHeader, Rela, SectionHeader};
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, ReadCache, SegmentFlags};
 
 use crate::profile::Mapping;
+use crate::program_file;
 
 /// A longer name of a class is not read.
 const NAME_MAX: usize = 1 << 16;
@@ -91,7 +92,7 @@ impl Image {
     /// Reads the heads, the pointers and the symbols of v-tables of a file.
     pub(super) fn read(path: &Path) -> Result<Image, String> {
         let say = |error: &dyn std::fmt::Display| error.to_string();
-        let file = File::open(path).map_err(|error| say(&error))?;
+        let file = program_file::open(path)?;
         let cache = ReadCache::new(file.try_clone().map_err(|error| say(&error))?);
         let elf = Elf::parse(&cache).map_err(|error| say(&error))?;
         let endian = elf.endian();

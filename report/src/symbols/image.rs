@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gimli::{EndianArcSlice, RunTimeEndian, SectionId};
 use object::{File, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result};
+use crate::program_file;
 
 /// The bytes of a section.
 pub(super) type Slice = EndianArcSlice<RunTimeEndian>;
@@ -47,7 +48,7 @@ pub(super) struct Image {
 impl Image {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Image> {
-        let bytes = std::fs::read(path).map_err(|error| Error::of_file(path, reason(&error)))?;
+        let bytes = program_file::read(path).map_err(|what| Error::of_file(path, what))?;
         let image = {
             let file = File::parse(bytes.as_slice())
                 .map_err(|error| Error::of_file(path, format!("it is no ELF file ({error})")))?;

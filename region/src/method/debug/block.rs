@@ -29,6 +29,9 @@ const LINE: usize = 32;
 const FUNCTION: usize = 24;
 const MARK: usize = 16;
 
+/// The name of no function.
+const NOTHING: Name = Name { address: 0, length: 0 };
+
 const FREED: u64 = 1;
 const REPORTED: u64 = 2;
 const FLAG_BITS: u32 = 2;
@@ -61,27 +64,48 @@ impl Front {
     }
 }
 
-/// Writes where a block was allocated.
+/// Writes where a block was allocated. The mark vouches for the other words, which are addresses of
+/// names: a program may have written before its block.
 pub(super) fn write_position(words: Words, at: usize, position: Position) {
     let (file, line, function) = position.parts();
+    let line = u64::from(file.length) << 32 | u64::from(line);
+    let mark = mark_of(file.address as u64, line, function);
     words.write(at - FILE, file.address as u64);
-    words.write(at - LINE, u64::from(file.length) << 32 | u64::from(line));
+    words.write(at - LINE, line);
     words.write(at - FUNCTION, function.address as u64);
-    words.write(at - MARK, u64::from(function.length) << 32 | u64::from(process_mark()));
+    words.write(at - MARK, u64::from(function.length) << 32 | u64::from(mark));
 }
 
-/// Returns where a block was allocated, if this process allocated it.
+/// Forgets in which function a block was allocated, to make room for a link.
+pub(super) fn forget_function(words: Words, at: usize) {
+    let (file, line, _) = position(words, at, false).parts();
+    // SAFETY: the parts are those of a position of this process, and no function is one.
+    let position = unsafe { Position::from_parts(file, line, NOTHING) };
+    write_position(words, at, position);
+}
+
+/// Returns where a block was allocated, if this process allocated it and nothing was overwritten.
 pub(super) fn position(words: Words, at: usize, is_freed: bool) -> Position {
-    let mark = words.read(at - MARK);
-    if mark as u32 != process_mark() {
+    let (mark, line) = (words.read(at - MARK), words.read(at - LINE));
+    let file = Name { address: words.read(at - FILE) as usize, length: (line >> 32) as u32 };
+    let function = match is_freed {
+        true => NOTHING,
+        false => Name { address: words.read(at - FUNCTION) as usize, length: (mark >> 32) as u32 },
+    };
+    if mark as u32 != mark_of(file.address as u64, line, function) {
         return Position::UNKNOWN;
     }
-    let line = words.read(at - LINE);
-    let file = Name { address: words.read(at - FILE) as usize, length: (line >> 32) as u32 };
-    let length = if is_freed { 0 } else { (mark >> 32) as u32 };
-    let function = Name { address: words.read(at - FUNCTION) as usize, length };
     // SAFETY: the mark says that this process wrote the words.
     unsafe { Position::from_parts(file, line as u32, function) }
+}
+
+/// Returns a number of the words of a position, which other processes do not know.
+fn mark_of(file: u64, line: u64, function: Name) -> u32 {
+    /// An odd number without structure: the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let parts = [file, line, function.address as u64, function.length.into()];
+    let add = |mark: u64, part: u64| (mark ^ part).wrapping_mul(FACTOR).rotate_left(32);
+    parts.into_iter().fold(process_mark().into(), add) as u32
 }
 
 /// Returns the place of the link of a freed block.
@@ -91,12 +115,7 @@ pub(super) fn link(at: usize) -> usize {
 
 /// Writes the guards around a block whose memory ends at `end`.
 pub(super) fn write_guards(at: usize, size: usize, end: usize) {
-    write_guard_behind(at, size, end);
     bytes_mut(at - GUARD, GUARD).fill(GUARD_BYTE);
-}
-
-/// Writes the guard behind a block whose memory ends at `end`.
-pub(super) fn write_guard_behind(at: usize, size: usize, end: usize) {
     bytes_mut(at + size, end.saturating_sub(at + size)).fill(GUARD_BYTE);
 }
 

@@ -318,7 +318,7 @@ fn in_place<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize
     with_best(call, |best| Best::resize(best, start, longer, Resize::STAY)).ok()?;
     let end = start + look(call, |best| Best::size(best, start))?;
     Front { size, freed: false, reported: false }.write(call.words(), at);
-    block::write_guard_behind(at, size, end);
+    block::write_guards(at, size, end);
     Some(at)
 }
 
@@ -326,6 +326,7 @@ fn in_place<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize
 fn retire<D: Discipline>(call: &mut Call<'_, Debug, D>, at: usize, size: usize) {
     block::wipe(at, size);
     Front { size, freed: true, reported: false }.write(call.words(), at);
+    block::forget_function(call.words(), at);
     call.state().quarantine.push(call.words(), at, size + FRONT);
     release_freed(call, |state| state.quarantine.is_full());
 }
