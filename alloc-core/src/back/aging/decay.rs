@@ -95,6 +95,12 @@ impl Decay {
         limit
     }
 
+    /// Notes that `pages` pages became unused that nobody has used for a decay time. They are not
+    /// counted as unused from now on, so they may go at once.
+    pub(in crate::back) fn note_old(&mut self, pages: usize) {
+        self.unpurged += pages;
+    }
+
     fn shift(&mut self, epochs: u64) {
         let epochs = usize::try_from(epochs).unwrap_or(STEPS).min(STEPS);
         for index in 0..STEPS {
@@ -162,6 +168,19 @@ mod tests {
         assert!(!decay.is_due(2000, 0));
         assert!(Decay::new(0).is_due(0, 1) && !Decay::new(-1).is_due(2000, 1));
         assert_eq!((Decay::new(0).next_due(1), Decay::new(-1).next_due(1)), (Some(1), None));
+    }
+
+    #[test]
+    fn old_pages_may_go_at_once() {
+        let mut decay = Decay::new(10_000);
+        decay.advance(1000, 0);
+        assert_eq!(decay.advance(1050, 100), 100);
+        // 40 of these are old.
+        decay.note_old(40);
+        assert_eq!(decay.next_due(190), Some(1100), "not only when the others fade");
+        assert_eq!(decay.advance(1100, 190), 149, "the first 100 fade a little");
+        assert_eq!(decay.advance(1150, 149), 149);
+        assert_eq!(decay.advance(20_000, 149), 0);
     }
 
     #[test]

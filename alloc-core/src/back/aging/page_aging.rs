@@ -9,6 +9,8 @@ pub(crate) struct PageAging {
     muzzy: Decay,
     growth_purge: GrowthPurge,
     oversize: usize,
+    /// The dirty pages at the last [`PageAging::begin_old`].
+    before_old: usize,
 }
 
 /// Unused pages of one arena.
@@ -26,6 +28,7 @@ impl PageAging {
             muzzy: Decay::new(muzzy_ms),
             growth_purge: GrowthPurge::new(),
             oversize: 0,
+            before_old: 0,
         }
     }
 
@@ -48,6 +51,17 @@ impl PageAging {
     /// Moves decay to `now` and returns how many dirty and muzzy pages may stay.
     pub(in crate::back) fn advance(&mut self, now: u64, unused: Unused) -> (usize, usize) {
         (self.dirty.advance(now, unused.dirty), self.muzzy.advance(now, unused.muzzy))
+    }
+
+    /// Begins to count pages as old that become unused, of which `dirty` are unused now.
+    pub(crate) fn begin_old(&mut self, dirty: usize) {
+        self.before_old = dirty;
+    }
+
+    /// Ends what [`PageAging::begin_old`] began. The `dirty` pages that are more than before may go
+    /// at once.
+    pub(crate) fn end_old(&mut self, dirty: usize) {
+        self.dirty.note_old(dirty.saturating_sub(self.before_old));
     }
 
     /// The time in milliseconds at which decay has enough work for a wake-up, or `None` if never.

@@ -124,7 +124,9 @@ fn decay() {
 /// next pass should be, in milliseconds of [`os::coarse_millis`]. `None`: not before a thread takes
 /// a slow path. The caller holds no lock.
 pub(crate) fn pass(now: u64) -> Option<u64> {
-    [decay_pass::pass(now), idle_caches::pass(now)].into_iter().flatten().min()
+    // First, because the pass over arenas purges what idle caches have held.
+    let caches = idle_caches::pass(now);
+    [caches, decay_pass::pass(now)].into_iter().flatten().min()
 }
 
 /// Runs a pass on the calling thread, which has other work, if one is due.

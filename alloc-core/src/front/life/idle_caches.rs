@@ -89,7 +89,8 @@ impl Chosen {
 
     /// Empties the chosen caches. Returns `false` if the system cannot do it.
     fn empty(&self, registry: &registry::Locked<'_>) -> bool {
-        self.count == 0 || emptying::empty(registry, || self.caches.iter().copied().flatten())
+        let empty = || emptying::empty(registry, || self.caches.iter().copied().flatten());
+        self.count == 0 || decay_pass::give_back_old(empty)
     }
 }
 

@@ -92,6 +92,24 @@ pub(crate) fn pass(now: u64) -> Option<u64> {
     [next, arena_hooks::decay(now)].into_iter().flatten().min()
 }
 
+/// Does work that gives back what nobody has used for a decay time. The pages that become unused
+/// by it may go at once. The caller holds no lock of an owner, a bin or an arena.
+pub(crate) fn give_back_old<T>(work: impl FnOnce() -> T) -> T {
+    for arena in arena_list::all() {
+        let allocator = &mut arena.pages.lock().allocator;
+        let dirty = allocator.counts().dirty;
+        allocator.aging().begin_old(dirty);
+    }
+    let result = work();
+    for arena in arena_list::all() {
+        tidy_bins::tidy(arena);
+        let allocator = &mut arena.pages.lock().allocator;
+        let dirty = allocator.counts().dirty;
+        allocator.aging().end_old(dirty);
+    }
+    result
+}
+
 /// Milliseconds between passes while any thread is active.
 pub(crate) fn period() -> u64 {
     interval(arena_settings::shortest_decay_ms())
