@@ -116,6 +116,27 @@ fn a_thread_made_by_clone_leaves_nothing_that_dangles() {
 }
 
 #[test]
+fn what_the_c_library_frees_at_the_end_of_a_thread_gives_it_no_cache() {
+    assert_eq!(preloaded("proc_threads_without_malloc.c", &[]), "more=0\n");
+}
+
+#[test]
+fn what_is_locked_is_purged_no_more_than_the_system_lets() {
+    for conf in ["", "dirty_decay_ms:0"] {
+        let program = cc("proc_locked_purge.c", &[]);
+        assert_eq!(Run::preloaded(program).conf(conf).stdout(), "ok\n", "{conf}");
+    }
+}
+
+#[test]
+fn each_of_many_sparse_slabs_gives_its_holes_back() {
+    let _alone = alone();
+    let text = preloaded("proc_many_holes.c", &[]);
+    let (full, purged) = (number(&text, "full_kib"), number(&text, "purged_kib"));
+    assert!(full > 500 * MIB && purged < 160 * MIB, "{text}");
+}
+
+#[test]
 fn a_thread_that_only_frees_keeps_little() {
     let _alone = alone();
     let text = preloaded("proc_free_only.c", &["1024"]);

@@ -105,6 +105,22 @@ pub(crate) fn note_purge() {
     PURGE_AT.store(held().saturating_add(soft() / AGAIN), Relaxed);
 }
 
+/// From how many bytes on a purge is due, with `held` bytes beside the soft bound `soft`. The last
+/// purge put it off until `put_off`. `None`: less is held, so the next one is due at the bound.
+fn purge_at(held: usize, soft: usize, put_off: usize) -> Option<usize> {
+    (held >= soft).then_some(put_off)
+}
+
+/// Notes whether a purge is due, with `held` bytes beside the soft bound `soft`.
+fn note_beside(held: usize, soft: usize) {
+    let put_off = PURGE_AT.load(Relaxed);
+    match purge_at(held, soft, put_off) {
+        Some(at) if held >= at => DUE.store(true, Relaxed),
+        None if put_off != 0 => PURGE_AT.store(0, Relaxed),
+        _ => {}
+    }
+}
+
 /// How often a bound refused pages so far.
 pub(crate) fn refusals() -> u64 {
     REFUSED.load(Relaxed)
@@ -194,8 +210,7 @@ impl Bounds {
             0 => {}
             UNKNOWN if all < WORTH_A_LOOK => {}
             UNKNOWN => DUE.store(true, Relaxed),
-            soft if all << LG_PAGE >= soft.max(PURGE_AT.load(Relaxed)) => DUE.store(true, Relaxed),
-            _ => {}
+            soft => note_beside(all << LG_PAGE, soft),
         }
     }
 }
@@ -203,6 +218,15 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_purge_during_a_peak_puts_none_off_after_it() {
+        assert_eq!(purge_at(99, 100, 0), None);
+        assert_eq!(purge_at(100, 100, 0), Some(0), "due");
+        // A purge at 200 has put the next one off.
+        assert_eq!(purge_at(201, 100, 203), Some(203));
+        assert_eq!(purge_at(99, 100, 203), None, "the next one is due at the bound again");
+    }
 
     #[test]
     fn an_arena_stays_within_its_own_bound() {

@@ -44,7 +44,7 @@ pub(super) fn has_threads() -> bool {
 }
 
 /// Returns whether the call comes from the code of the loader, or `None` if that is not known.
-fn is_called_by_loader() -> Option<bool> {
+pub(super) fn is_called_by_loader() -> Option<bool> {
     if diversion::offer().is_none() {
         // The allocator is not the program's malloc, so the C library does not call it.
         return Some(false);

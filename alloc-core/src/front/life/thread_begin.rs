@@ -12,7 +12,7 @@
 //! thread's value of the key could not be set, and in a thread that the program made by clone(2)
 //! and not by the C library.
 
-use super::{start, thread_end};
+use super::{may_start, start, thread_end};
 use crate::front::bins::thread_cache::{EMPTY, Kind, REENTRANT, UNCACHED};
 use crate::front::bins::tls;
 use crate::front::cache::real_cache::{RealCache, Thread};
@@ -27,6 +27,15 @@ pub(crate) fn real_cache() -> Option<&'static RealCache> {
         begin();
     }
     current::real_cache()
+}
+
+/// As [`real_cache`], for a free. A thread that ends may free what the C library has kept of other
+/// threads, after its destructors have run. It gets no cache, because nothing would take it back.
+pub(crate) fn real_cache_to_free() -> Option<&'static RealCache> {
+    if tls::current().kind() == Kind::Empty && may_start::is_called_by_loader() == Some(true) {
+        return None;
+    }
+    real_cache()
 }
 
 /// Returns the arena for allocations past the caches, or `None` before the start.

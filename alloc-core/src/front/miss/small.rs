@@ -137,7 +137,7 @@ fn overflow(cache: &'static RealCache, class: SizeClass, block: *mut u8) {
 /// Frees a block of a slab: into its bin, or past all caches.
 pub(super) fn free(slab: &'static Slab, block: *mut u8) {
     let class = slab.class();
-    let cache = thread_begin::real_cache().filter(|cache| cache.holds(class));
+    let cache = thread_begin::real_cache_to_free().filter(|cache| cache.holds(class));
     if let Some(cache) = cache.filter(|_| !slab.is_for_samples()) {
         if !cache.bin(class).put(block) {
             overflow(cache, class, block);

@@ -20,14 +20,16 @@ const LARGEST: usize = 4096;
 pub(crate) fn arm(cache: &RealCache, class: SizeClass, most: usize) -> usize {
     let cold = cache.cold(class);
     let mut pops = most;
-    // An explicit cache belongs to no thread. Its requests are counted by their bytes.
-    let is_profiled = sampler::is_on() && !sampler::is_exact() && cache.thread().is_some();
+    // An explicit cache belongs to no thread. Its requests are counted by their bytes, and none is
+    // guarded.
+    let is_of_thread = cache.thread().is_some();
+    let is_profiled = sampler::is_on() && !sampler::is_exact() && is_of_thread;
     if is_profiled {
         follow_rate(cache);
         let draw = || rate::requests(class.size());
         pops = pops.min(cold.until_profiled.begin(draw, || cache.due.set(Due::Profiled)));
     }
-    let is_guarded = guarded::is_on() && class.size() <= LARGEST;
+    let is_guarded = guarded::is_on() && class.size() <= LARGEST && is_of_thread;
     if is_guarded {
         pops = pops.min(cold.until_guarded.begin(gap::next, || cache.due.set(Due::Guarded)));
     }

@@ -128,8 +128,7 @@ impl BinSlabs {
 
     /// Returns a slab in a list of which no block is in use, if there is one.
     pub(in crate::middle) fn find_unused(&self) -> Option<&'static Slab> {
-        let is_unused = |slab: &Slab| slab.used() == 0;
-        self.partial.find(is_unused).or_else(|| self.samples.find(is_unused))
+        self.partial.find_unused().or_else(|| self.samples.find_unused())
     }
 
     /// Takes all slabs out of their lists.

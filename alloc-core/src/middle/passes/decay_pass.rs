@@ -166,8 +166,8 @@ fn look_for_holes(now: u64, period: u64) -> Option<u64> {
     arena_list::all().for_each(|arena| hole_pass::look_in_bins(arena, &mut look));
     let due = (number + 1) * between;
     NEXT_LOOK.store(due, Relaxed);
-    IS_WAITING.store(look.waiting, Relaxed);
-    look.waiting.then_some(due)
+    IS_WAITING.store(look.is_waiting(), Relaxed);
+    look.is_waiting().then_some(due)
 }
 
 /// Drains every owner and every bin, idle or not, and frees what can be freed. Where addresses are

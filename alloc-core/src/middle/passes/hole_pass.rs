@@ -1,7 +1,8 @@
 //! The search for holes: the decay pass looks at slabs four times in a decay time, the sparsest
 //! first, and gives back the pages that were free at every look for a whole decay time.
 //!
-//! The locks of guards are held for a limited number of system calls at a time.
+//! The locks of guards are held for a limited number of slabs and system calls at a time. The next
+//! hold goes on behind the slabs that were looked at.
 
 use crate::back::runs::chunk_notes;
 use crate::back::runs::contents;
@@ -19,9 +20,13 @@ use core::cell::Cell;
 pub(crate) const LOOKS: u64 = 4;
 /// System calls while one lock is held, and how often one look takes a guard's lock.
 const CALLS: usize = 32;
-const HOLDS: usize = 16;
-/// Slabs of one list that are looked at, from its sparse end.
+const HOLDS: usize = 64;
+/// System calls while one lock is held, if all free pages are to go now.
+const CALLS_AT_ONCE: usize = 256;
+/// Slabs that are looked at while one lock is held.
 const LOOKED_AT: usize = 4096;
+/// A look ends when the system has refused so many calls, as it does for locked memory.
+const MOST_REFUSED: usize = 32;
 /// A slab in huge pages gives holes back only if they are at least this part of its pages.
 const PART_OF_HUGE: u32 = 8;
 
@@ -32,39 +37,69 @@ pub(crate) struct Look<'a> {
     age: u16,
     /// The arenas whose pages are given back.
     wanted: &'a dyn Fn(&Arena) -> bool,
+    /// What may be done until the lock is given up: calls, and slabs to look at.
     calls: usize,
+    left: usize,
+    /// Slabs of the guard that were looked at, and of these, those still to be passed over.
+    seen: usize,
+    passed_over: usize,
+    /// Calls that the system refused.
+    refused: usize,
     /// Whether pages wait for their time, or for the next look.
-    pub(crate) waiting: bool,
+    waiting: bool,
 }
 
 impl<'a> Look<'a> {
-    /// A look for pages that were free for [`LOOKS`] whole looks; with `at_once`, for all free
-    /// ones.
+    /// A look for pages that were free at this look, and at each one for a whole decay time before
+    /// it; with `at_once`, for all free ones.
     pub(crate) fn new(number: u64, at_once: bool, wanted: &'a dyn Fn(&Arena) -> bool) -> Look<'a> {
-        let age = if at_once { 0 } else { LOOKS as u16 + 1 };
-        Look { number: number as u16, age, wanted, calls: 0, waiting: false }
+        let age = if at_once { 0 } else { LOOKS as u16 };
+        let number = number as u16;
+        let [calls, left, seen, passed_over, refused] = [0; 5];
+        Look { number, age, wanted, calls, left, seen, passed_over, refused, waiting: false }
+    }
+
+    /// Whether another look has something to do.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting && !self.is_refused()
+    }
+
+    fn is_refused(&self) -> bool {
+        self.refused >= MOST_REFUSED
     }
 
     /// Calls `hold` with this look, several times if there is much to do. Each time `hold` takes
     /// the lock of a guard anew.
     pub(crate) fn by_holds(&mut self, mut hold: impl FnMut(&mut Look<'a>)) {
-        for _ in 0..if self.age == 0 { usize::MAX } else { HOLDS } {
-            self.calls = CALLS;
+        let (holds, calls) =
+            if self.age == 0 { (usize::MAX, CALLS_AT_ONCE) } else { (HOLDS, CALLS) };
+        self.seen = 0;
+        for _ in 0..holds {
+            (self.calls, self.left, self.passed_over) = (calls, LOOKED_AT, self.seen);
             hold(self);
-            if self.calls > 0 {
+            if !self.is_stopped() || self.is_refused() {
                 return;
             }
         }
         self.waiting = true;
     }
 
+    /// Whether nothing more is done before the lock was given up.
+    fn is_stopped(&self) -> bool {
+        self.calls == 0 || self.left == 0 || self.is_refused()
+    }
+
     /// Looks at the slabs of a list. The caller holds the lock of their guard.
     pub(crate) fn at_list(&mut self, list: &SlabList) {
-        for slab in list.sparsest_first().take(LOOKED_AT) {
-            if self.calls == 0 {
+        let passed_over = self.passed_over.min(list.length());
+        self.passed_over -= passed_over;
+        for slab in list.sparsest_first().skip(passed_over) {
+            if self.is_stopped() {
                 return;
             }
             self.at_slab(slab);
+            self.left -= 1;
+            self.seen += 1;
         }
     }
 
@@ -100,6 +135,7 @@ impl<'a> Look<'a> {
             left &= !run;
             self.calls = self.calls.saturating_sub(1);
             if !contents::purge_part(provider, extent, first << LG_PAGE, count << LG_PAGE) {
+                self.refused += 1;
                 return;
             }
             slab.holes.note_purged(run, slab.arena());
@@ -176,6 +212,7 @@ pub(crate) fn look_in_owner(owner: &'static Owner, look: &mut Look<'_>) {
 mod tests {
     use super::*;
     use crate::middle::slabs::slab::tests::slab;
+    use crate::middle::slabs::slab_links::ListName;
 
     #[test]
     fn pages_ripen_over_a_whole_decay_time_without_use() {
@@ -184,17 +221,42 @@ mod tests {
         let holes = Holes::new();
         assert_eq!(look.ripe(&holes, 0b110), 0);
         assert!(look.waiting);
-        for number in 8..12 {
+        for number in 8..11 {
             look.number = number;
             assert_eq!(look.ripe(&holes, 0b111), 0, "{number}");
         }
         holes.note_taken(0, PAGE, 0, 0b10);
-        look.number = 12;
+        look.number = 11;
         assert_eq!(look.ripe(&holes, 0b111), 0b100, "what was used meanwhile stays");
         holes.forget_idle(Pages::MAX);
         look.waiting = false;
         assert_eq!(look.ripe(&holes, 0), 0);
         assert!(!look.waiting, "nothing is free");
+    }
+
+    #[test]
+    fn a_look_goes_on_behind_the_slabs_that_it_has_seen() {
+        let slabs: Vec<&'static Slab> = (0..10).map(|_| slab(SizeClass::of(64))).collect();
+        let (mut list, wanted) = (SlabList::new(), |_: &Arena| true);
+        slabs.iter().for_each(|slab| list.push_front(slab, ListName::Partial));
+        let mut look = Look::new(7, false, &wanted);
+        let mut holds = Vec::new();
+        look.by_holds(|look| {
+            // As if so few slabs could be looked at under one lock.
+            look.left = 4;
+            let before = look.seen;
+            look.at_list(&list);
+            holds.push(look.seen - before);
+        });
+        assert_eq!(holds, [4, 4, 2]);
+        assert!(slabs.iter().all(|slab| slab.holes.is_any_idle()), "each is seen");
+        assert!(look.is_waiting());
+        look.refused = MOST_REFUSED;
+        holds.clear();
+        look.by_holds(|look| holds.push(look.seen));
+        assert_eq!(holds, [0], "the system refuses");
+        assert!(!look.is_waiting());
+        list.remove_if(|_| true);
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn tidy(owner: &'static Owner, state: &mut OwnerState) {
     for class in SizeClass::all() {
         owned_slabs::drain(owner, state, class);
         let slabs = state.slabs(class);
-        while let Some(slab) = slabs.partial.find(|slab| slab.used() == 0) {
+        while let Some(slab) = slabs.partial.find_unused() {
             if !slabs.release(slab) {
                 break;
             }

@@ -159,16 +159,10 @@ impl SlabList {
         core::iter::successors(self.tail, |slab| slab.links.previous.get())
     }
 
-    /// The first slab for which `wanted` returns `true`.
-    pub(crate) fn find(&self, wanted: impl Fn(&Slab) -> bool) -> Option<&'static Slab> {
-        let mut next = self.head;
-        while let Some(slab) = next {
-            if wanted(slab) {
-                return Some(slab);
-            }
-            next = slab.links.next.get();
-        }
-        None
+    /// A slab of which no block is in use. Such slabs are among the spare ones or the sparsest, so
+    /// only a few others are looked at.
+    pub(crate) fn find_unused(&self) -> Option<&'static Slab> {
+        self.sparsest_first().take(self.spares + LONG).find(|slab| slab.used() == 0)
     }
 }
 
@@ -265,9 +259,11 @@ mod tests {
                 let is_here = bases.contains(&slab.base());
                 assert_eq!(slab.list() != ListName::None, is_here);
                 assert_eq!(slab.links.spare.get(), spare);
-                let found = self.list.find(|other| other.base() == slab.base());
-                assert_eq!(found.is_some(), is_here);
+                let mut all = self.list.sparsest_first();
+                assert_eq!(all.any(|other| other.base() == slab.base()), is_here);
             }
+            let is_unused = self.list.sparsest_first().any(|slab| slab.used() == 0);
+            assert_eq!(self.list.find_unused().is_some(), is_unused);
         }
     }
 
