@@ -2,7 +2,7 @@
 //! snapshot of each limit and peak that was reached.
 //!
 //! It gives nothing back if a background thread runs, or if the decay time is 0 or negative.
-use crate::memory::OwnMemory;
+use crate::memory::{Kind, OwnMemory};
 use crate::namespace::{Namespace, Target};
 use crate::ring::Ring;
 use crate::worker::Chores;
@@ -65,7 +65,10 @@ impl Chores for Decay {
     }
 
     fn next(&mut self, now: Instant) -> Option<Instant> {
-        self.ring.look(self.namespace, now, || self.memory.has_for_job());
+        let may = || self.memory.has_for_job(Kind::Kept);
+        if let Some(length) = self.ring.look(self.namespace, now, may) {
+            self.memory.note(Kind::Kept, length);
+        }
         self.memory.trim();
         if self.due.is_some_and(|due| now >= due) {
             if let Some(decay) = &self.decay {

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::context::Context;
 use crate::deadline;
 use crate::guard::{self, Peer};
+use crate::memory::Kind;
 use crate::routes::{self, Asked, Before, Found, Place, Route, Surface};
 use crate::single_flight::Flight;
 use crate::worker::{Busy, Worker};
@@ -163,7 +164,7 @@ impl Dispatch {
         let limits = self.context.settings.load().limits;
         let until = deadline::of(asked.headers(), &limits);
         let context = Arc::clone(&self.context);
-        let job = move || read(work, &context, &asked, flight);
+        let job = move || read(route, work, &context, &asked, flight);
         match self.worker.run(until, route.surface == Surface::Metrics, job) {
             Ok(answer) => self.in_time(until, answer).await,
             Err(Busy::Full) => line(UNAVAILABLE, "too many requests wait"),
@@ -219,16 +220,18 @@ where
 
 /// Makes an answer on the reading thread, if there is memory for it.
 fn read(
+    route: &'static Route,
     work: fn(&Context, &Asked) -> Answer,
     context: &Context,
     asked: &Request<Bytes>,
     _alone: Option<Flight>,
 ) -> Answer {
-    if !context.memory.has_for_job() {
+    let kind = Kind::Answer(route);
+    if !context.memory.has_for_job(kind) {
         return line(UNAVAILABLE, "there is no memory for an answer");
     }
     let answer = work(context, asked);
-    context.memory.note(answer.body().size_hint().lower() as usize);
+    context.memory.note(kind, answer.body().size_hint().lower() as usize);
     answer
 }
 

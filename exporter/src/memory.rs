@@ -6,6 +6,7 @@
 //! allocates a block of the size that may be needed, and frees it at once. The pages of the block
 //! stay in the arena, from which no other code allocates.
 use crate::namespace::{Namespace, Target};
+use crate::routes::{self, ROUTES, Route};
 use lumalloc_ctl::Value;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -29,9 +30,45 @@ const PLENTY: usize = 128 << 10;
 const CONNECTION: [usize; 8] = [16 << 10, 8 << 10, 8 << 10, 8 << 10, 4 << 10, 2 << 10, 1024, 512];
 /// The least bytes that a job may need.
 const JOB: usize = 4 << 20;
-/// How many times the longest answer so far a job may need. The answer grows by doubling, is
-/// compressed, and is made from what was read.
+/// How many times the longest answer of its kind so far a job may need. The answer grows by
+/// doubling, is compressed, and is made from what was read.
 const TIMES: usize = 5;
+
+/// What a job makes. A long answer of one kind says nothing about the other kinds.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// An answer of this route.
+    Answer(&'static Route),
+    /// A snapshot that is kept.
+    Kept,
+}
+
+/// The longest answer of each kind. The last cell is for snapshots that are kept.
+struct Longest(Box<[AtomicUsize]>);
+
+impl Longest {
+    fn new() -> Longest {
+        Longest((0..=ROUTES.len()).map(|_| AtomicUsize::new(0)).collect())
+    }
+
+    fn of(&self, kind: Kind) -> &AtomicUsize {
+        let place = match kind {
+            Kind::Answer(route) => routes::place(route),
+            Kind::Kept => None,
+        };
+        &self.0[place.unwrap_or(ROUTES.len())]
+    }
+
+    fn note(&self, kind: Kind, length: usize) {
+        self.of(kind).fetch_max(length, Relaxed);
+    }
+
+    /// Returns how many bytes a job may need. It must not use the reserve.
+    fn need(&self, kind: Kind) -> usize {
+        let job = self.of(kind).load(Relaxed).saturating_mul(TIMES).max(JOB);
+        job.saturating_add(RESERVE)
+    }
+}
 
 /// The exporter's arena in an allocator.
 pub(crate) struct OwnMemory {
@@ -40,7 +77,7 @@ pub(crate) struct OwnMemory {
     /// The key of the arena's reserve. Keys are looked up once, because a lookup takes memory.
     reserve: Option<Target>,
     flush: Option<Target>,
-    longest: AtomicUsize,
+    longest: Longest,
     is_short: AtomicBool,
 }
 
@@ -55,7 +92,7 @@ impl OwnMemory {
             arena,
             reserve: arena.and_then(|arena| reserve_of(namespace, arena)),
             flush: arena.and_then(|_| namespace.find("thread.tcache.flush").ok()),
-            longest: AtomicUsize::new(0),
+            longest: Longest::new(),
             is_short: AtomicBool::new(false),
         }
     }
@@ -100,10 +137,8 @@ impl OwnMemory {
 
     /// Whether a job can be done. Only for a thread that has [entered](Self::enter). The reading
     /// thread calls [`trim`](Self::trim) afterwards.
-    pub(crate) fn has_for_job(&self) -> bool {
-        let job = self.longest.load(Relaxed).saturating_mul(TIMES).max(JOB);
-        // A job must not use the reserve.
-        let has = has(job.saturating_add(RESERVE));
+    pub(crate) fn has_for_job(&self, kind: Kind) -> bool {
+        let has = has(self.longest.need(kind));
         self.is_short.store(!has, Relaxed);
         has
     }
@@ -113,13 +148,11 @@ impl OwnMemory {
         self.arena.is_none() || has(bytes.saturating_add(RESERVE))
     }
 
-    /// Whether there was no memory for the last job and there is none now. If there was memory, the
-    /// allocator is not asked.
+    /// Whether there was no memory for the last job, and there is none for `/metrics` now. If there
+    /// was memory, the allocator is not asked. A heap profile may need far more than `/metrics`.
     pub(crate) fn is_short(&self) -> bool {
-        if !self.is_short.load(Relaxed) {
-            return false;
-        }
-        !self.has_for_job()
+        let mut scrapes = ROUTES.iter().filter(|route| route.path == "/metrics");
+        self.is_short.load(Relaxed) && !scrapes.all(|scrape| self.has_for_job(Kind::Answer(scrape)))
     }
 
     /// Returns the index of the arena, or `None` if none could be made.
@@ -127,9 +160,9 @@ impl OwnMemory {
         self.arena
     }
 
-    /// Notes the length of an answer.
-    pub(crate) fn note(&self, length: usize) {
-        self.longest.fetch_max(length, Relaxed);
+    /// Notes the length of what a job made.
+    pub(crate) fn note(&self, kind: Kind, length: usize) {
+        self.longest.note(kind, length);
     }
 
     /// Gives back what this thread's cache keeps, because a few blocks of many sizes keep a slab
@@ -193,4 +226,23 @@ fn make(namespace: &'static dyn Namespace) -> Option<u32> {
         }
     }
     Some(arena)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_needs_depends_on_earlier_answers_of_its_kind_only() {
+        let kind = |path| Kind::Answer(ROUTES.iter().find(|route| route.path == path).unwrap());
+        let (heap, metrics) = (kind("/debug/pprof/heap"), kind("/metrics"));
+        let longest = Longest::new();
+        longest.note(heap, 200 << 20);
+        longest.note(heap, 10);
+        assert_eq!(longest.need(heap), (1000 << 20) + RESERVE);
+        assert_eq!(longest.need(metrics), JOB + RESERVE);
+        longest.note(Kind::Kept, 1 << 20);
+        assert_eq!(longest.need(Kind::Kept), (5 << 20) + RESERVE);
+        assert_eq!(longest.need(metrics), JOB + RESERVE);
+    }
 }

@@ -162,6 +162,11 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/stats", Surface::Admin, Place::Reader, paths::stats::stats),
 ];
 
+/// Returns the place of a route in the table.
+pub(crate) fn place(route: &'static Route) -> Option<usize> {
+    ROUTES.iter().position(|one| std::ptr::eq(one, route))
+}
+
 /// The result of [`find`] for a path and a method.
 pub(crate) enum Found {
     /// A route.

@@ -61,8 +61,8 @@ A collector that fails leaves its families out, and says so in `lumalloc_collect
 Arenas are shown by their names; those that nobody named are together: `auto`, and `manual` for
 created ones. The sum over the label `arena` is the number of all. What an arena counted stays with
 its name when it is destroyed; what it counted after the last scrape stands under `destroyed`. There
-are at most 64 labels: further arenas are counted as `overflow`, until a name is free whose arenas
-are gone.
+are at most 64 labels, and none is given up, so that no count goes back: arenas of further names are
+counted as `overflow` until the process ends. `?collect[]=arenas` shows these too, by index.
 
 Regions of vmalloc(3) are shown by their names too, and only if there are any; those without a name
 are together: `unnamed`. Numbers of regions of one name are summed. There are at most 64 labels: the

@@ -3,7 +3,8 @@
 //!
 //! The count of a label is what its arenas counted while they had it. What a destroyed arena
 //! counted after the last look is shown under [`DESTROYED`]. Therefore the sum over labels is the
-//! sum over all arenas that ever existed, and no rate is counted twice.
+//! sum over all arenas that ever existed, and no rate is counted twice. For the same reason a label
+//! is never given up for another one: its counts would vanish from the sum, or be counted twice.
 use super::arenas::Arena;
 use std::collections::HashMap;
 
@@ -27,9 +28,6 @@ struct Known {
 struct Label {
     /// What arenas counted that no longer have the label.
     carry: Vec<f64>,
-    arenas: usize,
-    /// The look in which the label was last in use.
-    used: u64,
     created: Option<f64>,
 }
 
@@ -50,13 +48,12 @@ pub(crate) struct Tracker {
     labels: HashMap<String, Label>,
     /// The part of the counts of destroyed arenas that was seen under other labels.
     seen: Vec<f64>,
-    looks: u64,
 }
 
 impl Tracker {
     /// Makes a tracker with at most so many labels, including [`DESTROYED`] and [`OVERFLOW`].
     pub(crate) fn new(most: usize) -> Tracker {
-        Tracker { most, known: HashMap::new(), labels: HashMap::new(), seen: Vec::new(), looks: 0 }
+        Tracker { most, known: HashMap::new(), labels: HashMap::new(), seen: Vec::new() }
     }
 
     /// Returns how many arenas are counted as [`OVERFLOW`].
@@ -73,7 +70,6 @@ impl Tracker {
         destroyed: &[f64],
         now: f64,
     ) -> Vec<Shown> {
-        self.looks += 1;
         self.seen.resize(counts.len(), 0.0);
         self.bury(arenas, counts.len());
         for (label, arena) in arenas {
@@ -102,7 +98,6 @@ impl Tracker {
         for ((carry, last), base) in label.carry.iter_mut().zip(&known.last).zip(&known.base) {
             *carry += last - base;
         }
-        label.arenas -= usize::from(label.arenas > 0);
     }
 
     /// Notes the numbers of an arena, which is new, has a new label, or is known.
@@ -125,28 +120,18 @@ impl Tracker {
         }
         if let Some(known) = self.known.get_mut(&arena.index) {
             known.last.clone_from(&arena.numbers);
-            if let Some(label) = self.labels.get_mut(&known.label) {
-                label.used = self.looks;
-            }
         }
     }
 
-    /// Returns the label of an arena that wants this one, or [`OVERFLOW`] if no label is free.
+    /// Returns the label of an arena that wants this one, or [`OVERFLOW`] if there are too many.
     fn admit(&mut self, wanted: &str, created: f64) -> String {
         // Two labels are kept for `DESTROYED` and `OVERFLOW`.
         let own = |name: &&String| *name != DESTROYED && *name != OVERFLOW;
         let taken = self.labels.keys().filter(own).count();
         if !self.labels.contains_key(wanted) && taken + 2 >= self.most {
-            let unused = self.labels.iter().filter(|(name, label)| own(name) && label.arenas == 0);
-            let oldest = unused.min_by_key(|(_, label)| label.used).map(|(name, _)| name.clone());
-            match oldest {
-                Some(oldest) => _ = self.labels.remove(&oldest),
-                None => return OVERFLOW.into(),
-            }
+            return OVERFLOW.into();
         }
-        let label = self.labels.entry(wanted.into()).or_default();
-        label.arenas += 1;
-        label.created.get_or_insert(created);
+        self.labels.entry(wanted.into()).or_default().created.get_or_insert(created);
         wanted.into()
     }
 

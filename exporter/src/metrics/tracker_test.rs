@@ -74,7 +74,7 @@ fn another_name_begins_at_what_was_counted_before() {
 }
 
 #[test]
-fn beyond_the_most_labels_there_is_overflow_until_one_is_free() {
+fn beyond_the_most_labels_there_is_overflow_and_no_count_is_lost() {
     let mut tracker = Tracker::new(4);
     let mut arenas = vec![
         ("a", arena(1, 1, 1.0, 1.0)),
@@ -89,12 +89,20 @@ fn beyond_the_most_labels_there_is_overflow_until_one_is_free() {
     ];
     assert_eq!(look(&mut tracker, &arenas, 0.0), expected);
     assert_eq!(tracker.overflow(), 1);
-    // `a` is destroyed and `d` is made. `d` takes the label of `a`, whose series ends.
+    // `a` is destroyed and `d` is made. The sum is 12: the 1 of `a` stays.
     arenas.remove(0);
     arenas.push(("d", arena(4, 4, 1.0, 9.0)));
-    let labels: Vec<String> =
-        look(&mut tracker, &arenas, 1.0).into_iter().map(|(label, ..)| label).collect();
-    assert_eq!(labels, ["b", "d", "destroyed", "overflow"]);
+    let expected = [
+        line("a", None, 1.0),
+        line("b", Some(1.0), 1.0),
+        line("destroyed", None, 0.0),
+        line("overflow", Some(2.0), 10.0),
+    ];
+    assert_eq!(look(&mut tracker, &arenas, 1.0), expected);
+    assert_eq!(tracker.overflow(), 2);
+    // Another arena of the name `a` goes on where the first one ended.
+    arenas.push(("a", arena(1, 5, 1.0, 2.0)));
+    assert_eq!(look(&mut tracker, &arenas, 1.0)[0], line("a", Some(1.0), 3.0));
 }
 
 #[test]

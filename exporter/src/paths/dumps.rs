@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_peak_is_listed_and_fetched() {
         let context = context();
-        let look = || context.ring.look(context.namespace, Instant::now(), || true);
+        let look = || _ = context.ring.look(context.namespace, Instant::now(), || true);
         look();
         // The block is larger than those of all other tests together, and never touched.
         let block = std::hint::black_box(Vec::<u8>::with_capacity(4 << 30));

@@ -1,6 +1,6 @@
 //! `/-/healthy` and `/-/ready`: whether this process answers at all, and whether it has the memory
-//! for other answers. Neither reads the allocator's numbers, so both are answered when the process
-//! is out of memory or stuck.
+//! for other answers, which means for `/metrics`. Neither reads the allocator's numbers, so both
+//! are answered when the process is out of memory or stuck.
 use crate::answer::{Answer, line};
 use crate::context::Context;
 use crate::routes::Asked;

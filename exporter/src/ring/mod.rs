@@ -84,15 +84,21 @@ struct Keys {
 
 impl Ring {
     /// Keeps a snapshot if this moment is worth one. `may` returns whether there is memory for it.
-    pub(crate) fn look(&self, namespace: &dyn Namespace, now: Instant, may: impl FnOnce() -> bool) {
+    /// Returns the compressed bytes of what was made, even if it is too long to be kept.
+    pub(crate) fn look(
+        &self,
+        namespace: &dyn Namespace,
+        now: Instant,
+        may: impl FnOnce() -> bool,
+    ) -> Option<usize> {
         let mut inner = self.lock();
-        let Some(seen) = inner.seen(namespace) else { return };
-        let Some(reason) = inner.judge.judge(seen, now) else { return };
-        if may()
-            && let Ok(snapshot) = snapshot::take(namespace)
-        {
-            inner.keep(reason, &snapshot, heap_profile::compressed(namespace).unwrap_or_default());
+        let seen = inner.seen(namespace)?;
+        let reason = inner.judge.judge(seen, now)?;
+        if !may() {
+            return None;
         }
+        let snapshot = snapshot::take(namespace).ok()?;
+        Some(inner.keep(reason, &snapshot, heap_profile::compressed(namespace).unwrap_or_default()))
     }
 
     /// Returns all snapshots, the oldest first.
@@ -129,11 +135,14 @@ impl Inner {
         Some(Seen { soft: count(&keys.soft)?, hard: count(&keys.hard)?, active })
     }
 
-    fn keep(&mut self, reason: String, snapshot: &Snapshot, profile: Vec<u8>) {
-        let Some(packed) = packed(snapshot).filter(|packed| packed.len() <= MOST_BYTES) else {
-            return;
-        };
-        let has_room = packed.len() + profile.len() <= MOST_BYTES;
+    /// Keeps a snapshot. Returns its compressed bytes and those of the profile.
+    fn keep(&mut self, reason: String, snapshot: &Snapshot, profile: Vec<u8>) -> usize {
+        let packed = packed(snapshot).unwrap_or_default();
+        let length = packed.len() + profile.len();
+        if packed.is_empty() || packed.len() > MOST_BYTES {
+            return length;
+        }
+        let has_room = length <= MOST_BYTES;
         let profile = if has_room { profile } else { Vec::new() };
         self.last += 1;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -155,6 +164,7 @@ impl Inner {
                 None => drop(self.kept.pop_front()),
             }
         }
+        length
     }
 }
 
@@ -241,7 +251,8 @@ mod tests {
     #[test]
     fn a_profile_that_is_too_large_alone_is_left_out() {
         let ring = ring_of(&[(1000, 1000)]);
-        ring.lock().keep("a test".into(), &snapshot(1), vec![1; MOST_BYTES]);
+        let length = ring.lock().keep("a test".into(), &snapshot(1), vec![1; MOST_BYTES]);
+        assert!(length > MOST_BYTES, "what was made, not what is kept");
         assert_eq!(numbers(&ring), [(0, true), (1, false)]);
         assert!(ring.get(1).unwrap().json().is_some());
     }
@@ -252,7 +263,7 @@ mod tests {
         let namespace: &dyn Namespace = &Linked;
         ring.look(namespace, Instant::now(), || true);
         ring.lock().judge.forget_peak();
-        ring.look(namespace, Instant::now(), || false);
+        assert_eq!(ring.look(namespace, Instant::now(), || false), None);
         assert!(ring.kept().is_empty());
     }
 

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use super::excerpt;
+use super::limits::Names;
 use crate::profile::{Counts, Location, Mapping, Profile, Sample};
 
 type Result<T> = std::result::Result<T, String>;
@@ -31,7 +33,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile> {
         return Err("the file is cut off: it has no line MAPPED_LIBRARIES:".into());
     }
     let mappings: Vec<Mapping> = lines.filter_map(mapping).collect();
-    let profile = reader.finish(mappings);
+    let profile = reader.finish(mappings)?;
     profile.check()?;
     Ok(profile)
 }
@@ -66,7 +68,8 @@ impl Reader {
         if let Some(addresses) = line.strip_prefix('@') {
             let addresses = addresses.split_whitespace().map(|word| {
                 let digits = word.strip_prefix("0x").unwrap_or(word);
-                u64::from_str_radix(digits, 16).map_err(|_| format!("{word} is no address"))
+                u64::from_str_radix(digits, 16)
+                    .map_err(|_| format!("{} is no address", excerpt(word)))
             });
             self.stacks.push(addresses.collect::<Result<_>>()?);
             self.lines.push(Lines::default());
@@ -83,24 +86,24 @@ impl Reader {
             let (name, value) = note.split_once('=').unwrap_or((note, ""));
             self.comments.push((name.trim().to_owned(), value.trim().to_owned()));
         } else if !line.is_empty() {
-            let begin: String = line.chars().take(40).collect();
-            return Err(format!("a line of it is not understood: {begin}"));
+            return Err(format!("a line of it is not understood: {}", excerpt(line)));
         }
         Ok(())
     }
 
-    fn finish(self, mappings: Vec<Mapping>) -> Profile {
+    fn finish(self, mappings: Vec<Mapping>) -> Result<Profile> {
         let all = self.lines.iter().filter_map(|lines| lines.all);
         // Without opt.prof_accum the numbers since the start are 0.
         let has_allocs = all.clone().any(|numbers| numbers[2] > 0) || all.count() == 0;
         let (period, comments) = (self.rate, self.comments);
         let mut profile = Profile { period, has_allocs, comments, mappings, ..Profile::default() };
-        let mut known = HashMap::new();
+        let (names, mut known) = (Names::default(), HashMap::new());
         for (addresses, lines) in self.stacks.iter().zip(&self.lines) {
             let stack = profile.stacks.len();
             for sample in samples(lines, self.rate, has_allocs) {
-                let name = sample.thread.and_then(|thread| self.names.get(&thread)).cloned();
-                profile.samples.push(Sample { stack, thread_name: name, ..sample });
+                let name = sample.thread.and_then(|thread| self.names.get(&thread));
+                let thread_name = name.map(|name| names.copy(name)).transpose()?;
+                profile.samples.push(Sample { stack, thread_name, ..sample });
             }
             let mut indices = Vec::new();
             for address in addresses {
@@ -112,7 +115,7 @@ impl Reader {
             }
             profile.stacks.push(indices);
         }
-        profile
+        Ok(profile)
     }
 }
 
@@ -279,5 +282,13 @@ MAPPED_LIBRARIES:
         assert_eq!(error("heap_v2/1\n@ 0xzz\n"), "0xzz is no address");
         let other = "a line of it is not understood: what is this";
         assert_eq!(error("heap_v2/1\nwhat is this\n"), other);
+        let long = format!("heap_v2/1\n@ \x1b{}\n", "z".repeat(40));
+        assert_eq!(error(&long), format!("\u{fffd}{}… is no address", "z".repeat(39)));
+        let name = "x".repeat(1 << 20);
+        let samples = "t7: 1: 1 [1: 1]\n".repeat(513);
+        let text = format!("heap_v2/1\nt7: 1: 1 [1: 1] {name}\n@ 0x5\n{samples}");
+        let most = "it has more than 512 MiB of names, where each use of a name counts";
+        let refused = read(format!("{text}MAPPED_LIBRARIES:\n").as_bytes()).err();
+        assert_eq!(refused.as_deref(), Some(most));
     }
 }

@@ -1,6 +1,7 @@
 //! Readers of profiles: pprof and heap_v2. The first bytes of a file tell which one it is.
 
 mod heap_v2;
+mod limits;
 mod pprof;
 pub(crate) mod proto;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result, reason};
 use crate::profile::Profile;
+use crate::symbols::printable;
 
 pub(crate) use pprof::{decode, places};
 
@@ -102,6 +104,16 @@ fn kind(bytes: &[u8]) -> std::result::Result<Kind, String> {
 /// wrong.
 pub(crate) fn unpacked(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     if bytes.first() == Some(&0x1f) { pprof::unpack(bytes) } else { Ok(bytes.to_vec()) }
+}
+
+/// The begin of a text of a file, for a message, without characters that control a terminal.
+fn excerpt(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut begin: String = text.chars().take(MOST).collect();
+    if begin.len() < text.len() {
+        begin.push('…');
+    }
+    printable(begin)
 }
 
 #[cfg(test)]

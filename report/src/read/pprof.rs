@@ -6,6 +6,8 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use prost::Message;
 
+use super::excerpt;
+use super::limits::{self, Names};
 use super::proto;
 use crate::calibration::calibrate;
 use crate::profile::{Counts, Line, Location, Mapping, Profile, Sample};
@@ -101,12 +103,14 @@ pub(crate) fn places(bytes: &[u8]) -> Result<Profile> {
 
 /// Decodes a file that is not compressed.
 pub(crate) fn decode(bytes: &[u8]) -> Result<proto::Profile> {
+    limits::check(bytes)?;
     proto::Profile::decode(bytes)
         .map_err(|error| format!("it is no pprof file, or a damaged one ({error})"))
 }
 
 /// Where the ids of the file lead.
 struct Tables<'a> {
+    names: Names,
     strings: &'a [String],
     mappings: HashMap<u64, usize>,
     locations: HashMap<u64, usize>,
@@ -116,6 +120,7 @@ struct Tables<'a> {
 impl<'a> Tables<'a> {
     fn new(file: &'a proto::Profile) -> Result<Tables<'a>> {
         Ok(Tables {
+            names: Names::default(),
             strings: &file.string_table,
             mappings: by_id(file.mapping.iter().map(|mapping| mapping.id), "mapping")?,
             locations: by_id(file.location.iter().map(|location| location.id), "location")?,
@@ -131,6 +136,11 @@ impl<'a> Tables<'a> {
             None if index == 0 => Ok(""),
             None => Err(format!("string {index} is missing")),
         }
+    }
+
+    /// Returns a copy of a string.
+    fn name(&self, index: i64) -> Result<String> {
+        self.names.copy(self.string(index)?)
     }
 }
 
@@ -160,9 +170,17 @@ fn columns(file: &proto::Profile, tables: &Tables<'_>) -> Result<[Option<usize>;
     {
         return Ok(columns);
     }
-    let names: Vec<String> = names.iter().map(|(name, unit)| format!("{name}/{unit}")).collect();
-    let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let has = if names.is_empty() { "none".to_owned() } else { shortened(&names) };
     Err(format!("it is no heap profile: that has the values {}; this has {has}", TYPES.join(", ")))
+}
+
+/// The first values of a file, for a message. There may be many, and with long names.
+fn shortened(names: &[(&str, &str)]) -> String {
+    const MOST: usize = 8;
+    let first = names.iter().take(MOST);
+    let first = first.map(|(name, unit)| format!("{}/{}", excerpt(name), excerpt(unit)));
+    let more = if names.len() > MOST { ", and others" } else { "" };
+    first.collect::<Vec<_>>().join(", ") + more
 }
 
 fn one_sample(
@@ -190,7 +208,7 @@ fn one_sample(
             "bytes" => out.size = u64::try_from(label.num).ok(),
             "arena" => out.arena = Some(label.num),
             "thread" => out.thread = Some(label.num),
-            "thread_name" => out.thread_name = Some(tables.string(label.str)?.to_owned()),
+            "thread_name" => out.thread_name = Some(tables.name(label.str)?),
             _ => {}
         }
     }
@@ -202,7 +220,7 @@ fn comments(file: &proto::Profile, tables: &Tables<'_>) -> Result<Vec<(String, S
     for comment in &file.comment {
         let text = tables.string(*comment)?;
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        out.push((name.to_owned(), value.to_owned()));
+        out.push((tables.names.copy(name)?, tables.names.copy(value)?));
     }
     Ok(out)
 }
@@ -213,8 +231,8 @@ fn mappings(file: &proto::Profile, tables: &Tables<'_>) -> Result<Vec<Mapping>> 
             start: mapping.memory_start,
             limit: mapping.memory_limit,
             offset: mapping.file_offset,
-            file: tables.string(mapping.filename)?.to_owned(),
-            build_id: tables.string(mapping.build_id)?.to_lowercase(),
+            file: tables.name(mapping.filename)?,
+            build_id: tables.name(mapping.build_id)?.to_lowercase(),
         })
     };
     file.mapping.iter().map(mapping).collect()
@@ -234,8 +252,8 @@ fn locations(file: &proto::Profile, tables: &Tables<'_>) -> Result<Vec<Location>
             let (name, system) =
                 (tables.string(function.name)?, tables.string(function.system_name)?);
             lines.push(Line {
-                function: if name.is_empty() { system } else { name }.to_owned(),
-                file: tables.string(function.filename)?.to_owned(),
+                function: tables.names.copy(if name.is_empty() { system } else { name })?,
+                file: tables.name(function.filename)?,
                 line: u64::try_from(line.line).unwrap_or(0),
             });
         }
@@ -305,6 +323,11 @@ mod tests {
                      inuse_objects, inuse_space; this has";
         assert_eq!(error(&file), format!("{wants} alloc_objects/count"));
         assert_eq!(read(&[]), Err(format!("{wants} none")));
+        let long = format!("\x1b{}", "x".repeat(99));
+        let kind = proto::ValueType { kind: file.string(&long), unit: file.string("count") };
+        file.profile.sample_type = vec![kind; 9];
+        let has = format!("\u{fffd}{}…/count, ", "x".repeat(39)).repeat(8);
+        assert_eq!(error(&file), format!("{wants} {has}and others"));
     }
 
     #[test]
@@ -330,6 +353,21 @@ mod tests {
         let mut file = one_stack();
         file.profile.sample[0].value.pop();
         assert_eq!(error(&file), "a sample has 3 values in place of 4");
+    }
+
+    #[test]
+    fn a_long_name_that_is_used_often_is_refused() {
+        let mut file = one_stack();
+        let long = file.string(&"x".repeat(1 << 20));
+        file.profile.comment = vec![long; 1 << 10];
+        let text = "it has more than 512 MiB of names, where each use of a name counts";
+        let refused = |file: &File| read(&file.encode()).err();
+        assert_eq!(refused(&file).as_deref(), Some(text));
+        file.profile.comment.clear();
+        let function = proto::Function { id: 1, name: long, ..proto::Function::default() };
+        file.profile.function.push(function);
+        file.profile.location[0].line = vec![proto::Line { function_id: 1, line: 1 }; 1 << 10];
+        assert_eq!(refused(&file).as_deref(), Some(text));
     }
 
     #[test]
