@@ -2,8 +2,12 @@
 use crate::format::{Bad, bad};
 use crate::query;
 use crate::routes::Asked;
+use crate::symbols::Symbols;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
-/// Bytes that may be needed for each byte of the program's file when its debug information is read.
+/// Bytes that may be needed for each byte of a file when its debug information is read.
 const TIMES: usize = 4;
 
 /// Returns whether lines are asked for.
@@ -15,11 +19,24 @@ pub(crate) fn are_wanted(asked: &Asked) -> Result<bool, Bad> {
     }
 }
 
-/// Returns the bytes that may be needed to read the debug information of this program.
+/// Returns the bytes that may be needed to read the debug information of this program and of its
+/// libraries. Separate files of debug information are not counted: only a reader of the profile
+/// finds out which there are.
 pub(crate) fn bytes() -> usize {
-    let file = std::fs::metadata("/proc/self/exe");
-    let bytes = file.map_or(0, |file| usize::try_from(file.len()).unwrap_or(usize::MAX));
-    bytes.saturating_mul(TIMES)
+    let libraries = Symbols::of_process().map(|process| process.files()).unwrap_or_default();
+    let mut files: Vec<PathBuf> = libraries.into_iter().map(PathBuf::from).collect();
+    files.push(PathBuf::from("/proc/self/exe"));
+    bytes_of(&files)
+}
+
+/// Returns the bytes that may be needed to read these files, each once.
+fn bytes_of(files: &[PathBuf]) -> usize {
+    let mut lengths = HashMap::new();
+    for file in files.iter().filter_map(|file| std::fs::metadata(file).ok()) {
+        lengths.insert((file.dev(), file.ino()), file.len());
+    }
+    let bytes = lengths.values().fold(0_u64, |sum, length| sum.saturating_add(*length));
+    usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(TIMES)
 }
 
 #[cfg(test)]
@@ -33,6 +50,18 @@ mod tests {
         assert_eq!(wanted(""), Some(false));
         assert_eq!((wanted("?lines=false"), wanted("?lines=true")), (Some(false), Some(true)));
         assert_eq!(wanted("?lines=1"), None);
-        assert!(bytes() > 1 << 20, "this program has debug information or code at least");
+    }
+
+    #[test]
+    fn the_program_and_its_libraries_are_counted_each_once() {
+        let program = PathBuf::from("/proc/self/exe");
+        let alone = bytes_of(std::slice::from_ref(&program));
+        let length = std::fs::metadata(&program).unwrap().len();
+        assert_eq!(alone as u64, length * TIMES as u64);
+        let again = std::fs::read_link(&program).unwrap();
+        assert_eq!(bytes_of(&[program, again, PathBuf::from("/nowhere")]), alone);
+        let libraries = Symbols::of_process().unwrap().files();
+        assert!(libraries.iter().any(|path| path.contains("libc.so")), "{libraries:?}");
+        assert!(bytes() > alone + 1_000_000, "libc has more than a quarter of a megabyte");
     }
 }

@@ -50,6 +50,11 @@ impl Symbols {
         Ok(Symbols { mappings, tables: HashMap::new() })
     }
 
+    /// Returns the paths of the mapped files. A path may occur more than once.
+    pub(crate) fn files(self) -> Vec<String> {
+        self.mappings.into_iter().map(|mapping| mapping.path).collect()
+    }
+
     /// Returns what is known of an address of code, or `None` if it is in no file.
     pub(crate) fn place(&mut self, address: u64) -> Option<Place<'_>> {
         let contains = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);

@@ -62,6 +62,8 @@ const CHANGING: u64 = 2;
 static FILES: Numbered = Numbered::new(".events");
 /// Old blocks that could not be written.
 static LOST: AtomicU64 = AtomicU64::new(0);
+/// Recordings that began.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 fn state_of(what: u64) -> u64 {
     u64::from(process_id()) << 8 | what
@@ -98,6 +100,13 @@ pub fn counts() -> Counts {
     Counts { taken, dropped: dropped + LOST.load(Ordering::Relaxed) }
 }
 
+/// Returns how many recordings began in this process, and in those that it was forked from. It
+/// tells the present recording from a later one.
+#[must_use]
+pub fn recordings() -> u64 {
+    BEGUN.load(Ordering::Relaxed)
+}
+
 /// Begins to record each allocation and each free, to the file of that name, or without a name to
 /// `<prefix>.<pid>.<number>.events`, where the prefix is that of profiles (`prof.prefix`). The
 /// blocks that are live at that moment are written too.
@@ -120,6 +129,7 @@ pub fn start(name: Option<&CStr>) -> Result<(), Refusal> {
         monitor::alone(|| unsafe { &mut *OUTPUT.0.get() }.put(event_file::OLD, fill))
     });
     LOST.store(lost, Ordering::Relaxed);
+    BEGUN.fetch_add(1, Ordering::Relaxed);
     enter(Some(CHANGING), state_of(RUNNING));
     started
 }

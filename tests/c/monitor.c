@@ -103,8 +103,12 @@ static void by_keys(const char *file) {
   CHECK(mallctl("monitor.start", NULL, NULL, &file, sizeof file) == 0);
   CHECK(mallctl("monitor.start", NULL, NULL, NULL, 0) == EBUSY);
   free(malloc(10));
+  uint64_t recordings = counted("monitor.recordings");
+  CHECK(recordings > 0);
   CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == 0);
+  CHECK(counted("monitor.recordings") == recordings);
   CHECK(mallctl("monitor.start", NULL, NULL, NULL, 0) == 0);
+  CHECK(counted("monitor.recordings") == recordings + 1);
   CHECK(mallctl("monitor.stop", NULL, NULL, NULL, 0) == 0);
 }
 

@@ -7,7 +7,8 @@ use core::ffi::c_void;
 /// `arena.<i>.decay`: gives back the unused pages whose time has come; index 4096 means all arenas.
 pub const DECAY: Key<Act, 1> = Key::new("arena.<i>.decay");
 
-/// `arena.<i>.destroy`: reset, then ends the arena; EFAULT also while threads are bound to it.
+/// `arena.<i>.destroy`: reset, then ends the arena; EFAULT also while threads or caches are bound
+/// to it.
 pub const DESTROY: Key<Act, 1> = Key::new("arena.<i>.destroy");
 
 /// `arena.<i>.dirty_decay_ms` (ms): time until unused dirty pages are purged; a write purges what

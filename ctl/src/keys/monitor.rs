@@ -13,6 +13,9 @@ pub const DROPPED: Key<Read<u64>> = Key::new("monitor.dropped");
 /// recording.
 pub const EVENTS: Key<Read<u64>> = Key::new("monitor.events");
 
+/// `monitor.recordings` (count): recordings that began; tells the present one from a later one.
+pub const RECORDINGS: Key<Read<u64>> = Key::new("monitor.recordings");
+
 /// `monitor.start`: begins to write each allocation and each free to the file of that name, or for
 /// NULL to one that is named by prof.prefix, process and number (EBUSY: it does already; EFAULT:
 /// the file cannot be written).

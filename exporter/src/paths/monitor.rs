@@ -27,6 +27,8 @@ const LONGEST: u64 = 3600;
 /// A recording that was begun here.
 struct Recording {
     number: u64,
+    /// How many recordings had begun, with this one. `None`: the allocator does not tell.
+    begun: Option<u64>,
     file: PathBuf,
     /// The thread that waits for the recording's time ends when this is dropped.
     _end: Option<Sender<()>>,
@@ -93,7 +95,7 @@ pub(crate) fn stop(context: &Context, asked: &Asked) -> Answer {
         return bad.into();
     }
     let mut recording = recording();
-    let own = recording.take().filter(|recording| !has_ended(recording));
+    let own = recording.take().filter(|recording| !has_ended(context.namespace, recording));
     let file = own.map(|recording| recording.file);
     match end(context.namespace) {
         Ok([events, dropped]) => {
@@ -115,9 +117,9 @@ fn recording() -> MutexGuard<'static, Option<Recording>> {
 }
 
 /// Whether a recording was ended elsewhere, as by the key `monitor.stop`: its file has its name
-/// then.
-fn has_ended(recording: &Recording) -> bool {
-    recording.file.exists()
+/// then, or if its end could not be written, another recording may have begun.
+fn has_ended(namespace: &dyn Namespace, recording: &Recording) -> bool {
+    recording.begun != count(namespace, "monitor.recordings").ok() || recording.file.exists()
 }
 
 fn seconds(asked: &Asked) -> Result<Option<u64>, Bad> {
@@ -148,11 +150,12 @@ fn begin(
         Err(error) => return Err(Failure::Error(error)),
     }
     let number = NEXT.fetch_add(1, Relaxed);
+    let begun = count(namespace, "monitor.recordings").ok();
     let end = seconds.map(|seconds| end_after(namespace, number, Duration::from_secs(seconds)));
     *recording = match end {
         Some(Err(_)) => None,
-        None => Some(Recording { number, file: file.clone(), _end: None }),
-        Some(Ok(end)) => Some(Recording { number, file: file.clone(), _end: Some(end) }),
+        None => Some(Recording { number, begun, file: file.clone(), _end: None }),
+        Some(Ok(end)) => Some(Recording { number, begun, file: file.clone(), _end: Some(end) }),
     };
     Ok(file)
 }
@@ -181,7 +184,7 @@ fn end_after(
 fn end_own(namespace: &dyn Namespace, number: u64) {
     let mut recording = recording();
     let own = recording.take_if(|recording| recording.number == number);
-    if own.is_some_and(|own| !has_ended(&own)) {
+    if own.is_some_and(|own| !has_ended(namespace, &own)) {
         let _ = end(namespace);
     }
 }
@@ -189,11 +192,14 @@ fn end_own(namespace: &dyn Namespace, number: u64) {
 /// Ends the recording. Returns how many events were written, and how many were dropped.
 fn end(namespace: &dyn Namespace) -> Result<[u64; 2], Error> {
     namespace.act(&namespace.find("monitor.stop")?)?;
-    let read = |name| match namespace.read(&namespace.find(name)?)? {
+    Ok([count(namespace, "monitor.events")?, count(namespace, "monitor.dropped")?])
+}
+
+fn count(namespace: &dyn Namespace, name: &str) -> Result<u64, Error> {
+    match namespace.read(&namespace.find(name)?)? {
         Value::U64(count) => Ok(count),
         _ => Err(Error::Fault),
-    };
-    Ok([read("monitor.events")?, read("monitor.dropped")?])
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +278,16 @@ mod tests {
         act("monitor.stop");
         begin_elsewhere("other.events");
         end_own(&Linked, second);
+        assert!(is_active() && number().is_none());
+        act("monitor.stop");
+        // Ended elsewhere without a file that is whole, and begun elsewhere.
+        begin();
+        let unwritten = number().unwrap();
+        recording().as_ref().map(|own| std::fs::remove_file(own.file.with_added_extension("tmp")));
+        let key = namespace.find("monitor.stop").unwrap();
+        assert_eq!(namespace.act(&key), Err(Error::Fault));
+        begin_elsewhere("after one that was not written.events");
+        end_own(&Linked, unwritten);
         assert!(is_active() && number().is_none());
         act("monitor.stop");
         // The file of one that was ended elsewhere is not that of the next one.

@@ -42,6 +42,13 @@ pub static ROWS: &[Row] = &[
         |_| monitor::counts().dropped,
         "those that could not be written, because the file refused them"
     ),
+    ro!(
+        "monitor.recordings",
+        U64,
+        Count,
+        |_| monitor::recordings(),
+        "recordings that began; tells the present one from a later one"
+    ),
 ];
 
 fn error_of(refusal: Refusal) -> Error {

@@ -42,6 +42,7 @@ const EXCUSES: &[(&str, &str)] = &[
     ("limit.hard_forced", "written only: read as limit.hard"),
     ("max_background_threads", "one is all there ever is"),
     ("opt.*", "a setting of the start: the info has those that differ between programs"),
+    ("monitor.recordings", "tells one recording from another; monitor.active is watched"),
     ("monitor.start", "an action"),
     ("monitor.stop", "an action"),
     ("mprof.autosave", "a setting that nobody watches"),
