@@ -96,6 +96,10 @@ impl HookedPages<'_> {
         self.runs.held() + self.low - self.in_use.moving()
     }
 
+    fn report(&mut self) {
+        self.bounds.report(self.held());
+    }
+
     // --- what threads lack ---
 
     /// Takes the request of the calling thread, which then makes such a run ready. The arena does
@@ -134,6 +138,7 @@ impl HookedPages<'_> {
         hooked.serving = 0;
         let ready = hooked.ready.iter().flatten().map(|run| run.pages()).sum();
         self.runs.abandon_away(ready);
+        self.report();
     }
 
     // --- runs that are ready ---
@@ -157,6 +162,7 @@ impl HookedPages<'_> {
         let found = hooked.ready.iter_mut().find(|slot| slot.is_some_and(&fits));
         if let Some(run) = found.and_then(Option::take) {
             self.runs.note_back(run);
+            self.report();
             return Some(InHand::hold(run, ExtentState::Dirty));
         }
         if noted && self.bounds.admits(held, pages) {
@@ -174,6 +180,7 @@ impl HookedPages<'_> {
                 self.runs.file(InHand::hold(run, ExtentState::Dirty), ExtentState::Dirty);
             }
         }
+        self.report();
     }
 
     /// Makes a run ready.
@@ -214,6 +221,7 @@ impl HookedPages<'_> {
     pub(crate) fn put_back(&mut self, taken: InHand) {
         self.runs.note_back(&taken);
         self.runs.list_again(taken);
+        self.report();
     }
 
     /// Takes the oldest run without memory out of its list.
@@ -273,7 +281,7 @@ impl HookedPages<'_> {
         self.runs.note_back(&taken);
         self.in_use.pages += taken.pages();
         let is_zero = self.runs.append_to_active(run, taken);
-        self.bounds.report(self.held());
+        self.report();
         is_zero
     }
 
@@ -315,7 +323,7 @@ impl HookedPages<'_> {
     /// Takes in new memory as a free run in no list. Returns `None` without memory for records.
     pub(crate) fn take_in(&mut self, got: &Reserved, pages: usize) -> Option<InHand> {
         let run = self.runs.take_in(got, pages)?;
-        self.bounds.report(self.held());
+        self.report();
         Some(self.runs.send_away(run))
     }
 
@@ -323,7 +331,7 @@ impl HookedPages<'_> {
     pub(crate) fn strike_off(&mut self, run: InHand) {
         self.runs.note_back(&run);
         self.runs.forget(run);
-        self.bounds.report(self.held());
+        self.report();
     }
 }
 
