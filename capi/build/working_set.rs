@@ -1,8 +1,8 @@
 //! The code that every program runs, side by side in the shared object.
 //!
 //! The system maps code in windows of 64 KiB. What a program runs to start, to allocate and to exit
-//! is some 150 KiB of a megabyte. Strewn over all of it, it takes 560 KiB of a small program's
-//! memory; side by side, 270. What is missing here, or named and gone, costs memory and nothing
+//! is some 150 KiB of a megabyte. Spread over all of it, this code takes 560 KiB of a small
+//! program's memory; side by side, 270. A module that is missing here costs memory and nothing
 //! else. `rustc` gives each function a section of its own, and a linker script for GNU ld and LLD
 //! puts these sections first.
 

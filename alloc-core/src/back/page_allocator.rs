@@ -204,9 +204,9 @@ impl PageAllocator {
         pages: usize,
         align: usize,
     ) -> Option<&'static Extent> {
-        let is_wanted = moves::is_wanted(&self.runs, run, pages, align);
-        (is_wanted && self.admits(pages.saturating_sub(run.pages())))
-            .then(|| moves::begin(&mut self.runs, &mut self.in_use, run, pages, align))?
+        let more = pages.saturating_sub(run.pages());
+        let is_wanted = moves::is_wanted(&self.runs, run, pages, align) && self.admits(more);
+        is_wanted.then(|| moves::begin(&mut self.runs, &mut self.in_use, run, pages, align))?
     }
 
     /// Files the result of a move. Returns whether `new` is the block and `run` is free.
