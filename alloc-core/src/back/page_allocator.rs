@@ -1,9 +1,8 @@
 //! The pages of one arena: runs are allocated, freed, grown, shrunk, aged and given back.
 //!
 //! Nothing here locks, because the arena holds the allocator in a lock. Purging has three steps, so
-//! that the system calls run outside the lock: [`PageAllocator::take_batch`], then
-//! [`Batch::purge`](crate::back::purge_batch::Batch::purge) without the lock, then
-//! [`PageAllocator::file_batch`]. Moving a run's memory has such steps too: see [`moves`].
+//! that the system calls run outside the lock: [`PageAllocator::take_batch`], [`Batch::purge`]
+//! without the lock, [`PageAllocator::file_batch`]. Moving memory has such steps too: [`moves`].
 
 use super::aging::limit::Bounds;
 use super::aging::page_aging::{PageAging, Unused};
@@ -28,6 +27,7 @@ use super::system::page_provider::{Moved, PageProvider};
 use super::system::provider::system::system;
 #[cfg(any(test, feature = "checks"))]
 use crate::ground::holds::holds;
+use crate::ground::in_place::{Place, write_fields};
 use crate::ground::options::{self, Dss};
 use crate::ground::size_class::MAX_RUN_PAGES;
 
@@ -51,11 +51,11 @@ impl PageAllocator {
     /// The offset of the count of active pages in a [`PageAllocator`], in bytes.
     pub(crate) const ACTIVE: usize = core::mem::offset_of!(PageAllocator, in_use.pages);
 
-    /// Creates the page allocator of an arena, without pages.
-    pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> PageAllocator {
+    /// Writes the page allocator of an arena, without pages, to `place`.
+    pub(crate) fn begin_at(place: Place<Self>, arena: u32, provider: &'static dyn PageProvider) {
         let options = options::current();
-        PageAllocator {
-            runs: FreeRuns::new(arena, provider),
+        write_fields!(place => PageAllocator {
+            runs => |at| FreeRuns::begin_at(at, arena, provider),
             low: LowRuns::new(arena),
             rest: Rest::NONE,
             aging: PageAging::new(options.dirty_decay_ms, options.muzzy_decay_ms),
@@ -63,7 +63,7 @@ impl PageAllocator {
             in_use: InUse::new(),
             purges: PurgeCounts::default(),
             hooked: None,
-        }
+        });
     }
 
     /// Resets an allocator without pages for its next use, with these decay times.

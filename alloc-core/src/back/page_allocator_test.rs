@@ -11,6 +11,8 @@ use crate::back::system::provider::fixed::{Fixed, keep};
 use crate::back::system::provider::mmap::Mmap;
 use crate::back::system::thp;
 use crate::ground::units::PAGE;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -75,6 +77,16 @@ const LONGEST: usize = (64 << 20) / PAGE;
 const MOST: usize = (256 << 20) / PAGE;
 
 impl PageAllocator {
+    /// Creates the page allocator of an arena, without pages.
+    pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> PageAllocator {
+        let mut memory = MaybeUninit::uninit();
+        // SAFETY: memory of the right size and alignment.
+        let place = unsafe { Place::<Self>::new(NonNull::from(&mut memory).cast()) };
+        PageAllocator::begin_at(place, arena, provider);
+        // SAFETY: just written.
+        unsafe { memory.assume_init() }
+    }
+
     /// Creates the pages of a new arena, because one lock must guard all runs of an arena.
     pub(crate) fn for_test(provider: &'static dyn PageProvider) -> PageAllocator {
         static NEXT: AtomicU32 = AtomicU32::new(5000);

@@ -10,6 +10,9 @@ pub(crate) mod weak;
 pub(crate) mod low;
 #[allow(unsafe_code)]
 pub(crate) mod checked;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod in_place;
 pub(crate) mod size_class;
 #[cfg(not(loom))]
 pub(crate) mod geometric;

@@ -15,6 +15,7 @@ use super::spares::Spares;
 use crate::back::map::extent::{Extent, ExtentState};
 use crate::back::map::page_map;
 use crate::back::system::page_provider::{PageProvider, Reserved};
+use crate::ground::in_place::{Place, write_fields};
 use crate::ground::options;
 use crate::ground::units::LG_PAGE;
 
@@ -41,9 +42,9 @@ struct Cut {
 }
 
 impl FreeRuns {
-    /// Creates the free runs of an arena, of which there are none yet.
-    pub(crate) fn new(arena: u32, provider: &'static dyn PageProvider) -> FreeRuns {
-        FreeRuns {
+    /// Writes the free runs of an arena, of which there are none yet, to `place`.
+    pub(crate) fn begin_at(place: Place<Self>, arena: u32, provider: &'static dyn PageProvider) {
+        write_fields!(place => FreeRuns {
             dirty: ExtentCache::new(ExtentState::Dirty),
             muzzy: ExtentCache::new(ExtentState::Muzzy),
             retained: ExtentCache::new(ExtentState::Retained),
@@ -52,7 +53,7 @@ impl FreeRuns {
             merges: true,
             mapped: 0,
             away: 0,
-        }
+        });
     }
 
     /// The source of more pages.

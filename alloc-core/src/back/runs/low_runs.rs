@@ -11,6 +11,7 @@ use crate::back::map::extent::ExtentState;
 use crate::back::metadata;
 use crate::back::system::mapping::Mapping;
 use crate::back::system::provider::low_pages::LOW_PAGES;
+use crate::ground::in_place::Place;
 
 /// The free runs at low addresses, if the arena has any.
 pub(in crate::back) struct LowRuns {
@@ -73,16 +74,15 @@ impl LowRuns {
     }
 }
 
-// Out of line, so that no caller has the record on its stack.
 #[cold]
 #[inline(never)]
 fn make(arena: u32) -> Option<&'static mut FreeRuns> {
-    let mut place =
+    let mut memory =
         metadata::allocate(size_of::<FreeRuns>(), align_of::<FreeRuns>())?.cast::<FreeRuns>();
     // SAFETY: fresh memory of the right size and alignment.
-    unsafe { place.write(FreeRuns::new(arena, &LOW_PAGES)) };
+    FreeRuns::begin_at(unsafe { Place::new(memory) }, arena, &LOW_PAGES);
     // SAFETY: just written, never unmapped, and reached through the result alone.
-    Some(unsafe { place.as_mut() })
+    Some(unsafe { memory.as_mut() })
 }
 
 #[cfg(test)]

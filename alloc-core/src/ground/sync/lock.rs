@@ -6,6 +6,7 @@
 
 use super::history::{History, LockHistory};
 use super::lock_rank::{LockRank, witness};
+use crate::ground::in_place::{Place, write_fields};
 use crate::ground::os;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -49,6 +50,20 @@ impl<T> RankedMutex<T> {
             history: History::new(),
             data: UnsafeCell::new(data),
         }
+    }
+
+    /// Writes a free lock to `place`, with the data that `write` writes to the place it gets.
+    pub(crate) fn begin_at(
+        place: Place<RankedMutex<T>>,
+        rank: LockRank,
+        write: impl FnOnce(Place<T>),
+    ) {
+        write_fields!(place => RankedMutex {
+            word: AtomicU32::new(FREE),
+            rank: rank,
+            history: History::new(),
+            data => |at: Place<UnsafeCell<T>>| write(at.inside()),
+        });
     }
 
     /// Returns how often the lock was taken, and how often it was found taken, since it was made.

@@ -13,6 +13,7 @@ use crate::back::metadata;
 use crate::back::system::page_provider::PageProvider;
 use crate::ground::callback;
 use crate::ground::checked::at;
+use crate::ground::in_place::{Place, write_fields};
 use crate::ground::os;
 use crate::ground::size_class::{CLASSES, SizeClass};
 use crate::ground::sync::lock::RankedMutex;
@@ -56,9 +57,12 @@ impl Arena {
         provider: &'static dyn PageProvider,
     ) -> Option<&'static Arena> {
         let memory = metadata::allocate(size_of::<Arena>(), align_of::<Arena>().max(64))?;
-        let arena = Arena {
-            id,
-            created,
+        let memory = memory.cast::<Arena>();
+        // SAFETY: fresh memory of the right size and alignment.
+        let place = unsafe { Place::new(memory) };
+        write_fields!(place => Arena {
+            id: id,
+            created: created,
             life: Life::new(),
             at_once: AtomicBool::new(false),
             reserve: AtomicUsize::new(0),
@@ -67,15 +71,14 @@ impl Arena {
             is_purge_put_off: AtomicBool::new(false),
             resets: AtomicU32::new(0),
             unprofiled: AtomicBool::new(false),
-            pages: RankedMutex::new(LockRank::Pages, ArenaPages::new(id, created, provider)),
-            bins: [const { ArenaBin::new() }; CLASSES],
+            pages => |at| RankedMutex::begin_at(at, LockRank::Pages, |at| {
+                ArenaPages::begin_at(at, id, created, provider);
+            }),
+            bins => |at: Place<_>| at.write_each(ArenaBin::new),
             born: AtomicU64::new(os::nanoseconds()),
-        };
-        let place = memory.cast::<Arena>();
-        // SAFETY: fresh memory of the right size and alignment.
-        unsafe { place.write(arena) };
+        });
         // SAFETY: just written, and never unmapped.
-        Some(unsafe { place.as_ref() })
+        Some(unsafe { memory.as_ref() })
     }
 
     /// The arena's index.

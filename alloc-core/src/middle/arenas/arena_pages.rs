@@ -9,6 +9,7 @@ use crate::back::placement::untouched;
 use crate::back::purge_batch::Batch;
 use crate::back::runs::access;
 use crate::back::system::page_provider::PageProvider;
+use crate::ground::in_place::{Place, write_fields};
 use crate::ground::size_class::SizeClass;
 use crate::ground::units::PAGE;
 use crate::middle::arena_counts::{LargeCounts, SlabCounts};
@@ -35,21 +36,22 @@ pub(crate) struct ArenaPages {
 }
 
 impl ArenaPages {
-    /// The pages of a new arena: none yet.
-    pub(in crate::middle) fn new(
+    /// Writes the pages of a new arena, of which there are none yet, to `place`.
+    pub(in crate::middle) fn begin_at(
+        place: Place<ArenaPages>,
         id: u32,
         created: bool,
         provider: &'static dyn PageProvider,
-    ) -> ArenaPages {
-        ArenaPages {
-            id,
-            allocator: PageAllocator::new(id, provider),
+    ) {
+        write_fields!(place => ArenaPages {
+            id: id,
+            allocator => |at| PageAllocator::begin_at(at, id, provider),
             records: [const { Pool::new() }; RECORD_CLASSES],
             large: LargeCounts::new(),
             slabs: SlabCounts::new(),
             opens: 0,
             name: Name::of_arena(id, created),
-        }
+        });
     }
 
     /// Takes a run for a large block. In the hardened tier a page before it and one behind it stay
